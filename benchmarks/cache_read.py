@@ -1,0 +1,230 @@
+"""Read stored vectors back by text, in random order: mirblab beside mteb's NumpyCache, lmdb and sqlite.
+
+    python benchmarks/cache_read.py [--texts 100000] [--dimensions 384] [--rounds 3] [--only mirblab]
+
+Every reading happens in a fresh process which opens the store, hashes the texts and returns one array (n, d); imports
+are outside the time. "cold" is after asking the kernel to drop the files' pages, "first" the same with the files in
+memory, "again" the same store asked once more. Each result is compared with the originals. Methods alternate within
+each round; ratios are medians against mirblab. Peak memory is that of the whole process; "array" is the result alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import resource
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from mirblab.cache import VectorStore
+
+SPACE = {"model": "benchmark", "role": "document"}
+PHRASES = [
+    "Let $X$ be a scheme", "of finite type over a field", "a quasi-coherent sheaf", "is flat", "by Lemma",
+    "$\\mathcal{O}_X$-module", "the morphism $f : X \\to Y$", "locally Noetherian", "we conclude that", "étale",
+]  # fmt: skip
+
+
+def make(n: int, d: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return *n* distinct texts of about 400 characters, their vectors, and a random order."""
+    rng = np.random.default_rng(0)
+    bodies = [" ".join(PHRASES[i] for i in rng.integers(0, len(PHRASES), 22)) for _ in range(1000)]
+    texts = [f"{i} {bodies[i % 1000]}" for i in range(n)]
+    return texts, rng.standard_normal((n, d), dtype=np.float32), rng.permutation(n)
+
+
+def plain_hash(text: str) -> bytes:
+    """Return the hash that the stores without one of their own are given."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class Mirblab:
+    def __init__(self, folder: Path, d: int) -> None:
+        self.store = VectorStore(folder, SPACE | {"dimensions": d})
+
+    def write(self, texts: list[str], vectors: np.ndarray) -> None:
+        for start in range(0, len(texts), 10_000):
+            self.store.append(texts[start : start + 10_000], vectors[start : start + 10_000])
+
+    def read(self, texts: list[str]) -> np.ndarray:
+        vectors, missing = self.store.read(texts)
+        if len(missing):
+            raise RuntimeError(f"{len(missing)} texts are missing")
+        return vectors
+
+
+class Mteb:
+    def __init__(self, folder: Path, d: int) -> None:
+        from mteb.models.cache_wrappers.cache_backends.numpy_cache import NumpyCache
+
+        self.store = NumpyCache(folder)
+        warnings.simplefilter("ignore")
+        self.store.load()
+
+    def write(self, texts: list[str], vectors: np.ndarray) -> None:
+        self.store.add([{"text": text} for text in texts], vectors)
+        self.store.save()
+
+    def read(self, texts: list[str]) -> np.ndarray:
+        return np.array([self.store.get_vector({"text": text}) for text in texts])
+
+
+class Lmdb:
+    def __init__(self, folder: Path, d: int) -> None:
+        import lmdb
+
+        self.env = lmdb.open(str(folder), map_size=1 << 36)
+
+    def write(self, texts: list[str], vectors: np.ndarray) -> None:
+        for start in range(0, len(texts), 1000):
+            with self.env.begin(write=True) as transaction:
+                for text, vector in zip(texts[start : start + 1000], vectors[start : start + 1000], strict=True):
+                    transaction.put(plain_hash(text), vector.tobytes())
+
+    def read(self, texts: list[str]) -> np.ndarray:
+        with self.env.begin(buffers=True) as transaction:
+            rows = b"".join([transaction.get(plain_hash(text)) for text in texts])
+        return np.frombuffer(rows, np.float32).reshape(len(texts), -1)
+
+
+class Sqlite:
+    def __init__(self, folder: Path, d: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.base = sqlite3.connect(folder / "vectors.db")
+        self.base.execute("PRAGMA journal_mode=WAL")
+        self.base.execute("CREATE TABLE IF NOT EXISTS v (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+
+    def write(self, texts: list[str], vectors: np.ndarray) -> None:
+        for start in range(0, len(texts), 1000):
+            pairs = zip(texts[start : start + 1000], vectors[start : start + 1000], strict=True)
+            with self.base:
+                self.base.executemany("INSERT INTO v VALUES (?, ?)", [(plain_hash(t), v.tobytes()) for t, v in pairs])
+        self.base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def read(self, texts: list[str]) -> np.ndarray:
+        ask = self.base.execute
+        rows = [ask("SELECT vector FROM v WHERE key = ?", (plain_hash(text),)).fetchone()[0] for text in texts]
+        return np.frombuffer(b"".join(rows), np.float32).reshape(len(texts), -1)
+
+
+METHODS: dict[str, Callable[[Path, int], Mirblab | Mteb | Lmdb | Sqlite]] = {
+    "mirblab": Mirblab, "mteb NumpyCache": Mteb, "lmdb": Lmdb, "sqlite": Sqlite,
+}  # fmt: skip
+
+
+def child(name: str, folder: Path, n: int, d: int) -> None:
+    """Open the store once and read everything twice; print times, peak memory and whether the result is right."""
+    texts, vectors, order = make(n, d)
+    asked = [texts[i] for i in order]
+    expected = vectors[order[::37]]
+    del vectors
+    METHODS[name](Path(tempfile.mkdtemp(dir=folder.parent)), d)  # imports what it needs, outside the time
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds, right = [], True
+    start = time.perf_counter()
+    store = METHODS[name](folder, d)
+    for _ in range(2):
+        found = store.read(asked)
+        seconds.append(time.perf_counter() - start)
+        right = right and found.shape == (n, d) and bool((found[::37] == expected).all())
+        del found
+        start = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "right": right, "before": before, "peak": peak}))
+
+
+def drop_pages(folder: Path) -> None:
+    """Ask the kernel to forget the pages of every file in *folder*."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def ask_child(name: str, folder: Path, n: int, d: int) -> dict:
+    """Return what a fresh process measured."""
+    command = [sys.executable, __file__, "--child", name, "--folder", str(folder), "--texts", str(n)]
+    done = subprocess.run([*command, "--dimensions", str(d)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Write every store once, read them in turn, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", type=int, default=100_000)
+    parser.add_argument("--dimensions", type=int, default=384)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--child", choices=METHODS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    n, d = given.texts, given.dimensions
+    if given.child:
+        return child(given.child, given.folder, n, d)
+    names = ("numpy", "xxhash", "mteb", "lmdb")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    print(f"Python {platform.python_version()}, {versions}, sqlite {sqlite3.sqlite_version}; {os.cpu_count()} cores")
+    root = Path(tempfile.mkdtemp(prefix="cache-read-"))
+    try:
+        table = measure(root, given.only, n, d, given.rounds)
+    finally:
+        shutil.rmtree(root)
+    show(table, n, d)
+
+
+def measure(root: Path, names: list[str], n: int, d: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Return seconds and megabytes by method and column; one entry per round."""
+    texts, vectors, _ = make(n, d)
+    table: dict[str, dict[str, list[float]]] = {}
+    for name in names:
+        start = time.perf_counter()
+        METHODS[name](root / name, d).write(texts, vectors)
+        size = sum(path.stat().st_size for path in (root / name).rglob("*") if path.is_file()) / 1e6
+        table[name] = {"write": [time.perf_counter() - start], "cold": [], "first": [], "again": [], "MB": [size]}
+    del texts, vectors
+    for _ in range(rounds):
+        for name in names:
+            drop_pages(root / name)
+            cold, warm = (ask_child(name, root / name, n, d) for _ in range(2))
+            if not (cold["right"] and warm["right"]):
+                raise RuntimeError(f"{name} returned wrong vectors")
+            table[name]["cold"].append(cold["seconds"][0])
+            table[name]["first"].append(warm["seconds"][0])
+            table[name]["again"].append(warm["seconds"][1])
+            table[name].setdefault("peak MB", []).append(warm["peak"])
+            table[name].setdefault("before MB", []).append(warm["before"])
+    return table
+
+
+def show(table: dict[str, dict[str, list[float]]], n: int, d: int) -> None:
+    """Print medians, ranges, and ratios against mirblab."""
+    print(f"{n:,} texts of {d} float32 ({n * d * 4 / 2**20:.0f} MiB the array alone), random order, hashing included")
+    columns = ["write", "cold", "first", "again", "MB", "peak MB", "before MB"]
+    print(f"{'':16}" + "".join(f"{column:>20}" for column in columns))
+    for name, row in table.items():
+        cells = [f"{statistics.median(row[c]):.3f} ({min(row[c]):.3f}-{max(row[c]):.3f})" for c in columns[:4]]
+        cells += [f"{statistics.median(row[c]):.0f}" for c in columns[4:]]
+        print(f"{name:16}" + "".join(f"{cell:>20}" for cell in cells))
+    for name in table.keys() - {"mirblab"} if "mirblab" in table else ():
+        ratios = {c: statistics.median(table[name][c]) / statistics.median(table["mirblab"][c]) for c in columns[1:4]}
+        print(f"{name} / mirblab: " + ", ".join(f"{column} {ratio:.1f}" for column, ratio in ratios.items()))
+
+
+if __name__ == "__main__":
+    main()

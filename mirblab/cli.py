@@ -1,0 +1,143 @@
+"""cli: the command `mirblab`: build, add, batch, plan, cache and doctor."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mirblab.errors import MirblabError
+
+app = typer.Typer(
+    name="mirblab",
+    help="A workbench for mathematical information retrieval: build collections, run suites of notebooks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name begins so; may be repeated.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as name=value; may be repeated.")]
+
+
+@app.command()
+def build(
+    source: Annotated[str, typer.Argument(help="What to build: stacks, or mini.")],
+    origin: Annotated[
+        str, typer.Option("--from", help="A folder, a .tar.gz or a URL; default: the source's public repository.")
+    ] = "",
+) -> None:
+    """Turn raw mathematics into collections in the data folder."""
+    from mirblab import builders
+
+    for folder in builders.build(source, origin):
+        _describe(folder)
+
+
+@app.command()
+def add(
+    folder: Annotated[Path, typer.Argument(help="A folder with corpus, queries and qrels in BEIR's layout.")],
+    name: Annotated[str, typer.Option(help="Its name here; default: the folder's.")] = "",
+    candidates: Annotated[
+        list[str] | None, typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated.")
+    ] = None,
+    task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
+    relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
+) -> None:
+    """Check a collection and copy it into the data folder, so that suites find it by name."""
+    from mirblab import shelf
+
+    target, notes = shelf.add(
+        folder, name, candidates=candidates, task=task, relevant_from=relevant_from or None
+    )
+    _describe(target)
+    for note in notes:
+        typer.echo(f"  note: {note}")
+
+
+@app.command()
+def batch(
+    suite: Annotated[str, typer.Argument(help="Which suite: mini (bundled), open (everything built or added).")],
+    only: Only = None,
+    settings: Set = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and stop.")] = False,
+    jobs: Annotated[int, typer.Option(help="Notebooks at once; 0: one per two cores, at least two.")] = 0,
+    force: Annotated[bool, typer.Option(help="Run notebooks that are fresh, too.")] = False,
+) -> None:
+    """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
+    from mirblab import console, suites
+
+    chosen = suites.read(suite, _settings(settings), only)
+    if plan:
+        console.show_plan(chosen, force=force)
+        return
+    raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
+
+
+@app.command()
+def plan(
+    suite: Annotated[str, typer.Argument(help="Which suite.")], only: Only = None, settings: Set = None
+) -> None:
+    """Print what a batch would run, what is stored already, and how long and how large the rest is."""
+    from mirblab import console, suites
+
+    console.show_plan(suites.read(suite, _settings(settings), only))
+
+
+@app.command()
+def cache(
+    verify: Annotated[bool, typer.Option("--verify", help="Check every stored vector; set damaged files aside.")] = False,
+    remove: Annotated[str, typer.Option(help="Remove what is stored: vectors, runs, projections, or all.")] = "",
+) -> None:
+    """Show what is stored, how large it is, and whether it is sound."""
+    from mirblab import console
+
+    console.show_cache(verify=verify, remove=remove)
+
+
+@app.command()
+def doctor() -> None:
+    """Find what is wrong with this installation, and say how to mend it."""
+    from mirblab import console
+
+    raise typer.Exit(console.show_doctor())
+
+
+def _settings(pairs: list[str] | None) -> dict[str, Any]:
+    """Return parameters from name=value; a value that is no Python literal is a text."""
+    found = {}
+    for pair in pairs or []:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise MirblabError(f"--set wants name=value, found '{pair}'")
+        try:
+            found[name.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name.strip()] = value
+    return found
+
+
+def _describe(folder: Path) -> None:
+    """Print one line on a collection on disk."""
+    from mirblab.collection import load_folder
+
+    found = load_folder(folder)
+    shown = ", ".join(found.candidates.names) or "all documents"
+    typer.echo(f"{found.name}: {len(found.queries):,} queries, {len(found.corpus):,} documents; candidates: {shown}")
+    typer.echo(f"  in {folder}")
+
+
+def main() -> None:
+    """Run the command; what the user got wrong is one line on standard error and exit status 2."""
+    try:
+        app()
+    except (MirblabError, FileNotFoundError) as error:
+        typer.echo(f"mirblab: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("mirblab: stopped; what was finished is kept, run the same command again to go on", err=True)
+        sys.exit(130)

@@ -1,0 +1,191 @@
+"""collection: a test collection in memory, read from a folder in BEIR's layout and checked strictly."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mirblab import folder as on_disk
+from mirblab.candidates import Candidates, Earlier, Listed, NotSelf, Rule, TagOverlap, tag_matrix
+from mirblab.card import Card
+from mirblab.errors import MirblabError
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Corpus, queries and judgements of one split, with the candidates of each query and a card.
+
+    `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id;
+    `queries` has query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a
+    judgement too. The position of a document in `corpus` is its code in every run.
+    """
+
+    name: str
+    split: str
+    corpus: pd.DataFrame
+    queries: pd.DataFrame
+    qrels: pd.DataFrame
+    candidates: Candidates
+    card: Card
+    oddities: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def doc_ids(self) -> pd.Index:
+        """Return the ids of all documents, sorted, shape (n_docs,)."""
+        return self.qrels.doc_id.cat.categories
+
+    @cached_property
+    def query_ids(self) -> pd.Index:
+        """Return the ids of the split's queries, sorted, shape (n_queries,)."""
+        return self.qrels.query_id.cat.categories
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return each document's text: title and text joined by one space, stripped; in the order of `doc_ids`."""
+        titles, texts = self.corpus.title.to_list(), self.corpus.text.to_list()
+        return [f"{title} {text}".strip() for title, text in zip(titles, texts, strict=True)]
+
+    @cached_property
+    def query_texts(self) -> list[str]:
+        """Return each query's text, stripped, in the order of `query_ids`."""
+        return [text.strip() for text in self.queries.text.to_list()]
+
+    def document(self, doc_id: str) -> str:
+        """Return the text of one document; MirblabError for an unknown id."""
+        return self.texts[_position(self.doc_ids, doc_id, "document", self.name)]
+
+    def query(self, query_id: str) -> str:
+        """Return the text of one query; MirblabError for an unknown id."""
+        return self.query_texts[_position(self.query_ids, query_id, "query", self.name)]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash (32 hexadecimal digits) over ids, texts, judgements, candidates and instruction.
+
+        The same content gives the same fingerprint, whatever its compression or the order of its lines.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
+        for column in columns:
+            digest.update(f"{len(column)}\n".encode())
+            digest.update("\x1f".join(column.to_list()).encode("utf-8", "surrogatepass"))
+        for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
+            digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+        for rule in self.candidates.rules:
+            digest.update(rule.name.encode())
+            for part in rule.content():
+                digest.update(np.ascontiguousarray(part).tobytes())
+        digest.update(self.card.instruction.encode())
+        return digest.hexdigest()
+
+    def statistics(self) -> dict[str, object]:
+        """Return the row that this collection has in a table like MIRB's Table 1.
+
+        Relevant per query counts judgements at or above `card.relevant_from`; words are separated by blanks.
+        """
+        relevant = int((self.qrels.relevance >= self.card.relevant_from).sum())
+        return {
+            "collection": self.name,
+            "task": self.card.task,
+            "relevance": f"{len(self.card.relevance_levels or sorted(self.qrels.relevance.unique()) or [0])}-level",
+            "queries": len(self.queries),
+            "documents": len(self.corpus),
+            "relevant per query": relevant / max(len(self.queries), 1),
+            "words per query": _mean_words(self.query_texts),
+            "words per document": _mean_words(self.texts),
+            "candidates": ", ".join(self.candidates.names) or "all",
+        }
+
+    def report(self) -> pd.DataFrame:
+        """Return what is odd in the data (never an error, never altered): columns what, count."""
+        return pd.DataFrame({"what": list(self.oddities), "count": list(self.oddities.values())})
+
+    def __repr__(self) -> str:
+        judged = f"{len(self.qrels):,} judgements"
+        return f"Collection('{self.name}', {self.split}: {len(self.queries):,} queries, {len(self.corpus):,} documents, {judged})"
+
+    def _repr_html_(self) -> str:
+        facts = pd.Series(self.statistics()).drop("collection").rename(self.name).to_frame()
+        return facts.to_html(float_format=lambda number: f"{number:.2f}")
+
+
+def load_folder(path: str | Path, split: str = "test") -> Collection:
+    """Read and check the collection in a folder with corpus, queries and qrels; a card is optional.
+
+    Raises FileNotFoundError for a missing file or split, and MirblabError with file, line and number of such
+    lines for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown documents.
+    """
+    folder = Path(path)
+    corpus = on_disk.read_texts(folder, "corpus")
+    queries = on_disk.read_texts(folder, "queries")
+    judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+    card = Card.read(folder)
+    asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
+    qrels = pd.DataFrame(
+        {
+            "query_id": pd.Categorical(judged.query_id, pd.Index(asked.query_id, name=None)),
+            "doc_id": pd.Categorical(judged.doc_id, pd.Index(corpus.doc_id, name=None)),
+            "relevance": judged.relevance.astype(np.int32),
+        }
+    ).sort_values(["query_id", "doc_id"], ignore_index=True)
+    candidates = Candidates(len(corpus), tuple(_rules(folder, card, corpus, asked, queries, qrels)))
+    oddities = on_disk.oddities(corpus, asked, qrels, card.relevant_from)
+    return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
+
+
+def _rules(
+    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
+) -> list[Rule]:
+    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
+    rules: list[Rule] = []
+    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
+        pairs = on_disk.read_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
+        if pairs is not None:
+            rules.append(Listed.from_pairs(stem, *pairs, len(asked), allow=allow))
+    judged = Listed.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
+    for name in card.candidates:
+        if name == "judged":
+            rules.append(judged)
+        elif name == "not-self":
+            rules.append(NotSelf(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+        elif name == "earlier":
+            rules.append(Earlier(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+        elif name == "tags":
+            rules.append(_tag_rule(corpus, asked, qrels, card, folder))
+    return rules
+
+
+def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagOverlap:
+    if "tags" not in corpus or "tags" not in asked:
+        raise MirblabError(f"{folder}: the card says candidates = 'tags', but corpus and queries carry no 'tags'")
+    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
+    gold = qrels[qrels.relevance >= card.relevant_from]
+    kept = Listed.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
+    return TagOverlap(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
+
+
+def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
+    missing = int(texts["order"].isna().sum()) if "order" in texts else len(texts)
+    if missing:
+        raise MirblabError(f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'")
+    return texts["order"].to_numpy(dtype=np.int64)
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    return column.cat.codes.to_numpy().astype(np.int64)
+
+
+def _mean_words(texts: list[str]) -> float:
+    return sum(len(text.split()) for text in texts) / max(len(texts), 1)
+
+
+def _position(ids: pd.Index, name: str, kind: str, collection: str) -> int:
+    place = int(ids.searchsorted(name))
+    if place >= len(ids) or ids[place] != name:
+        raise MirblabError(f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'")
+    return place

@@ -1,0 +1,148 @@
+"""console: what the commands print: plans, live progress, what is stored, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mirblab import batch, paths
+from mirblab.batch import Outcome, Step
+from mirblab.cache import spaces, verify
+from mirblab.doctor import examine
+from mirblab.errors import unknown
+from mirblab.suites import Job
+
+STORES = ("vectors", "runs", "projections")
+
+
+def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
+    """Print which notebooks would run, which runs they need that are not stored, and the time and disk of it."""
+    console = Console(highlight=False)
+    stale = [job for job in jobs if force or not batch.is_fresh(job)]
+    todo = batch.steps(stale)
+    notebooks = Table("notebook", "state", "about", title=f"suite {jobs[0].suite}" if jobs else "nothing to run")
+    for job in jobs:
+        fresh = job not in stale
+        notebooks.add_row(job.name, "fresh" if fresh else "would run", "" if fresh else _time(batch.seconds(job)))
+    console.print(notebooks)
+    if todo:
+        console.print(_steps_table(todo))
+    n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
+    spent += sum(batch.seconds(job) for job in stale) / _workers(0)
+    console.print(f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make: about {_time(spent)}, {_size(n_bytes)} of vectors")
+
+
+def _steps_table(todo: Sequence[Step]) -> Table:
+    table = Table("run to make", "collection", "texts to encode", "disk", "about")
+    for step in todo:
+        encoded = (f"{step.n_texts:,}", _size(step.n_bytes)) if step.n_texts else ("", "")
+        table.add_row(step.system, step.collection, *encoded, _time(step.seconds))
+    return table
+
+
+def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
+    """Make the missing runs, then the notebooks that are not fresh; return the exit status (1: some failed)."""
+    console, start = Console(highlight=False), time.perf_counter()
+    stale = [job for job in jobs if force or not batch.is_fresh(job)]
+    for job in jobs:
+        if job not in stale:
+            console.print(f"fresh   {job.name}")
+    batch.prepare(batch.steps(stale), lambda line: console.print(line, markup=False))
+    outcomes = _with_bars(console, stale, _workers(n_workers))
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    console.print(
+        f"{len(jobs) - len(stale)} fresh, {len(outcomes) - len(failed)} ran, {len(failed)} failed in "
+        f"{_time(time.perf_counter() - start)}; see {paths.figures() / (jobs[0].suite if jobs else '')}",
+        soft_wrap=True,
+    )
+    return 1 if failed else 0
+
+
+def _workers(asked: int) -> int:
+    return asked if asked > 0 else max(2, (os.cpu_count() or 2) // 2)
+
+
+def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int) -> list[Outcome]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        ids = {job.name: bars.add_task(job.name, total=None, start=False) for job in jobs}
+
+        def tell(job: Job, cells: int, total: int) -> None:
+            if total:
+                bars.start_task(ids[job.name])
+                bars.update(ids[job.name], completed=cells, total=total)
+
+        def done(outcome: Outcome) -> None:
+            bars.remove_task(ids[outcome.job.name])
+            bars.console.print(f"{outcome.state:7s} {outcome.job.name} in {_time(outcome.seconds)}", markup=False)
+            if outcome.problem:
+                bars.console.print(f"        {outcome.problem}", markup=False, soft_wrap=True)
+
+        return batch.execute(jobs, n_workers, tell, done)
+
+
+def show_cache(*, verify: bool = False, remove: str = "") -> None:
+    """Print the stores and their sizes; check every vector (*verify*), or remove one store or "all" (*remove*)."""
+    console = Console(highlight=False)
+    if remove:
+        if remove not in (*STORES, "all"):
+            raise unknown("store", remove, [*STORES, "all"])
+        for name in STORES if remove == "all" else (remove,):
+            shutil.rmtree(paths.cache() / name, ignore_errors=True)
+            console.print(f"removed {paths.cache() / name}")
+        return
+    if verify:
+        _verify(console)
+    table = Table("store", "files", "size", title=str(paths.cache()))
+    for name in STORES:
+        files = [path for path in (paths.cache() / name).rglob("*") if path.is_file()]
+        table.add_row(name, f"{len(files):,}", _size(sum(path.stat().st_size for path in files)))
+    console.print(table)
+    console.print(_spaces_table())
+
+
+def _size(n_bytes: float) -> str:
+    """Return a size for people: "0 B", "3.1 MB"."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def _time(seconds: float) -> str:
+    """Return a time for people: "8 s", "3 min 20 s", "2 h 5 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def show_doctor() -> int:
+    """Print what was found about the installation; return the exit status (1: something is wrong)."""
+    console, wrong = Console(highlight=False), False
+    for finding in examine():
+        console.print(f"{finding.state:6s} {finding.what:10s} {finding.found}", markup=False, soft_wrap=True)
+        if finding.mend:
+            console.print(f"       {'':10s} -> {finding.mend}", markup=False, soft_wrap=True)
+        wrong |= finding.state == "wrong"
+    return 1 if wrong else 0
+
+
+def _verify(console: Console) -> None:
+    for line in verify(paths.cache() / "vectors"):
+        console.print(line, markup=False)
+
+
+def _spaces_table() -> Table:
+    table = Table("vectors of", "role", "texts", "size")
+    for space in spaces(paths.cache() / "vectors"):
+        table.add_row(space["model"], space["role"], f"{space['texts']:,}", _size(space["bytes"]))
+    return table

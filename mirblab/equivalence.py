@@ -1,0 +1,61 @@
+"""equivalence: statements that say the same, as points with a class, ready for maps and pair measures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from mirblab.collection import Collection
+from mirblab.errors import MirblabError
+
+
+def statements(collection: Collection, n_pairs: int = 100, n_distractors: int = 0, seed: int = 0) -> pd.DataFrame:
+    """Return pairs that say the same, and distractors: columns id, class_id, field, kind ("pair", "distractor"), text.
+
+    A pair is a query and its best judged document. Where both carry tags, `field` is the first tag, as in the
+    pairs across fields (MELD); else it is "query" or "document". At most *n_pairs* pairs and *n_distractors*
+    documents outside of them are drawn, by *seed*. Raises MirblabError when nothing is judged relevant.
+
+    >>> from mirblab.shelf import load
+    >>> points = statements(load("mini-pairs"), n_pairs=2)
+    >>> points.groupby("class_id").size().tolist()
+    [2, 2]
+    """
+    best = _best(collection)
+    if best.empty:
+        raise MirblabError(f"{collection.name} has no query with a relevant document, so there is no pair to show")
+    rng = np.random.default_rng(seed)
+    chosen = best.iloc[np.sort(rng.permutation(len(best))[:n_pairs])]
+    rows = [row for pair in chosen.itertuples() for row in _both(collection, pair.query, pair.document)]
+    left = np.setdiff1d(np.arange(len(collection.doc_ids)), chosen.document)
+    for place in np.sort(rng.permutation(left)[:n_distractors]):
+        rows.append(_row(collection, "document", int(place), "", "distractor"))
+    return pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
+
+
+def _best(collection: Collection) -> pd.DataFrame:
+    """Return each query's best judged document, as positions; a pair that is judged both ways counts once."""
+    judged = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    judged = judged.sort_values(["query_id", "relevance", "doc_id"], ascending=[True, False, True])
+    best = judged.drop_duplicates("query_id")
+    pairs = pd.DataFrame({"query": best.query_id.cat.codes.to_numpy(), "document": best.doc_id.cat.codes.to_numpy()})
+    ids = zip(best.query_id.astype(str), best.doc_id.astype(str), strict=True)
+    sides = ["\n".join(sorted(pair)) for pair in ids]
+    return pairs[~pd.Series(sides, dtype="str").duplicated().to_numpy()]
+
+
+def _both(collection: Collection, query: int, document: int) -> list[dict[str, str]]:
+    name = str(collection.query_ids[query])
+    return [_row(collection, "query", query, name, "pair"), _row(collection, "document", document, name, "pair")]
+
+
+def _row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
+    ids, texts = collection.doc_ids, collection.texts
+    table = collection.corpus
+    if side == "query":
+        ids, texts, table = collection.query_ids, collection.query_texts, collection.queries
+    tags = table.tags.iloc[place] if "tags" in table else None
+    name = str(ids[place])
+    # One id may name a query and a document with different texts; where both are documents it names one point.
+    point = name if tags else f"{side}:{name}"
+    return {"id": point, "class_id": class_id, "field": tags[0] if tags else side, "kind": kind, "text": texts[place]}

@@ -1,0 +1,283 @@
+"""folder: a collection's files on disk, in BEIR's layout: read line by line, checked, written whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab import paths
+from mirblab.errors import MirblabError, suggest
+
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
+
+
+class Problems:
+    """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with no problem in the file at *path*."""
+        self.path, self.found = path, []
+
+    def note(self, line: int, what: str) -> None:
+        """Remember that a line is wrong, and why."""
+        self.found.append((line, what))
+
+    def raise_if_any(self) -> None:
+        """Raise MirblabError with file, line and number when something was noted."""
+        if self.found:
+            line, what = self.found[0]
+            more = f" ({len(self.found):,} such lines in all)" if len(self.found) > 1 else ""
+            raise MirblabError(f"{self.path}, line {line}: {what}{more}")
+
+
+def find(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
+    """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
+    found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    if len(found) > 1:
+        raise MirblabError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0] if found else None
+
+
+def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            for number, raw in enumerate(file, 1):
+                if number == 1:
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = raw.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    problems.note(number, f"not UTF-8 at byte {error.start}; save the file as UTF-8")
+                    continue
+                if text.strip():
+                    yield number, text
+    except (gzip.BadGzipFile, EOFError, OSError) as error:
+        raise MirblabError(f"{path} cannot be read: {error}") from error
+
+
+def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
+    for number, text in lines(path, problems):
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            problems.note(number, f"broken JSON: {error.msg} at character {error.pos + 1}")
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            problems.note(number, f"expected a JSON object, found {type(record).__name__}")
+
+
+def read_texts(folder: Path, stem: str) -> pd.DataFrame:
+    """Return corpus or queries of a folder, sorted by id, with order and tags where the rows carry them.
+
+    Raises FileNotFoundError, and MirblabError for duplicate or missing ids, missing texts and broken lines.
+    """
+    path = find(folder, stem)
+    if path is None:
+        raise FileNotFoundError(_no_file(folder, stem))
+    problems, seen = Problems(path), {}
+    rows: list[tuple[str, str, str, object, object]] = []
+    for number, record in records(path, problems):
+        name, text = _id(record.get("_id")), record.get("text")
+        if not name:
+            problems.note(number, f"no '_id'; found the keys {', '.join(map(str, record)) or 'none'}")
+        elif name in seen:
+            problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
+        elif not isinstance(text, str):
+            problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
+        else:
+            seen[name] = number
+            rows.append((name, str(record.get("title") or ""), text, *_extras(record)))
+    problems.raise_if_any()
+    return _table(rows, "doc_id" if stem == "corpus" else "query_id")
+
+
+def _id(value: object) -> str:
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def _extras(record: dict[str, Any]) -> tuple[object, object]:
+    """Return order and tags of a row, from its top level or from its `metadata`."""
+    metadata = record.get("metadata")
+    inner = metadata if isinstance(metadata, dict) else {}
+    order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
+    return (
+        order if isinstance(order, int) and not isinstance(order, bool) else None,
+        [str(tag) for tag in tags] if isinstance(tags, list) else None,
+    )
+
+
+def _table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
+    rows.sort(key=lambda row: row[0])
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+    table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
+    if key == "doc_id":
+        table["title"] = pd.Series(columns[1], dtype="str")
+    table["text"] = pd.Series(columns[2], dtype="str")
+    if any(value is not None for value in columns[3]):
+        table["order"] = pd.array(columns[3], dtype="Int64")
+    if any(value is not None for value in columns[4]):
+        table["tags"] = pd.Series(columns[4], dtype="object")
+    return table
+
+
+def splits(folder: Path) -> list[str]:
+    """Return the names of the splits that a folder has judgements for."""
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+
+
+def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
+    """Return the judgements of one split: query_id, doc_id, relevance (whole numbers, 0 kept).
+
+    Raises FileNotFoundError for a missing split, and MirblabError for judgements of unknown queries or
+    documents, for relevances that are not whole numbers, and for a pair that is judged twice.
+    """
+    path = folder / "qrels" / f"{split}.tsv"
+    if not path.is_file():
+        found = splits(folder)
+        hint = f"found the splits {', '.join(found)}{suggest(split, found)}" if found else "found no qrels/*.tsv"
+        raise FileNotFoundError(f"no {path}; {hint}")
+    problems, known_queries, known_docs = Problems(path), set(query_ids), set(doc_ids)
+    judged: dict[tuple[str, str], int] = {}
+    for number, text in lines(path, problems):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if number == 1 and cells[-1].strip().lower() in ("score", "relevance"):
+            continue
+        if len(cells) != 3:
+            problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
+            continue
+        query_id, doc_id, relevance = cells[0], cells[1], _whole(cells[2])
+        if relevance is None:
+            problems.note(number, f"the score must be a whole number, found '{cells[2]}'")
+        elif query_id not in known_queries:
+            problems.note(number, f"judges the query '{query_id}', which is not in queries")
+        elif doc_id not in known_docs:
+            problems.note(number, f"judges the document '{doc_id}', which is not in corpus")
+        elif (query_id, doc_id) in judged:
+            problems.note(number, f"judges '{doc_id}' for '{query_id}' a second time")
+        else:
+            judged[query_id, doc_id] = relevance
+    problems.raise_if_any()
+    pairs = list(judged)
+    return pd.DataFrame(
+        {
+            "query_id": pd.Series([pair[0] for pair in pairs], dtype="str"),
+            "doc_id": pd.Series([pair[1] for pair in pairs], dtype="str"),
+            "relevance": pd.Series(list(judged.values()), dtype="int32"),
+        }
+    )
+
+
+def _whole(text: str) -> int | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def read_lists(
+    folder: Path,
+    stem: str,
+    key: str,
+    asked: pd.DataFrame,
+    queries: pd.DataFrame,
+    corpus: pd.DataFrame,
+    *,
+    every_query: bool,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the positions (queries, documents) of a list file such as excluded_ids.jsonl, or None without one.
+
+    Lists of queries outside the split are skipped. Raises MirblabError for unknown ids and broken lines, and,
+    with *every_query*, when a query of the split has no list.
+    """
+    path = find(folder, stem)
+    if path is None:
+        return None
+    problems, known = Problems(path), set(queries.query_id)
+    query_index, doc_index = pd.Index(asked.query_id), pd.Index(corpus.doc_id)
+    at: list[np.ndarray] = []
+    listed: list[np.ndarray] = []
+    for number, record in records(path, problems):
+        query_id, names = _id(record.get("query-id")), record.get(key)
+        if query_id not in known:
+            problems.note(number, f"names the query '{query_id}', which is not in queries")
+        elif not isinstance(names, list):
+            problems.note(number, f"'{key}' must be a list of ids")
+        elif query_id in query_index:
+            places = doc_index.get_indexer([_id(name) for name in names])
+            if (places < 0).any():
+                problems.note(number, f"names the document '{names[int((places < 0).argmax())]}', which is not in corpus")
+            places = np.unique(places)
+            at.append(np.full(len(places), query_index.get_loc(query_id), dtype=np.int64))
+            listed.append(places.astype(np.int64))
+    problems.raise_if_any()
+    rows = np.concatenate(at) if at else np.empty(0, np.int64)
+    without = sorted(set(range(len(asked))) - {int(part[0]) for part in at if len(part)}) if every_query else []
+    if without:
+        first = asked.query_id.iloc[without[0]]
+        raise MirblabError(f"{path} lists no candidates for {len(without):,} queries of the split, first '{first}'")
+    return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
+
+
+def oddities(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int) -> dict[str, int]:
+    """Return how often what is odd in real data occurs; what does not occur is left out."""
+    relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
+    counts = {
+        "documents without text": int((corpus.text.str.strip() == "").sum()),
+        "queries without text": int((asked.text.str.strip() == "").sum()),
+        "documents that repeat another's text": int((corpus.title + " " + corpus.text).duplicated().sum()),
+        "queries that repeat another's text": int(asked.text.duplicated().sum()),
+        "texts with HTML entities": _count(corpus.text, _ENTITY.search) + _count(asked.text, _ENTITY.search),
+        "queries without a relevant document": len(asked) - relevant,
+        "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
+    }
+    return {what: count for what, count in counts.items() if count}
+
+
+def _count(texts: pd.Series, test: Callable[[str], object]) -> int:
+    return sum(test(text) is not None for text in texts.to_list())
+
+
+def _no_file(folder: Path, stem: str) -> str:
+    if not folder.is_dir():
+        return f"no folder {folder}"
+    found = sorted(path.name for path in folder.iterdir())[:12]
+    return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
+
+
+def write(
+    folder: Path,
+    corpus: Iterable[Mapping[str, Any]],
+    queries: Iterable[Mapping[str, Any]],
+    qrels: Mapping[str, Iterable[tuple[str, str, int]]],
+    card: Mapping[str, Any],
+) -> Path:
+    """Write a collection; every file appears whole, and the card last, so that a half-written one has no card.
+
+    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance).
+    The same content gives the same bytes. Returns *folder*.
+    """
+    import tomli_w
+
+    for stem, rows in (("corpus", corpus), ("queries", queries)):
+        with paths.write_atomically(folder / f"{stem}.jsonl") as path, open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    for split, judgements in qrels.items():
+        with paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path, open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write("query-id\tcorpus-id\tscore\n")
+            file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
+    with paths.write_atomically(folder / "card.toml") as path:
+        path.write_text(tomli_w.dumps(dict(card)), encoding="utf-8", newline="\n")
+    return folder

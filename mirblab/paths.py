@@ -1,0 +1,103 @@
+"""paths: where data, caches and figures live, and how a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mirblab.errors import MirblabError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def checkout() -> Path | None:
+    """Return the root of the git checkout that this package runs from, or None when it was installed as a wheel."""
+    root = _PACKAGE.parent
+    return root if (root / "pyproject.toml").is_file() and (root / "notebooks").is_dir() else None
+
+
+def home() -> Path:
+    """Return the folder that holds `data/`, `cache/` and `figures/`.
+
+    `MIRBLAB_HOME` when it is set, else the checkout, else the platform's folder for user data.
+    """
+    named = os.environ.get("MIRBLAB_HOME")
+    if named:
+        return Path(named).expanduser().resolve()
+    root = checkout()
+    if root is not None:
+        return root
+    from platformdirs import user_data_path
+
+    return user_data_path("mirblab")
+
+
+def data() -> Path:
+    """Return the folder of the collections that were built or added: `<home>/data`."""
+    return home() / "data"
+
+
+def cache() -> Path:
+    """Return the folder of stored vectors and runs: `<home>/cache`; safe to delete, costly to make again."""
+    return home() / "cache"
+
+
+def figures() -> Path:
+    """Return the folder of tables, figures and executed notebooks: `<home>/figures`."""
+    return home() / "figures"
+
+
+def bundled(*parts: str) -> Path:
+    """Return the path of something that ships with the project, for example `bundled("data", "mini")`.
+
+    Raises FileNotFoundError when the installation lacks it.
+    """
+    for root in (checkout(), _PACKAGE / "bundled"):
+        if root is not None and (path := root.joinpath(*parts)).exists():
+            return path
+    raise FileNotFoundError(f"this installation lacks {'/'.join(parts)}; reinstall mirblab")
+
+
+@contextmanager
+def write_atomically(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside *path*; on success it is flushed to disk and renamed, on failure removed.
+
+    Readers see the old file or the new one, never a half. The temporary name keeps all suffixes, so that
+    writers which look at them (gzip, parquet) behave alike.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{uuid.uuid4().hex[:12]}.partial.{path.name}")
+    try:
+        yield beside
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def swap(new: Path, target: Path) -> None:
+    """Put the folder *new* in the place of *target*; an older one is moved aside first, and removed at the end."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
+    if target.exists():
+        target.rename(aside)
+    new.rename(target)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def clean_name(name: str) -> str:
+    """Return *name* if it can name a folder on every platform, else raise MirblabError.
+
+    >>> clean_name("stacks-qa")
+    'stacks-qa'
+    """
+    bad = set('<>:"/\\|?*') & set(name)
+    if not name or bad or name.strip(". ") != name or any(ord(char) < 32 for char in name):
+        raise MirblabError(f"'{name}' cannot name a collection; use letters, digits, '-', '_', '+' and '.'")
+    return name

@@ -1,0 +1,143 @@
+"""rerank: score the pairs of a shortlist anew, and reorder it at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab import registry, runs
+from mirblab.collection import Collection
+from mirblab.encode import encoder
+from mirblab.errors import MirblabError, unknown
+from mirblab.late import score_pairs
+from mirblab.progress import progress
+
+PAIR_BATCH = 512
+
+
+def settings(name_or_folder: str) -> dict[str, Any]:
+    """Return all that determines a reranker's scores: the registry's entry, or a local CrossEncoder folder.
+
+    Raises MirblabError with a suggestion for an unknown name.
+    """
+    entries = registry.read("rerankers")
+    if name_or_folder in entries:
+        found = dict(entries[name_or_folder])
+        found.pop("label", None)
+        if found["kind"] == "max-sim":
+            found["key"] = encoder(found["encoder"]).key
+        return found
+    if (Path(name_or_folder) / "config.json").is_file():
+        from mirblab.encode import weights_digest
+
+        folder = Path(name_or_folder).resolve()
+        return {"kind": "cross-encoder", "id": str(folder), "revision": weights_digest(folder), "max_length": 512}
+    raise unknown("reranker", name_or_folder, entries)
+
+
+def score_shortlist(shortlist: pd.DataFrame, collection: Collection, reranker: str) -> pd.DataFrame:
+    """Return the *shortlist* with a column `pair_score`: how the reranker scores each query with each document.
+
+    Raises MirblabError for an unknown reranker, or one whose model is not at hand.
+    """
+    queries = shortlist.query_id.cat.codes.to_numpy()
+    docs = shortlist.doc_id.cat.codes.to_numpy()
+    scorer = _scorer(settings(reranker))
+    scores = scorer(collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
+    return shortlist.assign(pair_score=np.asarray(scores, dtype=np.float32))
+
+
+def reorder(scored: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """Return the run whose first *depth* documents are in the order of `pair_score`, the rest below as it was.
+
+    The scores of the rest are shifted under the reranked ones, so that only the order is kept there.
+
+    >>> scored = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    >>> scored = runs.order(scored).assign(pair_score=[0.1, 0.9, 0.5])
+    >>> reorder(scored, 2).doc_id.tolist()
+    ['b', 'a', 'c']
+    """
+    if depth < 1:
+        raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
+    rank = scored["rank"].to_numpy()
+    head = rank <= depth
+    queries = scored.query_id.cat.codes.to_numpy()
+    pairs = scored.pair_score.to_numpy(np.float32)
+    worst = np.full(len(scored.query_id.cat.categories), np.inf, dtype=np.float32)
+    np.minimum.at(worst, queries[head], pairs[head])
+    below = worst[queries] - (rank - depth) if len(scored) else pairs
+    fresh = scored.drop(columns=["rank", "pair_score"]).assign(score=np.where(head, pairs, below).astype(np.float32))
+    fresh.attrs = dict(scored.attrs)
+    return runs.order(fresh)
+
+
+Scorer = Callable[[Collection, np.ndarray, np.ndarray], np.ndarray]
+
+
+def _scorer(found: dict[str, Any]) -> Scorer:
+    if found["kind"] == "max-sim":
+        return lambda collection, queries, docs: _max_sim(found["encoder"], collection, queries, docs)
+    if found["kind"] == "cross-encoder":
+        return lambda collection, queries, docs: _cross_encode(found, collection, queries, docs)
+    raise unknown("kind of reranker", str(found["kind"]), ["max-sim", "cross-encoder"])
+
+
+def _max_sim(name: str, collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return MaxSim for each pair; every text is encoded once, and token vectors of one block stay in memory."""
+    model = encoder(name)
+    asked, query_place = np.unique(queries, return_inverse=True)
+    wanted, doc_place = np.unique(docs, return_inverse=True)
+    query_vectors = model.token_vectors([collection.query_texts[place] for place in asked], "query")
+    scores = np.empty(len(queries), np.float32)
+    block = 2_000
+    with progress(len(wanted), f"{collection.name}: MaxSim", "doc") as bar:
+        for start in range(0, len(wanted), block):
+            texts = [collection.texts[place] for place in wanted[start : start + block]]
+            vectors = model.token_vectors(texts, "document")
+            here = np.flatnonzero((doc_place >= start) & (doc_place < start + block))
+            pairs = list(zip(query_place[here].tolist(), (doc_place[here] - start).tolist(), strict=True))
+            scores[here] = score_pairs(query_vectors, vectors, pairs)
+            bar.update(len(texts))
+    return scores
+
+
+def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return the cross-encoder's score of each pair, longest pairs first so that batches waste little."""
+    model = _cross_encoder(
+        found["id"], found.get("revision", ""), found.get("max_length", 512), bool(found.get("trust_remote_code"))
+    )
+    before = found.get("instruction", "")
+    texts, asked = collection.texts, collection.query_texts
+    pairs = [(before + asked[query], texts[doc]) for query, doc in zip(queries, docs, strict=True)]
+    longest = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]) - len(pairs[place][1]))
+    scores = np.empty(len(pairs), np.float32)
+    with progress(len(pairs), f"{collection.name}: {found['id']}", "pair") as bar:
+        for start in range(0, len(pairs), PAIR_BATCH):
+            places = longest[start : start + PAIR_BATCH]
+            scores[places] = model.predict([pairs[place] for place in places], batch_size=16, show_progress_bar=False)
+            bar.update(len(places))
+    return scores
+
+
+@lru_cache(maxsize=2)
+def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> Any:
+    """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision."""
+    from sentence_transformers import CrossEncoder
+
+    local = Path(name).is_dir()
+    if trust and not revision:
+        raise MirblabError(f"the reranker '{name}' wants remote code; pin its revision in rerankers.toml")
+    try:
+        return CrossEncoder(
+            name, revision=None if local else revision or None, max_length=max_length, trust_remote_code=trust
+        )
+    except OSError as error:
+        raise MirblabError(
+            f"the reranker '{name}' is not on this machine and the Hub cannot be reached; "
+            f"download it where there is a network, or give a local folder: {error}"
+        ) from error

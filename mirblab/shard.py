@@ -1,0 +1,155 @@
+"""shard: one file of vectors in the safetensors format, with a checksum for every row."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from mirblab import paths
+from mirblab.errors import MirblabError
+
+FORMAT = "mirblab-vectors-1"
+SUFFIX = ".safetensors"
+BLOCK_BYTES = 1 << 18  # rows handled at a time: small enough to stay in a core's own cache while they are checked
+_LONGEST_HEADER = 4096
+
+
+class Damaged(MirblabError):
+    """A file is not what a shard of this space must be, byte for byte."""
+
+
+def _weights(n: int) -> np.ndarray:
+    """Return *n* fixed odd numbers, uint64: odd ones can be inverted modulo 2**64, so no single change cancels."""
+    z = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # the splitmix64 generator
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) | np.uint64(1)
+
+
+def row_checks(keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return one checksum per row, uint64 (n,), of keys uint64 (n, 2) and vectors float32 (n, d).
+
+    The row is read as 64-bit words (32-bit ones when d is odd), each folded onto itself, times fixed odd weights,
+    summed modulo 2**64. A change within one word is always seen; others escape with a chance below 2**-32.
+    Without the fold, two flipped signs in the upper halves of two words would cancel each other.
+    """
+    even = vectors.shape[1] % 2 == 0
+    words = vectors.view(np.uint64) if even else vectors.view(np.uint32).astype(np.uint64)
+    folded = words >> np.uint64(32)
+    folded ^= words
+    weights = _weights(words.shape[1] + 2)
+    return folded @ weights[2:] + keys @ weights[:2]
+
+
+def _digest(keys: np.ndarray, checks: np.ndarray) -> str:
+    state = xxhash.xxh3_128(np.ascontiguousarray(checks).data)
+    state.update(np.ascontiguousarray(keys).data)
+    return state.hexdigest()
+
+
+def _header(n: int, d: int, space: str, digest: str) -> bytes:
+    """Return the head of a shard of *n* rows: the only bytes that may stand there, so that any change is seen."""
+    ends = np.cumsum([0, 8 * n, 4 * n * d, 16 * n]).tolist()
+    kinds = [("checks", "U64", [n]), ("vectors", "F32", [n, d]), ("keys", "U8", [n, 16])]
+    head: dict[str, object] = {"__metadata__": {"format": FORMAT, "space": space, "digest": digest}}
+    for (name, dtype, shape), start, end in zip(kinds, ends[:-1], ends[1:], strict=True):
+        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def write(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
+    """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
+    checks = row_checks(keys, vectors)
+    with paths.write_atomically(path) as beside, open(beside, "wb") as file:
+        file.write(_header(*vectors.shape, space, _digest(keys, checks)))
+        for part in (checks, vectors, keys):
+            file.write(np.ascontiguousarray(part).data)
+
+
+@dataclass(eq=False)
+class Shard:
+    """One open shard; `vectors` (n, d) stay on disk until rows are gathered."""
+
+    path: Path
+    keys: np.ndarray
+    checks: np.ndarray
+    vectors: np.ndarray
+    stamp: tuple[int, int]
+    memory: mmap.mmap = field(repr=False)
+
+    def gather(self, rows: np.ndarray, positions: np.ndarray, out: np.ndarray) -> bool:
+        """Copy vectors[rows] to out[positions]; return False as soon as a row differs from its checksum."""
+        step = max(1, BLOCK_BYTES // max(1, 4 * out.shape[1]))
+        block = np.empty((min(step, len(rows)), out.shape[1]), np.float32)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            taken = block[: len(some)]
+            np.take(self.vectors, some, axis=0, out=taken, mode="clip")  # "clip" writes straight into `taken`
+            if (row_checks(self.keys[some], taken) != self.checks[some]).any():
+                return False
+            out[positions[start : start + step]] = taken
+        return True
+
+    def intact(self) -> bool:
+        """Return whether every row agrees with its checksum."""
+        step = max(1, BLOCK_BYTES // max(1, 4 * self.vectors.shape[1]))
+        starts = range(0, len(self.keys), step)
+        cuts = (slice(start, start + step) for start in starts)
+        return all((row_checks(self.keys[cut], self.vectors[cut]) == self.checks[cut]).all() for cut in cuts)
+
+    def fetch(self) -> None:
+        """Ask the system to read the whole file ahead, which is faster than one page at a time."""
+        if hasattr(self.memory, "madvise"):
+            self.memory.madvise(mmap.MADV_WILLNEED)
+
+
+def stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
+    """Return size and time of change, by which a file that was altered after it was opened is noticed."""
+    facts = entry.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def open_shard(path: Path, d: int, space: str) -> Shard:
+    """Return the shard at *path*, memory-mapped; raise Damaged when its head, keys or checksums are not intact.
+
+    The vectors themselves are checked row by row when they are gathered.
+    """
+    seen = stamp(path)
+    with open(path, "rb") as file:
+        head = _read_header(file.read(_LONGEST_HEADER + 8))
+        n = _rows(head, d)
+        size = len(head) + n * (8 + 4 * d + 16)
+        if seen[0] != size:
+            raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    checks = np.frombuffer(memory, np.uint64, n, len(head))
+    vectors = np.frombuffer(memory, np.float32, n * d, len(head) + 8 * n).reshape(n, d)
+    keys = np.frombuffer(memory, np.uint64, 2 * n, len(head) + (8 + 4 * d) * n).reshape(n, 2).copy()
+    if _header(n, d, space, _digest(keys, checks)) != head:
+        raise Damaged("its header, keys or checksums were altered, or it belongs to another space")
+    return Shard(path, keys, checks, vectors, seen, memory)
+
+
+def _read_header(start: bytes) -> bytes:
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 8 or not 0 < length <= min(_LONGEST_HEADER, len(start) - 8):
+        raise Damaged("it does not begin with the header of a shard")
+    return start[: 8 + length]
+
+
+def _rows(head: bytes, d: int) -> int:
+    try:
+        n, found = json.loads(head[8:])["vectors"]["shape"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged("its header cannot be read") from error
+    if not isinstance(n, int) or n < 1 or found != d:
+        raise Damaged(f"its vectors have shape [{n}, {found}] instead of [n, {d}]")
+    return n

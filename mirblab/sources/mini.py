@@ -1,0 +1,189 @@
+"""mini: the bundled cards, each one fact seen from many sides, turned into miniature test collections."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirblab import paths, registry
+from mirblab.errors import MirblabError
+from mirblab.folder import write
+
+Card = dict[str, Any]
+Row = dict[str, Any]
+
+
+class Parts(NamedTuple):
+    """The rows of one collection: corpus, queries and judgements (query, document, relevance)."""
+
+    corpus: list[Row]
+    queries: list[Row]
+    qrels: list[tuple[str, str, int]]
+
+
+def cards() -> list[Card]:
+    """Return the bundled cards, sorted by id; MirblabError for one that cannot be read."""
+    found = []
+    for path in _files():
+        try:
+            found.append(tomllib.loads(path.read_text("utf-8")))
+        except tomllib.TOMLDecodeError as error:
+            raise MirblabError(f"{path} is not valid TOML: {error}") from error
+    return found
+
+
+def revision() -> str:
+    """Return a hash over the bundled cards and the rules below: another one means that mini must be built again."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in [*_files(), Path(__file__)]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()
+
+
+def _files() -> list[Path]:
+    return sorted(paths.bundled("data", "mini", "cards").glob("*.toml"))
+
+
+def build(name: str, out: Path) -> Path:
+    """Write the miniature collection *name* into the folder *out* and return it.
+
+    Raises MirblabError for a name that is not a miniature collection.
+    """
+    if name not in COLLECTIONS:
+        raise MirblabError(f"'{name}' is not derived from the cards; known: {', '.join(sorted(COLLECTIONS))}")
+    entry = registry.read("collections")[name]
+    parts = COLLECTIONS[name](cards())
+    about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
+    card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
+    return write(out, parts.corpus, parts.queries, {"test": parts.qrels}, card)
+
+
+def _doc(name: str, text: str, **more: Any) -> Row:
+    return {"_id": name, "title": "", "text": text, **more}
+
+
+def _query(name: str, text: str, **more: Any) -> Row:
+    return {"_id": name, "text": text, **more}
+
+
+def _pairs(query: Callable[[Card], str], document: Callable[[Card], str], suffix: str) -> Callable[[list[Card]], Parts]:
+    """Return the derivation "one view of a card to another view of the same card"."""
+
+    def derive(found: list[Card]) -> Parts:
+        return Parts(
+            [_doc(card["id"] + suffix, document(card)) for card in found],
+            [_query(card["id"], query(card)) for card in found],
+            [(card["id"], card["id"] + suffix, 1) for card in found],
+        )
+
+    return derive
+
+
+def _mathlib(found: list[Card]) -> Parts:
+    """Slogan to informalised declaration (2) and to the same fact told in another field (1)."""
+    declarations = [_doc(f"{card['id']}-lean", card["lean"]["informal"]) for card in found]
+    told = [_doc(f"{card['id']}-told", card["equivalent"]["statement"]) for card in found]
+    queries = [_query(card["id"], card["slogan"]) for card in found]
+    # Awkward on purpose: a question that nothing here answers, judged all the same.
+    queries.append(_query("unanswered", "Every zero of the zeta function in the critical strip lies on one line."))
+    qrels = [(card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))]
+    return Parts(declarations + told, queries, [*qrels, ("unanswered", f"{found[0]['id']}-lean", 0)])
+
+
+def _duplicates(level: str) -> Callable[[list[Card]], Parts]:
+    """Question to its duplicate; the corpus holds every duplicate and the other level's questions, with tags."""
+
+    def derive(found: list[Card]) -> Parts:
+        asked = [card for card in found if card["level"] == level]
+        others = [card for card in found if card["level"] != level]
+        corpus = [_doc(f"{card['id']}-again", card["duplicate"], tags=card["tags"]) for card in found]
+        corpus += [_doc(f"{card['id']}-first", card["question"], tags=card["tags"]) for card in others]
+        queries = [_query(card["id"], card["question"], tags=card["tags"]) for card in asked]
+        return Parts(corpus, queries, [(card["id"], f"{card['id']}-again", 1) for card in asked])
+
+    return derive
+
+
+def _answers(found: list[Card]) -> Parts:
+    """Question to graded answers; another question's answers stay unjudged."""
+    graded = [(card, number, answer) for card in found for number, answer in enumerate(card["answers"], 1)]
+    return Parts(
+        [_doc(f"{card['id']}-a{number}", answer["text"]) for card, number, answer in graded],
+        [_query(card["id"], card["question"]) for card in found],
+        [(card["id"], f"{card['id']}-a{number}", answer["grade"]) for card, number, answer in graded],
+    )
+
+
+def _proofs(level: str) -> Callable[[list[Card]], Parts]:
+    """Statement to proof; the queries are one level's, the corpus is everybody's."""
+
+    def derive(found: list[Card]) -> Parts:
+        whole = _pairs(lambda card: card["statement"], lambda card: card["proof"], "-proof")(found)
+        asked = {card["id"] for card in found if card["level"] == level}
+        queries = [row for row in whole.queries if row["_id"] in asked]
+        return Parts(whole.corpus, queries, [row for row in whole.qrels if row[0] in asked])
+
+    return derive
+
+
+def _premises(found: list[Card]) -> Parts:
+    """Statement to the statements that its proof uses; a query is a document too, under the same id."""
+    asked = [card for card in found if card["premises"]]
+    return Parts(
+        [_doc(card["id"], card["statement"]) for card in found],
+        [_query(card["id"], card["statement"]) for card in asked],
+        [(card["id"], premise, 1) for card in asked for premise in card["premises"]],
+    )
+
+
+def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], Parts]:
+    """Formula to graded variants; another formula's variants stay unjudged."""
+
+    def derive(found: list[Card]) -> Parts:
+        graded = [(card, n, variant) for card in found for n, variant in enumerate(card["formula"]["variants"], 1)]
+        return Parts(
+            [_doc(f"{card['id']}-f{n}", variant["latex"]) for card, n, variant in graded],
+            [_query(card["id"], query(card)) for card in found],
+            [(card["id"], f"{card['id']}-f{n}", variant["grade"]) for card, n, variant in graded],
+        )
+
+    return derive
+
+
+def _equivalents(found: list[Card]) -> Parts:
+    """Each statement to its partner in another field, both ways; rewordings stand by as distractors."""
+    sides: Iterable[tuple[str, str, str]] = (
+        row
+        for card in found
+        for row in (
+            (card["id"], card["field"], card["statement"]),
+            (f"{card['id']}-told", card["equivalent"]["field"], card["equivalent"]["statement"]),
+        )
+    )
+    rows = [(name, [field], text) for name, field, text in sides]
+    qrels = [pair for card in found for pair in ((card["id"], f"{card['id']}-told", 1), (f"{card['id']}-told", card["id"], 1))]
+    return Parts(
+        [_doc(name, text, tags=tags) for name, tags, text in rows],
+        [_query(name, text, tags=tags) for name, tags, text in rows],
+        qrels,
+    )
+
+
+COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
+    "mini-mathlib": _mathlib,
+    "mini-mse-dup": _duplicates("undergraduate"),
+    "mini-mo-dup": _duplicates("graduate"),
+    "mini-qa": _answers,
+    "mini-proofwiki": _proofs("undergraduate"),
+    "mini-stacks": _proofs("graduate"),
+    "mini-premises": _premises,
+    "mini-lean": _pairs(lambda card: card["lean"]["state"], lambda card: card["lean"]["signature"], "-lean"),
+    "mini-isabelle": _pairs(lambda card: card["isabelle"]["state"], lambda card: card["isabelle"]["statement"], "-isabelle"),
+    "mini-hol": _pairs(lambda card: card["hol"]["conjecture"], lambda card: card["hol"]["statement"], "-hol"),
+    "mini-wfb": _formulas(lambda card: card["formula"]["latex"]),
+    "mini-formula": _formulas(lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"),
+    "mini-pairs": _equivalents,
+}

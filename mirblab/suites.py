@@ -1,0 +1,190 @@
+"""suites: which notebooks run with which parameters, read from TOML and checked before anything runs."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from mirblab import paths, shelf, systems
+from mirblab.errors import MirblabError, unknown
+
+EVERY = "*"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook with its parameters, as a suite asks for it."""
+
+    suite: str
+    name: str
+    source: Path
+    parameters: dict[str, Any]
+
+    @property
+    def collections(self) -> list[str]:
+        """Return the collections that the parameters name."""
+        return _named(self.parameters, ("collection", "collections"))
+
+    @property
+    def systems(self) -> list[str]:
+        """Return the systems that the parameters name."""
+        return _named(self.parameters, ("system", "systems", "baseline"))
+
+    @property
+    def folder(self) -> Path:
+        """Return where the notebook's tables and figures land."""
+        return paths.figures() / self.suite / self.name
+
+    @property
+    def executed(self) -> Path:
+        """Return where the executed copy lands."""
+        return paths.figures() / "_executed" / self.suite / f"{self.name}.ipynb"
+
+    def key(self) -> str:
+        """Return the hash of all that determines the outputs: notebook, parameters, data and code."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(self.source.read_bytes())
+        digest.update(json.dumps(self.parameters, sort_keys=True).encode())
+        for name in self.collections:
+            digest.update(_content(shelf.where(name)))
+        digest.update(_code())
+        return digest.hexdigest()
+
+
+def folder() -> Path:
+    """Return the folder of the suites' TOML files."""
+    return paths.bundled("notebooks", "suites")
+
+
+def suite_names() -> list[str]:
+    """Return the suites that exist.
+
+    >>> suite_names()
+    ['mini', 'open']
+    """
+    return sorted(path.stem for path in folder().glob("*.toml"))
+
+
+def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | None = None) -> list[Job]:
+    """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
+
+    A parameter list `["*"]` becomes every collection that was built or added. *only* keeps notebooks whose name
+    begins so. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters,
+    collections and systems, with suggestions.
+    """
+    path = folder() / f"{suite}.toml"
+    if not path.is_file():
+        raise unknown("suite", suite, suite_names())
+    found = tomllib.loads(path.read_text("utf-8"))
+    entries = found.get("notebook", [])
+    known = [entry["name"] for entry in entries]
+    for start in only or []:
+        if not any(name.startswith(start) for name in known):
+            raise unknown(f"notebook in the suite {suite}", start, known)
+    chosen = [entry for entry in entries if not only or any(entry["name"].startswith(start) for start in only)]
+    shared = found.get("parameters", {})
+    jobs = [_job(suite, entry, shared, overrides or {}) for entry in chosen]
+    for name in overrides or {}:
+        if not any(name in parameters_of(job.source) for job in jobs):
+            raise unknown("parameter", name, {key for job in jobs for key in parameters_of(job.source)})
+    return jobs
+
+
+def _job(suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any]) -> Job:
+    source = _notebook(entry["name"])
+    known = parameters_of(source)
+    given = entry.get("parameters", {})
+    for name in given:
+        if name not in known:
+            raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, known)}")
+    layers = [shared, given, overrides, {"suite": suite}]
+    values = known | {key: value for layer in layers for key, value in layer.items() if key in known}
+    values = {key: _expand(key, value) for key, value in values.items()}
+    for key, value in values.items():
+        _check_type(entry["name"], key, known[key], value)
+    job = Job(suite, entry["name"], source, values)
+    for name in job.collections:
+        shelf.where(name)
+    for name in job.systems:
+        systems.system(name)
+    return job
+
+
+def _notebook(name: str) -> Path:
+    found = paths.bundled("notebooks")
+    path = found / f"{name}.ipynb"
+    if not path.is_file():
+        raise unknown("notebook", name, [path.stem for path in found.glob("*.ipynb")])
+    return path
+
+
+def _expand(key: str, value: Any) -> Any:
+    if key != "collections" or value != [EVERY]:
+        return value
+    found = [name for name in shelf.collection_names() if not name.startswith("mini-")]
+    if not found:
+        raise MirblabError(
+            "no real collection is built or added yet; run: mirblab build stacks, or: mirblab add FOLDER"
+        )
+    return found
+
+
+def _check_type(notebook: str, key: str, default: Any, value: Any) -> None:
+    fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
+    if not fits or isinstance(value, bool) != isinstance(default, bool):
+        wanted, given = type(default).__name__, type(value).__name__
+        raise MirblabError(f"{notebook}: the parameter '{key}' must be a {wanted}, found the {given} {value!r}")
+
+
+@lru_cache
+def parameters_of(notebook: Path) -> dict[str, Any]:
+    """Return names and defaults of a notebook's one parameters cell, which holds only annotated literals."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(tagged) != 1:
+        raise MirblabError(f"{notebook.name} has {len(tagged)} cells tagged 'parameters'; exactly one is needed")
+    found = {}
+    for node in ast.parse(tagged[0].source).body:
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
+            raise MirblabError(f"{notebook.name}: line {node.lineno} of the parameters is not 'name: type = literal'")
+        found[node.target.id] = ast.literal_eval(node.value)
+    return found
+
+
+def _named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    for key in keys:
+        value = parameters.get(key, [])
+        found += value if isinstance(value, list) else [value] if value else []
+    return list(dict.fromkeys(found))
+
+
+def _content(folder: Path) -> bytes:
+    """Return a hash of the files of a collection."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")):
+        digest.update(str(path.relative_to(folder).as_posix()).encode() + b"\0" + path.read_bytes())
+    return digest.digest()
+
+
+@lru_cache
+def _code() -> bytes:
+    """Return a hash of the package and of the versions that it runs with."""
+    from importlib.metadata import version
+
+    digest = hashlib.blake2b(digest_size=16)
+    root = Path(__file__).parent
+    for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    for library in ("numpy", "pandas", "scipy", "matplotlib", "torch", "sentence-transformers", "bm25s", "umap-learn"):
+        digest.update(f"{library}={version(library)}".encode())
+    return digest.digest()

@@ -1,0 +1,189 @@
+"""systems: named, composed systems from the registry, searched once and then read from the run store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab import dense, fusion, lexical, paths, registry, rerank, runs
+from mirblab.collection import Collection
+from mirblab.encode import encoder
+from mirblab.errors import MirblabError, unknown
+
+DEPTH = 1000
+
+
+@dataclass(frozen=True)
+class System:
+    """What makes a run for a collection; `settings` is all that determines it."""
+
+    name: str
+    label: str
+    settings: dict[str, Any]
+
+    def search(self, collection: Collection, depth: int = DEPTH) -> pd.DataFrame:
+        """Return the run: query_id, doc_id, score, rank, at most *depth* documents per query, best first.
+
+        A run that was made before is read from the store; a deeper one answers a shallower question.
+
+        >>> from mirblab.shelf import load
+        >>> run = system("bm25").search(load("mini-qa"), depth=3)
+        >>> run.columns.tolist(), int(run["rank"].max())
+        (['query_id', 'doc_id', 'score', 'rank'], 3)
+        """
+        if depth < 1:
+            raise MirblabError(f"depth must be at least 1, found {depth}")
+        key, store = self.run_key(collection), _store()
+        run = store.get(key, depth)
+        if run is None:
+            # At least the usual depth, so that one search serves every later question.
+            store.put(key, max(depth, DEPTH), _KINDS[self.settings["kind"]](self, collection, max(depth, DEPTH)))
+            run = store.get(key, depth)
+        if run is None:
+            raise MirblabError(f"the run of {self.name} on {collection.name} could not be stored under {paths.cache()}")
+        return _over(run, collection, self.name)
+
+    def is_stored(self, collection: Collection, depth: int = DEPTH) -> bool:
+        """Return whether the run is in the store already."""
+        return _store().get(self.run_key(collection), depth) is not None
+
+    def run_key(self, collection: Collection) -> str:
+        """Return the hash of all that determines the run: content of the collection, settings and code."""
+        parts = {"collection": collection.fingerprint, "system": self.key}
+        return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return all that determines this system's runs, parts of a composition included."""
+        found = {name: value for name, value in self.settings.items() if name not in ("label", "paper")}
+        if "of" in found:
+            found["of"] = [system(part).key for part in found["of"]]
+        if "first" in found:
+            found["first"] = system(found["first"]).key
+        if "encoder" in found:
+            found["encoder"] = encoder(found["encoder"]).key
+        if "reranker" in found:
+            found["reranker"] = rerank.settings(found["reranker"])
+        return found | {"code": _code(found["kind"])}
+
+    def parts(self) -> list[System]:
+        """Return the systems that this one is composed of, itself not included."""
+        names = [*self.settings.get("of", []), *([self.settings["first"]] if "first" in self.settings else [])]
+        return [system(name) for name in names]
+
+    def rerank(self, reranker: str, depth: int) -> System:
+        """Return the system whose first *depth* documents are ordered by *reranker*.
+
+        >>> system("bm25").rerank("maxsim", depth=10).name
+        'bm25>maxsim@10'
+        """
+        if depth < 1:
+            raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
+        found = {"kind": "rerank", "first": self.name, "reranker": reranker, "depth": depth}
+        return System(f"{self.name}>{reranker}@{depth}", f"{self.label} > {reranker} @ {depth}", found)
+
+
+def system_names() -> list[str]:
+    """Return the registered systems.
+
+    >>> {"bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm"} <= set(system_names())
+    True
+    """
+    return sorted(registry.read("systems"))
+
+
+def system(name: str) -> System:
+    """Return a system of the registry by its name; MirblabError with a suggestion for an unknown one.
+
+    >>> system("bm25+minilm").label
+    'BM25 + MiniLM'
+    """
+    entries = registry.read("systems")
+    if name not in entries:
+        raise unknown("system", name, entries)
+    found = entries[name]
+    if found.get("kind") not in _KINDS:
+        raise unknown("kind of system", str(found.get("kind")), _KINDS)
+    return System(name, found.get("label", name), found)
+
+
+def _bm25(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    found = {key: value for key, value in self.settings.items() if key not in ("kind", "label", "paper")}
+    return lexical.search(collection, depth=depth, **found)
+
+
+def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    model, instruction = encoder(self.settings["encoder"]), collection.card.instruction
+    documents = model.vectors(collection.texts, "document", instruction)
+    queries = model.vectors(collection.query_texts, "query", instruction)
+    found = dense.search(queries, documents, depth=depth, candidates=collection.candidates)
+    return runs.from_positions(*found, collection.query_ids, collection.doc_ids, self.name, collection.name)
+
+
+def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    parts = [part.search(collection, max(self.settings.get("depth", DEPTH), depth)) for part in self.parts()]
+    if self.settings.get("method", "rrf") == "rrf":
+        return fusion.rrf(parts, self.settings.get("k", 60), depth)
+    if self.settings["method"] == "linear":
+        return fusion.linear(parts, self.settings["weights"], depth)
+    raise unknown("fusion method", str(self.settings["method"]), ["rrf", "linear"])
+
+
+def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    first = self.parts()[0]
+    run = first.search(collection, max(depth, self.settings["depth"]))
+    head = _scored(first, self.settings["reranker"], collection, self.settings["depth"])
+    tail = run.merge(head[["query_id", "doc_id", "pair_score"]], how="left", on=["query_id", "doc_id"])
+    tail.attrs = dict(run.attrs)
+    return rerank.reorder(tail.assign(pair_score=tail.pair_score.fillna(0)), self.settings["depth"])
+
+
+def _scored(first: System, reranker: str, collection: Collection, depth: int) -> pd.DataFrame:
+    """Return the shortlist with its pair scores, from the store where a shortlist at least as deep was scored."""
+    parts = {"first": first.run_key(collection), "reranker": rerank.settings(reranker), "code": _code("rerank")}
+    key, store = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest(), _store()
+    scored = store.get(key, depth)
+    if scored is None:
+        shortlist = first.search(collection, depth)
+        store.put(key, depth, rerank.score_shortlist(shortlist, collection, reranker))
+        scored = store.get(key, depth)
+    if scored is None:
+        raise MirblabError(f"the pair scores of {reranker} could not be stored under {paths.cache()}")
+    return _over(scored, collection, first.name)
+
+
+_KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank}
+_ROOMS = {"bm25": ("lexical", "runs"), "dense": ("dense", "runs"), "fusion": ("fusion", "runs"), "rerank": ("rerank", "late", "runs")}
+
+
+@lru_cache
+def _code(kind: str) -> str:
+    """Return a hash of the modules that make a kind of run: changed code never answers with an old run."""
+    digest = hashlib.blake2b(digest_size=8)
+    for room in _ROOMS[kind]:
+        for path in sorted(Path(__file__).parent.glob(f"{room}.py")):
+            digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()
+
+
+def _store() -> runs.RunStore:
+    return runs.RunStore(paths.cache() / "runs")
+
+
+def _over(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:
+    """Return the run with ids as categories of the collection, so that codes are positions."""
+    columns: dict[str, Sequence[Any]] = {}
+    for column, ids in (("query_id", collection.query_ids), ("doc_id", collection.doc_ids)):
+        codes = ids.get_indexer(run[column].cat.categories)[run[column].cat.codes]
+        columns[column] = pd.Categorical.from_codes(np.asarray(codes), ids)
+    out = run.assign(**columns)
+    out.attrs = {**run.attrs, "system": name, "collection": collection.name}
+    return out

@@ -1,0 +1,54 @@
+"""What the tests share: a home of their own, tiny collections, and the shared data where it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every test run keeps data, caches and figures in a temporary folder, one per worker."""
+    os.environ["MIRBLAB_HOME"] = str(tmp_path_factory.mktemp("home"))
+    os.environ["MIRBLAB_PROGRESS"] = "0"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of shared data and sources; tests that need it are skipped without it."""
+    folder = (ROOT / os.environ.get("MIRBLAB_SHARED", "../shared")).resolve()
+    if not folder.is_dir():
+        pytest.skip(f"no shared data at {folder}; set MIRBLAB_SHARED")
+    return folder
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a small collection; every part of it can be replaced."""
+
+    def make(
+        corpus: list[object] | str = (),
+        queries: list[object] | str = (),
+        qrels: str = "q1\td1\t1\nq2\td2\t2\nq2\td1\t0\n",
+        card: str = "",
+        name: str = "tiny",
+    ) -> Path:
+        folder = tmp_path / name
+        (folder / "qrels").mkdir(parents=True, exist_ok=True)
+        corpus = corpus or [{"_id": f"d{n}", "title": "", "text": f"document {n}"} for n in (1, 2, 3)]
+        queries = queries or [{"_id": f"q{n}", "text": f"query {n}"} for n in (1, 2)]
+        for stem, rows in (("corpus", corpus), ("queries", queries)):
+            text = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{stem}.jsonl").write_text(text, encoding="utf-8")
+        (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + qrels, encoding="utf-8")
+        if card:
+            (folder / "card.toml").write_text(card, encoding="utf-8")
+        return folder
+
+    return make

@@ -1,0 +1,173 @@
+"""A collection is read strictly: what is wrong is named with file and line, what is odd is counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mirblab.collection import load_folder
+from mirblab.errors import MirblabError
+
+
+def test_a_folder_without_a_card_loads(make_folder):
+    """Corpus and queries are sorted by id, judgements of 0 survive, and everything may be returned."""
+    found = load_folder(make_folder())
+    assert found.doc_ids.tolist() == ["d1", "d2", "d3"]
+    assert found.query_ids.tolist() == ["q1", "q2"]
+    judged = list(zip(found.qrels.query_id.astype(str), found.qrels.doc_id.astype(str), found.qrels.relevance, strict=True))
+    assert judged == [("q1", "d1", 1), ("q2", "d1", 0), ("q2", "d2", 2)]
+    assert found.candidates.allowed(np.array([0, 1])) is None
+    assert found.name == "tiny"
+
+
+def test_title_and_text_are_joined_by_one_space_and_stripped(make_folder):
+    """A document without a title has no leading space."""
+    corpus = [
+        {"_id": "d1", "title": "Lemma", "text": "Let $x$."},
+        {"_id": "d2", "text": " only text "},
+        {"_id": "d3", "title": "T", "text": ""},
+    ]
+    assert load_folder(make_folder(corpus)).texts == ["Lemma Let $x$.", "only text", "T"]
+
+
+def test_compression_and_line_order_do_not_change_the_fingerprint(make_folder):
+    """The fingerprint is over content."""
+    plain = load_folder(make_folder())
+    folder = make_folder(name="other/tiny")
+    lines = (folder / "corpus.jsonl").read_text().splitlines()
+    (folder / "corpus.jsonl").unlink()
+    with gzip.open(folder / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(reversed(lines)) + "\n")
+    assert load_folder(folder).fingerprint == plain.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("corpus", [{"_id": f"d{n}", "text": f"document {n}{'!' * (n == 3)}"} for n in (1, 2, 3)]),
+        ("queries", [{"_id": "q1", "text": "query one"}, {"_id": "q2", "text": "query 2"}]),
+        ("qrels", "q1\td1\t1\nq2\td2\t1\nq2\td1\t0\n"),
+        ("card", 'candidates = "judged"\n'),
+        ("card", 'instruction = "Find it."\n'),
+    ],
+)
+def test_every_part_of_the_content_changes_the_fingerprint(make_folder, part, value):
+    """Text, judgement, candidates and instruction all count."""
+    before = load_folder(make_folder()).fingerprint
+    assert load_folder(make_folder(**{part: value}, name="changed")).fingerprint != before
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        ('{"_id": "d1", "text": "x"}\n{"_id": "d1", "text": "y"}\n', r"line 2: duplicate _id 'd1', first on line 1"),
+        ('{"_id": "d1", "text": "x"}\n{"text": "y"}\n{"text": "z"}\n', r"line 2: no '_id'.*\(2 such lines in all\)"),
+        ('{"_id": "d1", "text": "x"\n', r"line 1: broken JSON"),
+        ('["d1"]\n', r"line 1: expected a JSON object, found list"),
+        ('{"_id": "d1", "text": null}\n', r"line 1: 'text' of 'd1' must be a text, found null"),
+    ],
+)
+def test_a_broken_corpus_is_an_error_with_file_and_line(make_folder, corpus, message):
+    """The first wrong line is named, and how many there are."""
+    with pytest.raises(MirblabError, match=r"corpus\.jsonl, " + message):
+        load_folder(make_folder(corpus))
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [
+        ("q1\td9\t1\n", r"test\.tsv, line 2: judges the document 'd9', which is not in corpus"),
+        ("q1\td1\t1\nq9\td1\t1\n", r"line 3: judges the query 'q9', which is not in queries"),
+        ("q1\td1\thigh\n", r"line 2: the score must be a whole number, found 'high'"),
+        ("q1\td1\t0.5\n", r"line 2: the score must be a whole number"),
+        ("q1\td1\n", r"line 2: expected query-id, corpus-id, score"),
+        ("q1\td1\t1\nq1\td1\t2\n", r"line 3: judges 'd1' for 'q1' a second time"),
+    ],
+)
+def test_a_broken_judgement_is_an_error_with_file_and_line(make_folder, qrels, message):
+    """Judgements of what is not there are never dropped in silence."""
+    with pytest.raises(MirblabError, match=message):
+        load_folder(make_folder(qrels=qrels))
+
+
+def test_a_wrong_encoding_names_the_byte(make_folder):
+    """Latin-1 is not UTF-8."""
+    folder = make_folder()
+    (folder / "corpus.jsonl").write_bytes(b'{"_id": "d1", "text": "Schr\xf6der"}\n')
+    with pytest.raises(MirblabError, match=r"line 1: not UTF-8 at byte 27"):
+        load_folder(folder)
+
+
+def test_a_truncated_archive_is_an_error(make_folder):
+    """Half a .gz is not read as a short corpus."""
+    folder = make_folder()
+    packed = gzip.compress((folder / "corpus.jsonl").read_bytes())
+    (folder / "corpus.jsonl").unlink()
+    (folder / "corpus.jsonl.gz").write_bytes(packed[:-12])
+    with pytest.raises(MirblabError, match="cannot be read"):
+        load_folder(folder)
+
+
+def test_two_files_of_one_kind_are_refused(make_folder):
+    """corpus.jsonl beside corpus.jsonl.gz is a question, not a choice."""
+    folder = make_folder()
+    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(MirblabError, match="keep one of them"):
+        load_folder(folder)
+
+
+def test_a_missing_split_lists_what_is_there(make_folder):
+    """The message suggests the nearest split."""
+    with pytest.raises(FileNotFoundError, match=r"found the splits test; did you mean 'test'\?"):
+        load_folder(make_folder(), split="tests")
+
+
+def test_only_the_queries_of_the_split_are_there(make_folder):
+    """queries.jsonl holds all splits."""
+    found = load_folder(make_folder(qrels="q2\td1\t1\n"))
+    assert found.query_ids.tolist() == ["q2"]
+
+
+def test_what_is_odd_is_counted_and_not_altered(make_folder):
+    """Empty and repeated texts, entities, a query without a relevant document, one id on both sides."""
+    corpus = [{"_id": "d1", "text": ""}, {"_id": "d2", "text": "a &lt; b"}, {"_id": "q1", "text": "a &lt; b"}]
+    found = load_folder(make_folder(corpus, qrels="q1\td1\t0\nq2\td2\t1\n"))
+    assert found.oddities == {
+        "documents without text": 1,
+        "documents that repeat another's text": 1,
+        "texts with HTML entities": 2,
+        "queries without a relevant document": 1,
+        "queries that are documents of the same id": 1,
+    }
+    assert found.texts[1] == "a &lt; b"
+
+
+def test_unicode_ids_and_a_byte_order_mark_are_read(make_folder):
+    """A mark at the start of a file belongs to no line."""
+    text = "\ufeff" + json.dumps({"_id": "Zermelo–Fraenkel:1", "text": "∀x"}, ensure_ascii=False) + "\n"
+    found = load_folder(make_folder(text, qrels="q1\tZermelo–Fraenkel:1\t1\n"))
+    assert found.document("Zermelo–Fraenkel:1") == "∀x"
+
+
+def test_an_unknown_document_is_an_error(make_folder):
+    """Also one that would sort after the last."""
+    with pytest.raises(MirblabError, match="no document 'zzz' in tiny"):
+        load_folder(make_folder()).document("zzz")
+
+
+def test_a_card_with_an_unknown_rule_gets_a_suggestion(make_folder):
+    """The file is named."""
+    with pytest.raises(MirblabError, match=r"card\.toml.*did you mean 'judged'"):
+        load_folder(make_folder(card='candidates = "juged"\n'))
+
+
+def test_every_shared_collection_loads(shared: Path):
+    """Counts of reference/data.md."""
+    counts = {"stacks-qa": (648, 11_512), "setmm": (2_000, 23_516), "ntcir12-wfb": (20, 3_490), "mse-dup": (354, 8_537)}
+    for name, (n_queries, n_documents) in counts.items():
+        found = load_folder(shared / "data" / name)
+        assert (len(found.queries), len(found.corpus)) == (n_queries, n_documents)

@@ -1,12 +1,13 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
 # make test                 run the tests
+# make test-browser         run every notebook in JupyterLab in Chromium
 # make lab                  open JupyterLab
 PYTHON ?= python3
 SUITE ?= mini
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: paper test lab clean
+.PHONY: paper test test-browser lab clean
 
 paper: $(READY)
 	$(BIN)/mirblab batch $(SUITE)
@@ -14,6 +15,10 @@ paper: $(READY)
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-browser: $(READY)
+	$(BIN)/python -m pip install --quiet playwright
+	$(BIN)/python -m pytest -m browser tests/test_browser.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --KernelManager.transport_encryption=auto

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xxhash
 
 from mirblab import paths, shard
@@ -38,6 +37,8 @@ def text_keys(texts: Sequence[str]) -> np.ndarray:
     """
     hash_of = xxhash.xxh3_128_digest
     try:
+        digests = [hash_of(text.encode(), _SEED) for text in texts]
+    except UnicodeEncodeError:
         digests = [hash_of(text.encode("utf-8", "surrogatepass"), _SEED) for text in texts]
     except AttributeError:
         check_texts(texts)
@@ -204,7 +205,6 @@ class VectorStore:
         return None
 
     def _set_aside(self, path: Path, reason: str) -> None:
-        self._refused.add(path.name)
         self._open.pop(path.name, None)
         self._index = _Index([self._open[name] for name in sorted(self._open)])
         try:
@@ -212,8 +212,34 @@ class VectorStore:
         except FileNotFoundError:  # another process was first
             return
         except OSError as error:
+            self._refused.add(path.name)
             reason += f"; it could not be renamed ({error.strerror}) and is passed over"
         warnings.warn(f"damaged shard set aside, its texts will be encoded again: {path} ({reason})", stacklevel=4)
+
+
+def spaces(folder: str | Path) -> list[VectorStore]:
+    """Return the stores in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
+
+    A folder whose `space.json` is absent or belongs elsewhere is left out.
+    """
+    found = []
+    for path in sorted(Path(folder).glob("*/space.json")):
+        try:
+            store = VectorStore(folder, json.loads(path.read_text("utf-8")))
+        except (ValueError, AttributeError):  # not JSON, or not that of a space
+            continue
+        if store.path == path.parent:
+            found.append(store)
+    return found
+
+
+def sweep(folder: str | Path, older_than: float = 86_400) -> int:
+    """Remove partial files that killed writers left more than *older_than* seconds ago; return how many."""
+    limit = time.time() - older_than
+    old = [path for path in Path(folder).glob("*/.*.partial.*") if path.stat().st_mtime <= limit]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
 
 
 def _listed(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
@@ -226,14 +252,17 @@ def _listed(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
 
 
 def _fill(index: _Index, texts: Sequence[str], out: np.ndarray) -> tuple[np.ndarray, list[Shard]]:
-    """Fill *out* block by block: one thread hashes the next block while the others gather."""
+    """Fill *out* block by block, with as many threads as there are cores."""
     if 4 * len(texts) > index.starts[-1]:
         for one in index.shards:
             one.fetch()
-    step = min(max(len(texts) // 16, 4_096), 131_072)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+    # hashed before the threads start: a loop in Python would keep them waiting for the interpreter's lock
+    keys = text_keys(texts)
+    threads = min(os.cpu_count() or 1, 8)
+    step = max(-(-len(texts) // (2 * threads)), 4_096)  # few parts, so that each takes many rows from each shard
+    with ThreadPoolExecutor(threads) as pool:
         starts = range(0, len(texts), step)
-        jobs = [pool.submit(index.fill, text_keys(texts[i : i + step]), out[i : i + step]) for i in starts]
+        jobs = [pool.submit(index.fill, keys[i : i + step], out[i : i + step]) for i in starts]
         results = [job.result() for job in jobs]
     missing = [start + rows for start, (rows, _) in zip(starts, results, strict=True)]
     damaged = {one.path: one for _, shards in results for one in shards}

@@ -28,6 +28,7 @@ class Candidates:
 
     n_docs: int
     rules: tuple[Rule, ...] = ()
+    rows: np.ndarray | None = None  # where each query stands in the rules; None: query i at i
 
     @property
     def names(self) -> list[str]:
@@ -45,9 +46,15 @@ class Candidates:
         if not self.rules:
             return None
         mask = np.ones((len(query_positions), self.n_docs), dtype=bool)
+        places = np.asarray(query_positions)
         for rule in self.rules:
-            rule.restrict(mask, np.asarray(query_positions))
+            rule.restrict(mask, places if self.rows is None else self.rows[places])
         return mask
+
+    def select(self, query_positions: np.ndarray) -> Candidates:
+        """Return the candidates of some of the queries, in the order given."""
+        places = np.asarray(query_positions)
+        return Candidates(self.n_docs, self.rules, places if self.rows is None else self.rows[places])
 
 
 @dataclass(frozen=True)

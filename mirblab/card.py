@@ -18,7 +18,7 @@ class Card:
 
     Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
     what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
-    of a smaller `order`), "tags" (MIRB's rule of shared tags). `relevant_from` is the smallest relevance that
+    of a smaller `order`), "tags" (MIRB's rule of shared tags). `paper` is the printed name of the published collection that this one follows. `relevant_from` is the smallest relevance that
     binary measures count as relevant. Keys that are no field are kept in `extra`.
     """
 
@@ -29,6 +29,7 @@ class Card:
     licence: str = ""
     revision: str = ""
     instruction: str = ""
+    paper: str = ""
     relevance_levels: list[int] = field(default_factory=list)
     relevant_from: int = 1
     candidates: list[str] = field(default_factory=list)
@@ -64,7 +65,7 @@ class Card:
         return card
 
     def _check(self, where: str) -> None:
-        texts = ("name", "title", "task", "source", "licence", "revision", "instruction")
+        texts = ("name", "title", "task", "source", "licence", "revision", "instruction", "paper")
         for key in texts:
             if not isinstance(getattr(self, key), str):
                 raise MirblabError(f"{where}: '{key}' must be a text, found {getattr(self, key)!r}")

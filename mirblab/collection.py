@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -80,8 +80,36 @@ class Collection:
             digest.update(rule.name.encode())
             for part in rule.content():
                 digest.update(np.ascontiguousarray(part).tobytes())
+        if self.candidates.rules and self.candidates.rows is not None:
+            digest.update(np.ascontiguousarray(self.candidates.rows, dtype=np.int64).tobytes())
         digest.update(self.card.instruction.encode())
         return digest.hexdigest()
+
+    def sample(self, n_queries: int, seed: int = 0) -> Collection:
+        """Return the collection with at most *n_queries* of its queries, drawn by *seed*; 0 keeps all.
+
+        The corpus stays whole, so that values stay comparable with those of all queries.
+        """
+        if n_queries < 0:
+            raise MirblabError(f"n_queries must not be negative, found {n_queries}")
+        if not 0 < n_queries < len(self.queries):
+            return self
+        places = np.sort(np.random.default_rng(seed).permutation(len(self.queries))[:n_queries])
+        queries = self.queries.iloc[places].reset_index(drop=True)
+        qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
+        ids = pd.Index(queries.query_id, name=None)
+        qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
+        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places))
+
+    def example(self, longest: int = 400) -> dict[str, str]:
+        """Return task, a query and the best document judged for it, texts cut to *longest* characters."""
+        judged = self.qrels[self.qrels.relevance >= self.card.relevant_from]
+        if judged.empty:
+            return {"task": self.card.task, "collection": self.name, "query": "", "document": ""}
+        first = judged[judged.query_id == judged.query_id.iloc[0]].sort_values("relevance").iloc[-1]
+        texts = (self.query(str(first.query_id)), self.document(str(first.doc_id)))
+        query, document = (text if len(text) <= longest else text[: longest - 2] + " …" for text in texts)
+        return {"task": self.card.task, "collection": self.name, "query": query, "document": document}
 
     def statistics(self) -> dict[str, object]:
         """Return the row that this collection has in a table like MIRB's Table 1.

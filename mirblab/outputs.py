@@ -37,9 +37,10 @@ class Outputs:
         return table
 
 
-def outputs(
+def output(
     notebook: str,
     suite: str,
+    part: str = "",
     *,
     collections: Sequence[Collection] = (),
     systems: Sequence[System] = (),
@@ -47,10 +48,12 @@ def outputs(
 ) -> Outputs:
     """Return where the tables and figures of *notebook* land in *suite*, with provenance filled in.
 
+    *part* is a folder of its own, for a notebook that a suite runs several times ("": none).
+
     Provenance holds the parameters, the collections' fingerprints and revisions, the systems' settings
     (model revisions among them), the git commit and the versions of the libraries.
 
-    >>> outputs("10_collections", "mini", depth=10).provenance["parameters"]
+    >>> output("10_collections", "mini", depth=10).provenance["parameters"]
     {'depth': 10}
     """
     provenance = {
@@ -65,7 +68,7 @@ def outputs(
         "commit": commit(),
         "versions": versions(),
     }
-    return Outputs(paths.figures() / suite / notebook, provenance)
+    return Outputs(paths.figures() / suite / notebook / part, provenance)
 
 
 @lru_cache

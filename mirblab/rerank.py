@@ -33,46 +33,51 @@ def settings(name_or_folder: str) -> dict[str, Any]:
             found["key"] = encoder(found["encoder"]).key
         return found
     if (Path(name_or_folder) / "config.json").is_file():
-        from mirblab.encode import weights_digest
+        from mirblab.engine import folder_digest
 
         folder = Path(name_or_folder).resolve()
-        return {"kind": "cross-encoder", "id": str(folder), "revision": weights_digest(folder), "max_length": 512}
+        return {"kind": "cross-encoder", "id": str(folder), "revision": folder_digest(folder), "max_length": 512}
     raise unknown("reranker", name_or_folder, entries)
 
 
 def score_shortlist(shortlist: pd.DataFrame, collection: Collection, reranker: str) -> pd.DataFrame:
-    """Return the *shortlist* with a column `pair_score`: how the reranker scores each query with each document.
+    """Return a run of the same pairs whose scores are the reranker's.
 
-    Raises MirblabError for an unknown reranker, or one whose model is not at hand.
+    *shortlist* has the collection's ids as categories, as every system's run has. Raises MirblabError for an
+    unknown reranker, or one whose model is not at hand.
     """
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
     scorer = _scorer(settings(reranker))
     scores = scorer(collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
-    return shortlist.assign(pair_score=np.asarray(scores, dtype=np.float32))
+    return runs.from_positions(
+        queries, docs, scores, collection.query_ids, collection.doc_ids, reranker, collection.name
+    )
 
 
-def reorder(scored: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """Return the run whose first *depth* documents are in the order of `pair_score`, the rest below as it was.
+def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """Return *run* with its first *depth* documents in the order of their scores in *pairs*, the rest as it was.
 
-    The scores of the rest are shifted under the reranked ones, so that only the order is kept there.
+    The scores of the rest are shifted under the reranked ones, so that only their order is kept. Raises
+    MirblabError when *pairs* lacks a document of the first *depth*.
 
-    >>> scored = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
-    >>> scored = runs.order(scored).assign(pair_score=[0.1, 0.9, 0.5])
-    >>> reorder(scored, 2).doc_id.tolist()
+    >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    >>> pairs = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [0.1, 0.9]})
+    >>> reorder(run, pairs, 2).doc_id.tolist()
     ['b', 'a', 'c']
     """
     if depth < 1:
         raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
-    rank = scored["rank"].to_numpy()
-    head = rank <= depth
-    queries = scored.query_id.cat.codes.to_numpy()
-    pairs = scored.pair_score.to_numpy(np.float32)
-    worst = np.full(len(scored.query_id.cat.categories), np.inf, dtype=np.float32)
-    np.minimum.at(worst, queries[head], pairs[head])
-    below = worst[queries] - (rank - depth) if len(scored) else pairs
-    fresh = scored.drop(columns=["rank", "pair_score"]).assign(score=np.where(head, pairs, below).astype(np.float32))
-    fresh.attrs = dict(scored.attrs)
+    ranked = runs.order(run)
+    scored = ranked.merge(pairs.astype({"query_id": "str", "doc_id": "str"}), how="left", suffixes=("", "_pair"), on=["query_id", "doc_id"])
+    rank, pair = ranked["rank"].to_numpy(), scored["score_pair"].to_numpy(np.float32)
+    head, queries = rank <= depth, ranked.query_id.cat.codes.to_numpy()
+    if np.isnan(pair[head]).any():
+        raise MirblabError(f"{int(np.isnan(pair[head]).sum()):,} documents of the first {depth} have no pair score")
+    worst = np.full(len(ranked.query_id.cat.categories), np.inf, dtype=np.float32)
+    np.minimum.at(worst, queries[head], pair[head])
+    fresh = ranked.drop(columns="rank").assign(score=np.where(head, pair, worst[queries] - (rank - depth)))
+    fresh.attrs = dict(run.attrs)
     return runs.order(fresh)
 
 

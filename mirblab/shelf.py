@@ -11,7 +11,7 @@ from typing import Any
 from mirblab import paths, registry
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError, unknown
-from mirblab.folder import find
+from mirblab.lines import find
 from mirblab.sources import mini
 
 

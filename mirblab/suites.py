@@ -24,9 +24,18 @@ class Job:
     """One notebook with its parameters, as a suite asks for it."""
 
     suite: str
-    name: str
     source: Path
     parameters: dict[str, Any]
+
+    @property
+    def part(self) -> str:
+        """Return the collection that this run of the notebook is about, where a suite runs it for several."""
+        return self.parameters.get("part", "")
+
+    @property
+    def name(self) -> str:
+        """Return the notebook's name, with the part behind a dot."""
+        return f"{self.source.stem}.{self.part}" if self.part else self.source.stem
 
     @property
     def collections(self) -> list[str]:
@@ -41,7 +50,7 @@ class Job:
     @property
     def folder(self) -> Path:
         """Return where the notebook's tables and figures land."""
-        return paths.figures() / self.suite / self.name
+        return paths.figures() / self.suite / self.source.stem / self.part
 
     @property
     def executed(self) -> Path:
@@ -76,8 +85,8 @@ def suite_names() -> list[str]:
 def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | None = None) -> list[Job]:
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
 
-    A parameter list `["*"]` becomes every collection that was built or added. *only* keeps notebooks whose name
-    begins so. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters,
+    In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
+    the notebook once for each of them. *only* keeps notebooks whose name begins so. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters,
     collections and systems, with suggestions.
     """
     path = folder() / f"{suite}.toml"
@@ -91,44 +100,46 @@ def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | 
             raise unknown(f"notebook in the suite {suite}", start, known)
     chosen = [entry for entry in entries if not only or any(entry["name"].startswith(start) for start in only)]
     shared = found.get("parameters", {})
-    jobs = [_job(suite, entry, shared, overrides or {}) for entry in chosen]
+    jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides or {})]
     for name in overrides or {}:
         if not any(name in parameters_of(job.source) for job in jobs):
             raise unknown("parameter", name, {key for job in jobs for key in parameters_of(job.source)})
     return jobs
 
 
-def _job(suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any]) -> Job:
+def _jobs(suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any]) -> list[Job]:
     source = _notebook(entry["name"])
-    known = parameters_of(source)
-    given = entry.get("parameters", {})
+    known, given = parameters_of(source), entry.get("parameters", {})
     for name in given:
         if name not in known:
             raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, known)}")
     layers = [shared, given, overrides, {"suite": suite}]
     values = known | {key: value for layer in layers for key, value in layer.items() if key in known}
-    values = {key: _expand(key, value) for key, value in values.items()}
-    for key, value in values.items():
-        _check_type(entry["name"], key, known[key], value)
-    job = Job(suite, entry["name"], source, values)
+    if values.get("collections") == [EVERY]:
+        values["collections"] = _built()
+    parts = _built() if values.get("collection") == EVERY else []
+    jobs = [Job(suite, source, values | {"collection": part, "part": part}) for part in parts]
+    jobs = jobs or [Job(suite, source, values)]
+    for job in jobs:
+        _check(job, known)
+    return jobs
+
+
+def _check(job: Job, known: dict[str, Any]) -> None:
+    """Raise MirblabError for a parameter of the wrong type, and for unknown collections and systems."""
+    for key, value in job.parameters.items():
+        default = known[key]
+        fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
+        if not fits or isinstance(value, bool) != isinstance(default, bool):
+            wanted, given = type(default).__name__, type(value).__name__
+            raise MirblabError(f"{job.name}: the parameter '{key}' must be a {wanted}, found the {given} {value!r}")
     for name in job.collections:
         shelf.where(name)
     for name in job.systems:
         systems.system(name)
-    return job
 
 
-def _notebook(name: str) -> Path:
-    found = paths.bundled("notebooks")
-    path = found / f"{name}.ipynb"
-    if not path.is_file():
-        raise unknown("notebook", name, [path.stem for path in found.glob("*.ipynb")])
-    return path
-
-
-def _expand(key: str, value: Any) -> Any:
-    if key != "collections" or value != [EVERY]:
-        return value
+def _built() -> list[str]:
     found = [name for name in shelf.collection_names() if not name.startswith("mini-")]
     if not found:
         raise MirblabError(
@@ -137,11 +148,12 @@ def _expand(key: str, value: Any) -> Any:
     return found
 
 
-def _check_type(notebook: str, key: str, default: Any, value: Any) -> None:
-    fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
-    if not fits or isinstance(value, bool) != isinstance(default, bool):
-        wanted, given = type(default).__name__, type(value).__name__
-        raise MirblabError(f"{notebook}: the parameter '{key}' must be a {wanted}, found the {given} {value!r}")
+def _notebook(name: str) -> Path:
+    found = paths.bundled("notebooks")
+    path = found / f"{name}.ipynb"
+    if not path.is_file():
+        raise unknown("notebook", name, [path.stem for path in found.glob("*.ipynb")])
+    return path
 
 
 @lru_cache

@@ -138,26 +138,22 @@ def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 
 def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    first = self.parts()[0]
-    run = first.search(collection, max(depth, self.settings["depth"]))
-    head = _scored(first, self.settings["reranker"], collection, self.settings["depth"])
-    tail = run.merge(head[["query_id", "doc_id", "pair_score"]], how="left", on=["query_id", "doc_id"])
-    tail.attrs = dict(run.attrs)
-    return rerank.reorder(tail.assign(pair_score=tail.pair_score.fillna(0)), self.settings["depth"])
+    first, reranked = self.parts()[0], self.settings["depth"]
+    pairs = pair_scores(first, self.settings["reranker"], collection, reranked)
+    return rerank.reorder(first.search(collection, max(depth, reranked)), pairs, reranked)
 
 
-def _scored(first: System, reranker: str, collection: Collection, depth: int) -> pd.DataFrame:
-    """Return the shortlist with its pair scores, from the store where a shortlist at least as deep was scored."""
-    parts = {"first": first.run_key(collection), "reranker": rerank.settings(reranker), "code": _code("rerank")}
+def pair_scores(first: System, reranker: str, collection: Collection, depth: int) -> pd.DataFrame:
+    """Return the reranker's scores of the first *depth* documents of each query, as a run; scored once and stored."""
+    parts = {"first": first.run_key(collection), "reranker": rerank.settings(reranker), "depth": depth, "code": _code("rerank")}
     key, store = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest(), _store()
     scored = store.get(key, depth)
     if scored is None:
-        shortlist = first.search(collection, depth)
-        store.put(key, depth, rerank.score_shortlist(shortlist, collection, reranker))
+        store.put(key, depth, rerank.score_shortlist(first.search(collection, depth), collection, reranker))
         scored = store.get(key, depth)
     if scored is None:
         raise MirblabError(f"the pair scores of {reranker} could not be stored under {paths.cache()}")
-    return _over(scored, collection, first.name)
+    return _over(scored, collection, reranker)
 
 
 _KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank}

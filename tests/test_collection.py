@@ -171,3 +171,15 @@ def test_every_shared_collection_loads(shared: Path):
     for name, (n_queries, n_documents) in counts.items():
         found = load_folder(shared / "data" / name)
         assert (len(found.queries), len(found.corpus)) == (n_queries, n_documents)
+
+
+def test_a_sample_keeps_corpus_and_candidates(make_folder):
+    """The same seed draws the same queries; 0 keeps all; the fingerprint tells them apart."""
+    found = load_folder(make_folder(card='candidates = "judged"\n'))
+    part = found.sample(1, seed=0)
+    assert len(part.queries) == 1 and len(part.corpus) == 3
+    place = found.query_ids.get_loc(part.query_ids[0])
+    assert part.candidates.allowed(np.array([0])).tolist() == found.candidates.allowed(np.array([place])).tolist()
+    assert set(part.qrels.query_id) == set(part.query_ids)
+    assert part.fingerprint != found.fingerprint and part.fingerprint == found.sample(1, seed=0).fingerprint
+    assert found.sample(0) is found and found.sample(9) is found

@@ -1,0 +1,1 @@
+"""sources: raw releases become collections on disk, one module per origin."""

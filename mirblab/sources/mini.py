@@ -13,6 +13,18 @@ from mirblab.errors import MirblabError
 from mirblab.folder import write
 
 Card = dict[str, Any]
+
+# The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
+# after Mathematics Stack Exchange and ProofWiki.
+ABSTRACT = {
+    "category theory",
+    "commutative algebra",
+    "group theory",
+    "linear algebra",
+    "measure theory",
+    "representation theory",
+    "topology",
+}
 Row = dict[str, Any]
 
 
@@ -93,14 +105,12 @@ def _mathlib(found: list[Card]) -> Parts:
     return Parts(declarations + told, queries, [*qrels, ("unanswered", f"{found[0]['id']}-lean", 0)])
 
 
-def _duplicates(level: str) -> Callable[[list[Card]], Parts]:
-    """Question to its duplicate; the corpus holds every duplicate and the other level's questions, with tags."""
+def _duplicates(abstract: bool) -> Callable[[list[Card]], Parts]:
+    """Question to its duplicate among the duplicates of all cards; both sides carry tags for the rule."""
 
     def derive(found: list[Card]) -> Parts:
-        asked = [card for card in found if card["level"] == level]
-        others = [card for card in found if card["level"] != level]
+        asked = [card for card in found if (card["field"] in ABSTRACT) == abstract]
         corpus = [_doc(f"{card['id']}-again", card["duplicate"], tags=card["tags"]) for card in found]
-        corpus += [_doc(f"{card['id']}-first", card["question"], tags=card["tags"]) for card in others]
         queries = [_query(card["id"], card["question"], tags=card["tags"]) for card in asked]
         return Parts(corpus, queries, [(card["id"], f"{card['id']}-again", 1) for card in asked])
 
@@ -117,12 +127,12 @@ def _answers(found: list[Card]) -> Parts:
     )
 
 
-def _proofs(level: str) -> Callable[[list[Card]], Parts]:
-    """Statement to proof; the queries are one level's, the corpus is everybody's."""
+def _proofs(abstract: bool) -> Callable[[list[Card]], Parts]:
+    """Statement to proof; the queries are one half's, the corpus is everybody's."""
 
     def derive(found: list[Card]) -> Parts:
         whole = _pairs(lambda card: card["statement"], lambda card: card["proof"], "-proof")(found)
-        asked = {card["id"] for card in found if card["level"] == level}
+        asked = {card["id"] for card in found if (card["field"] in ABSTRACT) == abstract}
         queries = [row for row in whole.queries if row["_id"] in asked]
         return Parts(whole.corpus, queries, [row for row in whole.qrels if row[0] in asked])
 
@@ -174,11 +184,11 @@ def _equivalents(found: list[Card]) -> Parts:
 
 COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     "mini-mathlib": _mathlib,
-    "mini-mse-dup": _duplicates("undergraduate"),
-    "mini-mo-dup": _duplicates("graduate"),
+    "mini-mse-dup": _duplicates(abstract=False),
+    "mini-mo-dup": _duplicates(abstract=True),
     "mini-qa": _answers,
-    "mini-proofwiki": _proofs("undergraduate"),
-    "mini-stacks": _proofs("graduate"),
+    "mini-proofwiki": _proofs(abstract=False),
+    "mini-stacks": _proofs(abstract=True),
     "mini-premises": _premises,
     "mini-lean": _pairs(lambda card: card["lean"]["state"], lambda card: card["lean"]["signature"], "-lean"),
     "mini-isabelle": _pairs(lambda card: card["isabelle"]["state"], lambda card: card["isabelle"]["statement"], "-isabelle"),

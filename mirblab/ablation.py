@@ -1,0 +1,66 @@
+"""ablation: what a reranker does at every depth, beside the first stage and the ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from mirblab import measures, rerank, systems
+from mirblab.collection import Collection
+from mirblab.errors import MirblabError
+from mirblab.systems import System
+
+
+def depth_curve(
+    collection: Collection, first: System, reranker: str, depths: Sequence[int], measure: str
+) -> pd.DataFrame:
+    """Return one row per depth: the measure's mean before and after reranking, the ceiling, and who gained.
+
+    Columns collection, system, reranker, measure, depth, first_stage, value, ceiling, better, worse, n_queries.
+    `better` and `worse` count queries. Pairs are scored once, at the greatest depth. Raises MirblabError for
+    no depth or one below 1.
+    """
+    if not depths or min(depths) < 1:
+        raise MirblabError(f"depths must be whole numbers from 1, found {list(depths)}")
+    pairs = systems.pair_scores(first, reranker, collection, max(depths))
+    plain_run = first.search(collection)
+    plain = _by_query(plain_run, collection, measure)
+    rows = []
+    for depth in sorted(set(depths)):
+        after = _by_query(rerank.reorder(plain_run, pairs, depth), collection, measure)
+        best = measures.ceiling(plain_run, collection, measure, depth)
+        rows.append(
+            {
+                "collection": collection.name,
+                "system": first.name,
+                "reranker": reranker,
+                "measure": measure,
+                "depth": depth,
+                "first_stage": plain.mean(),
+                "value": after.mean(),
+                "ceiling": best.value.mean(),
+                "better": int((after > plain).sum()),
+                "worse": int((after < plain).sum()),
+                "n_queries": len(plain),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _by_query(run: pd.DataFrame, collection: Collection, measure: str) -> pd.Series:
+    return measures.evaluate(run, collection, [measure]).set_index("query_id").value
+
+
+def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """Return collections by first stages with "plain / reranked / ceiling" in percent, as MIRB's Table 10 has it.
+
+    Raises MirblabError when *curves* has no such depth.
+    """
+    at = curves[curves.depth == depth]
+    if at.empty:
+        raise MirblabError(f"no depth {depth} in the curves; found {sorted(curves.depth.unique().tolist())}")
+    cells = [f"{100 * row.first_stage:.2f} / {100 * row.value:.2f} / {100 * row.ceiling:.2f}" for row in at.itertuples()]
+    wide = at.assign(cell=cells).pivot(index="collection", columns="system", values="cell")
+    order = at.collection.drop_duplicates(), at.system.drop_duplicates()
+    return wide.loc[order[0], order[1]].rename_axis(columns=None).reset_index()

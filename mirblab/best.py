@@ -1,0 +1,105 @@
+"""best: the k best documents of each query over blocks of scores, ties as in `runs`, in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+EMPTY = np.uint64(0)
+SLACK = 256
+
+
+class Best:
+    """The *k* best (score, position) of each of *n_rows* queries, gathered from blocks of scores.
+
+    Blocks have at most *width* documents and must come **from the last document to the first**: of equal
+    scores the larger position is better (the tie rule of `runs`), so that a later block only has to beat the
+    k-th best score strictly, and one comparison per score decides. Score and position are packed into one
+    integer whose order is the order of a run; a row's buffer is cut back to *k* when it is full.
+
+    >>> best = Best(1, k=2, width=3)
+    >>> best.add(np.array([[0.5, 0.9, 0.5]], np.float32), start=3)
+    >>> best.add(np.array([[0.5, 0.1, 0.7]], np.float32), start=0)
+    >>> [column.tolist() for column in best.flat()[:2]]
+    [[0, 0], [4, 2]]
+    """
+
+    def __init__(self, n_rows: int, k: int, width: int, floor: float = -np.inf) -> None:
+        self.k = k
+        self.slack = max(k, SLACK)
+        self.keys = np.zeros((n_rows, k + self.slack + width), dtype=np.uint64)
+        self.counts = np.zeros(n_rows, dtype=np.intp)
+        self.floor = np.full(n_rows, floor, dtype=np.float32)
+        self.is_full = False
+
+    def add(self, scores: np.ndarray, start: int, allowed: np.ndarray | None = None) -> None:
+        """Take a block of scores (n_rows, n_docs), float32, of the documents from position *start* on.
+
+        NaN, scores not above the floor, and what is False in *allowed* are never taken.
+        """
+        above = scores > self.floor[:, None]
+        if allowed is not None:
+            above &= allowed
+        found = np.flatnonzero(above)
+        if len(found) > 2 * self.k * len(scores):
+            found = np.flatnonzero(above & (scores >= self._kth(scores, above)))
+        if len(found) == 0:
+            return
+        rows, columns = np.divmod(found, scores.shape[1])
+        new = np.bincount(rows, minlength=len(self.counts))
+        slots = np.arange(len(found)) - (np.cumsum(new) - new - self.counts)[rows]
+        self.keys[rows, slots] = pack(scores[rows, columns], columns + start)
+        self.counts += new
+        if self.counts.max() > self.k + self.slack or not self.is_full and self.counts.min() >= self.k:
+            self.is_full = self.is_full or bool(self.counts.min() >= self.k)
+            self._cut()
+
+    def _kth(self, scores: np.ndarray, above: np.ndarray) -> np.ndarray:
+        """Return each row's k-th best score within this block, so that a first block does not flood the buffer."""
+        if scores.shape[1] <= self.k:
+            return np.full((len(scores), 1), -np.inf, dtype=np.float32)
+        place = scores.shape[1] - self.k
+        return np.partition(np.where(above, scores, np.float32(-np.inf)), place, axis=1)[:, place, None]
+
+    def _cut(self) -> None:
+        """Reduce the rows that hold k or more to their k best, and raise their floor to the worst of those."""
+        rows = np.flatnonzero(self.counts >= self.k)
+        used = int(self.counts.max())
+        kept = np.partition(self.keys[rows, :used], used - self.k, axis=1)[:, used - self.k :]
+        self.keys[rows, : self.k] = kept
+        self.keys[rows, self.k : used] = EMPTY
+        self.counts[rows] = self.k
+        self.floor[rows] = unpack(kept[:, 0])[0]
+
+    def merge(self, other: Best) -> None:
+        """Take over what *other* gathered for the same queries from other documents."""
+        both = np.concatenate([self.keys[:, : self.counts.max(initial=0)], other.keys[:, : other.counts.max(initial=0)]], axis=1)
+        ordered = np.sort(both, axis=1)[:, : -self.k - 1 : -1]
+        self.keys = ordered
+        self.counts = (ordered != EMPTY).sum(axis=1)
+
+    def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (rows, positions, scores), flat, best first within each row."""
+        ordered = np.sort(self.keys[:, : self.counts.max(initial=0)], axis=1)[:, : -self.k - 1 : -1]
+        rows, columns = np.nonzero(ordered != EMPTY)
+        scores, positions = unpack(ordered[rows, columns])
+        return rows, positions, scores
+
+
+def pack(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return one uint64 per (float32 score, position below 2^32) that sorts by score, then by position.
+
+    >>> keys = pack(np.array([-1.0, 0.5, 0.5], np.float32), np.array([9, 1, 2]))
+    >>> bool(EMPTY < keys[0] < keys[1] < keys[2])
+    True
+    """
+    bits = (scores + np.float32(0)).view(np.uint32)  # adding zero turns -0.0 into 0.0, which equals it
+    # The order of the bits of negative floats is reversed, and their sign bit would put them last.
+    ordered = bits ^ np.where(bits >> 31, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
+    return ordered.astype(np.uint64) << np.uint64(32) | positions.astype(np.uint64)
+
+
+def unpack(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the float32 scores and int64 positions of packed keys."""
+    ordered = (keys >> np.uint64(32)).astype(np.uint32)
+    bits = ordered ^ np.where(ordered >> 31, np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
+    return bits.view(np.float32), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)

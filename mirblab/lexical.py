@@ -1,0 +1,164 @@
+"""lexical: BM25 over a collection, through bm25s or rank-bm25, with candidates honoured exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab import runs
+from mirblab.collection import Collection
+from mirblab.errors import MirblabError, unknown
+from mirblab.postings import Index
+from mirblab.tokenizers import tokenizer as tokenizer_named
+
+ENGINES = ("bm25s", "rank-bm25")
+COMPATS = ("", "mirb")
+USUAL = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
+PUBLISHED = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
+MIRB_NOTE = (
+    "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
+    "documents that share no term and may fill the ranking"
+)
+
+# Kamphuis et al., "Which BM25 Do You Mean?", ECIR 2020: idf of a term in df of n documents.
+IDF: dict[str, Callable[[float, float], float]] = {
+    "lucene": lambda df, n: log(1 + (n - df + 0.5) / (df + 0.5)),
+    "robertson": lambda df, n: log(max((n - df + 0.5) / (df + 0.5), 1)),
+    "atire": lambda df, n: log(n / df),
+    "bm25l": lambda df, n: log((n + 1) / (df + 0.5)),
+    "bm25+": lambda df, n: log((n + 1) / df),
+}
+
+
+def search(
+    collection: Collection,
+    *,
+    depth: int,
+    method: str | None = None,
+    k1: float | None = None,
+    b: float | None = None,
+    delta: float = 0.5,
+    tokenizer: str | None = None,
+    engine: str = "bm25s",
+    compat: str = "",
+) -> pd.DataFrame:
+    """Return the run of BM25: at most *depth* documents per query, best first.
+
+    *method* is one of lucene, robertson, atire, bm25l, bm25+ (*delta* is for the last two). None: lucene,
+    k1 = 1.2, b = 0.75, tokenizer math; with `compat="mirb"` the published benchmark's lucene, 1.5, 0.75, mirb.
+    Terms count as often as the query has them. A document that shares no term with the query, or that the
+    collection's candidates exclude, is never returned; nor is one of score 0, which the idf of robertson (0
+    from half of the documents on) and atire (0 when all have the term) can give.
+
+    `engine="rank-bm25"` is the reference `BM25Okapi`, slow, for lessons: its idf has a floor of a quarter of the
+    mean idf, which may be 0 or negative in a small corpus, and such scores are returned as they are.
+
+    `compat="mirb"` also repeats the published defect: candidates multiply scores by 0 instead of removing
+    documents, and documents of score 0 fill the ranking to *depth*, here by the tie rule of `runs`.
+
+    >>> from mirblab.shelf import load
+    >>> run = search(load("mini-qa"), depth=3)
+    >>> int(run["rank"].max()), run.attrs["tokenizer"]
+    (3, 'math')
+    """
+    settings = _settings(method, k1, b, delta, tokenizer, engine, compat)
+    if depth < 1:
+        raise MirblabError(f"depth must be at least 1, found {depth}")
+    tokenize = tokenizer_named(settings["tokenizer"])
+    # The published document text, a newline, title, blank and text, has the same tokens as ours.
+    documents, queries = tokenize(collection.texts), tokenize(collection.query_texts)
+    allowed = collection.candidates.allowed if collection.candidates.rules else None
+    if engine == "rank-bm25":
+        found = _okapi(documents, queries, depth, settings["k1"], settings["b"], allowed)
+    else:
+        found = _index(documents, settings).search(queries, depth, allowed, zero_mask=compat == "mirb")
+    notes = settings | {"engine": engine, "compat": compat} | ({"notes": MIRB_NOTE} if compat else {})
+    return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
+
+
+def explain(
+    collection: Collection,
+    query_text: str,
+    doc_id: str,
+    *,
+    method: str | None = None,
+    k1: float | None = None,
+    b: float | None = None,
+    delta: float = 0.5,
+    tokenizer: str | None = None,
+) -> pd.DataFrame:
+    """Return what each term of a query adds to one document's score: term, idf, frequency, contribution.
+
+    *frequency* counts the term in the document; the contributions sum to the score of `search`, largest
+    first. Terms that no document has are left out. The whole corpus is indexed for it.
+
+    >>> from mirblab.shelf import load
+    >>> collection = load("mini-qa")
+    >>> explain(collection, collection.query_texts[0], collection.doc_ids[0]).columns.tolist()
+    ['term', 'idf', 'frequency', 'contribution']
+    """
+    settings = _settings(method, k1, b, delta, tokenizer, "bm25s", "")
+    tokenize = tokenizer_named(settings["tokenizer"])
+    own = tokenize([collection.document(doc_id)])[0]
+    index = _index(tokenize(collection.texts), settings)
+    counts = index.queries(tokenize([query_text]))
+    names, position = list(index.vocabulary), collection.doc_ids.get_loc(doc_id)
+    row = index.weights[[position]].toarray().ravel() + index.absent
+    idf, found_in = IDF[settings["method"]], index.document_counts()
+    rows = [
+        (names[term], idf(found_in[term], len(collection.corpus)), own.count(names[term]), row[term] * count)
+        for term, count in zip(counts.indices, counts.data, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
+    return table.sort_values(["contribution", "term"], ascending=[False, True], ignore_index=True)
+
+
+def _settings(
+    method: str | None, k1: float | None, b: float | None, delta: float, tokenizer: str | None, engine: str, compat: str
+) -> dict[str, Any]:
+    """Return all settings, checked, with those not given filled in."""
+    if engine not in ENGINES:
+        raise unknown("BM25 engine", engine, ENGINES)
+    if compat not in COMPATS:
+        raise unknown("compat", compat, [name for name in COMPATS if name])
+    if engine == "rank-bm25" and (method or compat):
+        raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found method '{method or ''}' and compat '{compat}'")
+    given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
+    settings = (PUBLISHED if compat else USUAL) | {key: value for key, value in given.items() if value is not None}
+    if engine == "rank-bm25":
+        return settings | {"method": "okapi"}
+    if settings["method"] not in IDF:
+        raise unknown("BM25 method", settings["method"], IDF)
+    if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
+        raise MirblabError(
+            f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
+        )
+    return settings | {"delta": delta}
+
+
+def _index(documents: list[list[str]], settings: dict[str, Any]) -> Index:
+    return Index.build(documents, settings["method"], settings["k1"], settings["b"], settings["delta"])
+
+
+def _okapi(
+    documents: list[list[str]], queries: list[list[str]], depth: int, k1: float, b: float, allowed: Callable | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (rows, positions, scores) by rank-bm25, one query at a time, of documents that share a term."""
+    from rank_bm25 import BM25Okapi
+
+    words = [set(document) for document in documents]
+    engine = BM25Okapi(documents, k1=k1, b=b) if any(words) else None
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    for row, query in enumerate(queries if engine else []):
+        shares = np.array([not own.isdisjoint(query) for own in words])[None]
+        if allowed is not None:
+            shares &= allowed(np.array([row]))
+        scores = engine.get_scores(query).astype(np.float32)[None]
+        _, positions, best = runs.top_k(scores, depth, shares)
+        parts.append((np.full(len(positions), row), positions, best))
+    rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, positions, scores

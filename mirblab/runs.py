@@ -1,0 +1,242 @@
+"""runs: order, cut, read, write and store runs; the only place that sorts and that breaks ties."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab import trec
+from mirblab.errors import MirblabError
+from mirblab.paths import write_atomically
+from mirblab.ranking import edges, is_ordered, repeated, sort_rows, top_k
+
+__all__ = [
+    "COLUMNS", "RunStore", "categorical", "cut", "from_positions", "order", "read_run", "top_k", "write_run",
+]  # fmt: skip
+
+COLUMNS = ("query_id", "doc_id", "score")
+
+
+def order(run: pd.DataFrame) -> pd.DataFrame:
+    """Return *run* best first within each query, with `rank` from 1: query_id, doc_id, score, rank, and its attrs.
+
+    Scores are compared as float32 and equal ones ordered by doc_id, descending, as trec_eval does. Ids become
+    categories sorted by code point, whole numbers become strings, other columns are dropped. A run that is in
+    order already is not sorted again. MirblabError for missing columns or ids, NaN, and a pair given twice.
+
+    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [0.5, 0.9, 0.5]})
+    >>> order(run).doc_id.tolist()
+    ['b', 'c', 'a']
+    """
+    missing = [name for name in COLUMNS if name not in run.columns]
+    if missing:
+        found = ", ".join(map(str, run.columns)) or "none"
+        raise MirblabError(f"a run has the columns {', '.join(COLUMNS)}; missing {', '.join(missing)}; found {found}")
+    queries, docs = categorical(run.query_id), categorical(run.doc_id)
+    return _ordered(queries.codes, docs.codes, _scores(run), queries.categories, docs.categories, run.attrs)
+
+
+def cut(run: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """Return the first *depth* documents of each query; a run without ranks is put in order first.
+
+    >>> cut(pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]}), 1).doc_id.tolist()
+    ['b']
+    """
+    if depth < 1:
+        raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
+    ranked = run if "rank" in run.columns else order(run)
+    return ranked[ranked["rank"] <= depth].reset_index(drop=True)
+
+
+def from_positions(
+    rows: np.ndarray,
+    positions: np.ndarray,
+    scores: np.ndarray,
+    query_ids: pd.Index,
+    doc_ids: pd.Index,
+    system: str,
+    collection: str,
+    **notes: Any,
+) -> pd.DataFrame:
+    """Return the ordered run of flat arrays: row into *query_ids*, position in *doc_ids*, score; in any order.
+
+    System, collection and the notes become the run's attrs. Errors are those of `order`.
+
+    >>> run = from_positions([0, 0], [1, 0], [0.5, 0.9], pd.Index(["q1"]), pd.Index(["a", "b"]), "bm25", "mini-qa")
+    >>> run.doc_id.tolist(), run.attrs["system"]
+    (['a', 'b'], 'bm25')
+    """
+    attrs = {"system": system, "collection": collection, **notes}
+    rows, positions = _places(rows, query_ids, "query"), _places(positions, doc_ids, "document")
+    queries = categorical(pd.Series(pd.Categorical.from_codes(rows, query_ids)))
+    docs = categorical(pd.Series(pd.Categorical.from_codes(positions, doc_ids)))
+    scores = np.asarray(scores, dtype=np.float32)
+    return _ordered(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
+
+
+def categorical(ids: pd.Series) -> pd.Categorical:
+    """Return a column of ids as strings in categories sorted by code point, so that code order is id order.
+
+    Whole numbers become their digits. MirblabError for missing ids and for ids that are neither text nor integers.
+
+    >>> categorical(pd.Series([10, 9, 10])).categories.tolist()
+    ['10', '9']
+    """
+    if isinstance(ids.dtype, pd.CategoricalDtype):
+        codes, known = ids.cat.codes.to_numpy(), ids.cat.categories
+    else:
+        codes, known = pd.factorize(ids)
+        known = pd.Index(known)
+    if len(codes) and codes.min() < 0:
+        raise MirblabError(f"{int((codes < 0).sum()):,} rows have no {ids.name}; give every row one")
+    if known.dtype == "str" and known.is_monotonic_increasing:
+        return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
+    names = [_as_text(name, ids.name) for name in known]
+    ordered, place = np.unique(np.array(names, dtype=object), return_inverse=True)
+    return pd.Categorical.from_codes(place[codes], pd.Index(ordered, dtype="str"), validate=False)
+
+
+def read_run(path: str | Path) -> pd.DataFrame:
+    """Return the run in a TREC file (query_id, Q0, doc_id, rank, score, system; `.gz` by suffix), in order.
+
+    As trec_eval does, it sorts by score and ignores the rank column. The most frequent name in the last column
+    becomes `attrs["system"]`. An empty file gives an empty run. MirblabError names file and line, and counts.
+    """
+    rows = trec.read(Path(path))
+    names = rows.pop("system").value_counts()
+    rows.attrs["system"] = str(names.index[0]) if len(names) else "run"
+    try:
+        return order(rows)
+    except MirblabError as error:
+        raise MirblabError(f"{path}: {error}") from error
+
+
+def write_run(run: pd.DataFrame, path: str | Path) -> None:
+    """Write *run* as a TREC file, in order; `.gz` by suffix; the system is `attrs["system"]`, else "run".
+
+    The scores read back are the same float32. The file appears whole or not at all. MirblabError for an id
+    or a system's name that is empty or has white space, which such a file cannot hold.
+    """
+    trec.write(order(run), Path(path))
+
+
+class RunStore:
+    """Runs on disk under the key of all that determines them: parquet files that other tools can open."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Use *folder*, which is made when the first run is stored; any number of processes may share it."""
+        self.folder = Path(folder)
+
+    def get(self, key: str, depth: int) -> pd.DataFrame | None:
+        """Return the run stored under *key*, cut to *depth*, or None; a deeper one answers a shallower question.
+
+        A file that cannot be read is renamed to `*.damaged` and reported as absent.
+        """
+        for stored, path in self._stored(key):
+            if stored >= depth:
+                try:
+                    return cut(_read_parquet(path), depth)
+                except FileNotFoundError:
+                    continue
+                except (ValueError, KeyError, OSError):
+                    path.replace(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged"))
+        return None
+
+    def put(self, key: str, depth: int, run: pd.DataFrame) -> None:
+        """Store *run*, which holds up to *depth* documents per query, under *key*, whole or not at all.
+
+        Only ids that occur are stored. The attrs are kept as JSON; MirblabError when they cannot be written so.
+        """
+        from pyarrow import Table, parquet
+
+        run = order(run)
+        try:
+            attrs = json.dumps(run.attrs)
+        except TypeError as error:
+            raise MirblabError(f"the attrs of a stored run must be plain text, numbers and lists: {error}") from error
+        used = run.assign(**{name: run[name].cat.remove_unused_categories() for name in ("query_id", "doc_id")})
+        used.attrs = {}
+        table = Table.from_pandas(used, preserve_index=False)
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"mirblab": attrs.encode()})
+        with write_atomically(self.folder / f"{_name(key)}-{depth}.parquet") as beside:
+            parquet.write_table(table, beside, compression="zstd", write_page_checksum=True)
+
+    def _stored(self, key: str) -> list[tuple[int, Path]]:
+        """Return depth and path of what is stored under *key*, shallowest first."""
+        found = self.folder.glob(f"{_name(key)}-*.parquet")
+        return sorted((int(path.stem.rpartition("-")[2]), path) for path in found)
+
+
+def _name(key: str) -> str:
+    return hashlib.blake2b(key.encode("utf-8"), digest_size=16).hexdigest()
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Return the run in a file of the store, in order, with its attrs."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(path, page_checksum_verification=True, partitioning=None)
+    attrs = json.loads(table.schema.metadata[b"mirblab"])
+    run = order(table.replace_schema_metadata(None).to_pandas())
+    run.attrs = attrs
+    return run
+
+
+def _scores(run: pd.DataFrame) -> np.ndarray:
+    """Return the scores as float32, as trec_eval holds them."""
+    try:
+        return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
+
+
+def _ordered(
+    queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index, attrs: dict
+) -> pd.DataFrame:
+    """Return the run of codes and scores as a table, sorted where it has to be."""
+    if np.isnan(scores.min(initial=0)):
+        bad = np.flatnonzero(np.isnan(scores))
+        first = query_ids[queries[bad[0]]]
+        raise MirblabError(f"{len(bad):,} scores are NaN, the first in query '{first}'; leave such documents out")
+    if not is_ordered(queries, docs, scores):
+        queries, docs, scores = sort_rows(queries, docs, scores)
+    bounds = edges(queries)
+    count, (query, doc) = repeated(queries, docs, bounds)
+    if count:
+        pair = f"query '{query_ids[query]}', document '{doc_ids[doc]}'"
+        raise MirblabError(f"{count:,} rows repeat a document of the same query, the first {pair}; keep one of each")
+    rank = np.arange(1, len(queries) + 1, dtype=np.int32)
+    rank -= np.repeat(bounds[:-1].astype(np.int32), np.diff(bounds))
+    columns = {
+        "query_id": pd.Categorical.from_codes(queries, dtype=pd.CategoricalDtype(query_ids), validate=False),
+        "doc_id": pd.Categorical.from_codes(docs, dtype=pd.CategoricalDtype(doc_ids), validate=False),
+        "score": scores,
+        "rank": rank,
+    }
+    run = pd.DataFrame(columns, copy=False)
+    run.attrs = dict(attrs)
+    return run
+
+
+def _places(places: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
+    """Return positions as integers, checked against the number of ids."""
+    places = np.asarray(places)
+    places = places.astype(np.int64) if places.size == 0 else places
+    if places.size and (places.min() < 0 or places.max() >= len(ids)):
+        found = f"{places.min()} to {places.max()}"
+        raise MirblabError(f"{kind} positions run from {found}, but there are {len(ids):,} ids")
+    return places
+
+
+def _as_text(name: object, column: object) -> str:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        return str(int(name))
+    raise MirblabError(f"{column} must be text or whole numbers; found {name!r} ({type(name).__name__})")

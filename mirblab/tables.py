@@ -1,0 +1,200 @@
+"""tables: values and comparisons become tables to show and save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from mirblab.errors import MirblabError, unknown
+from mirblab.marks import Published, add_distance, add_signs, best_and_second, last, state
+from mirblab.typeset import Table
+
+__all__ = ["Table", "interval_table", "main_table", "state", "table"]
+
+_NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
+
+
+def table(
+    frame: pd.DataFrame,
+    caption: str = "",
+    *,
+    notes: Sequence[str] = (),
+    digits: int = 2,
+    formats: Mapping[str, str] | None = None,
+    maths: Iterable[str] = (),
+) -> Table:
+    """Return any table for display: floats with *digits*, counts with thousands separators, text whole.
+
+    *formats* gives columns a format specification of their own ({"p": ".4f"}); *maths* names the columns whose
+    cells hold LaTeX between dollars, which is then kept. The index becomes the first column.
+
+    >>> print(table(pd.DataFrame({"queries": [25116]}, index=["MSE Dup."])).to_markdown())
+    |  | queries |
+    | --- | ---: |
+    | MSE Dup. | 25,116 |
+    """
+    return Table(frame, caption, list(notes), digits, formats=dict(formats or {}), maths=frozenset(maths))
+
+
+def main_table(
+    values: pd.DataFrame,
+    measure: str | Sequence[str],
+    *,
+    by: str = "collection",
+    tasks: Mapping[str, str] | None = None,
+    comparison: pd.DataFrame | None = None,
+    published: Published | None = None,
+    tolerance: tuple[float, float] = (0.05, 1.0),
+    digits: int = 2,
+    percent: bool = True,
+    caption: str = "",
+) -> Table:
+    """Return means over queries, systems × collections, with averages, marks and the distance to a paper.
+
+    *by* "collection": one measure, a column per collection; averages over collections are unweighted, per task of
+    *tasks* (collection to task) and over all. *by* "measure": several measures of one collection, a column each.
+    The best of a column is bold, the second underlined; systems that print the same share the mark.
+    *comparison*: from `significance.compare` with a baseline, gives † (better) and ‡ (worse).
+    *published(system, collection)*: the paper's number in printed units, or None; the distance is stated as OK,
+    near or off, by *tolerance* in printed units. *percent*: values are printed times 100.
+    A prime measure brings Judged@k with it, or a note that it is missing.
+    """
+    wanted, key = _measures(values, measure, by), by
+    means = _means(values, wanted, key) * (100 if percent else 1)
+    frame, n_averages = _with_averages(means, tasks or {}) if by == "collection" else (means, 0)
+    judged, notes = _judged(values, wanted, percent, by)
+    notes = _query_notes(values, wanted) + _average_notes(means, n_averages) + notes
+    unmarked = [column for column in frame.columns if last(column).startswith("Judged")]
+    if judged is not None:
+        frame, unmarked = _beside_each_other(frame, judged)
+    shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits)
+    shown.marks = best_and_second(frame, digits, unmarked)
+    if comparison is not None:
+        add_signs(shown, comparison)
+    if published is not None and by == "collection":
+        add_distance(shown, published, tolerance, set(means.columns), unmarked)
+    if len(frame) > 1:
+        shown.notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
+    return shown
+
+
+def interval_table(
+    values: pd.DataFrame, intervals: pd.DataFrame, *, digits: int = 2, percent: bool = True, caption: str = ""
+) -> Table:
+    """Return each system's mean with its [low, high], systems × collections.
+
+    *intervals* comes from `significance.bootstrap_intervals` for one measure; means are taken from *values*. Raises
+    MirblabError when the intervals hold several measures or lack a system.
+    """
+    names = [str(name) for name in intervals.measure.unique()]
+    if len(names) != 1:
+        raise MirblabError(f"intervals of one measure are needed, found {', '.join(names) or 'none'}")
+    factor = 100 if percent else 1
+    frame = _means(values, names, "collection") * factor
+    ends = [
+        (intervals.pivot(index="system", columns="collection", values=end) * factor).reindex_like(frame)
+        for end in ("low", "high")
+    ]
+    if (frame.notna() & ends[0].isna()).to_numpy().any():
+        raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
+    texts = [[f"[{a:.{digits}f}, {b:.{digits}f}]" if a == a else "" for a, b in zip(*rows, strict=True)]
+             for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
+    notes = [*_query_notes(values, names), "In brackets: bootstrap interval of the mean over resampled queries."]
+    shown = Table(frame, caption or _caption(names, values, percent), notes, digits)
+    shown.beside = pd.DataFrame(texts, index=frame.index, columns=frame.columns)
+    shown.extra = {"low": ends[0], "high": ends[1]}
+    return shown
+
+
+def _measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
+    if by not in ("collection", "measure"):
+        raise unknown("layout", by, ["collection", "measure"])
+    wanted = [measure] if isinstance(measure, str) else list(measure)
+    known = [str(name) for name in values.measure.unique()]
+    for name in wanted:
+        if name not in known:
+            raise unknown("measure", name, known)
+    if by == "collection" and len(wanted) != 1:
+        raise MirblabError(f"a table by collection shows one measure, found {len(wanted)}; use by='measure'")
+    if by == "measure" and values.collection.nunique() != 1:
+        raise MirblabError(f"a table by measure shows one collection, found {values.collection.nunique()}")
+    primes = [name for name in wanted if "'" in name]
+    if by == "measure" and primes and not any(name.startswith("Judged") for name in wanted):
+        wanted += _judged_names(known, primes[0])
+    return wanted
+
+
+def _judged_names(known: Sequence[str], prime: str) -> list[str]:
+    """Return the one Judged@k to show beside a prime measure: with its k if there is one, else the first."""
+    judged = [name for name in known if name.startswith("Judged")]
+    same = [name for name in judged if name.partition("@")[2] == prime.partition("@")[2]]
+    return (same or judged)[:1]
+
+
+def _means(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame:
+    """Return the means over queries, systems × *key*, both in the order of their first appearance."""
+    found = values[values.measure.isin(measures)]
+    long = found.assign(system=found.system.astype(str), **{key: found[key].astype(str)})
+    means = long.groupby(["system", key], sort=False).value.mean().unstack(key)
+    columns = list(measures) if key == "measure" else list(dict.fromkeys(long[key]))
+    return means.loc[list(dict.fromkeys(long.system)), columns].rename_axis(columns=None)
+
+
+def _with_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
+    """Return the means by task, followed by the averages of tasks with several collections and of all."""
+    if means.shape[1] < 2:
+        return means, 0
+    groups = {task: [name for name in means if tasks.get(name, "") == task] for task in
+              dict.fromkeys(tasks.get(name, "") for name in means)}  # fmt: skip
+    parts = {(task, name): means[name] for task, names in groups.items() for name in names}
+    averages = {
+        ("Average", f"{task} ({len(names)})"): means[names].mean(axis=1, skipna=False)
+        for task, names in groups.items()
+        if task and len(names) > 1 and len(groups) > 1
+    }
+    averages["Average", f"all ({means.shape[1]})"] = means.mean(axis=1, skipna=False)
+    return pd.DataFrame(parts | averages, index=means.index), len(averages)
+
+
+def _judged(
+    values: pd.DataFrame, wanted: Sequence[str], percent: bool, by: str
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """Return Judged@k for a prime measure (none where it is a column already), and a note on it or on its lack."""
+    primes = [name for name in wanted if "'" in name]
+    if not primes:
+        return None, []
+    names = _judged_names([str(name) for name in values.measure.unique()], primes[0])
+    if not names:
+        return None, [_NO_JUDGED.format(primes[0])]
+    note = f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first that is judged."
+    if by == "measure":
+        return None, [note]
+    judged = _means(values, names, "collection") * (100 if percent else 1)
+    judged.columns = pd.MultiIndex.from_product([names, judged.columns])
+    return judged, [note]
+
+
+def _beside_each_other(frame: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, list]:
+    if frame.columns.nlevels == 1:
+        frame = frame.set_axis(pd.MultiIndex.from_product([[""], frame.columns]), axis=1)
+    return pd.concat([frame, judged.reindex(frame.index)], axis=1), list(judged.columns)
+
+
+def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
+    counts = values[values.measure == measures[0]].astype({"collection": str, "query_id": str})
+    numbers = counts.groupby("collection", sort=False).query_id.nunique()
+    return ["Queries: " + ", ".join(f"{name} {count:,}" for name, count in numbers.items()) + "."]
+
+
+def _average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:
+    if not n_averages:
+        return []
+    missing = " A system without a value on a collection has no average." if means.isna().to_numpy().any() else ""
+    return ["Averages are unweighted means of as many collections as stand in parentheses." + missing]
+
+
+def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> str:
+    unit = "in percent" if percent else "from 0 to 1"
+    where = str(values.collection.iloc[0]) if values.collection.nunique() == 1 else "each collection"
+    return f"{', '.join(measures)} {unit}, mean over the queries of {where}; higher is better."

@@ -1,0 +1,165 @@
+"""typeset: a display table, and its LaTeX, Markdown, HTML and CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mirblab import paths
+from mirblab.escape import Cell, display, html_cell, latex, latex_cell, markdown, markdown_cell, plain_html
+
+
+@dataclass(repr=False)
+class Table:
+    """A table to be shown and saved: numbers, marks, caption and notes.
+
+    *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
+    *marks* ("best", "second"), *signs* ("†") and *beside* (text after the number) have its shape or are empty.
+    *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
+    *formats* gives columns a format specification of their own, *maths* names those whose cells hold `$…$`.
+    """
+
+    frame: pd.DataFrame
+    caption: str = ""
+    notes: list[str] = field(default_factory=list)
+    digits: int = 2
+    marks: pd.DataFrame = field(default_factory=pd.DataFrame)
+    signs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    beside: pd.DataFrame = field(default_factory=pd.DataFrame)
+    extra: dict[str, pd.DataFrame] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    maths: frozenset[str] = frozenset()
+
+    def rows(self) -> Iterator[tuple[str, list[Cell]]]:
+        """Yield each row's name and its cells, as text."""
+        flags = [part.to_numpy() if part.size else None for part in (self.marks, self.signs, self.beside)]
+        kinds = [(self.formats.get(_last(name), ""), _last(name) in self.maths) for name in self.frame.columns]
+        columns = [self.frame.iloc[:, column].tolist() for column in range(self.frame.shape[1])]
+        for row, name in enumerate(self.frame.index):
+            cells = []
+            for column, (how, is_maths) in enumerate(kinds):
+                text = display(columns[column][row], self.digits, how)
+                cells.append(Cell(text, *("" if flag is None else str(flag[row, column]) for flag in flags), is_maths))
+            yield str(name), cells
+
+    def header(self) -> tuple[list[tuple[str, int]], list[str]]:
+        """Return the groups above the columns with their widths (empty when there are none), and the columns."""
+        names = [_last(name) for name in self.frame.columns]
+        if self.frame.columns.nlevels == 1:
+            return [], names
+        groups = groupby(str(name[0]) for name in self.frame.columns)
+        return [(group, len(list(members))) for group, members in groups], names
+
+    def is_number(self) -> list[bool]:
+        """Return for each column whether it holds numbers, which are set flush right."""
+        types = pd.api.types
+        return [types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind) for kind in self.frame.dtypes]
+
+    def to_latex(self, label: str = "", provenance: Mapping[str, Any] | None = None) -> str:
+        """Return a `table` environment for booktabs; graphicx too when over eight columns turn their heads.
+
+        *provenance* becomes `%` comments above it, one line per entry.
+        """
+        groups, names = self.header()
+        turned = len(names) > 8
+        heads = [rf"\rotatebox{{70}}{{{latex(name)}}}" if turned else latex(name) for name in names]
+        columns = "".join("r" if number else "l" for number in self.is_number())
+        made_from = dict(provenance or {}).items()
+        lines = [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
+        lines += [r"\begin{table}", r"\centering"]
+        lines += [rf"\caption{{{latex(self.caption)}}}"] if self.caption else []
+        lines += [rf"\label{{{label}}}"] if label else []
+        lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+        if groups:
+            lines += _latex_groups(groups)
+        lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+        lines += [" & ".join([latex(name), *map(latex_cell, cells)]) + r" \\" for name, cells in self.rows()]
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize {latex(note)}" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def to_markdown(self) -> str:
+        """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
+        heads = [markdown(name) for name in flat(self.frame.columns)]
+        rules = ["---", *("---:" if number else "---" for number in self.is_number())]
+        lines = [["", *heads], rules]
+        lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
+        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        parts = [markdown(self.caption), body, *map(markdown, self.notes)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def to_html(self) -> str:
+        """Return an HTML table that leaves colours to the theme and maths off, but for the columns declared maths."""
+        groups, names = self.header()
+        top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
+        heads = "".join(f'<th scope="col">{plain_html(name)}</th>' for name in names)
+        lines = [
+            f'<tr><th scope="row">{plain_html(name)}</th>{"".join(map(html_cell, c))}</tr>' for name, c in self.rows()
+        ]
+        body = "\n".join(lines)
+        return (
+            f'<table class="dataframe">\n<caption>{plain_html(self.caption)}</caption>\n<thead>\n'
+            + (f"<tr><td></td>{top}</tr>\n" if groups else "")
+            + f"<tr><td></td>{heads}</tr>\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
+            + "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
+        )
+
+    _repr_html_ = to_html
+    __repr__ = to_markdown
+
+    def to_csv(self) -> str:
+        """Return the numbers as CSV: no marks, no rounding for display; extra tables follow, named after a colon."""
+        names = flat(self.frame.columns)
+        parts = [self.frame.set_axis(names, axis=1)]
+        for what, part in self.extra.items():
+            parts.append(part.set_axis([f"{name}: {what}" for name in names], axis=1).dropna(axis=1, how="all"))
+        label = self.frame.index.name or "name"
+        return pd.concat(parts, axis=1).round(10).to_csv(index_label=label, lineterminator="\n")
+
+    def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
+        """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.
+
+        Each file appears whole or not at all, and has the same bytes whenever the content is the same.
+        """
+        record = {"name": name, "caption": self.caption, "notes": self.notes, "provenance": dict(provenance)}
+        texts = {
+            "tex": self.to_latex(f"tab:{name}", provenance),
+            "md": self.to_markdown(),
+            "csv": self.to_csv(),
+            "json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n",
+        }
+        written = [Path(folder) / f"{name}.{suffix}" for suffix in texts]
+        for path, text in zip(written, texts.values(), strict=True):
+            with paths.write_atomically(path) as beside:
+                beside.write_text(text, encoding="utf-8", newline="\n")
+        return written
+
+
+def flat(columns: pd.Index) -> list[str]:
+    """Return column names as text; two levels are joined by a colon.
+
+    >>> flat(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
+    ['task: a', 'b']
+    """
+    if columns.nlevels == 1:
+        return [str(name) for name in columns]
+    return [": ".join(part for part in map(str, name) if part) for name in columns]
+
+
+def _last(name: Any) -> str:
+    return str(name[-1] if isinstance(name, tuple) else name)
+
+
+def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
+    spans, rules, column = [""], "", 2
+    for group, width in groups:
+        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{latex(group)}}}")
+        rules += rf"\cmidrule(lr){{{column}-{column + width - 1}}}" if group else ""
+        column += width
+    return [" & ".join(spans) + r" \\", rules]

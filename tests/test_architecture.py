@@ -1,0 +1,172 @@
+"""Who may lean on whom, as data: an import that is not in this table fails."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "mirblab"
+
+FREE = {"errors", "paths"}
+MAY_IMPORT = {
+    "errors": set(),
+    "paths": {"errors"},
+    "progress": set(),
+    "registry": FREE,
+    "lines": FREE,
+    "folder": FREE | {"lines"},
+    "card": FREE,
+    "candidates": FREE,
+    "collection": FREE | {"folder", "card", "candidates"},
+    "sources": FREE | {"folder", "registry", "progress", "lines"},
+    "shelf": FREE | {"collection", "folder", "lines", "registry", "sources"},
+    "builders": FREE | {"sources"},
+    "runs": FREE,
+    "measures": {"errors", "runs"},
+    "cache": FREE | {"progress"},
+    "encode": FREE | {"cache", "progress", "registry"},
+    "late": {"errors"},
+    "lexical": FREE | {"collection", "progress", "runs"},
+    "dense": FREE | {"candidates", "progress", "runs"},
+    "fusion": {"errors", "runs"},
+    "rerank": FREE | {"collection", "encode", "late", "progress", "registry", "runs"},
+    "systems": FREE | {"collection", "dense", "encode", "fusion", "lexical", "registry", "rerank", "runs"},
+    "ablation": {"collection", "errors", "measures", "rerank", "systems"},
+    "significance": {"errors"},
+    "equivalence": {"collection", "errors"},
+    "projection": FREE,
+    "published": {"errors"},
+    "tables": FREE,
+    "plots": {"errors"},
+    "outputs": FREE | {"collection", "plots", "systems", "tables"},
+    "suites": FREE | {"shelf", "systems"},
+    "batch": FREE | {"encode", "shelf", "suites", "systems"},
+    "doctor": FREE | {"encode"},
+    "console": FREE | {"batch", "cache", "doctor", "suites"},
+    "cli": {"builders", "collection", "console", "errors", "shelf", "suites"},
+}
+ROOM = {
+    "ranking": "runs",
+    "trec": "runs",
+    "shard": "cache",
+    "engine": "encode",
+    "weights": "encode",
+    "best": "dense",
+    "tokenizers": "lexical",
+    "paired": "significance",
+    "typeset": "tables",
+}  # modules that belong to a room of another name
+MODEL_LIBRARIES = {"torch", "transformers", "sentence_transformers"}
+MAY_LOAD_MODELS = {"encode", "rerank", "late", "train", "doctor"}
+
+
+def room(module: str) -> str:
+    return ROOM.get(module, module)
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(source: str) -> tuple[set[str], set[str]]:
+    """Return the rooms of this package, and the other libraries, that a module imports anywhere."""
+    own, other = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "mirblab":
+            found = [f"mirblab.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found = [node.module or ""]
+        else:
+            continue
+        for name in found:
+            parts = name.split(".")
+            if parts[0] == "mirblab":
+                own.add(parts[1] if len(parts) > 1 else "")
+            else:
+                other.add(parts[0])
+    return own, other
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.stem)
+def test_a_module_imports_only_what_its_room_may(path: Path):
+    """The surplus is named."""
+    own, other = imports(path.read_text("utf-8"))
+    here = room(name_of(path))
+    assert here in MAY_IMPORT, f"{name_of(path)} is in no room; add it to the table"
+    surplus = {room(name) for name in own} - MAY_IMPORT[here] - {here}
+    assert not surplus, f"{here} may not import {sorted(surplus)}"
+    if here not in MAY_LOAD_MODELS:
+        assert not other & MODEL_LIBRARIES, f"{here} may not import {sorted(other & MODEL_LIBRARIES)}"
+
+
+def test_the_check_sees_a_forbidden_import():
+    """Tried on a bad module once, for ever."""
+    own, other = imports("def f():\n    from mirblab import plots\n    import torch.nn\n    from mirblab.runs import cut\n")
+    assert own == {"plots", "runs"} and other == {"torch"}
+
+
+def test_no_room_leans_on_itself_in_a_circle():
+    """The table has an order."""
+    placed: set[str] = set()
+    while len(placed) < len(MAY_IMPORT):
+        ready = {name for name, needs in MAY_IMPORT.items() if name not in placed and needs <= placed}
+        assert ready, f"a circle among {sorted(set(MAY_IMPORT) - placed)}"
+        placed |= ready
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    """Half a second is the limit; no heavy library means far less."""
+    heavy = ["torch", "sentence_transformers", "umap", "sklearn", "matplotlib", "seaborn", "numba", "bm25s", "pandas", "scipy"]
+    code = f"import sys, mirblab; print([name for name in {heavy!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_every_public_name_has_types_and_a_docstring():
+    """And every module says in one sentence what it is for."""
+    missing = []
+    for path in modules():
+        tree = ast.parse(path.read_text("utf-8"))
+        if not ast.get_docstring(tree):
+            missing.append(f"{path.name}: no docstring")
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+                inner = isinstance(node, ast.FunctionDef) and not _is_public_level(tree, node)
+                if not inner and not ast.get_docstring(node):
+                    missing.append(f"{path.name}:{node.lineno}: {node.name} has no docstring")
+                if not inner and isinstance(node, ast.FunctionDef) and node.returns is None:
+                    missing.append(f"{path.name}:{node.lineno}: {node.name} has no return type")
+    assert not missing, "\n".join(missing)
+
+
+def _is_public_level(tree: ast.Module, node: ast.FunctionDef) -> bool:
+    """Return whether a function stands at the top of a module or of a class, not inside another function."""
+    tops = [*tree.body, *(item for top in tree.body if isinstance(top, ast.ClassDef) for item in top.body)]
+    return node in tops
+
+
+def test_the_library_has_no_assert_and_no_bare_except():
+    """They vanish under -O, or swallow Ctrl-C."""
+    bad = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Assert) or (isinstance(node, ast.ExceptHandler) and node.type is None):
+                bad.append(f"{path.name}:{node.lineno}")
+    assert not bad
+
+
+def test_modules_stay_small():
+    """Median at most 120 lines, none above 250."""
+    lengths = sorted(len(path.read_text("utf-8").splitlines()) for path in modules())
+    assert lengths[len(lengths) // 2] <= 120
+    assert lengths[-1] <= 250, [path.name for path in modules() if len(path.read_text("utf-8").splitlines()) > 250]

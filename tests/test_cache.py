@@ -1,0 +1,374 @@
+"""cache, shard: every vector comes back under its text, damage is noticed, and no kill or race yields a wrong one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from mirblab import cache, shard
+from mirblab.cache import VectorStore
+from mirblab.errors import MirblabError
+
+SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
+
+
+def rows(texts: list[str], d: int = 6) -> np.ndarray:
+    """Return a vector for each text that depends on the text alone."""
+    seeds = [int.from_bytes(text.encode("utf-8", "surrogatepass")[:8].ljust(8), "little") for text in texts]
+    return np.stack([np.random.default_rng(seed).standard_normal(d, dtype=np.float32) for seed in seeds])
+
+
+def names(n: int, start: int = 0) -> list[str]:
+    """Return *n* distinct texts."""
+    return [f"{i:05d} lemma" for i in range(start, start + n)]
+
+
+def shards(store: VectorStore) -> list[Path]:
+    """Return the shard files of a store, oldest first."""
+    return sorted(store.path.glob("*.safetensors"))
+
+
+def flip(path: Path, at: int) -> None:
+    """Change one bit of one byte of a file, keeping its length."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> VectorStore:
+    """Return a store with 50 texts in two shards."""
+    store = VectorStore(tmp_path, SPACE)
+    store.append(names(30), rows(names(30)))
+    store.append(names(20, 30), rows(names(20, 30)))
+    return store
+
+
+def test_vectors_come_back_in_the_order_of_the_texts(store: VectorStore) -> None:
+    """Any order, repeated texts included, gives each text its own vector bit for bit."""
+    asked = [names(50)[i] for i in np.random.default_rng(0).integers(0, 50, 200)]
+    vectors, missing = store.read(asked)
+    assert len(missing) == 0
+    np.testing.assert_array_equal(vectors, rows(asked))
+
+
+@pytest.mark.parametrize("n", [0, 1, 169, 170, 171, 5000])
+@pytest.mark.parametrize("d", [1, 6, 7, 384])
+def test_any_number_of_rows_and_dimensions(tmp_path: Path, n: int, d: int) -> None:
+    """Lengths around the block of a gather, odd dimensions and none at all come back right."""
+    vectors = np.random.default_rng(n).standard_normal((n, d), dtype=np.float32)
+    VectorStore(tmp_path, SPACE | {"dimensions": d}).append(names(n), vectors)
+    found, missing = VectorStore(tmp_path, SPACE | {"dimensions": d}).read(names(n) + ["absent"])
+    np.testing.assert_array_equal(found[:n], vectors)
+    assert found.shape == (n + 1, d) and missing.tolist() == [n]
+
+
+def test_missing_texts_are_named_by_position_and_their_rows_are_nan(store: VectorStore) -> None:
+    """What is not stored is never a plausible number."""
+    vectors, missing = store.read(["x", *names(2), "y", "x"])
+    assert missing.tolist() == [0, 3, 4] == store.missing(["x", *names(2), "y", "x"]).tolist()
+    assert np.isnan(vectors[missing]).all() and not np.isnan(vectors[1:3]).any()
+
+
+@pytest.mark.parametrize("part", ["model", "revision", "role", "prompt", "max_length", "pooling", "normalise", "dtype"])
+def test_each_part_of_the_space_gives_another_space(store: VectorStore, part: str) -> None:
+    """A vector is never found under another model, revision, role, prompt, length, pooling, norm or precision."""
+    other = VectorStore(store.path.parent, SPACE | {part: "other"})
+    assert other.path != store.path and other.missing(names(50)).tolist() == list(range(50))
+
+
+def test_a_shard_copied_into_another_space_is_refused(store: VectorStore) -> None:
+    """A file in the wrong folder is set aside, because its header names its space."""
+    other = VectorStore(store.path.parent, SPACE | {"role": "query"})
+    other.append(["q"], rows(["q"]))
+    (other.path / "0-stray.safetensors").write_bytes(shards(store)[0].read_bytes())
+    with pytest.warns(UserWarning, match="0-stray.*another space"):
+        assert len(other.missing(names(30))) == 30
+
+
+def test_equal_spaces_are_one_whatever_the_order_of_their_parts(tmp_path: Path) -> None:
+    """The folder is named by the canonical form of the space."""
+    assert VectorStore(tmp_path, SPACE).path == VectorStore(tmp_path, dict(reversed(SPACE.items()))).path
+
+
+def test_other_tools_can_open_a_shard(store: VectorStore) -> None:
+    """safetensors reads the file, and finds vectors, keys and one checksum per row."""
+    tensors = load_file(shards(store)[0])
+    np.testing.assert_array_equal(tensors["vectors"], rows(names(30)))
+    assert tensors["keys"].shape == (30, 16) and tensors["keys"].dtype == np.uint8
+    assert tensors["checks"].shape == (30,)
+
+
+STRANGE = ["", "\0", "a\0", "a", "é", "e\u0301", "\ud800", "\udfff", "\ud83d\ude00", "😀", " ", "\n", "𝔸", "x" * 10**6]
+
+
+def test_strange_texts_have_keys_of_their_own(tmp_path: Path) -> None:
+    """Empty, NUL, lone surrogates, composed and decomposed letters, a million characters: all distinct."""
+    vectors = np.random.default_rng(0).standard_normal((len(STRANGE), 6), dtype=np.float32)
+    VectorStore(tmp_path, SPACE).append(STRANGE, vectors)
+    for position, text in enumerate(STRANGE):
+        np.testing.assert_array_equal(VectorStore(tmp_path, SPACE).read([text])[0][0], vectors[position])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(st.characters(), max_size=20), unique=True))
+def test_keys_are_a_function_of_the_text_alone(texts: list[str]) -> None:
+    """A text has one key, alone or among others, and distinct texts have distinct ones."""
+    together = cache.text_keys(texts)
+    alone = [cache.text_keys([text])[0].tolist() for text in texts]
+    assert together.tolist() == alone and len({tuple(key) for key in alone}) == len(texts)
+
+
+def test_the_key_of_a_text_never_changes() -> None:
+    """Stored caches stay valid: the key is xxh3-128 of UTF-8 with a fixed seed."""
+    expected = xxhash.xxh3_128_digest("Soit $X$ un schéma".encode(), 0x6D697262)
+    assert cache.text_keys(["Soit $X$ un schéma"]).tobytes() == expected
+
+
+@pytest.mark.parametrize("bad", [None, 3, b"bytes", float("nan"), ["x"]])
+def test_a_text_that_is_no_string_is_named_by_position(store: VectorStore, bad: object) -> None:
+    """The error says where and what was found."""
+    with pytest.raises(MirblabError, match=f"text 1 is {type(bad).__name__}"):
+        store.read(["a", bad])  # type: ignore[list-item]
+
+
+def test_wrong_shapes_and_numbers_are_refused(store: VectorStore) -> None:
+    """Too few rows, another width, NaN and infinity are not stored."""
+    for vectors in (np.zeros((1, 6)), np.zeros((2, 5)), np.zeros(12)):
+        with pytest.raises(MirblabError, match=r"need vectors \(2, 6\)"):
+            store.append(["a", "b"], vectors)
+    for value in (np.nan, np.inf):
+        with pytest.raises(MirblabError, match="not finite, the first for text 1"):
+            store.append(["a", "b"], np.array([[0.0] * 6, [value] * 6]))
+    assert len(store.missing(["a", "b"])) == 2
+
+
+def test_first_halves_that_collide_are_told_apart(tmp_path: Path) -> None:
+    """Keys with equal first halves, stored and asked, find their own rows only."""
+    keys = np.array([[7, 3], [7, 1], [5, 9], [7, 2], [2**64 - 1, 0], [2**64 - 1, 5]], np.uint64)
+    vectors = np.arange(36, dtype=np.float32).reshape(6, 6)
+    (tmp_path / "s").mkdir()
+    for name, some in (("a", slice(0, 2)), ("b", slice(2, 6))):
+        shard.write(tmp_path / "s" / f"{name}.safetensors", keys[some], vectors[some], "space")
+    opened = [shard.open_shard(tmp_path / "s" / f"{name}.safetensors", 6, "space") for name in "ab"]
+    asked = np.array([[7, 2], [7, 4], [2**64 - 1, 5], [7, 3], [5, 8], [7, 1], [0, 0], [2**64 - 1, 9]], np.uint64)
+    assert cache._Index(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
+    out = np.zeros((8, 6), np.float32)
+    missing, damaged = cache._Index(opened).fill(asked, out)
+    assert missing.tolist() == [1, 4, 6, 7] and not damaged
+    np.testing.assert_array_equal(out[[0, 2, 3, 5]], vectors[[3, 5, 0, 1]])
+
+
+def test_of_texts_stored_twice_the_oldest_vector_is_read(tmp_path: Path) -> None:
+    """Duplicates do no harm and repeated reads are bit-identical, in this process and in new ones."""
+    store = VectorStore(tmp_path, SPACE)
+    for value in (1.0, 2.0, 3.0):
+        store.append(["a", "b"], np.full((2, 6), value))
+        assert (store.read(["a", "b"])[0] == 1.0).all()
+    assert (VectorStore(tmp_path, SPACE).read(["a", "b"])[0] == 1.0).all()
+
+
+@pytest.mark.parametrize("d", [4, 5])
+def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path, d: int) -> None:
+    """Whichever byte of a shard changes, header, checksums, vectors or keys, nothing wrong is ever read."""
+    store = VectorStore(tmp_path, SPACE | {"dimensions": d})
+    store.append(names(4), rows(names(4), d))
+    path = shards(store)[0]
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole)
+        flip(path, at)
+        with pytest.warns(UserWarning, match="damaged shard set aside"):
+            vectors, missing = VectorStore(tmp_path, store.space).read(names(4))
+        assert missing.tolist() == [0, 1, 2, 3] and np.isnan(vectors).all(), f"byte {at}"
+        assert not path.exists() and path.with_name(path.name + ".damaged").exists()
+
+
+def test_two_signs_flipped_in_one_row_are_noticed() -> None:
+    """The checksum sees changes that would cancel in a plain sum of 64-bit words."""
+    vectors = np.ones((1, 8), np.float32)
+    other = vectors.copy()
+    other[0, [1, 5]] *= -1
+    keys = np.zeros((1, 2), np.uint64)
+    assert shard.row_checks(keys, vectors) != shard.row_checks(keys, other)
+    assert shard.row_checks(keys, vectors) != shard.row_checks(keys, np.roll(np.arange(8, dtype=np.float32), 1)[None])
+
+
+@pytest.mark.parametrize("content", ["empty", "cut", "longer", "foreign", "text", "huge header"])
+def test_a_file_that_is_no_whole_shard_is_set_aside(store: VectorStore, content: str) -> None:
+    """Truncated, empty, lengthened and foreign files are named in a warning; the rest is read."""
+    path = shards(store)[0]
+    whole = path.read_bytes()
+    made = {
+        "empty": b"", "cut": whole[:-1], "longer": whole + b"\0",
+        "foreign": b"\x93NUMPY" + bytes(200), "text": b"hello",
+        "huge header": b"\xff" * 8 + whole[8:],
+    }  # fmt: skip
+    path.write_bytes(made[content])
+    with pytest.warns(UserWarning, match=path.name):
+        vectors, missing = VectorStore(store.path.parent, SPACE).read(names(50))
+    assert missing.tolist() == list(range(30))
+    np.testing.assert_array_equal(vectors[30:], rows(names(20, 30)))
+
+
+def test_damage_after_a_store_was_opened_is_noticed(store: VectorStore) -> None:
+    """A shard that changes under an open store is opened again, cut files included, and set aside."""
+    store.read(names(50))
+    shards(store)[1].write_bytes(shards(store)[1].read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="bytes long instead of"):
+        assert store.read(names(50))[1].tolist() == list(range(30, 50))
+
+
+def test_a_damaged_shard_that_cannot_be_renamed_is_passed_over(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that is read-only, damage is still noticed, said once, and never read."""
+
+    def refuse(*paths: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    flip(shards(store)[0], 20)
+    monkeypatch.setattr(cache.os, "replace", refuse)
+    fresh = VectorStore(store.path.parent, SPACE)
+    with pytest.warns(UserWarning, match="could not be renamed"):
+        assert len(fresh.missing(names(50))) == 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(fresh.missing(names(50))) == 30
+
+
+def test_texts_of_a_damaged_shard_are_read_from_another_that_has_them(store: VectorStore) -> None:
+    """Only what no whole shard holds is missing."""
+    store.append(names(10), rows(names(10)))
+    flip(shards(store)[0], shards(store)[0].stat().st_size - 30 * 16 - 3)  # within the last row
+    fresh = VectorStore(store.path.parent, SPACE)
+    with pytest.warns(UserWarning, match="a row differs"):
+        vectors, missing = fresh.read(names(30))
+    assert missing.tolist() == list(range(10, 30))
+    np.testing.assert_array_equal(vectors[:10], rows(names(10)))
+
+
+def test_verify_names_damaged_shards_and_sets_them_aside(store: VectorStore) -> None:
+    """Every row is checked, also those that nobody asked for."""
+    assert store.verify() == []
+    first, second = shards(store)
+    flip(first, first.stat().st_size - 30 * 16 - 3)
+    flip(second, second.stat().st_size - 1)
+    with pytest.warns(UserWarning):
+        assert VectorStore(store.path.parent, SPACE).verify() == [first.name, second.name]
+    assert VectorStore(store.path.parent, SPACE).sizes()["damaged"] == 2
+
+
+def test_partial_files_are_ignored_and_swept_when_old(store: VectorStore) -> None:
+    """What a killed writer leaves is no shard; it is counted, and removed once nobody can be writing it."""
+    left = store.path / ".0123456789ab.partial.1-a.safetensors"
+    left.write_bytes(shards(store)[0].read_bytes()[:500])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(VectorStore(store.path.parent, SPACE).read(names(50))[1]) == 0
+    assert store.sizes()["partial"] == 1
+    assert cache.sweep(store.path.parent) == 0 and left.exists()
+    assert cache.sweep(store.path.parent, older_than=0) == 1 and not left.exists()
+    assert len(store.read(names(50))[1]) == 0
+
+
+def test_spaces_lists_what_is_stored(store: VectorStore) -> None:
+    """The listing has a row per space with its parts, and opens each as a store."""
+    VectorStore(store.path.parent, SPACE | {"role": "query", "prompt": "query: "}).append(["q"], rows(["q"]))
+    (store.path.parent / "stray").mkdir()
+    found = {one.space["role"]: one for one in cache.spaces(store.path.parent)}
+    assert found["document"].sizes()["texts"] == 50 and found["document"].sizes()["shards"] == 2
+    assert found["query"].space["prompt"] == "query: " and found["query"].sizes()["texts"] == 1
+    assert cache.spaces(store.path.parent / "absent") == []
+
+
+def test_remove_deletes_one_space_only(store: VectorStore) -> None:
+    """Afterwards its texts are missing, those of other spaces are not."""
+    other = VectorStore(store.path.parent, SPACE | {"role": "query"})
+    other.append(["q"], rows(["q"]))
+    store.read(names(50))
+    store.remove()
+    assert len(store.missing(names(50))) == 50 and len(other.missing(["q"])) == 0
+
+
+def test_a_reader_sees_what_another_store_appended_meanwhile(store: VectorStore) -> None:
+    """The folder is listed again at each read."""
+    reader = VectorStore(store.path.parent, SPACE)
+    assert len(reader.missing(names(60))) == 10
+    store.append(names(10, 50), rows(names(10, 50)))
+    assert len(reader.missing(names(60))) == 0
+
+
+WRITER = """
+import sys
+import numpy as np
+sys.path[:0] = {path!r}
+from test_cache import SPACE, names, rows
+from mirblab.cache import VectorStore
+store = VectorStore({folder!r}, SPACE)
+for start in range(0, 200, 10):
+    store.append(names(10, start), rows(names(10, start)))
+    print(start, flush=True)
+"""
+
+
+def start_writer(folder: Path) -> subprocess.Popen[str]:
+    """Start a process that appends 200 texts in shards of ten and reports each."""
+    path = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    code = WRITER.format(path=path, folder=str(folder))
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+    """kill -9 while writing: all acknowledged rows are there, none is wrong."""
+    writer = start_writer(tmp_path)
+    acknowledged = [int(writer.stdout.readline()) for _ in range(7)]
+    writer.kill()
+    writer.wait()
+    vectors, missing = VectorStore(tmp_path, SPACE).read(names(200))
+    assert missing.tolist() == list(range(200 - len(missing), 200)) and len(missing) <= 200 - 10 * len(acknowledged)
+    np.testing.assert_array_equal(vectors[: 200 - len(missing)], rows(names(200 - len(missing))))
+
+
+def test_two_processes_may_write_the_same_texts_at_once(tmp_path: Path) -> None:
+    """Without a lock both end well, and a reader beside them never sees anything wrong."""
+    writers = [start_writer(tmp_path), start_writer(tmp_path)]
+    reader = VectorStore(tmp_path, SPACE)
+    expected = rows(names(200))
+    while any(writer.poll() is None for writer in writers):
+        vectors, missing = reader.read(names(200))
+        present = np.setdiff1d(np.arange(200), missing)
+        np.testing.assert_array_equal(vectors[present], expected[present])
+    assert [writer.returncode for writer in writers] == [0, 0]
+    np.testing.assert_array_equal(reader.read(names(200))[0], expected)
+    for writer in writers:
+        writer.stdout.close()
+
+
+def test_threads_may_share_a_store(store: VectorStore) -> None:
+    """Readers in several threads, with an appending one beside them, all get the right vectors."""
+    wrong: list[int] = []
+
+    def read() -> None:
+        for _ in range(30):
+            vectors, missing = store.read(names(50))
+            wrong.append(len(missing) + int((vectors != rows(names(50))).sum()))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for start in range(50, 90, 2):
+        store.append(names(2, start), rows(names(2, start)))
+    for reader in readers:
+        reader.join()
+    assert sum(wrong) == 0 and len(wrong) == 90

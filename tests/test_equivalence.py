@@ -1,0 +1,37 @@
+"""Pairs of statements that say the same become points with a class."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirblab import shelf
+from mirblab.equivalence import statements
+from mirblab.errors import MirblabError
+
+
+def test_pairs_across_fields_have_two_members_and_their_fields():
+    """A pair that is judged both ways counts once."""
+    points = statements(shelf.load("mini-pairs"), n_pairs=10, seed=1)
+    pairs = points[points.kind == "pair"]
+    assert pairs.groupby("class_id").size().tolist() == [2] * 10
+    assert pairs.id.is_unique and set(pairs.field) - {"query", "document"}
+
+
+def test_distractors_have_no_class(make_folder):
+    """Without tags the field is the side."""
+    points = statements(shelf.load(make_folder()), n_pairs=5, n_distractors=5)
+    assert points[points.kind == "distractor"].class_id.unique().tolist() == [""]
+    assert points[points.kind == "pair"].field.tolist() == ["query", "document"] * 2
+    assert points.id.tolist() == ["query:q1", "document:d1", "query:q2", "document:d2", "document:d3"]
+
+
+def test_the_best_judged_document_is_the_partner(make_folder):
+    """Relevance 2 before 1; equal relevance by id."""
+    points = statements(shelf.load(make_folder(qrels="q1\td1\t1\nq1\td3\t2\nq1\td2\t2\n")))
+    assert points.id.tolist() == ["query:q1", "document:d2"]
+
+
+def test_a_collection_without_relevant_documents_is_an_error(make_folder):
+    """There is no pair to show."""
+    with pytest.raises(MirblabError, match="no pair to show"):
+        statements(shelf.load(make_folder(qrels="q1\td1\t0\n")))

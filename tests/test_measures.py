@@ -1,0 +1,386 @@
+"""Measures give trec_eval's values: by hand, against pytrec_eval and ir_measures, and on published runs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirblab.errors import MirblabError
+from mirblab.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
+from mirblab.runs import cut, order, read_run
+
+ORACLE = {
+    "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@3": "ndcg_cut_3", "nDCG@10": "ndcg_cut_10", "AP": "map",
+    "AP@3": "map_cut_3", "P@1": "P_1", "P@5": "P_5", "P@10": "P_10", "R@1": "recall_1", "R@5": "recall_5",
+    "RR": "recip_rank", "Bpref": "bpref", "Success@1": "success_1", "Success@5": "success_5",
+}  # fmt: skip
+PRIMES = ["nDCG'", "nDCG'@3", "AP'", "AP'@3", "P'@5", "R'@5", "RR'", "Success'@1"]
+
+
+def run_of(scores):
+    rows = [(query, doc, score) for query, docs in scores.items() for doc, score in docs.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+
+
+def qrels_of(grades):
+    rows = [(query, doc, grade) for query, docs in grades.items() for doc, grade in docs.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+
+
+def quietly(run, qrels, measures, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QueryWarning)
+        return evaluate(run, qrels, measures, **options)
+
+
+def numbers(values):
+    """Return {(measure, query_id): value}."""
+    keys = zip(values.measure.astype("str"), values.query_id.astype("str"), strict=True)
+    return dict(zip(keys, values.value, strict=True))
+
+
+def oracle(scores, grades, names, level=1, judged_only=False):
+    """Return pytrec_eval's values, with 0 for a query that the run lacks or that pytrec_eval leaves out."""
+    tool = pytrec_eval.RelevanceEvaluator(grades, set(names.values()), level, judged_docs_only_flag=int(judged_only))
+    found = tool.evaluate(scores)
+    return {(ours, query): found.get(query, {}).get(name, 0.0) for ours, name in names.items() for query in grades}
+
+
+def close(ours, theirs):
+    wrong = {key: (ours[key], theirs[key]) for key in theirs if not abs(ours[key] - theirs[key]) <= 1e-12}
+    assert not wrong
+    assert ours.keys() == theirs.keys()
+
+
+def agrees(scores, grades, level=1):
+    """Check all measures, plain and prime, against pytrec_eval on one run."""
+    run, qrels = run_of(scores), qrels_of(grades)
+    close(numbers(quietly(run, qrels, ORACLE, relevant_from=level)), oracle(scores, grades, ORACLE, level))
+    primes = {name: ORACLE.get(name.replace("'", "")) for name in PRIMES}
+    close(numbers(quietly(run, qrels, PRIMES, relevant_from=level)), oracle(scores, grades, primes, level, True))
+
+
+def random_case(seed):
+    """Return scores and grades of 12 queries with ties, float32 ties, negative and missing judgements, short runs."""
+    generator = np.random.default_rng(seed)
+    docs = [f"d{number}" for number in range(30)]
+    levels = generator.choice([1, 3, 30, 10**6])
+    scores, grades = {}, {}
+    for number in range(12):
+        query = f"q{number}"
+        found = generator.choice(docs, generator.choice([1, 2, 5, 12, 30]), replace=False)
+        marks = generator.integers(0, levels, len(found)) / levels + generator.choice([0, 1e-10], len(found))
+        judged = generator.choice(docs, generator.choice([1, 2, 8, 30]), replace=False)
+        lowest, highest = generator.choice([-2, 0, 0, 1]), generator.choice([1, 2, 4])
+        given = generator.integers(lowest, highest + 1, len(judged)).tolist()
+        if max(given) < 0:  # pytrec_eval never returns when all judgements of a query are negative
+            given[0] = 0
+        if generator.random() < 0.9:
+            scores[query] = dict(zip(found.tolist(), marks.tolist(), strict=True))
+        if generator.random() < 0.95:
+            grades[query] = dict(zip(judged.tolist(), given, strict=True))
+    return scores, grades
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_runs_agree_with_pytrec_eval(block):
+    """Thousands of queries, all measures, levels 1 to 3: nothing differs by more than 1e-12."""
+    for seed in range(block * 32, block * 32 + 32):
+        agrees(*random_case(seed), level=1 + seed % 3)
+
+
+GRADES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-1, 3), min_size=1)
+GRADES = GRADES.filter(lambda grades: max(grades.values()) >= 0)  # else pytrec_eval never returns
+SCORES = st.dictionaries(st.sampled_from("abcdefgh"), st.one_of(st.sampled_from([0.0, 0.5]), st.floats(-1e30, 1e30)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from("pqr"), GRADES, min_size=1), st.dictionaries(st.sampled_from("opqr"), SCORES),
+       st.integers(1, 4))  # fmt: skip
+def test_any_small_run_agrees_with_pytrec_eval(grades, scores, level):
+    agrees({query: docs for query, docs in scores.items() if docs}, grades, level)
+
+
+def test_a_large_run_agrees_with_pytrec_eval():
+    """Rankings that are longer than a block of the search for judged documents, and queries that share one."""
+    generator = np.random.default_rng(9)
+    scores, grades = {}, {}
+    for query, size in {"p": 90_000, "q": 10, "r": 70_000, "s": 65_536}.items():
+        scores[query] = {f"d{doc}": float(score) for doc, score in enumerate(generator.integers(0, 50_000, size))}
+        judged = generator.choice(100_000, 500, replace=False)
+        grades[query] = {f"d{doc}": int(doc) % 4 for doc in judged}
+    agrees(scores, grades)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_prime_measures_agree_with_ir_measures(seed):
+    """AP' and P' with relevant_from 2 are AP(rel=2, judged_only=True) and P(rel=2, judged_only=True)@10."""
+    scores, grades = random_case(1000 + seed)
+    theirs = {
+        "nDCG'": ir_measures.nDCG(judged_only=True), "nDCG'@5": ir_measures.nDCG(judged_only=True) @ 5,
+        "AP'": ir_measures.AP(rel=2, judged_only=True), "P'@10": ir_measures.P(rel=2, judged_only=True) @ 10,
+        "RR'": ir_measures.RR(rel=2, judged_only=True), "AP": ir_measures.AP(rel=2), "Bpref": ir_measures.Bpref(rel=2),
+    }  # fmt: skip
+    names = {measure: name for name, measure in theirs.items()}
+    found = {(names[m.measure], m.query_id): m.value for m in ir_measures.iter_calc(list(names), grades, scores)}
+    expected = {(name, query): found.get((name, query), 0.0) for name in theirs for query in grades}
+    close(numbers(quietly(run_of(scores), qrels_of(grades), theirs, relevant_from=2)), expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_judged_at_k_agrees_with_ir_measures_without_ties(seed):
+    _, grades = random_case(2000 + seed)
+    generator = np.random.default_rng(seed)
+    scores = {query: {f"d{d}": float(s) for s, d in enumerate(generator.permutation(30)[: 1 + n])}
+              for n, query in enumerate(grades)}  # fmt: skip
+    theirs = {ir_measures.Judged @ 3: "Judged@3", ir_measures.Judged @ 10: "Judged@10", ir_measures.Judged: "Judged"}
+    expected = {(theirs[m.measure], m.query_id): m.value for m in ir_measures.iter_calc(list(theirs), grades, scores)}
+    close(numbers(quietly(run_of(scores), qrels_of(grades), theirs.values())), expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rr_at_k_is_rr_of_the_run_cut_at_k(seed):
+    """trec_eval has no RR@k, and ir_measures takes it from a tool that breaks ties differently."""
+    scores, grades = random_case(3000 + seed)
+    run, qrels = run_of(scores), qrels_of(grades)
+    for k in (1, 2, 5):
+        short = cut(run, k).astype({"query_id": "str", "doc_id": "str"})
+        shorter = {query: dict(zip(part.doc_id, part.score, strict=True)) for query, part in short.groupby("query_id")}
+        close(numbers(quietly(run, qrels, f"RR@{k}")), oracle(shorter, grades, {f"RR@{k}": "recip_rank"}))
+
+
+def test_hand_values():
+    """Ranking a b c d e; a unjudged, b 0, c 3, d 1; one relevant document, x (1), is not returned."""
+    run = run_of({"q": {"a": 5, "b": 4, "c": 3, "d": 2, "e": 1}})
+    qrels = qrels_of({"q": {"b": 0, "c": 3, "d": 1, "x": 1}})
+    ideal = 3 / 1 + 1 / np.log2(3) + 1 / 2
+    expected = {
+        "nDCG": (3 / 2 + 1 / np.log2(5)) / ideal,
+        "nDCG@3": (3 / 2) / ideal,
+        "nDCG'": (3 / np.log2(3) + 1 / 2) / ideal,
+        "AP": (1 / 3 + 2 / 4) / 3,
+        "AP'": (1 / 2 + 2 / 3) / 3,
+        "P@4": 2 / 4,
+        "P'@10": 2 / 10,
+        "R@3": 1 / 3,
+        "RR": 1 / 3,
+        "RR'": 1 / 2,
+        "RR@2": 0.0,
+        "Success@3": 1.0,
+        "Success@2": 0.0,
+        "Bpref": 0.0,  # one document judged not relevant stands before both, and there is no other
+        "Judged@3": 2 / 3,
+        "Judged": 3 / 5,
+        "Judged@10": 3 / 5,
+        "Rank": 3.0,
+    }
+    values = evaluate(run, qrels, expected)
+    assert numbers(values) == pytest.approx({(name, "q"): value for name, value in expected.items()}, abs=1e-15)
+
+
+def test_relevant_from_moves_binary_measures_and_not_ndcg():
+    run, qrels = run_of({"q": {"a": 2, "b": 1}}), qrels_of({"q": {"a": 1, "b": 2}})
+    low, high = (numbers(evaluate(run, qrels, ["nDCG", "RR", "Bpref"], relevant_from=level)) for level in (1, 2))
+    assert low["RR", "q"] == 1.0 and high["RR", "q"] == 0.5
+    assert low["Bpref", "q"] == 1.0 and high["Bpref", "q"] == 0.0
+    assert low["nDCG", "q"] == high["nDCG", "q"]
+
+
+def test_a_negative_relevance_gains_nothing_and_is_no_judgement_to_prime_measures_and_bpref():
+    run, qrels = run_of({"q": {"a": 2, "b": 1}}), qrels_of({"q": {"a": -1, "b": 1}})
+    found = numbers(evaluate(run, qrels, ["nDCG", "nDCG'", "RR'", "Bpref", "Judged@2"]))
+    assert found == pytest.approx({("nDCG", "q"): 1 / np.log2(3), ("nDCG'", "q"): 1, ("RR'", "q"): 1, ("Bpref", "q"): 1,
+                                   ("Judged@2", "q"): 1})  # fmt: skip
+
+
+def test_queries_that_score_0_are_counted_and_named():
+    run = run_of({"q1": {"a": 1}, "q3": {"a": 1}, "q9": {"a": 1}})
+    qrels = qrels_of({"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 0}, "q4": {"b": 0}})
+    with pytest.warns(QueryWarning) as caught:
+        values = evaluate(run, qrels, ["RR", "nDCG", "Judged@1"])
+    assert [str(warning.message) for warning in caught] == [
+        "2 of 4 queries are not in the run and score 0: 'q2', 'q4'",
+        "2 of 4 queries have no document of relevance 1 or more and score 0: 'q3', 'q4'",
+    ]
+    assert caught[0].filename == __file__
+    assert values.attrs == {"not_in_run": ["q2", "q4"], "without_relevant": ["q3", "q4"], "not_judged": 1,
+                            "relevant_from": 1}  # fmt: skip
+    assert values.query_id.tolist() == ["q1", "q2", "q3", "q4"] * 3
+    assert values.value.tolist() == [1, 0, 0, 0] + [1, 0, 0, 0] + [1, 0, 1, 0]
+
+
+def test_no_warning_when_nothing_is_missing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}}), ["RR"])
+        evaluate(run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}}), ["nDCG"], relevant_from=2)
+
+
+def test_an_empty_run_scores_0_everywhere():
+    values = quietly(run_of({}), qrels_of({"p": {"a": 1}, "q": {"b": 1}}), [*ORACLE, *PRIMES, "Judged@10"])
+    assert len(values) == 2 * 24 and (values.value == 0).all()
+    assert values.attrs["not_in_run"] == ["p", "q"]
+
+
+def test_no_judgements_give_no_values():
+    assert len(evaluate(run_of({"q": {"a": 1}}), qrels_of({}), ["RR", "nDCG'"])) == 0
+
+
+def collection(qrels, n_docs=100, relevant_from=1):
+    """Return what evaluate() knows of a collection."""
+    ids = pd.Index([f"d{number:03}" for number in range(n_docs)])
+    return SimpleNamespace(name="mini", qrels=qrels, doc_ids=ids, card=SimpleNamespace(relevant_from=relevant_from))
+
+
+def test_a_collection_gives_its_name_and_its_limit():
+    qrels = qrels_of({"q": {"d001": 1, "d002": 2}})
+    run = run_of({"q": {"d001": 2, "d002": 1}})
+    run.attrs = {"system": "bm25", "collection": "another"}
+    values = evaluate(run, collection(qrels, relevant_from=2), "RR")
+    assert values.iloc[0].to_dict() == {"system": "bm25", "collection": "mini", "measure": "RR", "query_id": "q",
+                                        "value": 0.5}  # fmt: skip
+    assert evaluate(run, collection(qrels, relevant_from=2), ["RR"], relevant_from=1).value.item() == 1.0
+
+
+def test_rank_of_what_is_not_found():
+    """The number of documents of a collection, or one more than the longest ranking."""
+    qrels = qrels_of({"p": {"d001": 1}, "q": {"d001": 1}, "r": {"d001": 1}})
+    run = run_of({"p": {"d000": 3, "d001": 2, "d002": 1}, "q": {"d000": 1}})
+    assert quietly(run, qrels, "Rank").value.tolist() == [2, 4, 4]
+    assert quietly(run, collection(qrels), "Rank").value.tolist() == [2, 100, 100]
+
+
+def test_ids_may_be_numbers_and_categories_may_differ():
+    """The run's categories may be more, fewer or other ones than those of the qrels."""
+    generator = np.random.default_rng(5)
+    scores, grades = random_case(5)
+    run, qrels = order(run_of(scores)), qrels_of(grades)
+    expected = numbers(quietly(run_of(scores), qrels, list(ORACLE)))
+    more = pd.Index(sorted({*run.doc_id, *qrels.doc_id, *[f"d{n}" for n in range(5000)]}))
+    fewer = sorted(set(qrels.doc_id))
+    wide = run.assign(doc_id=run.doc_id.cat.set_categories(more))
+    cases = [
+        (wide, qrels),
+        (run, qrels.assign(doc_id=pd.Categorical(qrels.doc_id, more))),
+        (wide, qrels.assign(doc_id=pd.Categorical(qrels.doc_id, more))),
+        (run, qrels.assign(doc_id=pd.Categorical(qrels.doc_id, fewer))),
+        (run.sample(frac=1, random_state=1), qrels.iloc[generator.permutation(len(qrels))]),
+    ]
+    for other_run, other_qrels in cases:
+        assert numbers(quietly(other_run, other_qrels, list(ORACLE))) == expected
+    frame = pd.DataFrame({"query_id": [1, 1], "doc_id": [10, 9], "score": [1.0, 1.0]})
+    assert evaluate(frame, pd.DataFrame({"query_id": [1], "doc_id": [9], "relevance": [1]}), "RR").value.item() == 1.0
+
+
+def test_broken_qrels_are_refused():
+    run = run_of({"q": {"a": 1}})
+    with pytest.raises(MirblabError, match="missing relevance; found query_id, doc_id, score"):
+        evaluate(run, run, "RR")
+    twice = pd.concat([qrels_of({"q": {"b": 1, "a": 1}}), qrels_of({"q": {"a": 0}})])
+    with pytest.raises(MirblabError, match="judge 1 pairs again, the first query 'q', document 'a'"):
+        evaluate(run, twice, "RR")
+    with pytest.raises(MirblabError, match=r"whole numbers; found 0\.5"):
+        evaluate(run, qrels_of({"q": {"a": 0.5}}), "RR")
+    with pytest.raises(MirblabError, match="relevant_from is at least 1"):
+        evaluate(run, qrels_of({"q": {"a": 1}}), "RR", relevant_from=0)
+
+
+@pytest.mark.parametrize("text", ["nDCG@10", "nDCG", "nDCG'", "nDCG'@10", "AP", "AP'", "AP@100", "P@10", "P'@10",
+                                  "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Judged", "Rank", "Success@1"])  # fmt: skip
+def test_names_are_read_and_written_alike(text):
+    assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("ndcg@10", "nDCG@10"), ("NDCG'", "nDCG'"), ("nDCG′", "nDCG'"), ("nDCG@10'", "nDCG'@10"), ("MAP", "AP"),
+     ("MAP'", "AP'"), ("MRR@10", "RR@10"), ("Recall@5", "R@5"), ("P", "P@10"), ("p_10", "P@10"), ("Bpref@10", "Bpref"),
+     ("Bpref'", "Bpref"), ("Judged'@5", "Judged@5"), ("R", "R@10"), ("AP@0", "AP"), ("bpref", "Bpref")],
+)  # fmt: skip
+def test_wrong_names_get_a_suggestion(wrong, right):
+    with pytest.raises(MirblabError) as caught:
+        parse(wrong)
+    assert f"'{wrong}'" in str(caught.value) and f"'{right}'" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["", "@10", "xyzzy", "nDCG@-1", "nDCG @10", "nDCG@1.5", "nDCG@10@5", "nDCG''"])
+def test_nonsense_is_refused_with_what_is_known(wrong):
+    with pytest.raises(MirblabError, match="no measure .*; found nDCG, AP, P@k, R@k"):
+        parse(wrong)
+
+
+def test_measures_may_be_given_as_objects_and_only_once():
+    run, qrels = run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}})
+    assert evaluate(run, qrels, [Measure("AP"), "P@1"]).measure.tolist() == ["AP", "P@1"]
+    with pytest.raises(MirblabError, match="each measure once; found AP, AP"):
+        evaluate(run, qrels, ["AP", "AP"])
+
+
+@pytest.mark.parametrize("measure", ["nDCG@3", "AP", "AP'", "RR", "Bpref", "P@5", "R@5", "nDCG'"])
+def test_the_ceiling_is_what_the_best_of_all_orders_reaches(measure):
+    """A run whose first documents are scored by their relevance has the value that is promised."""
+    scores, grades = random_case(31)
+    run, qrels = run_of(scores), qrels_of(grades)
+    ranked = order(run)
+    shortlist = ranked[ranked["rank"] <= 6].astype({"query_id": "str", "doc_id": "str"})
+    best = [grades.get(query, {}).get(doc, -9) for query, doc in zip(shortlist.query_id, shortlist.doc_id, strict=True)]
+    expected = quietly(shortlist.assign(score=best), qrels, measure).value.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QueryWarning)
+        values = ceiling(run, qrels, measure, 6)
+    assert values.value.tolist() == pytest.approx(expected, abs=1e-15)
+    assert (values.value >= quietly(shortlist, qrels, measure).value - 1e-15).all()
+    assert values.system.unique().tolist() == ["run (ceiling 6)"]
+
+
+def test_mean_keeps_order_and_counts_queries():
+    run = run_of({"p": {"a": 2, "b": 1}, "q": {"a": 2, "b": 1}})
+    run.attrs["system"] = "s"
+    values = evaluate(run, qrels_of({"p": {"a": 1}, "q": {"b": 1}}), ["RR", "AP", "P@1"])
+    assert mean(values).to_dict("list") == {"system": ["s"] * 3, "collection": [""] * 3, "measure": ["RR", "AP", "P@1"],
+                                            "value": [0.75, 0.75, 0.5], "n_queries": [2, 2, 2]}  # fmt: skip
+
+
+def shared(*parts):
+    root = Path(os.environ.get("MIRBLAB_SHARED", Path(__file__).parents[2] / "shared"))
+    path = root.joinpath("sources", *parts)
+    if not path.is_file():
+        pytest.skip(f"{'/'.join(parts)} is not there; set MIRBLAB_SHARED to the folder that holds sources/")
+    return path
+
+
+def read_qrels(path):
+    return pd.read_csv(path, sep=r"\s+", names=["query_id", "Q0", "doc_id", "relevance"], dtype={"doc_id": "str"})
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [("run.2020-task1.prim_MathDowsers-alpha05noReRank.trec.gz", (0.3446, 0.1393, 0.1623)),
+     ("run.2020-task1.psu-auto-both-A.trec.gz", (0.2625, 0.0822, 0.1156))],
+)  # fmt: skip
+def test_arqmath_runs_have_their_official_values(file, expected):
+    """ARQMath-1 Task 1, 77 topics: nDCG', MAP' and P'@10 to four digits, binary from grade 2."""
+    qrels = read_qrels(shared("arqmath-official", "qrels.arqmath-2020-task1.txt.gz"))
+    values = quietly(read_run(shared("arqmath-official", file)), qrels, ["nDCG'", "AP'", "P'@10"], relevant_from=2)
+    means = mean(values)
+    assert means.n_queries.tolist() == [77] * 3
+    assert means.value.round(4).tolist() == list(expected)
+
+
+@pytest.mark.parametrize(("level", "expected"), [(1, 0.713), (3, 0.596)])
+def test_tangent_cft_has_its_published_bpref(level, expected):
+    """NTCIR-12, the 20 concrete topics; published are 0.71 (partial) and 0.60 (full)."""
+    qrels = read_qrels(shared("ntcir12-wfb", "qrels.ntcir12-math-browsing-concrete.txt.gz"))
+    run = read_run(shared("ntcir12-wfb", "run.tangent_cft.trec.gz"))
+    values = quietly(run, qrels, "Bpref", relevant_from=level)
+    assert round(values.value.mean(), 3) == expected

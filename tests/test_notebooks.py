@@ -1,0 +1,61 @@
+"""Notebooks are clean, and papermill reads every parameter."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def code(book: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def path(request) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def book(path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def test_there_are_six():
+    """The front door."""
+    names = {path.stem for path in NOTEBOOKS}
+    assert {"00_start_here", "10_collections", "11_main_table", "12_reranking_ablation", "13_significance", "31_equivalence_map"} <= names
+
+
+def test_it_is_committed_without_outputs(book):
+    """No output, no execution count, one kernel."""
+    assert not any(cell.outputs or cell.execution_count for cell in code(book))
+    assert book.metadata.kernelspec.name == "python3" and "papermill" not in book.metadata
+
+
+def test_papermill_sees_every_parameter(book, path):
+    """One tagged cell, the first of code; annotated literals, one per line, no '|' and one '='."""
+    tagged = [cell for cell in code(book) if "parameters" in cell.metadata.get("tags", [])]
+    assert tagged == code(book)[:1]
+    lines = tagged[0].source.splitlines()
+    assert all(line.count("=") == 1 and "|" not in line and "  # " in line for line in lines)
+    assigned = {node.target.id for node in ast.parse(tagged[0].source).body if isinstance(node, ast.AnnAssign)}
+    assert assigned == set(papermill.inspect_notebook(str(path)))
+    assert len(assigned) == len(lines)
+
+
+def test_its_shape_is_that_of_the_others(book):
+    """A question as title, few and short cells, assertions, and three bullets at the end."""
+    assert len(book.cells) <= 30
+    assert book.cells[0].source.splitlines()[0].startswith("# ") and "?" in book.cells[0].source.splitlines()[0]
+    assert max(sum(map(bool, cell.source.splitlines())) for cell in code(book)[1:]) <= 6
+    assert any(cell.source.startswith("assert ") for cell in code(book))
+    last = book.cells[-1].source
+    assert last.startswith("## What we saw") and sum(line.startswith("- ") for line in last.splitlines()) == 3
+    assert not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for cell in code(book) for node in ast.walk(ast.parse(cell.source)))

@@ -1,0 +1,122 @@
+"""Collections are found by name, derived from the cards, and added whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mirblab import paths, shelf
+from mirblab.errors import MirblabError
+from mirblab.sources import mini
+
+
+def test_every_bundled_collection_loads():
+    """Twelve after MIRB's and one after MELD; none has a judged-relevant document outside its candidates."""
+    assert len(mini.COLLECTIONS) == 13
+    for name in mini.COLLECTIONS:
+        found = shelf.load(name)
+        assert found.name == name and found.card.licence == "CC0-1.0" and found.card.task
+        assert len(found.queries) > 5 and len(found.corpus) > 20
+
+
+def test_a_wrong_name_gets_a_suggestion():
+    """As in the README."""
+    with pytest.raises(MirblabError, match=r"no collection 'mini-qq'.*did you mean 'mini-qa'\?"):
+        shelf.load("mini-qq")
+
+
+def test_a_known_collection_that_is_not_built_names_the_command():
+    """The next step is in the message."""
+    with pytest.raises(MirblabError, match="not built yet; run: mirblab build stacks"):
+        shelf.load("stacks-qa")
+
+
+def test_mini_is_derived_again_when_it_is_old():
+    """Another revision in the card means that the cards have changed since."""
+    before = shelf.load("mini-hol").fingerprint
+    card = paths.data() / "mini-hol" / "card.toml"
+    card.write_text(card.read_text().replace(mini.revision(), "old"), encoding="utf-8")
+    (paths.data() / "mini-hol" / "corpus.jsonl").write_text('{"_id": "x", "text": "y"}\n', encoding="utf-8")
+    assert shelf.load("mini-hol").fingerprint == before
+
+
+def test_add_copies_and_load_finds_it(make_folder):
+    """The copy has the same content, whatever the name."""
+    folder = make_folder(name="own-one")
+    target, notes = shelf.add(folder, task="Premise Retrieval")
+    found = shelf.load("own-one")
+    assert target == paths.data() / "own-one" and notes == []
+    assert found.card.task == "Premise Retrieval"
+    assert found.texts == shelf.load(folder).texts
+    assert not list(paths.data().glob(".*"))
+
+
+def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
+    """Nothing is lost: another collection of the same name needs another name."""
+    shelf.add(make_folder(name="own-two"))
+    shelf.add(make_folder(name="own-two"))
+    other = make_folder(name="elsewhere/own-two", qrels="q1\td1\t1\n")
+    with pytest.raises(MirblabError, match="holds another collection of that name"):
+        shelf.add(other)
+    assert len(shelf.load("own-two").qrels) == 3
+
+
+def test_add_keeps_a_query_from_finding_itself(make_folder):
+    """Where queries are documents of the same id, the card says not-self, and the user is told."""
+    corpus = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2, 3)]
+    queries = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2)]
+    folder = make_folder(corpus, queries, "q1\tq2\t1\nq2\tq3\t1\n", name="own-three")
+    _, notes = shelf.add(folder)
+    assert shelf.load("own-three").candidates.names == ["not-self"]
+    assert any("a query may not return itself" in note for note in notes)
+    assert shelf.load(folder).candidates.names == []
+    shelf.add(folder, candidates=["all"])
+    assert shelf.load("own-three").candidates.names == []
+
+
+def test_add_refuses_a_broken_collection_and_leaves_nothing(make_folder):
+    """It is checked before it is copied."""
+    folder = make_folder(json.dumps({"_id": "d1"}) + "\n", name="broken")
+    with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 1"):
+        shelf.add(folder)
+    assert not (paths.data() / "broken").exists()
+
+
+def test_add_refuses_names_that_no_folder_can_have(make_folder):
+    """Also on other platforms."""
+    for name in ("a/b", "..", "con:", " x"):
+        with pytest.raises(MirblabError, match="cannot name a collection"):
+            shelf.add(make_folder(), name)
+
+
+def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):
+    """Also with Windows' separator."""
+    folder = make_folder(name="here")
+    monkeypatch.chdir(folder.parent)
+    assert shelf.where("./here").name == "here"
+    assert shelf.load("here").name == "here"
+    with pytest.raises(FileNotFoundError):
+        shelf.load("C:\\nowhere\\at all")
+
+
+def test_cards_are_whole_and_premises_exist():
+    """Every card has all views; premises name cards and never lead back to the card."""
+    found = {card["id"]: card for card in mini.cards()}
+    keys = {"id", "field", "level", "tags", "slogan", "statement", "rewording", "question", "duplicate", "proof"}
+    keys |= {"premises", "answers", "lean", "isabelle", "hol", "formula", "equivalent"}
+    assert len(found) >= 60
+    for name, card in found.items():
+        assert set(card) == keys, name
+        assert set(card["premises"]) <= set(found), name
+        grades = {answer["grade"] for answer in card["answers"]}
+        variants = {variant["grade"] for variant in card["formula"]["variants"]}
+        assert {0, 3} <= grades <= {0, 1, 2, 3} and {0, 3} <= variants <= {0, 1, 2, 3}, name
+
+    def needs(name: str, seen: tuple[str, ...]) -> None:
+        assert name not in seen, f"premises lead back: {' -> '.join((*seen, name))}"
+        for premise in found[name]["premises"]:
+            needs(premise, (*seen, name))
+
+    for name in found:
+        needs(name, ())

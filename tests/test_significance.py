@@ -1,0 +1,228 @@
+"""Paired tests, intervals and corrections agree with scipy and with hand calculation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from mirblab import paired, significance
+from mirblab.errors import MirblabError
+
+
+def table(columns: dict[str, list[float]], collection: str = "c", measure: str = "nDCG@10") -> pd.DataFrame:
+    """Return a values table from one list of values per system; queries are q00, q01, ..."""
+    rows = [
+        (system, collection, measure, f"q{n:02}", float(value))
+        for system, numbers in columns.items()
+        for n, value in enumerate(numbers)
+    ]
+    return pd.DataFrame(rows, columns=["system", "collection", "measure", "query_id", "value"])
+
+
+def random_table(n_queries: int, n_systems: int, seed: int = 0, collection: str = "c") -> pd.DataFrame:
+    """Return values between 0 and 1 that share the difficulty of the queries, with ties."""
+    generator = np.random.default_rng(seed)
+    base = generator.beta(0.7, 0.7, size=(n_queries, 1))
+    numbers = np.clip(base + generator.normal(0, 0.2, (n_queries, n_systems)), 0, 1).round(2)
+    return table({f"s{n}": numbers[:, n].tolist() for n in range(n_systems)}, collection)
+
+
+def test_wide_sorts_queries_and_keeps_the_order_of_systems() -> None:
+    """Rows in any order give the same matrix; categorical ids become strings."""
+    values = table({"b": [0.1, 0.2], "a": [0.3, 0.4]})
+    shuffled = values.iloc[[1, 0, 3, 2]].astype({"query_id": "category", "system": "category"})
+    matrix = significance.wide(shuffled, "nDCG@10")
+    assert matrix.columns.tolist() == ["b", "a"]
+    assert matrix.index.tolist() == ["q00", "q01"]
+    assert matrix.to_numpy().tolist() == [[0.1, 0.3], [0.2, 0.4]]
+
+
+def test_wide_names_the_system_that_lacks_a_query() -> None:
+    """Missing, repeated and infinite values are errors that name system and query."""
+    values = table({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    with pytest.raises(MirblabError, match="b has no finite value of nDCG@10 for query q01"):
+        significance.wide(values.iloc[:3], "nDCG@10")
+    with pytest.raises(MirblabError, match="a has two values of nDCG@10 for query q00"):
+        significance.wide(pd.concat([values, values.iloc[:1]]), "nDCG@10")
+    with pytest.raises(MirblabError, match="no measure 'nDCG@5'; found nDCG@10"):
+        significance.wide(values, "nDCG@5")
+    both = pd.concat([values, values.assign(collection="d")])
+    with pytest.raises(MirblabError, match="needs one collection, found c, d"):
+        significance.wide(both, "nDCG@10")
+    assert significance.wide(both, "nDCG@10", "d").shape == (2, 2)
+
+
+def test_t_test_agrees_with_scipy_on_all_pairs() -> None:
+    """t and p of every pair equal scipy's ttest_rel to 1e-12."""
+    values = random_table(60, 5)
+    matrix = significance.wide(values, "nDCG@10")
+    tested = significance.t_test(values, "nDCG@10")
+    assert len(tested) == 10
+    for row in tested.itertuples():
+        expected = stats.ttest_rel(matrix[row.system_a], matrix[row.system_b])
+        assert row.t == pytest.approx(expected.statistic, abs=1e-12, rel=1e-12)
+        assert row.p == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_t_test_at_its_edges() -> None:
+    """Identical systems give 1, a constant difference almost 0, one query nothing."""
+    values = table({"a": [0.5, 0.25, 0.75], "b": [0.5, 0.25, 0.75], "c": [0.25, 0.0, 0.5]})
+    tested = significance.t_test(values, "nDCG@10", [("a", "b"), ("a", "c")])
+    assert tested.p.tolist() == [1.0, 0.0]
+    assert tested.t.tolist() == [0.0, np.inf]
+    assert significance.t_test(values[values.query_id == "q00"], "nDCG@10").p.isna().all()
+
+
+def test_permutation_agrees_with_scipy_within_monte_carlo_error() -> None:
+    """scipy doubles the smaller tail, so its standard error is about twice ours; five joint ones are allowed."""
+    values = random_table(40, 2, seed=3)
+    matrix = significance.wide(values, "nDCG@10")
+    ours = significance.permutation_test(values, "nDCG@10", n_permutations=50_000).p[0]
+    oracle = stats.permutation_test(
+        (matrix.s0, matrix.s1), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=20_000, rng=np.random.default_rng(1),
+    )  # fmt: skip
+    error = np.sqrt(ours * (1 - ours) * (1 / 50_000 + 4 / 20_000))
+    assert abs(ours - oracle.pvalue) < 5 * error
+
+
+def test_permutation_agrees_with_counting_all_sign_patterns() -> None:
+    """With ten queries all 1,024 patterns can be counted; ties that only float rounding separates are hits."""
+    values = table({"a": [0.3, 0.1, 0.6, 0.7, 0.2, 0.9, 0.4, 0.3, 0.8, 0.1], "b": [0.1, 0.2, 0.3, 0.6, 0.3] * 2})
+    differences = np.rint(10 * np.diff(significance.wide(values, "nDCG@10").to_numpy())[:, 0]).astype(int)
+    signs = 1 - 2 * ((np.arange(1024)[:, None] >> np.arange(10)) & 1)
+    exact = (np.abs(signs @ differences) >= abs(differences.sum())).mean()
+    p = significance.permutation_test(values, "nDCG@10").p[0]
+    assert p == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 100_000))
+
+
+def test_ties_up_to_rounding_are_hits() -> None:
+    """0.1 + 0.2 and 0.3 differ in the last bit; every pattern is as extreme as the observed one or not, never lost."""
+    values = table({"a": [0.1 + 0.2, 0.3], "b": [0.0, 0.0]})
+    assert significance.permutation_test(values, "nDCG@10", n_permutations=20_000).p[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_p_is_never_zero_and_one_for_identical_systems() -> None:
+    """The smallest p is 1 / (1 + permutations); equal systems and a single query give exactly 1."""
+    values = table({"a": [1.0] * 60, "b": [0.0] * 60, "same": [1.0] * 60})
+    p = significance.permutation_test(values, "nDCG@10", n_permutations=999).set_index(["system_a", "system_b"]).p
+    assert p["a", "b"] == 1 / 1000
+    assert p["a", "same"] == 1.0
+    one = values[values.query_id == "q00"]
+    assert significance.permutation_test(one, "nDCG@10", n_permutations=99).p.eq(1.0).all()
+
+
+def test_the_same_seed_gives_the_same_p_whatever_else_is_asked() -> None:
+    """Order of systems, order of queries and the number of pairs change nothing; another seed does."""
+    values = random_table(80, 6, seed=5)
+    everything = significance.permutation_test(values, "nDCG@10", n_permutations=5000, seed=7)
+    p = everything.set_index(["system_a", "system_b"]).p
+    turned = significance.permutation_test(values.iloc[::-1], "nDCG@10", n_permutations=5000, seed=7)
+    assert all(p[row.system_b, row.system_a] == row.p for row in turned.itertuples())
+    alone = significance.permutation_test(values, "nDCG@10", [("s2", "s4")], n_permutations=5000, seed=7)
+    assert alone.p[0] == p["s2", "s4"]
+    assert (significance.permutation_test(values, "nDCG@10", n_permutations=5000, seed=8).p != everything.p).any()
+
+
+def test_the_block_size_changes_no_coin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coins come from one stream, so that memory and results are independent."""
+    values = random_table(70, 3)
+    before = significance.permutation_test(values, "nDCG@10", n_permutations=3000).p
+    monkeypatch.setattr(paired, "_BLOCK", 1000)
+    assert significance.permutation_test(values, "nDCG@10", n_permutations=3000).p.equals(before)
+
+
+def test_p_is_uniform_under_the_null() -> None:
+    """400 pairs of systems without a difference: a Kolmogorov-Smirnov test finds nothing, 5 % lie under 0.05."""
+    generator = np.random.default_rng(11)
+    parts = [
+        table({"a": generator.random(40).tolist(), "b": generator.random(40).tolist()}, collection=f"c{n}")
+        for n in range(400)
+    ]
+    p = significance.permutation_test(pd.concat(parts), "nDCG@10", n_permutations=999).p
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+    assert 0.02 < (p <= 0.05).mean() < 0.09
+
+
+def test_pairs_against_a_baseline() -> None:
+    """The baseline is always system_b, so a positive difference is a gain; unknown systems are named."""
+    values = table({"base": [0.0, 0.5], "new": [1.0, 0.5]})
+    tested = significance.t_test(values, "nDCG@10", baseline="base")
+    assert tested[["system_a", "system_b", "difference"]].values.tolist() == [["new", "base", 0.5]]
+    with pytest.raises(MirblabError, match="no system 'bse'; found base, new; did you mean 'base'"):
+        significance.t_test(values, "nDCG@10", baseline="bse")
+
+
+def test_bootstrap_agrees_with_scipy() -> None:
+    """The percentile interval of a mean equals scipy's within Monte Carlo error."""
+    values = random_table(100, 2, seed=2)
+    row = significance.bootstrap_intervals(values, "nDCG@10", n_resamples=20_000).iloc[0]
+    sample = significance.wide(values, "nDCG@10").s0.to_numpy()
+    oracle = stats.bootstrap((sample,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(4))
+    assert row["mean"] == pytest.approx(sample.mean(), abs=1e-12)
+    assert row[["low", "high"]].tolist() == pytest.approx(list(oracle.confidence_interval), abs=0.003)
+
+
+def test_bootstrap_is_paired() -> None:
+    """Two systems that differ by a constant have a difference without width, wide as their own intervals are."""
+    values = table({"a": [0.0, 0.25, 0.75, 0.5], "b": [0.25, 0.5, 1.0, 0.75]})
+    difference = significance.difference_intervals(values, "nDCG@10", n_resamples=500).iloc[0]
+    assert difference[["difference", "low", "high"]].tolist() == pytest.approx([-0.25] * 3, abs=1e-12)
+    own = significance.bootstrap_intervals(values, n_resamples=500)
+    assert (own.high - own.low > 0.2).all()
+    assert own.columns.tolist() == ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
+
+
+def test_bootstrap_repeats_and_checks_its_arguments() -> None:
+    """The same seed gives the same intervals; impossible levels and numbers are refused."""
+    values = random_table(30, 3)
+    once, twice = (significance.bootstrap_intervals(values, n_resamples=200, seed=3) for _ in range(2))
+    pd.testing.assert_frame_equal(once, twice)
+    with pytest.raises(MirblabError, match="level must lie between 0 and 1"):
+        significance.bootstrap_intervals(values, level=95)
+    with pytest.raises(MirblabError, match="n_resamples must be at least 1"):
+        significance.bootstrap_intervals(values, n_resamples=0)
+    with pytest.raises(MirblabError, match="n_permutations must be at least 1"):
+        significance.permutation_test(values, "nDCG@10", n_permutations=0)
+    with pytest.raises(MirblabError, match="empty"):
+        significance.bootstrap_intervals(values.iloc[:0])
+
+
+def test_holm_by_hand() -> None:
+    """0.01 × 4, 0.02 × 3, 0.03 × 2 (raised to the one before), 0.5 × 1; order kept, NaN left out, at most 1."""
+    assert significance.holm([0.5, 0.01, 0.03, 0.02]).tolist() == pytest.approx([0.5, 0.04, 0.06, 0.06])
+    assert significance.holm(pd.Series([0.9, 0.8])).tolist() == [1.0, 1.0]
+    assert significance.holm([]).tolist() == []
+    adjusted = significance.holm([np.nan, 0.02, 0.04])
+    assert np.isnan(adjusted[0])
+    assert adjusted[1:].tolist() == pytest.approx([0.04, 0.04])
+
+
+def test_compare_corrects_within_its_family() -> None:
+    """With two collections the family is each one's pairs, or all of them."""
+    values = pd.concat([random_table(30, 3, seed=1, collection="c"), random_table(20, 3, seed=2, collection="d")])
+    each = significance.compare(values, "nDCG@10", n_permutations=2000, n_resamples=500)
+    whole = significance.compare(values, "nDCG@10", n_permutations=2000, n_resamples=500, family="all")
+    assert each.family.unique().tolist() == ["c (3 comparisons)", "d (3 comparisons)"]
+    assert whole.family.unique().tolist() == ["all collections (6 comparisons)"]
+    assert each.n_queries.tolist() == [30] * 3 + [20] * 3
+    np.testing.assert_allclose(each.p_holm[:3], significance.holm(each.p[:3]))
+    np.testing.assert_allclose(whole.p_holm, significance.holm(whole.p))
+    assert (each.significant == (each.p_holm <= 0.05)).all()
+    assert ((each.low <= each.difference) & (each.difference <= each.high)).all()
+    assert each.attrs["n_permutations"] == 2000
+
+
+def test_compare_with_the_t_test_and_with_one_system() -> None:
+    """The t-test can take the place of the permutation test; one system alone has nothing to be compared with."""
+    values = random_table(30, 3)
+    by_t = significance.compare(values, "nDCG@10", baseline="s0", test="t", n_resamples=100)
+    assert by_t.p.tolist() == significance.t_test(values, "nDCG@10", baseline="s0").p.tolist()
+    assert "t" not in by_t
+    assert significance.compare(values[values.system == "s0"], "nDCG@10", n_resamples=10).empty
+    with pytest.raises(MirblabError, match="no test 'wilcoxon'; found permutation, t"):
+        significance.compare(values, "nDCG@10", test="wilcoxon")
+    with pytest.raises(MirblabError, match="no family 'al'"):
+        significance.compare(values, "nDCG@10", family="al")

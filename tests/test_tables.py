@@ -1,0 +1,276 @@
+"""Tables mark, round, escape and say what they show; files carry their provenance."""
+
+from __future__ import annotations
+
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mirblab import escape, significance, tables, typeset
+from mirblab.errors import MirblabError
+
+
+def make(rows: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
+    """Return a values table from lists of values by (system, collection, measure)."""
+    long = [(*key, f"q{n}", float(value)) for key, numbers in rows.items() for n, value in enumerate(numbers)]
+    return pd.DataFrame(long, columns=["system", "collection", "measure", "query_id", "value"])
+
+
+@pytest.fixture
+def values() -> pd.DataFrame:
+    """Return two systems and a third that ties, on three collections of two tasks."""
+    return make({
+        ("bm25_a", "c1", "RR"): [0.5, 0.25], ("bm25_a", "c2", "RR"): [0.5, 0.5], ("bm25_a", "d1", "RR"): [0.1, 0.2],
+        ("dense", "c1", "RR"): [1.0, 0.25], ("dense", "c2", "RR"): [0.2, 0.3], ("dense", "d1", "RR"): [0.4, 0.5],
+        ("fused", "c1", "RR"): [1.0, 0.25004], ("fused", "c2", "RR"): [0.0, 0.1], ("fused", "d1", "RR"): [0.3, 0.2],
+    })  # fmt: skip
+
+
+TASKS = {"c1": "Questions", "c2": "Questions", "d1": "Premises"}
+
+
+def test_best_is_bold_second_underlined_and_what_prints_the_same_shares(values: pd.DataFrame) -> None:
+    """62.50 and 62.50 (62.502) tie for best, 37.50 is second."""
+    shown = tables.main_table(values, "RR")
+    column = ("", "c1")
+    assert shown.marks[column].tolist() == ["second", "best", "best"]
+    assert [cells[0].text for _, cells in shown.rows()] == ["37.50", "62.50", "62.50"]
+    assert tables.main_table(values, "RR", digits=3).marks[column].tolist() == ["", "second", "best"]
+    assert any("share the mark" in note for note in shown.notes)
+
+
+def test_a_single_system_is_not_marked(values: pd.DataFrame) -> None:
+    """Nothing is best where nothing competes."""
+    shown = tables.main_table(values[values.system == "dense"], "RR")
+    assert (shown.marks == "").all(axis=None)
+    assert not any("Bold" in note for note in shown.notes)
+
+
+def test_averages_are_unweighted_over_collections_and_say_of_how_many(values: pd.DataFrame) -> None:
+    """A collection with more queries counts no more; a task with one collection gets no average of its own."""
+    more = make(
+        {("bm25_a", "d1", "RR"): [0, 0, 0.9, 0.9], ("bm25_a", "c1", "RR"): [0.5], ("bm25_a", "c2", "RR"): [0.1]}
+    )
+    shown = tables.main_table(more, "RR", tasks=TASKS)
+    assert shown.frame["Average", "all (3)"].iloc[0] == pytest.approx(100 * (0.45 + 0.5 + 0.1) / 3)
+    assert shown.frame["Average", "Questions (2)"].iloc[0] == pytest.approx(30)
+    assert ("Average", "Premises (1)") not in shown.frame
+    assert "Queries: d1 4, c1 1, c2 1." in shown.notes
+    one = tables.main_table(values[values.collection == "c1"], "RR", tasks=TASKS)
+    assert one.frame.columns.tolist() == ["c1"]
+
+
+def test_a_system_without_a_collection_has_a_dash_and_no_average(values: pd.DataFrame) -> None:
+    """Means over different sets of collections are not compared."""
+    shown = tables.main_table(values.query("not (system == 'dense' and collection == 'd1')"), "RR", tasks=TASKS)
+    cells = dict(shown.rows())["dense"]
+    assert [cell.text for cell in cells] == ["62.50", "25.00", "–", "43.75", "–"]
+    assert any("has no average" in note for note in shown.notes)
+
+
+def test_signs_follow_the_comparison_with_the_baseline() -> None:
+    """† for a significant gain, ‡ for a loss, nothing otherwise; the note names test, level and family."""
+    generator = np.random.default_rng(0)
+    base = generator.random(40) * 0.5 + 0.25
+    noise = generator.normal(0, 0.01, 40)
+    systems = {"base": base, "up": base + 0.1 + noise, "down": base - 0.1 + noise, "same": base[::-1]}
+    found = make({(name, "c", "RR"): numbers for name, numbers in systems.items()})
+    comparison = significance.compare(found, "RR", baseline="base", n_permutations=2000, n_resamples=100)
+    shown = tables.main_table(found, "RR", comparison=comparison)
+    assert shown.signs["c"].to_dict() == {"base": "", "up": "†", "down": "‡", "same": ""}
+    assert r"\textbf{" in shown.to_latex()
+    assert r"}$^{\dagger}$" in shown.to_latex()
+    assert "<sup>‡</sup>" in shown.to_html()
+    assert any("permutation test" in note and "c (3 comparisons)" in note and "base" in note for note in shown.notes)
+    with pytest.raises(MirblabError, match="one baseline, found 3"):
+        tables.main_table(found, "RR", comparison=significance.compare(found, "RR", n_permutations=9, n_resamples=9))
+
+
+def test_distance_to_the_paper_stands_beside_the_number(values: pd.DataFrame) -> None:
+    """Three states by tolerance; where the paper has no number nothing stands, and the CSV holds all three columns."""
+    paper = {("bm25_a", "c1"): 37.52, ("bm25_a", "c2"): 49.0, ("dense", "c1"): 50.0}
+    shown = tables.main_table(values, "RR", tasks=TASKS, published=lambda *key: paper.get(key))
+    beside = shown.beside["Questions", "c1"].tolist()
+    assert beside == ["(−0.02 OK)", "(+12.50 off)", ""]
+    assert shown.beside["Questions", "c2"].iloc[0] == "(+1.00 near)"
+    written = pd.read_csv(io.StringIO(shown.to_csv()), index_col=0)
+    assert written.loc["bm25_a", ["Questions: c1", "Questions: c1: paper", "Questions: c1: state"]].tolist() == [
+        37.5,
+        37.52,
+        "OK",
+    ]
+    assert "Premises: d1: paper" not in written
+    assert tables.main_table(values, "RR", published=lambda *_: None).beside.empty
+
+
+def test_a_prime_measure_never_stands_alone() -> None:
+    """Judged@k comes along without marks, by collection and by measure; where it lacks, the table says so."""
+    found = make(
+        {(s, "c", m): [v, v] for s, v in (("a", 0.5), ("b", 0.4)) for m in ("nDCG'", "AP'", "Judged@5", "Judged@10")}
+    )
+    shown = tables.main_table(found, "nDCG'")
+    assert shown.frame.columns.tolist() == [("", "c"), ("Judged@5", "c")]
+    assert shown.marks["Judged@5", "c"].tolist() == ["", ""]
+    assert shown.marks["", "c"].tolist() == ["best", "second"]
+    both = tables.main_table(found, ["nDCG'", "AP'"], by="measure")
+    assert both.frame.columns.tolist() == ["nDCG'", "AP'", "Judged@5"]
+    assert both.marks["Judged@5"].tolist() == ["", ""]
+    for by in ("collection", "measure"):
+        bare = tables.main_table(found[found.measure == "nDCG'"], "nDCG'", by=by)
+        assert any("Judged@k" in note and "missing" in note for note in bare.notes)
+
+
+def test_judged_has_the_k_of_the_measure() -> None:
+    """P'@10 goes with Judged@10 even when Judged@5 comes first."""
+    found = make({("a", "c", m): [0.5] for m in ("P'@10", "Judged@5", "Judged@10")})
+    assert tables.main_table(found, "P'@10").frame.columns.tolist() == [("", "c"), ("Judged@10", "c")]
+
+
+def test_wrong_layouts_are_refused(values: pd.DataFrame) -> None:
+    """Unknown measures and layouts are named; one table shows one measure or one collection."""
+    with pytest.raises(MirblabError, match="no measure 'R'; found RR"):
+        tables.main_table(values, "R")
+    with pytest.raises(MirblabError, match="no layout 'query'"):
+        tables.main_table(values, "RR", by="query")
+    with pytest.raises(MirblabError, match="one collection, found 3"):
+        tables.main_table(values, "RR", by="measure")
+    with pytest.raises(MirblabError, match="one measure, found 2"):
+        tables.main_table(values, ["RR", "RR"])
+
+
+def test_intervals_stand_in_brackets(values: pd.DataFrame) -> None:
+    """Each mean is followed by its interval; other collections' intervals are not mixed up."""
+    intervals = significance.bootstrap_intervals(values, "RR", n_resamples=200)
+    shown = tables.interval_table(values, intervals)
+    row = intervals.set_index(["system", "collection"]).loc[("dense", "c2")] * 1
+    assert shown.beside.loc["dense", "c2"] == f"[{100 * row.low:.2f}, {100 * row.high:.2f}]"
+    assert "c2: low" in shown.to_csv().splitlines()[0]
+    with pytest.raises(MirblabError, match="lack a system"):
+        tables.interval_table(values, intervals[intervals.system != "dense"])
+
+
+def test_latex_is_golden() -> None:
+    """The whole of a small table, character by character."""
+    found = make({("bm25_a", "c&1", "RR"): [0.5, 0.25], ("x>y", "c&1", "RR"): [1.0, 0.5]})
+    shown = tables.main_table(found, "RR", caption="50% of $5")
+    assert shown.to_latex("tab:x", {"seed": 0, "commit": "ab_c"}) == "\n".join([
+        "% seed: 0",
+        '% commit: "ab_c"',
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{50\% of \$5}",
+        r"\label{tab:x}",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r" & c\&1 \\",
+        r"\midrule",
+        r"bm25\_a & \underline{37.50} \\",
+        r"x\textgreater{}y & \textbf{75.00} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\footnotesize Queries: c\&1 2.",
+        r"\par\footnotesize Bold: best of the column; underlined: second. Systems that print the same share the mark.",
+        r"\end{table}",
+        "",
+    ])  # fmt: skip
+
+
+def test_latex_groups_span_their_columns(values: pd.DataFrame) -> None:
+    """Tasks stand above their collections with a rule; more than eight columns turn their heads."""
+    text = tables.main_table(values, "RR", tasks=TASKS).to_latex()
+    assert r" & \multicolumn{2}{c}{Questions} & \multicolumn{1}{c}{Premises} & \multicolumn{2}{c}{Average} \\" in text
+    assert r"\cmidrule(lr){2-3}\cmidrule(lr){4-4}\cmidrule(lr){5-6}" in text
+    assert r"\rotatebox" not in text
+    many = tables.table(pd.DataFrame(np.zeros((1, 9)), columns=[f"c{n}" for n in range(9)]))
+    assert many.to_latex().count(r"\rotatebox{70}") == 9
+
+
+def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
+    r"""`_ % & # $ \ { } ~ ^` in LaTeX; maths is kept whole where it is declared, however long."""
+    special = r"_%&#$\{}~^"
+    escaped = r"\_\%\&\#\$\textbackslash{}\{\}\textasciitilde{}\textasciicircum{}"
+    formula = r"so $\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}$ & " + "more " * 60 + r"costs \$5"
+    frame = pd.DataFrame({special: [special], "text": [formula]}, index=[special])
+    text = tables.table(frame, maths=["text"]).to_latex()
+    assert text.count(escaped) == 3
+    assert r"$\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}$ \& more" in text
+    assert text.count("more") == 60
+    assert escape.latex("$5 and $6") == r"\$5 and \$6"
+    assert escape.latex("only $5", is_maths=True) == r"only \$5"
+
+
+def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
+    """No style, no colour; a dollar outside declared maths is kept from MathJax; markup is text; tags are balanced."""
+    frame = pd.DataFrame({"a": ["$5 <script>"], "b": ["$x_1 < y$"]}, index=["r&1"])
+    text = tables.table(frame, "Caption", notes=["a note"], maths=["b"]).to_html()
+    assert "color" not in text and "style" not in text and "<script>" not in text
+    assert '<span class="tex2jax_ignore mathjax_ignore">$5 &lt;script&gt;</span>' in text
+    assert "<td>$x_1 &lt; y$</td>" in text
+    assert '<th scope="row">r&amp;1</th>' in text
+
+    class Balance(HTMLParser):
+        open: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.open.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.open.pop() == tag
+
+    parser = Balance()
+    parser.feed(text)
+    assert parser.open == []
+
+
+def test_markdown_has_as_many_cells_in_every_line(values: pd.DataFrame) -> None:
+    """Bars are escaped, in maths they become \\vert; groups stand before a colon."""
+    text = tables.main_table(values, "RR", tasks=TASKS).to_markdown()
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {7}
+    assert "| Questions: c1 |" in lines[0]
+    assert "**62.50**" in lines[4] and r"bm25\_a" in lines[2]
+    odd = tables.table(pd.DataFrame({"a|b": ["$|x|$"]}), maths=["a|b"]).to_markdown()
+    assert r"a\|b" in odd and r"$\vert x\vert $" in odd
+
+
+def test_numbers_read_well() -> None:
+    """Counts have separators, floats their digits, a format of their own wins, missing values are dashes."""
+    frame = pd.DataFrame({"n": [1350505, 40], "p": [0.00012, np.nan], "ok": [True, False], "s": ["x", None]})
+    rows = [[cell.text for cell in cells] for _, cells in tables.table(frame, formats={"p": ".4f"}).rows()]
+    assert rows == [["1,350,505", "0.0001", "yes", "x"], ["40", "–", "no", "–"]]
+    assert tables.table(frame).is_number() == [True, True, False, False]
+
+
+def test_an_empty_table_is_still_a_table() -> None:
+    """No rows: header, rule and nothing else."""
+    shown = tables.table(pd.DataFrame({"a": []}))
+    assert shown.to_markdown().splitlines() == ["|  | a |", "| --- | ---: |"]
+    assert r"\midrule" in shown.to_latex()
+    assert shown.to_csv() == "name,a\n"
+
+
+def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_path: Path) -> None:
+    """TeX, Markdown, CSV and JSON; the provenance stands in the JSON and above the LaTeX; plain numbers in the CSV."""
+    shown = tables.main_table(values, "RR", tasks=TASKS)
+    written = shown.save(tmp_path / "new", "main", {"seed": 3, "commit": "abc"})
+    assert [path.name for path in written] == ["main.tex", "main.md", "main.csv", "main.json"]
+    before = [path.read_bytes() for path in written]
+    assert [path.read_bytes() for path in shown.save(tmp_path / "new", "main", {"seed": 3, "commit": "abc"})] == before
+    record = json.loads((tmp_path / "new" / "main.json").read_text("utf-8"))
+    assert record["provenance"] == {"seed": 3, "commit": "abc"}
+    assert record["notes"] == shown.notes
+    assert before[0].startswith(b'% seed: 3\n% commit: "abc"\n\\begin{table}')
+    numbers = pd.read_csv(tmp_path / "new" / "main.csv", index_col=0)
+    assert numbers.loc["bm25_a", "Questions: c1"] == 37.5
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(path.name for path in written)
+
+
+def test_flat_names_of_one_and_two_levels() -> None:
+    """An empty group leaves no colon behind."""
+    assert typeset.flat(pd.Index(["a", 1])) == ["a", "1"]
+    assert typeset.flat(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]

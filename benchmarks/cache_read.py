@@ -4,7 +4,8 @@
 
 Every reading happens in a fresh process which opens the store, hashes the texts and returns one array (n, d); imports
 are outside the time. "cold" is after asking the kernel to drop the files' pages, "first" the same with the files in
-memory, "again" the same store asked once more. Each result is compared with the originals. Methods alternate within
+memory, "again" the same store asked once more; "CPU-s" is the process time of "first", which a busy machine changes
+less. Each result is compared with the originals. Methods alternate within
 each round; ratios are medians against mirblab.
 Peak memory is that of the reading process, resident, with the texts and the mapped pages of the store in it; "before"
 is the same process before it reads.
@@ -146,17 +147,18 @@ def child(name: str, folder: Path, n: int, d: int) -> None:
     asked = make_texts(order)
     METHODS[name](Path(tempfile.mkdtemp(dir=folder.parent)), d)  # imports what it needs, outside the time
     before = peak_memory(reset=True)
-    seconds, right = [], True
+    seconds, spent, right = [], [], True
     store = None
     for _ in range(2):
-        start = time.perf_counter()
+        start, begun = time.perf_counter(), time.process_time()
         store = store or METHODS[name](folder, d)
         found = store.read(asked)
         seconds.append(time.perf_counter() - start)
+        spent.append(time.process_time() - begun)
         peak = peak_memory()
         right = right and found.shape == (n, d) and bool((found[::37] == make_vectors(order[::37], d)).all())
         del found
-    print(json.dumps({"seconds": seconds, "right": right, "before": before, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "CPU": spent, "right": right, "before": before, "peak": peak}))
 
 
 def drop_pages(folder: Path) -> None:
@@ -211,7 +213,7 @@ def measure(root: Path, names: list[str], n: int, d: int, rounds: int) -> dict[s
             store.write(texts, vectors)
             seconds += time.perf_counter() - begun
         size = sum(path.stat().st_size for path in (root / name).rglob("*") if path.is_file()) / 1e6
-        table[name] = {"write": [seconds], "cold": [], "first": [], "again": [], "MB": [size]}
+        table[name] = {"write": [seconds], "cold": [], "first": [], "again": [], "CPU-s": [], "MB": [size]}
     for _ in range(rounds):
         for name in names:
             drop_pages(root / name)
@@ -221,6 +223,7 @@ def measure(root: Path, names: list[str], n: int, d: int, rounds: int) -> dict[s
             table[name]["cold"].append(cold["seconds"][0])
             table[name]["first"].append(warm["seconds"][0])
             table[name]["again"].append(warm["seconds"][1])
+            table[name]["CPU-s"].append(warm["CPU"][0])
             table[name].setdefault("peak MB", []).append(warm["peak"])
             table[name].setdefault("before MB", []).append(warm["before"])
     return table
@@ -229,14 +232,14 @@ def measure(root: Path, names: list[str], n: int, d: int, rounds: int) -> dict[s
 def show(table: dict[str, dict[str, list[float]]], n: int, d: int) -> None:
     """Print medians, ranges, and ratios against mirblab."""
     print(f"{n:,} texts of {d} float32 ({n * d * 4 / 2**20:.0f} MiB the array alone), random order, hashing included")
-    columns = ["write", "cold", "first", "again", "MB", "peak MB", "before MB"]
-    print(f"{'':16}" + "".join(f"{column:>20}" for column in columns))
+    columns = ["write", "cold", "first", "again", "CPU-s", "MB", "peak MB", "before MB"]
+    print(f"{'':16}" + "".join(f"{column:>21}" for column in columns))
     for name, row in table.items():
-        cells = [f"{statistics.median(row[c]):.3f} ({min(row[c]):.3f}-{max(row[c]):.3f})" for c in columns[:4]]
-        cells += [f"{statistics.median(row[c]):.0f}" for c in columns[4:]]
-        print(f"{name:16}" + "".join(f"{cell:>20}" for cell in cells))
+        cells = [f"{statistics.median(row[c]):.3f} ({min(row[c]):.3f}-{max(row[c]):.3f})" for c in columns[:5]]
+        cells += [f"{statistics.median(row[c]):.0f}" for c in columns[5:]]
+        print(f"{name:16}" + "".join(f"{cell:>21}" for cell in cells))
     for name in table.keys() - {"mirblab"} if "mirblab" in table else ():
-        ratios = {c: statistics.median(table[name][c]) / statistics.median(table["mirblab"][c]) for c in columns[1:4]}
+        ratios = {c: statistics.median(table[name][c]) / statistics.median(table["mirblab"][c]) for c in columns[1:5]}
         print(f"{name} / mirblab: " + ", ".join(f"{column} {ratio:.1f}" for column, ratio in ratios.items()))
 
 

@@ -86,7 +86,9 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
-def contenders(run: pd.DataFrame, qrels: pd.DataFrame, arguments: argparse.Namespace) -> dict[str, Callable[[], object]]:
+def contenders(
+    run: pd.DataFrame, qrels: pd.DataFrame, arguments: argparse.Namespace
+) -> dict[str, Callable[[], object]]:
     """Return what takes turns, by name; prints what the preparation of each costs."""
     shuffled = run.sample(frac=1, random_state=arguments.seed)
     foreign = run.assign(doc_id=run.doc_id.cat.remove_unused_categories())
@@ -96,7 +98,8 @@ def contenders(run: pd.DataFrame, qrels: pd.DataFrame, arguments: argparse.Names
         "mirblab, shuffled": lambda: evaluate(shuffled, qrels, list(MEASURES)),
     }
     timed(work["mirblab, in order"])
-    print(f"peak memory with mirblab alone: {peak():.2f} GiB, {run.memory_usage(index=False).sum() / 2**30:.2f} the run")
+    size = run.memory_usage(index=False).sum() / 2**30
+    print(f"peak memory with mirblab alone: {peak():.2f} GiB; the run: {size:.2f} GiB")
     if arguments.only_mirblab:
         return work
     import ir_measures
@@ -106,7 +109,8 @@ def contenders(run: pd.DataFrame, qrels: pd.DataFrame, arguments: argparse.Names
     print(f"building the dicts of run and qrels: {seconds:.2f} CPU-s; peak memory {peak():.2f} GiB")
     gc.freeze()  # millions of small objects would be looked at again in every collection, whoever is timed
     scores, grades = dicts
-    work["pytrec_eval, from dicts"] = lambda: pytrec_eval.RelevanceEvaluator(grades, set(MEASURES.values())).evaluate(scores)
+    names = set(MEASURES.values())
+    work["pytrec_eval, from dicts"] = lambda: pytrec_eval.RelevanceEvaluator(grades, names).evaluate(scores)
     asked = [ir_measures.parse_measure(name) for name in MEASURES]
     work["ir_measures iter_calc, from dicts"] = lambda: list(ir_measures.iter_calc(asked, grades, scores))
     if arguments.ranx:
@@ -114,7 +118,7 @@ def contenders(run: pd.DataFrame, qrels: pd.DataFrame, arguments: argparse.Names
 
         seconds, made = timed(lambda: (ranx.Qrels(grades), ranx.Run(scores)))
         print(f"ranx, making Qrels and Run: {seconds:.2f} CPU-s, compilation included")
-        work["ranx evaluate, ready objects"] = lambda: ranx.evaluate(*made, RANX, return_mean=False, make_comparable=True)
+        work["ranx evaluate, ready objects"] = lambda: ranx.evaluate(*made, RANX, return_mean=False)
     return work
 
 
@@ -145,7 +149,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     packages = ["numpy", "pandas", "pytrec-eval-terrier", "ir-measures", "ranx"]
     print(f"Python {platform.python_version()},", ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages))
-    print(f"{n_queries:,} queries by {arguments.depth:,} documents of {arguments.docs:,}, {arguments.judged} judgements each")
+    size = f"{n_queries:,} queries by {arguments.depth:,} documents of {arguments.docs:,}"
+    print(f"{size}, {arguments.judged} judgements each")
     run, qrels = make(n_queries, arguments.depth, arguments.judged, arguments.docs, arguments.seed)
     work = contenders(run, qrels, arguments)
     spent: dict[str, list[float]] = {name: [] for name in work}

@@ -71,7 +71,8 @@ def main() -> None:
         times["scipy"].append(spent)
         print(f"round {number}: p of the first pair: mirblab {table.p[0]:.5f}, scipy {p:.5f}")
     best = {name: np.min(rows, axis=0) for name, rows in times.items()}
-    lines = [("mirblab", f"{n_pairs} pairs", 1), ("scipy", "1 pair", 1), ("scipy", f"{n_pairs} pairs, derived", n_pairs)]
+    both = f"{n_pairs} pairs"
+    lines = [("mirblab", both, 1), ("scipy", "1 pair", 1), ("scipy", f"{both}, derived", n_pairs)]
     for name, what, factor in lines:
         wall, cpu = best[name] * factor
         print(f"{name:8} {what:18} wall {wall:9.3f} s   CPU {cpu:9.3f} s")

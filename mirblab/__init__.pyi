@@ -13,6 +13,7 @@ from .outputs import output as output
 from .projection import project as project
 from .projection import trust as trust
 from .published import paper_table as paper_table
+from .published import paper_lookup as paper_lookup
 from .runs import read_run as read_run
 from .runs import write_run as write_run
 from .shelf import add as add

@@ -60,7 +60,9 @@ def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
     at = curves[curves.depth == depth]
     if at.empty:
         raise MirblabError(f"no depth {depth} in the curves; found {sorted(curves.depth.unique().tolist())}")
-    cells = [f"{100 * row.first_stage:.2f} / {100 * row.value:.2f} / {100 * row.ceiling:.2f}" for row in at.itertuples()]
+    cells = [
+        f"{100 * row.first_stage:.2f} / {100 * row.value:.2f} / {100 * row.ceiling:.2f}" for row in at.itertuples()
+    ]
     wide = at.assign(cell=cells).pivot(index="collection", columns="system", values="cell")
     order = at.collection.drop_duplicates(), at.system.drop_duplicates()
     return wide.loc[order[0], order[1]].rename_axis(columns=None).reset_index()

@@ -176,7 +176,9 @@ def _run(job: Job, threads: str) -> tuple[str, float]:
     import papermill
     from traitlets.config import Config
 
-    os.environ.update(OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home()))
+    os.environ.update(
+        OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
+    )
     # Without it every start of a kernel warns that it runs over TCP without encryption.
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     job.executed.parent.mkdir(parents=True, exist_ok=True)

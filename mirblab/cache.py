@@ -11,7 +11,6 @@ import time
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import xxhash
 
 from mirblab import paths, shard
 from mirblab.errors import MirblabError
-from mirblab.shard import Damaged, Shard
+from mirblab.shard import Damaged, Index, Shard
 
 _DAMAGED = ".damaged"
 _SEED = 0x6D69_7262  # not the default, so that colliding texts published for xxh3 do not collide here
@@ -55,46 +54,6 @@ def check_texts(texts: Sequence[str]) -> None:
             raise MirblabError(f"text {position} is {type(text).__name__} ({text!r:.40}), not a string")
 
 
-class _Index:
-    """The keys of all shards, sorted, so that any number of texts is found by one binary search."""
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self.shards = shards
-        self.starts = np.cumsum([0] + [len(one.keys) for one in shards])
-        keys = np.concatenate([np.empty((0, 2), np.uint64), *(one.keys for one in shards)])
-        # stable: of equal keys the oldest shard's row is taken, so that repeated reads are bit-identical
-        self.rows = np.argsort(keys[:, 0], kind="stable")
-        self.high, self.low = keys[self.rows, 0], keys[self.rows, 1]
-
-    def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the row of each key over all shards, int64 (n,), -1 where there is none."""
-        order = np.argsort(keys[:, 0])  # sorted needles make the search several times faster
-        high, low = keys[order, 0], keys[order, 1]
-        at = np.searchsorted(self.high, high)
-        rows = np.full(len(keys), -1)
-        left = np.arange(len(keys))
-        while len(left):  # more than one round only when first halves collide
-            left = left[at[left] < len(self.high)]
-            left = left[self.high[at[left]] == high[left]]
-            is_hit = self.low[at[left]] == low[left]
-            rows[order[left[is_hit]]] = self.rows[at[left[is_hit]]]
-            left = left[~is_hit]
-            at[left] += 1
-        return rows
-
-    def fill(self, keys: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, list[Shard]]:
-        """Copy each key's vector to its row of *out*; return the rows that are missing and the damaged shards."""
-        rows = self.find(keys)
-        order = np.argsort(rows)
-        bounds = np.searchsorted(rows[order], self.starts)
-        damaged = []
-        for number in np.flatnonzero(np.diff(bounds)):
-            positions = order[bounds[number] : bounds[number + 1]]
-            if not self.shards[number].gather(rows[positions] - self.starts[number], positions, out):
-                damaged.append(self.shards[number])
-        return np.sort(order[: bounds[0]]), damaged
-
-
 class VectorStore:
     """The vectors of one *space*: everything that determines a vector except the text.
 
@@ -114,7 +73,7 @@ class VectorStore:
         self.path = Path(folder) / f"{slug}-{self.digest[:16]}"
         self._open: dict[str, Shard] = {}
         self._refused: set[str] = set()
-        self._index = _Index([])
+        self._index = Index([])
 
     def read(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors float32 (n, d) in the order of *texts*, and the positions that are missing, int64.
@@ -125,7 +84,7 @@ class VectorStore:
         while True:
             index = self._refresh()
             vectors = np.empty((len(texts), self.dimensions), np.float32)
-            missing, damaged = _fill(index, texts, vectors)
+            missing, damaged = index.fill(text_keys(texts), vectors)
             if not damaged:
                 vectors[missing] = np.nan
                 return vectors, missing
@@ -175,7 +134,7 @@ class VectorStore:
 
     def remove(self) -> None:
         """Delete the space with all its vectors."""
-        self._open, self._index = {}, _Index([])
+        self._open, self._index = {}, Index([])
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _describe(self) -> None:
@@ -185,14 +144,14 @@ class VectorStore:
             with paths.write_atomically(target) as beside:
                 beside.write_bytes(readable.encode("utf-8", "backslashreplace"))
 
-    def _refresh(self) -> _Index:
+    def _refresh(self) -> Index:
         """Return an index over the shards that are in the folder now."""
         found = _listed(self.path, self._refused)
         kept = {name: one for name, one in self._open.items() if found.get(name) == one.stamp}
         added = {name: one for name in found if name not in kept and (one := self._opened(name))}
         if added or len(kept) < len(self._open):
             self._open = kept | added
-            self._index = _Index([self._open[name] for name in sorted(self._open)])
+            self._index = Index([self._open[name] for name in sorted(self._open)])
         return self._index
 
     def _opened(self, name: str) -> Shard | None:
@@ -206,7 +165,7 @@ class VectorStore:
 
     def _set_aside(self, path: Path, reason: str) -> None:
         self._open.pop(path.name, None)
-        self._index = _Index([self._open[name] for name in sorted(self._open)])
+        self._index = Index([self._open[name] for name in sorted(self._open)])
         try:
             os.replace(path, path.with_name(path.name + _DAMAGED))
         except FileNotFoundError:  # another process was first
@@ -249,21 +208,3 @@ def _listed(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
             return {entry.name: shard.stamp(entry) for entry in ours if entry.name not in refused}
     except FileNotFoundError:  # nothing stored yet, or a file went between listing and asking
         return {}
-
-
-def _fill(index: _Index, texts: Sequence[str], out: np.ndarray) -> tuple[np.ndarray, list[Shard]]:
-    """Fill *out* block by block, with as many threads as there are cores."""
-    if 4 * len(texts) > index.starts[-1]:
-        for one in index.shards:
-            one.fetch()
-    # hashed before the threads start: a loop in Python would keep them waiting for the interpreter's lock
-    keys = text_keys(texts)
-    threads = min(os.cpu_count() or 1, 8)
-    step = max(-(-len(texts) // (2 * threads)), 4_096)  # few parts, so that each takes many rows from each shard
-    with ThreadPoolExecutor(threads) as pool:
-        starts = range(0, len(texts), step)
-        jobs = [pool.submit(index.fill, keys[i : i + step], out[i : i + step]) for i in starts]
-        results = [job.result() for job in jobs]
-    missing = [start + rows for start, (rows, _) in zip(starts, results, strict=True)]
-    damaged = {one.path: one for _, shards in results for one in shards}
-    return np.concatenate([np.empty(0, np.int64), *missing]), list(damaged.values())

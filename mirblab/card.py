@@ -18,8 +18,9 @@ class Card:
 
     Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
     what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
-    of a smaller `order`), "tags" (MIRB's rule of shared tags). `paper` is the printed name of the published collection that this one follows. `relevant_from` is the smallest relevance that
-    binary measures count as relevant. Keys that are no field are kept in `extra`.
+    of a smaller `order`), "tags" (MIRB's rule of shared tags). `paper` is the printed name of the published
+    collection that this one rebuilds. `relevant_from` is the smallest relevance that binary measures count as
+    relevant. Keys that are no field are kept in `extra`.
     """
 
     name: str = ""

@@ -43,16 +43,18 @@ def add(
     folder: Annotated[Path, typer.Argument(help="A folder with corpus, queries and qrels in BEIR's layout.")],
     name: Annotated[str, typer.Option(help="Its name here; default: the folder's.")] = "",
     candidates: Annotated[
-        list[str] | None, typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated."),
     ] = None,
     task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
+    paper: Annotated[str, typer.Option(help="The published collection that it follows, as MIRB prints it.")] = "",
     relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
 ) -> None:
     """Check a collection and copy it into the data folder, so that suites find it by name."""
     from mirblab import shelf
 
     target, notes = shelf.add(
-        folder, name, candidates=candidates, task=task, relevant_from=relevant_from or None
+        folder, name, candidates=candidates, task=task, paper=paper, relevant_from=relevant_from or None
     )
     _describe(target)
     for note in notes:
@@ -79,9 +81,7 @@ def batch(
 
 
 @app.command()
-def plan(
-    suite: Annotated[str, typer.Argument(help="Which suite.")], only: Only = None, settings: Set = None
-) -> None:
+def plan(suite: Annotated[str, typer.Argument(help="Which suite.")], only: Only = None, settings: Set = None) -> None:
     """Print what a batch would run, what is stored already, and how long and how large the rest is."""
     from mirblab import console, suites
 
@@ -90,7 +90,9 @@ def plan(
 
 @app.command()
 def cache(
-    verify: Annotated[bool, typer.Option("--verify", help="Check every stored vector; set damaged files aside.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check every stored vector; set damaged files aside.")
+    ] = False,
     remove: Annotated[str, typer.Option(help="Remove what is stored: vectors, runs, projections, or all.")] = "",
 ) -> None:
     """Show what is stored, how large it is, and whether it is sound."""

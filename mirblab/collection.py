@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from mirblab import folder as on_disk
-from mirblab.candidates import Candidates, Earlier, Listed, NotSelf, Rule, TagOverlap, tag_matrix
+from mirblab.candidates import Candidates, Rule
 from mirblab.card import Card
 from mirblab.errors import MirblabError
+from mirblab.rules import Earlier, Listed, NotSelf, TagOverlap, tag_matrix
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,8 @@ class Collection:
         return pd.DataFrame({"what": list(self.oddities), "count": list(self.oddities.values())})
 
     def __repr__(self) -> str:
-        judged = f"{len(self.qrels):,} judgements"
-        return f"Collection('{self.name}', {self.split}: {len(self.queries):,} queries, {len(self.corpus):,} documents, {judged})"
+        counts = f"{len(self.queries):,} queries, {len(self.corpus):,} documents, {len(self.qrels):,} judgements"
+        return f"Collection('{self.name}', {self.split}: {counts})"
 
     def _repr_html_(self) -> str:
         facts = pd.Series(self.statistics()).drop("collection").rename(self.name).to_frame()
@@ -200,7 +201,9 @@ def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, ca
 def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
     missing = int(texts["order"].isna().sum()) if "order" in texts else len(texts)
     if missing:
-        raise MirblabError(f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'")
+        raise MirblabError(
+            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'"
+        )
     return texts["order"].to_numpy(dtype=np.int64)
 
 
@@ -215,5 +218,7 @@ def _mean_words(texts: list[str]) -> float:
 def _position(ids: pd.Index, name: str, kind: str, collection: str) -> int:
     place = int(ids.searchsorted(name))
     if place >= len(ids) or ids[place] != name:
-        raise MirblabError(f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'")
+        raise MirblabError(
+            f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'"
+        )
     return place

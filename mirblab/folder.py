@@ -158,7 +158,9 @@ def read_lists(
         elif query_id in query_index:
             places = doc_index.get_indexer([_id(name) for name in names])
             if (places < 0).any():
-                problems.note(number, f"names the document '{names[int((places < 0).argmax())]}', which is not in corpus")
+                problems.note(
+                    number, f"names the document '{names[int((places < 0).argmax())]}', which is not in corpus"
+                )
             places = np.unique(places)
             at.append(np.full(len(places), query_index.get_loc(query_id), dtype=np.int64))
             listed.append(places.astype(np.int64))
@@ -194,7 +196,9 @@ def _no_file(folder: Path, stem: str) -> str:
     if not folder.is_dir():
         return f"no folder {folder}"
     found = sorted(path.name for path in folder.iterdir())[:12]
-    return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
+    return (
+        f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
+    )
 
 
 def write(
@@ -212,10 +216,16 @@ def write(
     import tomli_w
 
     for stem, rows in (("corpus", corpus), ("queries", queries)):
-        with paths.write_atomically(folder / f"{stem}.jsonl") as path, open(path, "w", encoding="utf-8", newline="\n") as file:
+        with (
+            paths.write_atomically(folder / f"{stem}.jsonl") as path,
+            open(path, "w", encoding="utf-8", newline="\n") as file,
+        ):
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     for split, judgements in qrels.items():
-        with paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path, open(path, "w", encoding="utf-8", newline="\n") as file:
+        with (
+            paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path,
+            open(path, "w", encoding="utf-8", newline="\n") as file,
+        ):
             file.write("query-id\tcorpus-id\tscore\n")
             file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
     with paths.write_atomically(folder / "card.toml") as path:

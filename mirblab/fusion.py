@@ -81,4 +81,6 @@ def _shared(columns: Sequence[pd.Series]) -> tuple[pd.Index, np.ndarray]:
     ids = found[0]
     for more in found[1:]:
         ids = ids.union(more)
-    return ids, np.concatenate([ids.get_indexer(own)[column.cat.codes] for own, column in zip(found, columns, strict=True)])
+    return ids, np.concatenate(
+        [ids.get_indexer(own)[column.cat.codes] for own, column in zip(found, columns, strict=True)]
+    )

@@ -47,8 +47,11 @@ class Judgements:
         """Return where the document of each judgement stands in *doc_ids*, or -1; only ids that occur are looked up."""
         if self.doc_ids is doc_ids or self.doc_ids.equals(doc_ids):
             return self.doc
-        used = np.unique(self.doc)
-        return positions_in(self.doc_ids[used], doc_ids)[np.searchsorted(used, self.doc)]
+        occurs = np.zeros(len(self.doc_ids), dtype=bool)
+        occurs[self.doc] = True
+        place = np.full(len(self.doc_ids), -1)
+        place[occurs] = positions_in(self.doc_ids[occurs], doc_ids)
+        return place[self.doc]
 
     def count(self, chosen: np.ndarray) -> np.ndarray:
         """Return how many of the *chosen* judgements (a mask) each query has, shape (n_queries,)."""
@@ -132,7 +135,7 @@ def positions_in(ids: pd.Index, known: pd.Index) -> np.ndarray:
     """
     if not len(known):
         return np.full(len(ids), -1)
-    if len(ids) * 16 > len(known):
+    if len(ids) * 6 > len(known):  # then hashing all that is known pays
         return known.get_indexer(ids)
     place = np.minimum(known.searchsorted(ids), len(known) - 1)
     return np.where(known[place] == ids, place, -1)

@@ -126,7 +126,8 @@ def _settings(
     if compat not in COMPATS:
         raise unknown("compat", compat, [name for name in COMPATS if name])
     if engine == "rank-bm25" and (method or compat):
-        raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found method '{method or ''}' and compat '{compat}'")
+        found = f"method '{method or ''}' and compat '{compat}'"
+        raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found {found}; leave them out")
     given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
     settings = (PUBLISHED if compat else USUAL) | {key: value for key, value in given.items() if value is not None}
     if engine == "rank-bm25":
@@ -134,9 +135,8 @@ def _settings(
     if settings["method"] not in IDF:
         raise unknown("BM25 method", settings["method"], IDF)
     if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
-        raise MirblabError(
-            f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
-        )
+        found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
+        raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")
     return settings | {"delta": delta}
 
 

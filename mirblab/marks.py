@@ -57,10 +57,9 @@ def add_signs(shown: Table, comparison: pd.DataFrame) -> None:
             signs.loc[row.system_a, [column]] = "†" if row.difference > 0 else "‡"
     shown.signs = signs
     done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
-    families = ", ".join(dict.fromkeys(comparison.family.astype(str)))
     shown.notes.append(
         f"† better, ‡ worse than {baselines[0]} in {measures}: paired {done.get('test', 'permutation')} test over "
-        f"queries, p <= {done.get('alpha', 0.05)} after Holm's correction; family: {families}."
+        f"queries, p at most {done.get('alpha', 0.05)} after Holm's correction; family: {_families(comparison)}."
     )
 
 
@@ -82,7 +81,7 @@ def add_distance(
                 continue
             distance = frame.iat[row, column] - number
             paper.iat[row, column], states.iat[row, column] = number, state(distance, tolerance)
-            texts.iat[row, column] = f"({distance:+.{shown.digits}f} {state(distance, tolerance)})".replace("-", "−")
+            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {state(distance, tolerance)})"
     if paper.isna().to_numpy().all():
         return
     shown.beside = texts
@@ -91,6 +90,24 @@ def add_distance(
         f"In parentheses: distance to the paper's number; OK up to {tolerance[0]:g}, near up to {tolerance[1]:g}, "
         "else off."
     )
+
+
+def _signed(number: float, digits: int) -> str:
+    """Return a number with its sign; what prints as zero has none.
+
+    >>> _signed(-0.004, 2), _signed(-1.5, 2), _signed(0.25, 1)
+    ('0.00', '−1.50', '+0.2')
+    """
+    text = f"{number:+.{digits}f}".replace("-", "−")
+    return text if text.strip("+−0.") else text[1:]
+
+
+def _families(comparison: pd.DataFrame) -> str:
+    """Return what Holm's correction covered, in few words."""
+    sizes = comparison.groupby("family", sort=False).size()
+    if len(sizes) > 2 and sizes.nunique() == 1:
+        return f"the {sizes.iloc[0]} comparisons of each collection"
+    return ", ".join(map(str, sizes.index))
 
 
 def last(name: object) -> str:

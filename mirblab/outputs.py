@@ -15,7 +15,17 @@ from mirblab import paths, plots, tables
 from mirblab.collection import Collection
 from mirblab.systems import System
 
-LIBRARIES = ("mirblab", "numpy", "pandas", "scipy", "matplotlib", "torch", "sentence-transformers", "bm25s", "umap-learn")
+LIBRARIES = (
+    "mirblab",
+    "numpy",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "torch",
+    "sentence-transformers",
+    "bm25s",
+    "umap-learn",
+)
 
 
 @dataclass

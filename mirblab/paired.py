@@ -39,6 +39,8 @@ def sign_flip_hits(
     their difference, so the product of the signs with the systems (not with the pairs) is enough. What rounding to
     integers can move, a pair's sum of n differences by n, is allowed for on both sides, so that ties are hits.
     """
+    from threadpoolctl import threadpool_limits
+
     n_queries = len(numbers)
     bits = 50 - int(np.ceil(np.log2(n_queries)))
     _, exponent = np.frexp(np.abs(numbers).max(initial=0.0))
@@ -46,10 +48,13 @@ def sign_flip_hits(
     total = whole.sum(axis=0)
     limits = np.abs(total[left] - total[right]) - 2 * n_queries
     hits = np.zeros(len(left), dtype=np.int64)
-    for chosen in _coins(n_queries, n_permutations, seed):
-        sums = 2 * (chosen @ whole) - total
-        for pair, (a, b) in enumerate(zip(left, right, strict=True)):
-            hits[pair] += np.count_nonzero(np.abs(sums[:, a] - sums[:, b]) >= limits[pair])
+    # One thread: the product is thin, so a second one gains a third at best, and waiting for it on a busy machine
+    # made the test five times slower.
+    with threadpool_limits(1, "blas"):
+        for chosen in _coins(n_queries, n_permutations, seed):
+            sums = 2 * (chosen @ whole) - total
+            for pair, (a, b) in enumerate(zip(left, right, strict=True)):
+                hits[pair] += np.count_nonzero(np.abs(sums[:, a] - sums[:, b]) >= limits[pair])
     return hits
 
 

@@ -77,8 +77,20 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
         with open(beside, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
+        _flush_folder(path.parent)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Put the folder's entries on disk, so that a rename survives a loss of power; Windows has no way to ask."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def swap(new: Path, target: Path) -> None:

@@ -212,7 +212,7 @@ def map(table: pd.DataFrame, *, ax: Axes | None = None, distractor: str = "distr
 
 @styled(lambda table: (6.4, 1.0 + 0.3 * len(table)))
 def bars(table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False) -> Axes:
-    """Draw counts as horizontal bars with their numbers, in the order of *table* (first column names, second counts)."""
+    """Draw counts as horizontal bars with their numbers, in the table's order: names, then counts."""
     names, counts = table.iloc[:, 0].astype(str).tolist(), table.iloc[:, 1]
     drawn = ax.barh(range(len(names)), counts, color=PALETTE[0], height=0.7)
     ax.bar_label(drawn, [f"{count:,}" for count in counts], padding=3, fontsize=9)
@@ -220,6 +220,9 @@ def bars(table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False) -> A
     ax.set_ylim(len(names) - 0.5, -0.5)
     if log:
         ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter("")
+    else:
+        ax.locator_params(axis="x", nbins=4)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel(f"{table.columns[1]}, count" + (", logarithmic" if log else ""))
     ax.margins(x=0.12)

@@ -14,7 +14,7 @@ from mirblab.dense import blocks, cores, each, gather
 from mirblab.progress import progress
 
 LANES = 64
-CHUNK = 8192
+CHUNK = 4096
 MASK_BYTES = 1 << 27
 
 
@@ -65,7 +65,8 @@ class Index:
         """Return how often each query has each known term: sparse (n_queries, n_terms), float32, terms in order."""
         from scipy.sparse import csr_array
 
-        counts = [sorted(Counter(self.vocabulary[word] for word in row if word in self.vocabulary).items()) for row in tokens]
+        known = self.vocabulary
+        counts = [sorted(Counter(known[word] for word in row if word in known).items()) for row in tokens]
         terms = np.array([term for row in counts for term, _ in row], dtype=np.int32)
         data = np.array([count for row in counts for _, count in row], dtype=np.float32)
         starts = np.concatenate([[0], np.cumsum([len(row) for row in counts])]).astype(np.int32)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import resources
 
 import pandas as pd
 
-from mirblab.errors import MirblabError, unknown
+from mirblab.errors import unknown
 
 # Where the value of a system on a collection stands, in the order in which it is looked for.
 _RESULTS = (("mirb", "9"), ("mirb", "10"))
@@ -38,15 +39,15 @@ def cells(paper: str = "", table: int | str = "") -> pd.DataFrame:
     return found.reset_index(drop=True)
 
 
-def published(paper: str, table: int | str) -> pd.DataFrame:
+def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     """Return one table as wide as it is printed: rows and columns in the paper's order, numbers as float or int.
 
     Columns have a second level, the variant, where a cell holds several numbers (MIRB's Table 10: before and after
     two rerankers). "-" is a missing value. Raises MirblabError for a paper or table that is not stored.
 
-    >>> published("mirb", 9).loc["BM25", ["Stacks", "Avg."]].tolist()
+    >>> paper_table("mirb", 9).loc["BM25", ["Stacks", "Avg."]].tolist()
     [35.49, 32.23]
-    >>> published("mirb", 10).loc["Stacks", "voyage-3-large"].tolist()
+    >>> paper_table("mirb", 10).loc["Stacks", "voyage-3-large"].tolist()
     [62.62, 45.76, 53.75]
     """
     found = cells(paper, table)
@@ -66,28 +67,38 @@ def _numbers(column: pd.Series) -> pd.Series:
 
 @lru_cache
 def _values() -> dict[tuple[str, str], float]:
-    """Return the stored results by (system, collection), in lower case, under the printed and the registry's name."""
+    """Return the stored results by (system, collection), under the printed and the registry's name of the system."""
     values: dict[tuple[str, str], float] = {}
     for paper, table in _RESULTS:
         for cell in cells(paper, table).itertuples():
-            collection, number = cell.collection.lower(), float(cell.value)
-            values.setdefault((cell.system.lower(), collection), number)
+            values.setdefault((cell.system, cell.collection), float(cell.value))
             if not cell.variant:
-                values.setdefault((cell.row.lower(), collection), number)
+                values.setdefault((cell.row, cell.collection), float(cell.value))
     return values
 
 
-def value(system: str, collection: str) -> float | None:
+def paper_value(system: str, collection: str) -> float | None:
     """Return MIRB's nDCG@10 in percent (0 to 100) of a system on a collection, or None where it printed none.
 
     *system* is a name of the registry ("bm25-mirb", "nv-embed-v2>bge-reranker-v2-m3") or the printed one ("BM25");
     *collection* is the name that MIRB prints, which cards and the registry give as `paper`, or "Avg.".
-    Case does not count. Sources: MIRB's Tables 9 and 10.
+    Our `bm25` has other settings than the printed "BM25", so case counts. Sources: MIRB's Tables 9 and 10.
 
-    >>> value("bm25-mirb", "Stacks"), value("BM25", "Avg."), value("minilm", "Stacks")
+    >>> paper_value("bm25-mirb", "Stacks"), paper_value("BM25", "Avg."), paper_value("bm25", "Stacks")
     (35.49, 32.23, None)
     """
-    return _values().get((system.lower(), collection.lower()))
+    return _values().get((system, collection))
+
+
+def paper_lookup(papers: Mapping[str, str]) -> Callable[[str, str], float | None]:
+    """Return the function of system and collection that `main_table` asks for the paper's number.
+
+    *papers* maps our collections to the names that MIRB prints (a card's `paper`); "" means none.
+
+    >>> paper_lookup({"stacks-qa": "Stacks"})("bm25-mirb", "stacks-qa")
+    35.49
+    """
+    return lambda system, collection: paper_value(system, papers.get(collection, ""))
 
 
 def systems() -> dict[str, str]:
@@ -112,21 +123,3 @@ def instruction(collection: str) -> str:
     if collection not in found.index:
         raise unknown("instruction for collection", collection, found.index)
     return str(found[collection])
-
-
-def recomputed_averages(table: int | str) -> pd.DataFrame:
-    """Return printed and recomputed averages of MIRB's Table 9 or 10: system, printed, recomputed, in percent.
-
-    MIRB averages the 12 collections without weights. Raises MirblabError for a table without averages.
-
-    >>> recomputed_averages(9).set_index("system").loc["text-embedding-3-large"].round(3).tolist()
-    [49.93, 49.935]
-    """
-    found = cells("mirb", table)
-    is_average = found.collection == "Avg."
-    if not is_average.any():
-        raise MirblabError(f"MIRB's table {table} prints no averages; tables 9 and 10 do")
-    numbers = found.assign(value=found.value.astype(float))
-    printed = numbers[is_average].groupby("system", sort=False).value.first()
-    mean = numbers[~is_average].groupby("system", sort=False).value.mean()
-    return pd.DataFrame({"printed": printed, "recomputed": mean}).rename_axis("system").reset_index()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from mirblab.errors import MirblabError
 
 _BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
+_SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
 
 
 def top_k(
@@ -61,19 +64,29 @@ def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tupl
     Score and document are packed into one integer each row, so that plain sorting of short pieces, one a query,
     does all; numpy sorts values several times faster than it finds the permutation.
     """
-    bits = (scores + np.float32(0)).view(np.uint32)  # adding 0 turns -0.0 into 0.0, which are equal
-    rising = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
-    keys = ~((rising.astype(np.uint64) << np.uint64(32)) | docs.astype(np.uint64))
+    keys = np.empty(len(scores), dtype=np.uint64)
+    for part in _blocks(len(keys)):
+        bits = (scores[part] + np.float32(0)).view(np.uint32)  # adding 0 turns -0.0 into 0.0, which are equal
+        rising = np.where(bits >> 31, ~bits, bits | _SIGN)
+        keys[part] = ~((rising.astype(np.uint64) << _HALF) | docs[part].astype(np.uint64))
     if (queries[1:] < queries[:-1]).any():
         place = _by_query(queries)
         queries, keys = queries[place], keys[place]
     bounds = edges(queries).tolist()
     for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
         keys[begin:end].sort()
-    np.invert(keys, out=keys)
-    bits = (keys >> np.uint64(32)).astype(np.uint32)
-    bits = np.where(bits >> 31, bits ^ np.uint32(1 << 31), ~bits)
-    return queries, (keys & np.uint64(0xFFFFFFFF)).astype(docs.dtype), bits.view(np.float32)
+    docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
+    for part in _blocks(len(keys)):
+        packed = ~keys[part]
+        bits = (packed >> _HALF).astype(np.uint32)
+        scores[part] = np.where(bits >> 31, bits ^ _SIGN, ~bits).view(np.float32)
+        docs[part] = packed.astype(np.uint32)  # the lower half
+    return queries, docs, scores
+
+
+def _blocks(length: int) -> Iterator[slice]:
+    """Yield slices that cover *length* rows, short enough for the cache."""
+    return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
 
 
 def repeated(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,17 @@ import pandas as pd
 
 from mirblab import registry, runs
 from mirblab.collection import Collection
-from mirblab.encode import encoder
+from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError, unknown
 from mirblab.late import score_pairs
 from mirblab.progress import progress
 
 PAIR_BATCH = 512
+DOC_BLOCK = 500
 
 
 def settings(name_or_folder: str) -> dict[str, Any]:
-    """Return all that determines a reranker's scores: the registry's entry, or a local CrossEncoder folder.
+    """Return all that determines a reranker's scores: the registry's entry, or a local CrossEncoder folder's digest.
 
     Raises MirblabError with a suggestion for an unknown name.
     """
@@ -35,8 +36,13 @@ def settings(name_or_folder: str) -> dict[str, Any]:
     if (Path(name_or_folder) / "config.json").is_file():
         from mirblab.engine import folder_digest
 
-        folder = Path(name_or_folder).resolve()
-        return {"kind": "cross-encoder", "id": str(folder), "revision": folder_digest(folder), "max_length": 512}
+        folder = Path(name_or_folder)
+        return {
+            "kind": "cross-encoder",
+            "id": folder.resolve().name,
+            "revision": folder_digest(folder),
+            "max_length": 512,
+        }
     raise unknown("reranker", name_or_folder, entries)
 
 
@@ -48,7 +54,7 @@ def score_shortlist(shortlist: pd.DataFrame, collection: Collection, reranker: s
     """
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
-    scorer = _scorer(settings(reranker))
+    scorer = _scorer(settings(reranker), reranker)
     scores = scorer(collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
     return runs.from_positions(
         queries, docs, scores, collection.query_ids, collection.doc_ids, reranker, collection.name
@@ -69,7 +75,12 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     if depth < 1:
         raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
     ranked = runs.order(run)
-    scored = ranked.merge(pairs.astype({"query_id": "str", "doc_id": "str"}), how="left", suffixes=("", "_pair"), on=["query_id", "doc_id"])
+    scored = ranked.merge(
+        pairs.astype({"query_id": "str", "doc_id": "str"}),
+        how="left",
+        suffixes=("", "_pair"),
+        on=["query_id", "doc_id"],
+    )
     rank, pair = ranked["rank"].to_numpy(), scored["score_pair"].to_numpy(np.float32)
     head, queries = rank <= depth, ranked.query_id.cat.codes.to_numpy()
     if np.isnan(pair[head]).any():
@@ -84,11 +95,12 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
 Scorer = Callable[[Collection, np.ndarray, np.ndarray], np.ndarray]
 
 
-def _scorer(found: dict[str, Any]) -> Scorer:
+def _scorer(found: dict[str, Any], name: str) -> Scorer:
     if found["kind"] == "max-sim":
         return lambda collection, queries, docs: _max_sim(found["encoder"], collection, queries, docs)
     if found["kind"] == "cross-encoder":
-        return lambda collection, queries, docs: _cross_encode(found, collection, queries, docs)
+        local = found if name in registry.read("rerankers") else found | {"id": name}
+        return lambda collection, queries, docs: _cross_encode(local, collection, queries, docs)
     raise unknown("kind of reranker", str(found["kind"]), ["max-sim", "cross-encoder"])
 
 
@@ -97,18 +109,36 @@ def _max_sim(name: str, collection: Collection, queries: np.ndarray, docs: np.nd
     model = encoder(name)
     asked, query_place = np.unique(queries, return_inverse=True)
     wanted, doc_place = np.unique(docs, return_inverse=True)
-    query_vectors = model.token_vectors([collection.query_texts[place] for place in asked], "query")
+    query_vectors = _tokens(model, [collection.query_texts[place] for place in asked], "query")
     scores = np.empty(len(queries), np.float32)
-    block = 2_000
     with progress(len(wanted), f"{collection.name}: MaxSim", "doc") as bar:
-        for start in range(0, len(wanted), block):
-            texts = [collection.texts[place] for place in wanted[start : start + block]]
-            vectors = model.token_vectors(texts, "document")
-            here = np.flatnonzero((doc_place >= start) & (doc_place < start + block))
+        for start in range(0, len(wanted), DOC_BLOCK):
+            vectors = _tokens(
+                model, [collection.texts[place] for place in wanted[start : start + DOC_BLOCK]], "document"
+            )
+            here = np.flatnonzero((doc_place >= start) & (doc_place < start + DOC_BLOCK))
             pairs = list(zip(query_place[here].tolist(), (doc_place[here] - start).tolist(), strict=True))
             scores[here] = score_pairs(query_vectors, vectors, pairs)
-            bar.update(len(texts))
+            bar.update(len(vectors))
     return scores
+
+
+def _tokens(model: Encoder, texts: Sequence[str], role: str) -> list[np.ndarray]:
+    """Return token vectors; those of the last texts are remembered, since other first stages ask for the same ones."""
+    known = _remembered(model.name, role)
+    fresh = [text for text in dict.fromkeys(texts) if text not in known]
+    found = dict(zip(fresh, model.token_vectors(fresh, role), strict=True)) if fresh else {}
+    vectors = [found[text] if text in found else known[text] for text in texts]
+    known.update(found)
+    for text in list(known)[: max(0, len(known) - DOC_BLOCK)]:
+        del known[text]
+    return vectors
+
+
+@lru_cache(maxsize=4)
+def _remembered(name: str, role: str) -> dict[str, np.ndarray]:
+    """Return the token vectors by text, at most `DOC_BLOCK` of them (about 40 MB for MiniLM)."""
+    return {}
 
 
 def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:

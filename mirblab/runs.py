@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import uuid
 from pathlib import Path
@@ -127,7 +128,10 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
 
 
 class RunStore:
-    """Runs on disk under the key of all that determines them: parquet files that other tools can open."""
+    """Runs on disk under the key of all that determines them: parquet files that other tools can open.
+
+    A file's name holds hashes of key and content, and the depth; so a damaged file is known from its name.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         """Use *folder*, which is made when the first run is stored; any number of processes may share it."""
@@ -136,16 +140,18 @@ class RunStore:
     def get(self, key: str, depth: int) -> pd.DataFrame | None:
         """Return the run stored under *key*, cut to *depth*, or None; a deeper one answers a shallower question.
 
-        A file that cannot be read is renamed to `*.damaged` and reported as absent.
+        A file whose bytes are not those that were written is renamed to `*.damaged` and reported as absent.
         """
         for stored, path in self._stored(key):
-            if stored >= depth:
-                try:
-                    return cut(_read_parquet(path), depth)
-                except FileNotFoundError:
-                    continue
-                except (ValueError, KeyError, OSError):
-                    path.replace(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged"))
+            if stored < depth:
+                continue
+            try:
+                content = path.read_bytes()
+                if path.stem.endswith(_digest(content)):
+                    return cut(_from_parquet(content), depth)
+                path.replace(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged"))
+            except FileNotFoundError:  # another process has just set it aside
+                continue
         return None
 
     def put(self, key: str, depth: int, run: pd.DataFrame) -> None:
@@ -164,24 +170,27 @@ class RunStore:
         used.attrs = {}
         table = Table.from_pandas(used, preserve_index=False)
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"mirblab": attrs.encode()})
-        with write_atomically(self.folder / f"{_name(key)}-{depth}.parquet") as beside:
-            parquet.write_table(table, beside, compression="zstd", write_page_checksum=True)
+        content = io.BytesIO()
+        parquet.write_table(table, content, compression="zstd")
+        name = f"{_digest(key.encode())}-{depth}-{_digest(content.getbuffer())}.parquet"
+        with write_atomically(self.folder / name) as beside:
+            beside.write_bytes(content.getbuffer())
 
     def _stored(self, key: str) -> list[tuple[int, Path]]:
         """Return depth and path of what is stored under *key*, shallowest first."""
-        found = self.folder.glob(f"{_name(key)}-*.parquet")
-        return sorted((int(path.stem.rpartition("-")[2]), path) for path in found)
+        found = self.folder.glob(f"{_digest(key.encode())}-*-*.parquet")
+        return sorted((int(path.stem.split("-")[1]), path) for path in found)
 
 
-def _name(key: str) -> str:
-    return hashlib.blake2b(key.encode("utf-8"), digest_size=16).hexdigest()
+def _digest(content: bytes | memoryview) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Return the run in a file of the store, in order, with its attrs."""
+def _from_parquet(content: bytes) -> pd.DataFrame:
+    """Return the run that the bytes of a parquet file hold, in order, with its attrs."""
     from pyarrow import parquet
 
-    table = parquet.read_table(path, page_checksum_verification=True, partitioning=None)
+    table = parquet.read_table(io.BytesIO(content))
     attrs = json.loads(table.schema.metadata[b"mirblab"])
     run = order(table.replace_schema_metadata(None).to_pandas())
     run.attrs = attrs

@@ -116,7 +116,11 @@ def _on_disk() -> list[str]:
     folder = paths.data()
     if not folder.is_dir():
         return []
-    return [path.name for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() and find(path, "corpus")]
+    return [
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.is_dir() and find(path, "corpus")
+    ]
 
 
 def _fresh(name: str) -> Path:

@@ -44,7 +44,7 @@ def wide(values: pd.DataFrame, measure: str, collection: str = "") -> pd.DataFra
         raise MirblabError(f"{system} has two values of {measure} for query {query}; keep one")
     matrix = keys.assign(value=found.value.astype(float)).pivot(index="query_id", columns="system", values="value")
     _check_finite(matrix, measure)
-    return matrix.sort_index()[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
+    return matrix[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
 
 
 def _chosen(table: pd.DataFrame, column: str, name: str) -> pd.Series:

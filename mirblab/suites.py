@@ -86,8 +86,8 @@ def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | 
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
-    the notebook once for each of them. *only* keeps notebooks whose name begins so. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters,
-    collections and systems, with suggestions.
+    the notebook once for each of them. *only* keeps notebooks whose name begins so. Raises MirblabError, before
+    anything runs, for unknown suites, notebooks, parameters, collections and systems, with suggestions.
     """
     path = folder() / f"{suite}.toml"
     if not path.is_file():

@@ -145,7 +145,12 @@ def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 def pair_scores(first: System, reranker: str, collection: Collection, depth: int) -> pd.DataFrame:
     """Return the reranker's scores of the first *depth* documents of each query, as a run; scored once and stored."""
-    parts = {"first": first.run_key(collection), "reranker": rerank.settings(reranker), "depth": depth, "code": _code("rerank")}
+    parts = {
+        "first": first.run_key(collection),
+        "reranker": rerank.settings(reranker),
+        "depth": depth,
+        "code": _code("rerank"),
+    }
     key, store = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest(), _store()
     scored = store.get(key, depth)
     if scored is None:
@@ -157,7 +162,12 @@ def pair_scores(first: System, reranker: str, collection: Collection, depth: int
 
 
 _KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank}
-_ROOMS = {"bm25": ("lexical", "runs"), "dense": ("dense", "runs"), "fusion": ("fusion", "runs"), "rerank": ("rerank", "late", "runs")}
+_ROOMS = {
+    "bm25": ("lexical", "runs"),
+    "dense": ("dense", "runs"),
+    "fusion": ("fusion", "runs"),
+    "rerank": ("rerank", "late", "runs"),
+}
 
 
 @lru_cache

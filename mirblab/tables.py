@@ -70,7 +70,8 @@ def main_table(
         frame, unmarked = _beside_each_other(frame, judged)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits)
     shown.marks = best_and_second(frame, digits, unmarked)
-    if comparison is not None:
+    if comparison is not None and len(comparison):
+        _check_same_measure(comparison, wanted)
         add_signs(shown, comparison)
     if published is not None and by == "collection":
         add_distance(shown, published, tolerance, set(means.columns), unmarked)
@@ -123,6 +124,12 @@ def _measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> li
     if by == "measure" and primes and not any(name.startswith("Judged") for name in wanted):
         wanted += _judged_names(known, primes[0])
     return wanted
+
+
+def _check_same_measure(comparison: pd.DataFrame, wanted: Sequence[str]) -> None:
+    others = sorted(set(comparison.measure.astype(str)) - set(wanted))
+    if others:
+        raise MirblabError(f"the comparison is of {', '.join(others)}, the table of {', '.join(wanted)}")
 
 
 def _judged_names(known: Sequence[str], prime: str) -> list[str]:

@@ -100,7 +100,6 @@ _SILENT = frozenset(
     r"\left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \displaystyle \textstyle \quad \qquad \begin \end "
     r"\text \textrm \textbf \textit \mathrm \mathbf \mathit \rm \bf \it \emph \limits \nolimits \label \ref".split()
 )
-_VARIANTS = {"\\varepsilon": "epsilon", "\\varphi": "phi", "\\vartheta": "theta", "\\varrho": "rho", "\\varsigma": "sigma"}
 _GREEK = frozenset(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi "
     "psi omega".split()
@@ -146,7 +145,7 @@ def math(
     letters: bool = True,
     symbols: bool = True,
     whole: bool = True,
-    case: bool = False,
+    case: bool = True,
 ) -> Tokens:
     r"""Return words and mathematics: commands, symbols, digits, single letters, and the parts of names.
 
@@ -154,10 +153,11 @@ def math(
     ASCII spellings of a symbol are one token; Greek letters are their names; names of proof assistants
     (`Nat.add_comm`, `IsOpenMap`) are split, and kept *whole* beside their parts; braces, dollars and
     punctuation vanish. Switches: *stem* (Snowball English, lower-case words only), *stop* (33 words), *letters*
-    (single letters), *symbols* (commands and symbols), *case* (single letters keep their case).
+    (single letters), *symbols* (commands and symbols), *case* (single letters keep their case, X is not x). The
+    defaults won on development queries: benchmarks/tokenizer_choice.py.
 
     >>> math(["open maps: IsOpenMap.comp (α → ℝ)"])
-    [['open', 'map', 'isopenmap.comp', 'is', 'open', 'map', 'comp', 'alpha', '\\to', 'r']]
+    [['open', 'map', 'isopenmap.comp', 'open', 'map', 'comp', 'alpha', '\\to', 'R']]
     """
     memo = _Memo(_Analysis(stem, stop, letters, symbols, whole, case))
     return [list(chain.from_iterable(map(memo.__getitem__, _SURFACE.findall(text)))) for text in texts]
@@ -199,7 +199,7 @@ class _Analysis:
         inner = re.search(r"[\s{]+\\?(\w+)\s*\}?$", surface)
         if inner:
             return self._name(inner.group(1))
-        greek = _VARIANTS.get(surface, surface[1:]).lower()
+        greek = surface[1:].removeprefix("var").lower()
         if greek in _GREEK:
             return (greek,) if self.symbols else ()
         return (surface,) if self.symbols and surface not in _SILENT else ()

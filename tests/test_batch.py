@@ -11,7 +11,9 @@ import pytest
 from mirblab import batch, paths, suites
 from mirblab.errors import MirblabError
 
-PARAMETERS = 'suite: str = "own"  # suite\nword: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\n'
+PARAMETERS = (
+    'suite: str = "own"  # suite\nword: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\n'
+)
 WRITE = """
 from pathlib import Path
 import os
@@ -39,7 +41,8 @@ def own_suite(tmp_path, monkeypatch) -> Path:
         notebook(folder, name, WRITE.format(name=name))
     notebook(folder, "bad", "1 / 0")
     (folder / "suites" / "own.toml").write_text(
-        '[[notebook]]\nname = "one"\n[[notebook]]\nname = "bad"\n[[notebook]]\nname = "two"\nparameters = { word = "b" }\n',
+        '[[notebook]]\nname = "one"\n[[notebook]]\nname = "bad"\n'
+        '[[notebook]]\nname = "two"\nparameters = { word = "b" }\n',
         encoding="utf-8",
     )
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
@@ -121,7 +124,12 @@ def test_unknown_suites_and_notebooks_get_suggestions(own_suite):
 
 def test_unknown_collections_and_systems_are_refused(own_suite):
     """Before hours of work, not after."""
-    notebook(own_suite, "one", "1", 'suite: str = "own"  # s\nsystems: list[str] = ["bm25"]  # s\ncollections: list[str] = ["mini-hol"]  # c\n')
+    notebook(
+        own_suite,
+        "one",
+        "1",
+        'suite: str = "own"  # s\nsystems: list[str] = ["bm25"]  # s\ncollections: list[str] = ["mini-hol"]  # c\n',
+    )
     (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'bm26'"):
         suites.read("own", {"systems": ["bm26"]})

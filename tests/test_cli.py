@@ -15,7 +15,13 @@ def mirblab(tmp_path):
     """Return a function that runs the command in a home of its own."""
 
     def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "MIRBLAB_HOME": str(tmp_path / "home"), "COLUMNS": "140", "NO_COLOR": "1", **environment}
+        variables = {
+            **os.environ,
+            "MIRBLAB_HOME": str(tmp_path / "home"),
+            "COLUMNS": "140",
+            "NO_COLOR": "1",
+            **environment,
+        }
         code = "from mirblab.cli import main; main()"
         return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=variables)
 

@@ -18,7 +18,9 @@ def test_a_folder_without_a_card_loads(make_folder):
     found = load_folder(make_folder())
     assert found.doc_ids.tolist() == ["d1", "d2", "d3"]
     assert found.query_ids.tolist() == ["q1", "q2"]
-    judged = list(zip(found.qrels.query_id.astype(str), found.qrels.doc_id.astype(str), found.qrels.relevance, strict=True))
+    judged = list(
+        zip(found.qrels.query_id.astype(str), found.qrels.doc_id.astype(str), found.qrels.relevance, strict=True)
+    )
     assert judged == [("q1", "d1", 1), ("q2", "d1", 0), ("q2", "d2", 2)]
     assert found.candidates.allowed(np.array([0, 1])) is None
     assert found.name == "tiny"

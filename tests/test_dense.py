@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from mirblab import dense, runs
 from mirblab.best import Best, pack, unpack
-from mirblab.candidates import Candidates, Listed
+from mirblab.candidates import Candidates
 from mirblab.errors import MirblabError
+from mirblab.rules import Listed
 
 
 def plain(queries: np.ndarray, docs: np.ndarray, depth: int, allowed: np.ndarray | None = None) -> list[list[int]]:
@@ -145,7 +146,11 @@ def test_normalise_gives_length_one_and_leaves_zeros():
 
 @pytest.mark.parametrize(
     ("queries", "docs", "depth", "message"),
-    [((2, 3), (4, 5), 1, "same n_dims"), ((3,), (4, 3), 1, "same n_dims"), ((2, 3), (4, 3), 0, "depth must be at least 1")],
+    [
+        ((2, 3), (4, 5), 1, "same n_dims"),
+        ((3,), (4, 3), 1, "same n_dims"),
+        ((2, 3), (4, 3), 0, "depth must be at least"),
+    ],
 )
 def test_what_cannot_be_searched_is_refused(queries, docs, depth, message):
     """With what was found."""
@@ -171,10 +176,10 @@ def test_best_keeps_the_best_of_any_blocks(data):
 
 
 def test_packing_keeps_score_and_position():
-    """Negative scores and infinities too; sorting keys sorts by score, then by position."""
+    """Negative scores and infinities too; sorting keys puts the best first, then the larger position."""
     scores = np.array([-np.inf, -2.5, -1e-40, 0, 1e-40, 3, 3, np.inf], np.float32)
     positions = np.array([7, 2**32 - 1, 0, 5, 1, 3, 4, 9])
     keys = pack(scores, positions)
-    assert (np.diff(keys.astype(object)) > 0).all()
+    assert (np.diff(keys.astype(object)) < 0).all()
     np.testing.assert_array_equal(unpack(keys)[0], scores)
     np.testing.assert_array_equal(unpack(keys)[1], positions)

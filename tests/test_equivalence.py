@@ -14,7 +14,17 @@ def test_pairs_across_fields_have_two_members_and_their_fields():
     points = statements(shelf.load("mini-pairs"), n_pairs=10, seed=1)
     pairs = points[points.kind == "pair"]
     assert pairs.groupby("class_id").size().tolist() == [2] * 10
-    assert pairs.id.is_unique and set(pairs.field) - {"query", "document"}
+    assert pairs.id.is_unique and pairs.field.tolist() == ["query", "document"] * 10
+
+
+def test_two_fields_that_are_paired_become_the_colours(make_folder):
+    """As in a subset of MELD: each statement is a query and a document, tagged with its field."""
+    rows = [
+        {"_id": f"{side}{n}", "text": f"{side} {n}", "tags": [side]} for side in ("module", "space") for n in (1, 2)
+    ]
+    qrels = "".join(f"{a}{n}\t{b}{n}\t1\n" for n in (1, 2) for a, b in (("module", "space"), ("space", "module")))
+    points = statements(shelf.load(make_folder(rows, rows, qrels)))
+    assert points.field.tolist() == ["module", "space", "module", "space"]
 
 
 def test_distractors_have_no_class(make_folder):

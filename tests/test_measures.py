@@ -226,6 +226,13 @@ def test_no_warning_when_nothing_is_missing():
         evaluate(run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}}), ["nDCG"], relevant_from=2)
 
 
+def test_one_binary_measure_is_enough_to_count_queries_by_its_limit():
+    run, qrels = run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}})
+    with pytest.warns(QueryWarning, match="1 of 1 queries have no document of relevance 2 or more and score 0: 'q'"):
+        values = evaluate(run, qrels, ["nDCG", "RR"], relevant_from=2)
+    assert values.value.tolist() == [1, 0] and values.attrs["without_relevant"] == ["q"]
+
+
 def test_an_empty_run_scores_0_everywhere():
     values = quietly(run_of({}), qrels_of({"p": {"a": 1}, "q": {"b": 1}}), [*ORACLE, *PRIMES, "Judged@10"])
     assert len(values) == 2 * 24 and (values.value == 0).all()
@@ -296,7 +303,7 @@ def test_broken_qrels_are_refused():
 
 
 @pytest.mark.parametrize("text", ["nDCG@10", "nDCG", "nDCG'", "nDCG'@10", "AP", "AP'", "AP@100", "P@10", "P'@10",
-                                  "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Judged", "Rank", "Success@1"])  # fmt: skip
+                                  "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Rank", "Success@1"])  # fmt: skip
 def test_names_are_read_and_written_alike(text):
     assert str(parse(text)) == text
 

@@ -30,7 +30,14 @@ def book(path) -> nbformat.NotebookNode:
 def test_there_are_six():
     """The front door."""
     names = {path.stem for path in NOTEBOOKS}
-    assert {"00_start_here", "10_collections", "11_main_table", "12_reranking_ablation", "13_significance", "31_equivalence_map"} <= names
+    assert {
+        "00_start_here",
+        "10_collections",
+        "11_main_table",
+        "12_reranking_ablation",
+        "13_significance",
+        "31_equivalence_map",
+    } <= names
 
 
 def test_it_is_committed_without_outputs(book):
@@ -58,4 +65,8 @@ def test_its_shape_is_that_of_the_others(book):
     assert any(cell.source.startswith("assert ") for cell in code(book))
     last = book.cells[-1].source
     assert last.startswith("## What we saw") and sum(line.startswith("- ") for line in last.splitlines()) == 3
-    assert not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for cell in code(book) for node in ast.walk(ast.parse(cell.source)))
+    assert not any(
+        isinstance(node, (ast.ClassDef, ast.FunctionDef))
+        for cell in code(book)
+        for node in ast.walk(ast.parse(cell.source))
+    )

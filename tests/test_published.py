@@ -16,24 +16,34 @@ COLLECTIONS = [
 ]  # fmt: skip
 
 
+def recomputed_averages(table: int) -> pd.DataFrame:
+    """Return printed and recomputed averages, one row per system (and reranker)."""
+    found = published.cells("mirb", table)
+    numbers = (
+        found.assign(value=found.value.astype(float)).groupby([found.collection == "Avg.", "system"], sort=False).value
+    )
+    means = numbers.mean().unstack(0)
+    return means.set_axis(["recomputed", "printed"], axis=1).rename_axis("system").reset_index()
+
+
 @pytest.mark.parametrize(("table", "n_averages"), [(9, 13), (10, 15)])
 def test_every_average_recomputed_from_its_cells_agrees_to_rounding(table: int, n_averages: int) -> None:
     """Every Avg. is the unweighted mean of the 12 printed cells; half a last digit plus their rounding is allowed."""
-    averages = published.recomputed_averages(table)
+    averages = recomputed_averages(table)
     assert len(averages) == n_averages
     assert (averages.printed - averages.recomputed).abs().max() <= 0.005 + 1e-9
 
 
 def test_the_one_average_that_sits_on_the_edge() -> None:
     """text-embedding-3-large averages 49.935 exactly and is printed 49.93."""
-    row = published.recomputed_averages(9).set_index("system").loc["text-embedding-3-large"]
+    row = recomputed_averages(9).set_index("system").loc["text-embedding-3-large"]
     assert row.recomputed == pytest.approx(49.935, abs=1e-9)
     assert row.printed == 49.93
 
 
 def test_table_9_is_as_wide_as_printed() -> None:
     """13 systems by 12 collections and the average, in the paper's order, as numbers."""
-    table = published.published("mirb", 9)
+    table = published.paper_table("mirb", 9)
     assert table.columns.tolist() == [*COLLECTIONS, "Avg."]
     assert table.index[[0, -1]].tolist() == ["BM25", "voyage-3-large"]
     assert table.shape == (13, 13)
@@ -45,14 +55,14 @@ def test_table_9_is_as_wide_as_printed() -> None:
 
 def test_table_10_without_a_reranker_repeats_table_9() -> None:
     """The first number of each cell of Table 10 is the system's value in Table 9."""
-    rerank, main = published.published("mirb", 10), published.published("mirb", 9)
+    rerank, main = published.paper_table("mirb", 10), published.paper_table("mirb", 9)
     for system in rerank.columns.get_level_values("column").unique():
         assert rerank[(system, "no reranker")].tolist() == main.loc[system].tolist()
 
 
 def test_table_1_counts_are_numbers_and_words_are_text() -> None:
     """Counts come without thousands separators; the relevancy column stays text."""
-    table = published.published("mirb", "1")
+    table = published.paper_table("mirb", "1")
     assert table.index.tolist() == COLLECTIONS
     assert table.loc["MSE Dup. Question Retrieval", "#corpus"] == 1350505
     assert table["#query"].sum() == 40 + 25116 + 225 + 78 + 1099 + 776 + 2060 + 4109 + 4000 + 1411 + 39 + 76
@@ -61,7 +71,7 @@ def test_table_1_counts_are_numbers_and_words_are_text() -> None:
 
 def test_tables_7_and_8_hold_lengths_sizes_and_instructions() -> None:
     """Maximum lengths are numbers ("-" is missing), sizes and instructions are text."""
-    models = published.published("mirb", 7)
+    models = published.paper_table("mirb", 7)
     assert models.loc["NV-Embed-v2"].tolist() == ["7.85B", 32768, 32768, "Yes"]
     assert models.loc["BM25", ["Max |Q|", "Max |D|"]].isna().all()
     assert published.instruction("MO Dup. Question Retrieval") == published.instruction("MSE Dup. Question Retrieval")
@@ -72,10 +82,10 @@ def test_tables_7_and_8_hold_lengths_sizes_and_instructions() -> None:
 
 def test_values_are_found_under_registry_and_printed_names() -> None:
     """A system is found by both names and in any case; what the paper lacks is None."""
-    assert published.value("bm25-mirb", "HolStep") == published.value("BM25", "holstep") == 25.88
-    assert published.value("voyage-3-large>jina-reranker-v2-base-multilingual", "ARQMath-Task-1") == 53.03
-    assert published.value("bm25", "mini-stacks") is None
-    assert set(published.systems().values()) == set(published.published("mirb", 9).index)
+    assert published.paper_value("bm25-mirb", "HolStep") == published.paper_value("BM25", "HolStep") == 25.88
+    assert published.paper_value("voyage-3-large>jina-reranker-v2-base-multilingual", "ARQMath-Task-1") == 53.03
+    assert published.paper_value("bm25", "mini-stacks") is None
+    assert set(published.systems().values()) == set(published.paper_table("mirb", 9).index)
 
 
 def test_every_number_keeps_the_printed_decimals() -> None:
@@ -89,8 +99,6 @@ def test_every_number_keeps_the_printed_decimals() -> None:
 def test_an_unknown_paper_or_table_is_named() -> None:
     """The error lists what is stored."""
     with pytest.raises(MirblabError, match="no paper 'merb'; found mirb"):
-        published.published("merb", 9)
+        published.paper_table("merb", 9)
     with pytest.raises(MirblabError, match="no table '99'"):
-        published.published("mirb", 99)
-    with pytest.raises(MirblabError, match="prints no averages"):
-        published.recomputed_averages(7)
+        published.paper_table("mirb", 99)

@@ -235,6 +235,7 @@ def test_trec_files_round_trip(tmp_path, suffix):
     assert again.attrs == {"system": "bm25"}
     write_run(again, tmp_path / f"second.{suffix}")
     assert (tmp_path / suffix).read_bytes() == (tmp_path / f"second.{suffix}").read_bytes()
+    assert suffix == "run" or (tmp_path / suffix).read_bytes()[4:8] == bytes(4)  # no time in the header
 
 
 def test_a_written_line_has_six_columns(tmp_path):
@@ -337,6 +338,17 @@ def test_an_empty_run_can_be_stored(tmp_path):
     RunStore(tmp_path).put("key", 5, table(system="s"))
     again = RunStore(tmp_path).get("key", 5)
     assert len(again) == 0 and again.attrs == {"system": "s"}
+
+
+def test_no_flipped_byte_goes_unnoticed(tmp_path):
+    """Scores, ids and attrs: whatever a bad disk changes, the store says that it has nothing."""
+    store = RunStore(tmp_path)
+    store.put("key", 5, table(("q", "a", 1.0), ("q", "b", 0.5), system="s"))
+    (path,) = tmp_path.glob("*.parquet")
+    content = path.read_bytes()
+    for place in range(0, len(content), 37):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x01]) + content[place + 1 :])
+        assert store.get("key", 5) is None
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign"])

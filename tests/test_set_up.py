@@ -43,7 +43,17 @@ def test_torch_is_pinned_without_a_local_tag_and_without_cuda():
 def test_what_was_asked_for_by_name_is_a_dependency():
     """Among them rank-bm25 and papermill."""
     names = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    asked = {"jupyterlab", "pandas", "matplotlib", "seaborn", "umap-learn", "scipy", "sentence-transformers", "rank-bm25", "papermill"}
+    asked = {
+        "jupyterlab",
+        "pandas",
+        "matplotlib",
+        "seaborn",
+        "umap-learn",
+        "scipy",
+        "sentence-transformers",
+        "rank-bm25",
+        "papermill",
+    }
     assert asked <= names
 
 

@@ -578,6 +578,7 @@ def test_comments_go_as_in_tex(source: str, expected: str):
         (r"(\romannumeral2) see \href{http://x.org/a}{there}", "(ii) see there"),
         ("one\ntwo\n\n\\medskip\\noindent\nthree", "one two\nthree"),
         (r"$a$$b$", "$a$$b$"),
+        (r"$x \text{ if $\bar a~b$ holds}$ c~d", r"$x \text{ if $\bar a~b$ holds}$ c d"),
     ],
 )
 def test_clean(source: str, expected: str):

@@ -26,7 +26,11 @@ def test_every_system_makes_a_run(name):
     assert run.columns.tolist() == ["query_id", "doc_id", "score", "rank"]
     assert run.attrs["system"] == name and run.attrs["collection"] == C
     assert run.groupby("query_id", observed=True).size().max() <= 7
-    assert run.groupby("query_id", observed=True)["rank"].apply(lambda ranks: ranks.tolist() == list(range(1, len(ranks) + 1))).all()
+    assert (
+        run.groupby("query_id", observed=True)["rank"]
+        .apply(lambda ranks: ranks.tolist() == list(range(1, len(ranks) + 1)))
+        .all()
+    )
     if name != "bm25-mirb":
         assert (run.query_id.astype(str) != run.doc_id.astype(str)).all()
 
@@ -57,7 +61,9 @@ def test_the_key_knows_content_settings_and_parts():
     c, other = shelf.load("mini-hol"), shelf.load("mini-lean")
     keys = {systems.system(name).run_key(found) for name in systems.system_names() for found in (c, other)}
     assert len(keys) == 2 * len(systems.system_names())
-    assert systems.system("bm25").rerank("maxsim", 5).run_key(c) != systems.system("bm25").rerank("maxsim", 6).run_key(c)
+    assert systems.system("bm25").rerank("maxsim", 5).run_key(c) != systems.system("bm25").rerank("maxsim", 6).run_key(
+        c
+    )
 
 
 def test_own_systems_come_from_the_home_registry():

@@ -71,6 +71,8 @@ def test_a_system_without_a_collection_has_a_dash_and_no_average(values: pd.Data
     cells = dict(shown.rows())["dense"]
     assert [cell.text for cell in cells] == ["62.50", "25.00", "–", "43.75", "–"]
     assert any("has no average" in note for note in shown.notes)
+    partly = tables.main_table(values.query("not (system == 'dense' and collection == 'c2')"), "RR", tasks=TASKS)
+    assert np.isnan(partly.frame.loc["dense", ("Average", "Questions (2)")])
 
 
 def test_signs_follow_the_comparison_with_the_baseline() -> None:
@@ -89,6 +91,17 @@ def test_signs_follow_the_comparison_with_the_baseline() -> None:
     assert any("permutation test" in note and "c (3 comparisons)" in note and "base" in note for note in shown.notes)
     with pytest.raises(MirblabError, match="one baseline, found 3"):
         tables.main_table(found, "RR", comparison=significance.compare(found, "RR", n_permutations=9, n_resamples=9))
+
+
+def test_a_comparison_of_another_measure_is_refused_and_an_empty_one_ignored(values: pd.DataFrame) -> None:
+    """Signs must speak of the numbers they stand at; one system alone has no comparisons."""
+    done = significance.compare(values, "RR", baseline="dense", n_permutations=99, n_resamples=9)
+    with pytest.raises(MirblabError, match="the comparison is of AP, the table of RR"):
+        tables.main_table(values, "RR", comparison=done.assign(measure="AP"))
+    alone = values[values.system == "dense"]
+    none = significance.compare(alone, "RR", baseline="dense", n_permutations=99, n_resamples=9)
+    assert tables.main_table(alone, "RR", comparison=none).signs.empty
+    assert "the 2 comparisons of each collection" in " ".join(tables.main_table(values, "RR", comparison=done).notes)
 
 
 def test_distance_to_the_paper_stands_beside_the_number(values: pd.DataFrame) -> None:
@@ -123,6 +136,14 @@ def test_a_prime_measure_never_stands_alone() -> None:
     for by in ("collection", "measure"):
         bare = tables.main_table(found[found.measure == "nDCG'"], "nDCG'", by=by)
         assert any("Judged@k" in note and "missing" in note for note in bare.notes)
+
+
+def test_signs_stand_at_the_measure_and_not_at_its_judged_share() -> None:
+    """Both columns bear the collection's name; only the first one is compared."""
+    numbers = {"a": [0.9] * 12, "b": [0.1] * 12}
+    found = make({(s, "c", m): v for s, v in numbers.items() for m in ("nDCG'", "Judged@10")})
+    done = significance.compare(found, "nDCG'", baseline="b", n_permutations=999, n_resamples=9)
+    assert tables.main_table(found, "nDCG'", comparison=done).signs.loc["a"].tolist() == ["†", ""]
 
 
 def test_judged_has_the_k_of_the_measure() -> None:

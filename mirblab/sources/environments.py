@@ -31,7 +31,7 @@ class Block:
 
     def content(self, source: str) -> str:
         """Return the content without the blocks that stand in it."""
-        edges = [self.begin, self.end]
+        edges = [self.begin, *(edge for block in self.inner for edge in (block.start, block.after)), self.end]
         return "".join(source[begin:end] for begin, end in zip(edges[::2], edges[1::2], strict=True))
 
 

@@ -101,7 +101,9 @@ def _mathlib(found: list[Card]) -> Parts:
     queries = [_query(card["id"], card["slogan"]) for card in found]
     # Awkward on purpose: a question that nothing here answers, judged all the same.
     queries.append(_query("unanswered", "Every zero of the zeta function in the critical strip lies on one line."))
-    qrels = [(card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))]
+    qrels = [
+        (card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))
+    ]
     return Parts(declarations + told, queries, [*qrels, ("unanswered", f"{found[0]['id']}-lean", 0)])
 
 
@@ -174,7 +176,11 @@ def _equivalents(found: list[Card]) -> Parts:
         )
     )
     rows = [(name, [field], text) for name, field, text in sides]
-    qrels = [pair for card in found for pair in ((card["id"], f"{card['id']}-told", 1), (f"{card['id']}-told", card["id"], 1))]
+    qrels = [
+        pair
+        for card in found
+        for pair in ((card["id"], f"{card['id']}-told", 1), (f"{card['id']}-told", card["id"], 1))
+    ]
     return Parts(
         [_doc(name, text, tags=tags) for name, tags, text in rows],
         [_query(name, text, tags=tags) for name, tags, text in rows],
@@ -191,9 +197,13 @@ COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     "mini-stacks": _proofs(abstract=True),
     "mini-premises": _premises,
     "mini-lean": _pairs(lambda card: card["lean"]["state"], lambda card: card["lean"]["signature"], "-lean"),
-    "mini-isabelle": _pairs(lambda card: card["isabelle"]["state"], lambda card: card["isabelle"]["statement"], "-isabelle"),
+    "mini-isabelle": _pairs(
+        lambda card: card["isabelle"]["state"], lambda card: card["isabelle"]["statement"], "-isabelle"
+    ),
     "mini-hol": _pairs(lambda card: card["hol"]["conjecture"], lambda card: card["hol"]["statement"], "-hol"),
     "mini-wfb": _formulas(lambda card: card["formula"]["latex"]),
-    "mini-formula": _formulas(lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"),
+    "mini-formula": _formulas(
+        lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"
+    ),
     "mini-pairs": _equivalents,
 }

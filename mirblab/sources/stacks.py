@@ -212,6 +212,7 @@ COLLECTIONS: dict[str, tuple[Callable[[Book], Parts], Row]] = {
         _answers,
         {
             "title": "Stacks project: statement to its proof",
+            "paper": "Stacks",
             "task": "Question-Answer Retrieval",
             "instruction": "Given a math theorem, retrieve its proof.",
         },
@@ -220,6 +221,7 @@ COLLECTIONS: dict[str, tuple[Callable[[Book], Parts], Row]] = {
         _premises,
         {
             "title": "Stacks project: statement to the statements that its proof uses",
+            "paper": "NaturalProofs",
             "task": "Premise Retrieval",
             "instruction": "Given a math theorem, retrieve useful references, such as theorems, lemmas, and "
             "definitions, that are useful for proving the given theorem.",

@@ -1,0 +1,341 @@
+"""lexical: BM25 agrees with bm25s, rank-bm25 and the textbook, and candidates are honoured exactly."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import log
+
+import ir_measures
+import numpy as np
+import pytest
+from ir_measures import nDCG
+
+from mirblab import lexical, postings, tokenizers
+from mirblab.candidates import Candidates
+from mirblab.collection import Collection, load_folder
+from mirblab.errors import MirblabError
+
+WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
+METHODS = ["lucene", "robertson", "atire", "bm25l", "bm25+"]
+
+
+@pytest.fixture
+def build(make_folder):
+    """Return a function that makes a collection of texts, with judgements so that every query stays."""
+
+    def make(docs: list[str], queries: list[str], qrels: str = "", card: str = "", name: str = "tiny") -> Collection:
+        corpus = [{"_id": f"d{n:04}", "title": "", "text": text} for n, text in enumerate(docs)]
+        asked = [{"_id": f"q{n:03}", "text": text} for n, text in enumerate(queries)]
+        judged = qrels or "".join(f"q{n:03}\td{n % len(docs):04}\t1\n" for n in range(len(queries)))
+        return load_folder(make_folder(corpus, asked, judged, card, name))
+
+    return make
+
+
+@pytest.fixture
+def random_texts():
+    """Return 300 documents and 20 queries of Zipf-distributed words, some of them repeated, some texts twice."""
+    random = np.random.default_rng(0)
+    chance = 1 / np.arange(1, len(WORDS) + 1)
+    chance /= chance.sum()
+    texts = [" ".join(random.choice(WORDS, random.integers(1, 30), p=chance)) for _ in range(320)]
+    return texts[:150] + texts[:150], texts[300:]
+
+
+def scores_of(run, query_id: str = "q000") -> dict[str, float]:
+    rows = run[run.query_id == query_id]
+    return dict(zip(rows.doc_id, rows.score.astype(float), strict=True))
+
+
+def textbook(docs: list[list[str]], query: list[str], k1: float, b: float, method: str) -> np.ndarray:
+    """BM25 as it is printed, one document and one term at a time."""
+    mean, n = sum(map(len, docs)) / len(docs), len(docs)
+    scores = np.zeros(n)
+    for term in query:
+        df = sum(term in doc for doc in docs)
+        if not df:
+            continue
+        idf = {"lucene": log(1 + (n - df + 0.5) / (df + 0.5)), "atire": log(n / df)}[method]
+        for place, doc in enumerate(docs):
+            tf = doc.count(term)
+            gain = tf / (tf + k1 * (1 - b + b * len(doc) / mean))
+            scores[place] += idf * gain * (k1 + 1 if method == "atire" else 1)
+    return scores
+
+
+@pytest.mark.parametrize("method", ["lucene", "atire"])
+def test_scores_agree_with_the_textbook(build, random_texts, method):
+    """To float32, for every document that shares a term; no other document comes back."""
+    docs, queries = random_texts
+    run = lexical.search(build(docs, queries), depth=300, method=method, k1=0.9, b=0.4, tokenizer="words")
+    words = tokenizers.words(docs)
+    for number, query in enumerate(tokenizers.words(queries)):
+        expected = textbook(words, query, 0.9, 0.4, method)
+        found = scores_of(run, f"q{number:03}")
+        assert set(found) == {f"d{place:04}" for place in np.flatnonzero(expected > 0)}
+        np.testing.assert_allclose(
+            [found[f"d{p:04}"] for p in np.flatnonzero(expected > 0)], expected[expected > 0], 1e-5
+        )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_agree_with_bm25s(build, random_texts, method):
+    """All five methods, also those that give something to documents without the term."""
+    from bm25s import BM25
+
+    docs, queries = random_texts
+    collection = build(docs, queries)
+    run = lexical.search(collection, depth=25, method=method, k1=1.5, b=0.6, delta=0.7, tokenizer="words")
+    engine = BM25(method=method, k1=1.5, b=0.6, delta=0.7)
+    engine.index(tokenizers.words(docs), show_progress=False)
+    for number, query in enumerate(tokenizers.words(queries)):
+        expected = engine.get_scores(query)
+        found = scores_of(run, f"q{number:03}")
+        best = np.sort(expected)[::-1][: len(found)]
+        np.testing.assert_allclose(list(found.values()), best, rtol=1e-5)
+        np.testing.assert_allclose([expected[int(doc[1:])] for doc in found], list(found.values()), rtol=1e-5)
+
+
+def test_rank_bm25_is_returned_as_it_scores(build, random_texts):
+    """Order and scores are those of BM25Okapi, negative ones too; documents without a shared term are left out."""
+    from rank_bm25 import BM25Okapi
+
+    docs, queries = random_texts
+    words = tokenizers.words(docs)
+    run = lexical.search(build(docs, queries), depth=300, engine="rank-bm25", k1=1.5, tokenizer="words")
+    engine = BM25Okapi(words, k1=1.5, b=0.75)
+    for number, query in enumerate(tokenizers.words(queries)):
+        expected = engine.get_scores(query).astype(np.float32)
+        shares = [place for place, doc in enumerate(words) if set(doc) & set(query)]
+        assert scores_of(run, f"q{number:03}") == {f"d{place:04}": float(expected[place]) for place in shares}
+    assert run.attrs["method"] == "okapi"
+
+
+def test_negative_scores_of_rank_bm25_come_back(build):
+    """Its idf is negative when every term is in most documents; the reference's numbers are not repaired."""
+    run = lexical.search(build(["x y", "x y", "x"], ["x y", "z"]), depth=5, engine="rank-bm25", tokenizer="math")
+    assert len(run) == 3
+    assert (run.score < 0).all()
+
+
+def test_okapi_and_atire_rank_alike_when_terms_are_rare(build):
+    """Where no idf is floored the two formulae agree in order, and lucene with them."""
+    docs = [" ".join(WORDS[n : n + 5] + [WORDS[n]] * (n % 3)) for n in range(40)]
+    collection = build(docs, [f"{WORDS[10]} {WORDS[13]}", WORDS[20]])
+    okapi = lexical.search(collection, depth=5, engine="rank-bm25", tokenizer="words")
+    for method in ("atire", "lucene"):
+        ours = lexical.search(collection, depth=5, method=method, tokenizer="words")
+        assert ours.doc_id.astype(str).tolist() == okapi.doc_id.astype(str).tolist()
+
+
+@pytest.mark.parametrize("engine", ["bm25s", "rank-bm25"])
+def test_a_restricted_document_cannot_appear(build, random_texts, engine):
+    """Whatever its score; what remains keeps its score and order."""
+    docs, queries = random_texts
+    judged = "".join(f"q{n % 20:03}\td{n * 7 % 300:04}\t{n % 2}\n" for n in range(200))
+    free = lexical.search(build(docs, queries, judged), depth=300, engine=engine)
+    collection = build(docs, queries, judged, 'candidates = "judged"')
+    run = lexical.search(collection, depth=300, engine=engine)
+    allowed = collection.candidates.allowed(np.arange(20))
+    kept = allowed[free.query_id.cat.codes, free.doc_id.cat.codes]
+    assert 0 < len(run) < len(free)
+    for column in ("query_id", "doc_id", "score"):
+        assert run[column].tolist() == free[column][kept].tolist()
+
+
+def test_no_shared_term_no_document(build):
+    """A query of unknown words returns nothing, and a document of other words is not returned."""
+    run = lexical.search(build(["red fox", "blue whale"], ["fox", "zebra", "$ {} $"]), depth=5)
+    assert list(zip(run.query_id, run.doc_id, strict=True)) == [("q000", "d0000")]
+
+
+def test_empty_texts_and_an_empty_vocabulary_are_no_error(build):
+    """Nothing to find is an empty run."""
+    for engine in ("bm25s", "rank-bm25"):
+        assert lexical.search(build(["$", "{"], ["x", "y"]), depth=5, engine=engine).empty
+
+
+def test_terms_count_as_often_as_the_query_has_them(build):
+    """Twice the word, twice the score, as in bm25s."""
+    run = lexical.search(build(["knot prime", "ring"], ["knot", "knot knot"]), depth=5)
+    assert run.score[1] == pytest.approx(2 * run.score[0])
+
+
+def test_equal_documents_tie_exactly_and_the_larger_id_comes_first(build, random_texts):
+    """The tie rule of `runs`; every text is in the corpus twice, 150 documents apart."""
+    docs, queries = random_texts
+    run = lexical.search(build(docs, queries), depth=300)
+    for _, rows in run.groupby("query_id", observed=True):
+        found = dict(zip(rows.doc_id, rows.score, strict=True))
+        ranks = dict(zip(rows.doc_id, rows["rank"], strict=True))
+        for doc, score in found.items():
+            twin = f"d{(int(doc[1:]) + 150) % 300:04}"
+            assert found[twin] == score
+            assert ranks[max(doc, twin)] < ranks[min(doc, twin)]
+
+
+def test_blocks_and_other_queries_change_no_bit(build, random_texts, monkeypatch):
+    """A query's scores depend on nothing but the query and the corpus."""
+    docs, queries = random_texts
+    whole = lexical.search(build(docs, queries), depth=300)
+    monkeypatch.setattr(postings, "LANES", 3)
+    monkeypatch.setattr(postings, "CHUNK", 37)
+    blocked = lexical.search(build(docs, queries, name="again"), depth=300)
+    alone = lexical.search(build(docs, queries[:1], name="alone"), depth=300)
+    assert whole.equals(blocked)
+    assert scores_of(whole) == scores_of(alone)
+
+
+@pytest.mark.parametrize("depth", [1, 7, 100])
+def test_depth_takes_the_first_of_the_whole_ranking(build, random_texts, depth):
+    """Also where scores are tied at the cut."""
+    docs, queries = random_texts
+    collection = build(docs, queries)
+    whole = lexical.search(collection, depth=300)
+    cut = whole[whole["rank"] <= depth].reset_index(drop=True)
+    assert lexical.search(collection, depth=depth).equals(cut)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_contributions_sum_to_the_score(build, random_texts, method):
+    """`explain` names each known term of the query once, with its idf and frequency."""
+    docs, queries = random_texts
+    collection = build(docs, [*queries, f"{WORDS[0]} {WORDS[0]} {WORDS[3]} unknownword"])
+    run = lexical.search(collection, depth=5, method=method, tokenizer="words")
+    last = run[run.query_id == "q020"]
+    for doc, score in zip(last.doc_id, last.score, strict=True):
+        table = lexical.explain(collection, collection.query("q020"), doc, method=method, tokenizer="words")
+        assert table.contribution.sum() == pytest.approx(score, rel=1e-5)
+        assert sorted(table.term) == sorted([WORDS[0], WORDS[3]])
+        counts = Counter(tokenizers.words([collection.document(doc)])[0])
+        assert table.frequency.tolist() == [counts[term] for term in table.term]
+    df = sum(WORDS[3] in text.split() for text in docs)
+    assert lexical.explain(collection, WORDS[3], "d0000", tokenizer="words").idf[0] == pytest.approx(
+        log(1 + (300 - df + 0.5) / (df + 0.5))
+    )
+
+
+def independent(collection: Collection, titles: list[str], texts: list[str], k: int) -> float:
+    """The published computation, by bm25s's own tokenizer and retrieval, and pytrec_eval."""
+    import bm25s
+    import Stemmer
+
+    options = {"stopwords": "en", "stemmer": Stemmer.Stemmer("english"), "return_ids": False, "show_progress": False}
+    docs = [f"\n{title} {text}" for title, text in zip(titles, texts, strict=True)]
+    engine = bm25s.BM25()
+    engine.index(bm25s.tokenize(docs, **options), show_progress=False)
+    run = []
+    for query_id, query in zip(collection.query_ids, bm25s.tokenize(collection.query_texts, **options), strict=True):
+        known = [word for word in query if word in engine.vocab_dict]
+        scores = engine.get_scores(known) if known else np.zeros(len(docs), np.float32)
+        best = np.lexsort((-np.arange(len(docs)), -scores))[:k]
+        run += [ir_measures.ScoredDoc(query_id, collection.doc_ids[place], float(scores[place])) for place in best]
+    qrels = collection.qrels.astype({"query_id": str, "doc_id": str})
+    return ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10]
+
+
+def published(collection: Collection) -> float:
+    run = lexical.search(collection, depth=10, compat="mirb").astype({"query_id": str, "doc_id": str})
+    return ir_measures.calc_aggregate([nDCG @ 10], collection.qrels.astype({"query_id": str, "doc_id": str}), run)[
+        nDCG @ 10
+    ]
+
+
+def test_compat_mirb_equals_an_independent_computation(build, random_texts):
+    """On a synthetic collection, to four decimals."""
+    docs, queries = random_texts
+    collection = build(docs, queries)
+    assert published(collection) == pytest.approx(independent(collection, [""] * 300, docs, 10), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["stacks-slogan", "mse-dup"])
+def test_compat_mirb_equals_an_independent_computation_on_real_text(shared, name):
+    """To four decimals."""
+    collection = load_folder(shared / "data" / name)
+    titles, texts = collection.corpus.title.to_list(), collection.corpus.text.to_list()
+    assert published(collection) == pytest.approx(independent(collection, titles, texts, 10), abs=1e-4)
+
+
+def test_compat_mirb_repeats_the_published_defect_and_says_so(build):
+    """An excluded document ties at zero with those that do not match, and fills the ranking; the last id first."""
+    docs, judged = ["prime ideal", "prime ideal", "knot", "sheaf"], "q000\td0000\t1\nq000\td0002\t0\n"
+    collection = build(docs, ["prime ideal"], judged, 'candidates = "judged"')
+    run = lexical.search(collection, depth=10, compat="mirb")
+    assert run.doc_id.tolist() == ["d0000", "d0003", "d0002", "d0001"]
+    assert run.score[0] > 0 and (run.score[1:] == 0).all()
+    assert "not a candidate" in run.attrs["notes"]
+    assert (run.attrs["k1"], run.attrs["tokenizer"]) == (1.5, "mirb")
+    assert lexical.search(collection, depth=10).doc_id.tolist() == ["d0000"]
+
+
+def test_compat_mirb_fills_a_query_without_tokens(build):
+    """It ignores candidates, as published."""
+    run = lexical.search(
+        build(["knot", "sheaf"], ["x"], "q000\td0000\t1\n", 'candidates = "judged"'), depth=5, compat="mirb"
+    )
+    assert run.doc_id.tolist() == ["d0001", "d0000"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "lucen"}, "did you mean 'lucene'"),
+        ({"engine": "bm25"}, "no BM25 engine 'bm25'"),
+        ({"tokenizer": "maths"}, "did you mean 'math'"),
+        ({"compat": "mteb"}, "no compat 'mteb'"),
+        ({"engine": "rank-bm25", "method": "lucene"}, "BM25Okapi only"),
+        ({"k1": -1.0}, "k1 = -1.0"),
+        ({"depth": 0}, "depth must be at least 1"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(build, given, message):
+    """With what was found and what there is."""
+    with pytest.raises(MirblabError, match=message):
+        lexical.search(build(["a b"], ["b"]), **({"depth": 3} | given))
+
+
+def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch):
+    """So that a large collection's masks fit in memory."""
+    asked = []
+    monkeypatch.setattr(postings, "MASK_BYTES", 1000)
+    monkeypatch.setattr(Candidates, "allowed", lambda self, positions: asked.append(len(positions)))
+    lexical.search(build(*random_texts, card='candidates = "not-self"'), depth=3)
+    assert asked and max(asked) == 3
+
+
+def test_the_published_tokenizer_is_that_of_bm25s(shared):
+    """On real text, token for token."""
+    import bm25s
+    import Stemmer
+
+    rows = (shared / "data" / "mse-dup" / "corpus.jsonl").read_text("utf-8").splitlines()[:500]
+    texts = [json.loads(row)["text"] for row in rows]
+    options = {"stopwords": "en", "return_ids": False, "show_progress": False}
+    assert tokenizers.mirb(texts) == bm25s.tokenize(texts, stemmer=Stemmer.Stemmer("english"), **options)
+    assert tokenizers.words(texts) == bm25s.tokenize(texts, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"$\frac{a}{b} \leq 2$", r"\frac b \le 2"),
+        ("f ∘ g ≤ α → ∀ x, ⊢ x ∈ 𝔽", r"f \circ g \le alpha \to \forall x \vdash x \in F"),
+        (r"|- ( ph -> ( ps -> ph ) )", r"\vdash ph \to ps \to ph"),
+        (r"\left( \mathbb{R}^n \right), \operatorname{Hom}", r"R ^ n \operatorname hom"),
+        (r"\varepsilon ε \Gamma", "epsilon epsilon gamma"),
+        ("rings, ringed Rings", "ring ring ring"),
+        ("$ { } ( ) , . ;", ""),
+        ("", ""),
+    ],
+)
+def test_math_keeps_mathematics(text, expected):
+    """Commands, symbols and letters stay, spellings are folded, punctuation goes."""
+    assert tokenizers.math([text]) == [expected.split()]
+
+
+def test_names_of_proof_assistants_are_split():
+    """Dots, underscores, camel case and digits."""
+    assert tokenizers.math(["Nat.add_comm IsOpenMap H1"], stem=False, whole=False) == [
+        "nat add comm open map H 1".split()
+    ]

@@ -1,0 +1,235 @@
+"""Plots draw on the axes they are given, label them, and are written the same way every time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from mirblab import figures, plots
+from mirblab.errors import MirblabError
+
+INTERVALS = pd.DataFrame({
+    "collection": "c1", "measure": "nDCG@10", "system": ["bm25", "my$sys_1"], "mean": [0.5, 0.6], "low": [0.4, 0.5],
+    "high": [0.6, 0.7], "n_queries": 1200,
+})  # fmt: skip
+MATRIX = pd.DataFrame({"bm25": [0.5, 0.2, 0.3, 0.0], "minilm": [0.1, 0.2, 0.9, 0.5]}, index=list("abcd"))
+DEPTHS = pd.DataFrame({
+    "depth": [10, 100], "system": "bm25>maxsim", "value": [0.3, 0.4], "ceiling": [0.5, 0.8], "first_stage": 0.25,
+})  # fmt: skip
+COMPARISON = pd.DataFrame({
+    "collection": "c1", "system_a": ["a", "a", "b"], "system_b": ["b", "c", "c"], "difference": [0.1, -0.2, 0.0],
+    "p_holm": [0.0004, 0.03, 1.0], "significant": [True, True, False],
+})  # fmt: skip
+POINTS = pd.DataFrame({
+    "x": [0, 1, 5, 6, 2], "y": [0, 1, 5, 6, 2], "class_id": ["k", "k", "l", "l", "k"],
+    "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["equivalent"] * 4 + ["distractor"],
+})  # fmt: skip
+COUNTS = pd.DataFrame({"collection": ["c1", "c2"], "documents": [1350505, 10]})
+
+DRAWN: list[tuple[Callable[..., plt.Axes], pd.DataFrame, dict[str, str]]] = [
+    (plots.means, INTERVALS, {}),
+    (plots.differences, MATRIX, {"measure": "RR"}),
+    (plots.depth_curve, DEPTHS, {"measure": "RR"}),
+    (plots.heatmap, MATRIX, {"measure": "RR"}),
+    (plots.p_values, COMPARISON, {}),
+    (plots.map, POINTS, {}),
+    (plots.bars, COUNTS, {}),
+]
+EACH = pytest.mark.parametrize(("draw", "table", "options"), DRAWN, ids=[draw.__name__ for draw, *_ in DRAWN])
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Every figure is closed after its test."""
+    yield
+    plt.close("all")
+
+
+def words(ax: plt.Axes) -> str:
+    """Return everything that is written on an axes."""
+    labels = [ax.get_title(loc) for loc in ("left", "center")] + [ax.get_xlabel(), ax.get_ylabel()]
+    legend = ax.get_legend()
+    return " | ".join([*labels, *(text.get_text() for text in ax.texts),
+                       *(label.get_text() for label in ax.get_yticklabels() + ax.get_xticklabels()),
+                       *(text.get_text() for text in (legend.get_texts() if legend else []))])  # fmt: skip
+
+
+@EACH
+def test_the_given_axes_come_back_labelled(draw: Callable, table: pd.DataFrame, options: dict[str, str]) -> None:
+    """No figure is opened beside the given one, the table is left as it was, and the axes carry words."""
+    before = table.copy()
+    figure, ax = plt.subplots()
+    assert draw(table, ax=ax, **options) is ax
+    assert plt.get_fignums() == [figure.number]
+    assert ax.has_data()
+    assert len(words(ax)) > 20
+    pd.testing.assert_frame_equal(table, before)
+
+
+@EACH
+def test_nothing_is_drawn_when_nothing_is_given(draw: Callable, table: pd.DataFrame, options: dict[str, str]) -> None:
+    """An empty table gives a sentence and no ink else, on given axes and on new ones."""
+    for given in ({}, {"ax": plt.subplots()[1]}):
+        ax = draw(table.iloc[:0], **given, **options)
+        assert not ax.has_data()
+        assert [text.get_text() for text in ax.texts] == ["Nothing to show: the table is empty."]
+        assert not ax.axison
+
+
+@pytest.mark.parametrize("draw", [plots.means, plots.depth_curve, plots.heatmap])
+def test_axes_carry_measure_range_and_direction(draw: Callable) -> None:
+    """ "RR, 0 to 1, higher is better" stands at an axis or at the colour bar."""
+    tables = {plots.means: INTERVALS.assign(measure="RR"), plots.depth_curve: DEPTHS, plots.heatmap: MATRIX}
+    options = {} if draw is plots.means else {"measure": "RR"}
+    ax = draw(tables[draw], **options)
+    everything = " ".join(words(one) for one in ax.figure.axes).replace("\n", " ")
+    assert "RR, 0 to 1, higher is better" in everything
+
+
+def test_differences_count_better_equal_and_worse() -> None:
+    """minilm against bm25: two better, one equal, one worse; gains stand first."""
+    ax = plots.differences(MATRIX, system_a="minilm", system_b="bm25", measure="RR")
+    assert ax.get_title("left") == "minilm: better on 2, equal on 1, worse on 1 queries"
+    gains = ax.patches[0].get_data().values
+    np.testing.assert_allclose(gains, [0.6, 0.5, 0.0, 0.0])
+    with pytest.raises(MirblabError, match="no column 'minlm'"):
+        plots.differences(MATRIX, system_a="minlm", system_b="bm25")
+
+
+def test_means_have_one_panel_per_collection() -> None:
+    """Two collections take two axes, with their number of queries; another number of axes is refused."""
+    both = pd.concat([INTERVALS, INTERVALS.assign(collection="c2", n_queries=7)])
+    axes = plots.means(both)
+    assert [ax.get_title("left") for ax in axes] == ["c1 (1,200 queries)", "c2 (7 queries)"]
+    given = list(plt.subplots(1, 2)[1])
+    assert plots.means(both, ax=given) == given
+    with pytest.raises(MirblabError, match="2 collections need as many axes, found 1"):
+        plots.means(both, ax=given[0])
+
+
+def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
+    """Three lines in the system's colour: values, dashed ceiling, dotted first stage."""
+    ax = plots.depth_curve(DEPTHS)
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "--", ":"]
+    assert {line.get_color() for line in ax.lines} == {plots.look("bm25>maxsim")[0]}
+    assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
+
+
+def test_p_values_fill_the_upper_triangle() -> None:
+    """Rows a, b against columns b, c; bold where significant; several collections are refused."""
+    ax = plots.p_values(COMPARISON)
+    assert [(text.get_text(), text.get_weight()) for text in ax.texts] == [
+        ("+ <.001", "bold"), ("− .030", "bold"), ("= 1.000", "normal"),
+    ]  # fmt: skip
+    assert np.isnan(ax.images[0].get_array().filled(np.nan)[1, 0])
+    with pytest.raises(MirblabError, match="one collection at a time, found c1, c2"):
+        plots.p_values(pd.concat([COMPARISON, COMPARISON.assign(collection="c2")]))
+
+
+def test_the_map_joins_equivalent_statements() -> None:
+    """One line per class, distractors not joined and smaller, one colour per field."""
+    ax = plots.map(POINTS)
+    lines, *dots = ax.collections
+    assert [segment.tolist() for segment in lines.get_segments()] == [[[0, 0], [1, 1]], [[5, 5], [6, 6]]]
+    sizes = {dot.get_label().split(" (")[0]: dot.get_sizes()[0] for dot in dots}
+    assert sizes["algebra, distractor"] < sizes["algebra, equivalent"] == sizes["topology, equivalent"]
+    assert len({tuple(dot.get_facecolor()[0]) for dot in dots}) == 2
+
+
+def test_a_system_looks_the_same_everywhere() -> None:
+    """Looks depend on the name alone; known systems differ in colour or marker; case does not count."""
+    assert plots.look("bm25") == ("#0072B2", "o")
+    assert len({plots.look(name) for name in figures._KNOWN}) == len(figures._KNOWN)
+    assert plots.look("Voyage-3-Large") == plots.look("voyage-3-large")
+    mine = plots.look("my own")
+    assert mine[0] == figures.PALETTE[zlib.crc32(b"my own") % len(figures.PALETTE)]
+    assert plots.means(INTERVALS).lines[0].get_color() == plots.look("bm25")[0]
+
+
+def test_colours_stand_out_from_white() -> None:
+    """No yellow: every colour has a contrast of at least 2 to the ground (WCAG's formula)."""
+
+    def luminance(colour: str) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], parts))
+
+    assert min(1.05 / (luminance(colour) + 0.05) for colour in (*figures.PALETTE, figures.GREY)) > 2
+
+
+@EACH
+def test_files_are_the_same_twice_and_hold_no_type_3_font(
+    draw: Callable, table: pd.DataFrame, options: dict[str, str], tmp_path: Path
+) -> None:
+    """PDF, PNG, SVG, JSON and CSV appear, byte-identical in two runs, with TrueType fonts."""
+    said = {"provenance": {"seed": 1}, "caption": "A caption.", "alt": "An alternative text."}
+    for run in ("one", "two"):
+        plots.save_figure(draw(table, **options), tmp_path / run, "figure", table=table, **said)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == ["figure.csv", "figure.json", "figure.pdf", "figure.png", "figure.svg"]
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    written = (tmp_path / "one" / "figure.pdf").read_bytes()
+    assert b"/Type3" not in written
+    assert b"/FontFile2" in written
+
+
+def test_the_ground_is_opaque_so_that_a_dark_theme_does_not_shine_through(tmp_path: Path) -> None:
+    """The PNG's corner is white and opaque even where the user's own settings say transparent."""
+    with matplotlib.rc_context({"savefig.transparent": True, "figure.facecolor": "none"}):
+        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt="a")
+    assert plt.imread(tmp_path / "f.png")[0, 0].tolist() == [1, 1, 1, 1]
+
+
+def test_the_record_and_the_numbers_are_beside_the_figure(tmp_path: Path) -> None:
+    """The JSON has provenance, caption and alt; the CSV the numbers; the figure is closed; the display has alt."""
+    shown = plots.save_figure(plots.heatmap(MATRIX), tmp_path / "new", "f", provenance={"commit": "abc"}, table=MATRIX,
+                              caption="Means & more.", alt='Two "systems".')  # fmt: skip
+    record = json.loads((tmp_path / "new" / "f.json").read_text("utf-8"))
+    assert record == {"name": "f", "caption": "Means & more.", "alt": 'Two "systems".', "provenance": {"commit": "abc"}}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "new" / "f.csv", index_col=0), MATRIX)
+    assert plt.get_fignums() == []
+    assert 'alt="Two &quot;systems&quot;."' in shown.data
+    assert "<figcaption>Means &amp; more.</figcaption>" in shown.data
+    assert 'src="data:image/png;base64,' in shown.data
+
+
+def test_a_figure_without_caption_or_alt_text_is_refused(tmp_path: Path) -> None:
+    """Nothing is written then."""
+    with pytest.raises(MirblabError, match="figure f has no alt text"):
+        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt=" ")
+    with pytest.raises(MirblabError, match="figure f has no caption"):
+        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="", alt="a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_show_takes_a_figure_one_axes_or_several() -> None:
+    """All three find the figure, close it, and keep the alt text."""
+    both = plots.means(pd.concat([INTERVALS, INTERVALS.assign(collection="c2")]))
+    for drawn in (both, plots.bars(COUNTS), plots.bars(COUNTS).figure):
+        assert 'alt="what it shows"' in plots.show(drawn, "what it shows", "caption").data
+    assert plt.get_fignums() == []
+
+
+def test_the_style_ends_with_its_context() -> None:
+    """Drawing leaves the user's settings alone."""
+    before = dict(matplotlib.rcParams)
+    plots.bars(COUNTS)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_dollars_and_underscores_are_plain_characters() -> None:
+    """A system called my$sys_1 is written as it is."""
+    assert "my$sys_1" in words(plots.means(INTERVALS))
+    plots.show(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")

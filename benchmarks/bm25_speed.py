@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mirblab import dense, tokenizers
+from mirblab import tokenizers
+from mirblab.best import cores
 from mirblab.collection import load_folder
 from mirblab.postings import Index
 
@@ -72,7 +73,7 @@ def main() -> None:
     docs, queries = (
         real(str(folder), given.queries) if given.collection else synthetic(given.docs, given.queries, given.words)
     )
-    threads, depth = dense.cores(), min(given.depth, len(docs))
+    threads, depth = cores(), min(given.depth, len(docs))
     versions = {name: version(name) for name in ("bm25s", "numba", "scipy", "rank-bm25")}
     print(f"python {platform.python_version()}, {versions}")
     print(

@@ -21,6 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mirblab import dense
+from mirblab.best import cores
 
 SIDE = 2048
 
@@ -107,7 +108,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--only", default="", help="methods, separated by semicolons")
     given = parser.parse_args()
-    threads = dense.cores()
+    threads = cores()
     names = ("numpy", "torch", "sentence-transformers", "faiss-cpu")
     versions = {
         name: version(name) for name in names if importlib.util.find_spec(name.split("-cpu")[0].replace("-", "_"))

@@ -60,8 +60,10 @@ def main() -> None:
             vectorized=True, n_resamples=given.permutations, batch=1000, rng=np.random.default_rng(seed),
         ).pvalue  # fmt: skip
 
-    print(f"python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
-          f"pandas {pd.__version__}, {os.cpu_count()} CPUs, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', '')}")
+    print(
+        f"python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
+        f"pandas {pd.__version__}, {os.cpu_count()} CPUs, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', '')}"
+    )
     print(f"{given.queries} queries, {given.systems} systems ({n_pairs} pairs), {given.permutations} permutations")
     times = {"mirblab": [], "scipy": []}
     for number in range(given.rounds):

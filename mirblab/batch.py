@@ -215,7 +215,9 @@ def _explain(error: Exception, kept: Path) -> str:
 
     where = f"kept {kept.name}"
     if isinstance(error, papermill.PapermillExecutionError):
-        return f"cell {error.cell_index + 1}: {error.ename}: {error.evalue} ({where})"
+        # Papermill adds cells of its own, so the cell is named as the kept copy shows it, and by its first line.
+        first = next(iter(error.source.strip().splitlines()), "")
+        return f"cell [{error.exec_count}] '{first[:60]}': {error.ename}: {error.evalue} ({where})"
     return f"{type(error).__name__}: {error} ({where})"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -104,3 +108,43 @@ def unpack(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ordered = (~keys >> np.uint64(32)).astype(np.uint32)
     bits = ordered ^ np.where(ordered >> 31, np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
     return bits.view(np.float32), (~keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def blocks(n: int, size: int) -> list[slice]:
+    """Return slices that cover range(n), as equal as can be, none longer than *size*.
+
+    >>> blocks(5, 2)
+    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+    """
+    count = -(-n // size)
+    return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use, at least 1."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
+
+
+def each(task: Callable, jobs: list, workers: int) -> list:
+    """Return the task's result for each job, in order, on that many threads."""
+    if workers == 1 or len(jobs) < 2:
+        return [task(job) for job in jobs]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(task, jobs))
+
+
+def gather(rows: list[slice], parts: list[list[Best]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the flat result over blocks of queries, each searched in one or more parts of the corpus."""
+    columns = []
+    for block, (first, *others) in zip(rows, parts, strict=True):
+        for other in others:
+            first.merge(other)
+        own, positions, scores = first.flat()
+        columns.append((own + block.start, positions, scores))
+    if not columns:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    found = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
+    return found[0], found[1], found[2]

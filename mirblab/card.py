@@ -12,6 +12,15 @@ from mirblab.errors import MirblabError, unknown
 RULES = ("judged", "not-self", "earlier", "tags")
 
 
+def raw(folder: Path) -> dict[str, Any]:
+    """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
+    path = folder / "card.toml"
+    try:
+        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MirblabError(f"{path} is not valid TOML in UTF-8: {error}") from error
+
+
 @dataclass(frozen=True)
 class Card:
     """Task, source, licence, revision, relevance levels, instruction and candidate rules of a collection.
@@ -39,13 +48,7 @@ class Card:
     @classmethod
     def read(cls, folder: Path) -> Card:
         """Return the card in *folder*, or an empty one; MirblabError when it cannot be understood."""
-        path = folder / "card.toml"
-        if not path.is_file():
-            return cls()
-        try:
-            return cls.from_dict(tomllib.loads(path.read_text("utf-8")), str(path))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise MirblabError(f"{path} is not valid TOML in UTF-8: {error}") from error
+        return cls.from_dict(raw(folder), str(folder / "card.toml"))
 
     @classmethod
     def from_dict(cls, found: dict[str, Any], where: str = "card") -> Card:

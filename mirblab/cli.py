@@ -51,9 +51,9 @@ def add(
     relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
 ) -> None:
     """Check a collection and copy it into the data folder, so that suites find it by name."""
-    from mirblab import shelf
+    from mirblab import intake
 
-    target, notes = shelf.add(
+    target, notes = intake.add(
         folder, name, candidates=candidates, task=task, paper=paper, relevant_from=relevant_from or None
     )
     _describe(target)

@@ -109,7 +109,7 @@ class Collection:
             return {"task": self.card.task, "collection": self.name, "query": "", "document": ""}
         first = judged[judged.query_id == judged.query_id.iloc[0]].sort_values("relevance").iloc[-1]
         texts = (self.query(str(first.query_id)), self.document(str(first.doc_id)))
-        query, document = (text if len(text) <= longest else text[: longest - 2] + " …" for text in texts)
+        query, document = (_shortened(text, longest) for text in texts)
         return {"task": self.card.task, "collection": self.name, "query": query, "document": document}
 
     def statistics(self) -> dict[str, object]:
@@ -118,10 +118,11 @@ class Collection:
         Relevant per query counts judgements at or above `card.relevant_from`; words are separated by blanks.
         """
         relevant = int((self.qrels.relevance >= self.card.relevant_from).sum())
+        n_levels = len({0, *(self.card.relevance_levels or self.qrels.relevance.unique())})
         return {
             "collection": self.name,
             "task": self.card.task,
-            "relevance": f"{len(self.card.relevance_levels or sorted(self.qrels.relevance.unique()) or [0])}-level",
+            "relevance": "binary" if n_levels == 2 else f"{n_levels}-level",
             "queries": len(self.queries),
             "documents": len(self.corpus),
             "relevant per query": relevant / max(len(self.queries), 1),
@@ -209,6 +210,16 @@ def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
 
 def _codes(column: pd.Series) -> np.ndarray:
     return column.cat.codes.to_numpy().astype(np.int64)
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Return *text* cut to *longest* characters, never inside a formula."""
+    if len(text) <= longest:
+        return text
+    kept = text[: max(0, longest - 2)]
+    if kept.count("$") % 2:
+        kept = kept[: kept.rindex("$")]
+    return kept.rstrip() + " …"
 
 
 def _mean_words(texts: list[str]) -> float:

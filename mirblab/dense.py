@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import numpy as np
 
-from mirblab.best import Best
+from mirblab.best import Best, blocks, cores, each, gather
 from mirblab.candidates import Candidates
 from mirblab.errors import MirblabError
 
@@ -73,49 +70,9 @@ def normalise(vectors: np.ndarray) -> np.ndarray:
     vectors = np.asarray(vectors, dtype=np.float32)
     # The largest entry first: squares of very small or large entries would leave float32.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-    scaled = vectors / 1
+    scaled = vectors / np.where(largest > 0, largest, 1)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return scaled / np.where(lengths > 0, lengths, 1)
-
-
-def blocks(n: int, size: int) -> list[slice]:
-    """Return slices that cover range(n), as equal as can be, none longer than *size*.
-
-    >>> blocks(5, 2)
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
-    """
-    count = -(-n // size)
-    return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use, at least 1."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
-
-
-def each(task: Callable, jobs: list, workers: int) -> list:
-    """Return the task's result for each job, in order, on that many threads."""
-    if workers == 1 or len(jobs) < 2:
-        return [task(job) for job in jobs]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(task, jobs))
-
-
-def gather(rows: list[slice], parts: list[list[Best]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the flat result over blocks of queries, each searched in one or more parts of the corpus."""
-    columns = []
-    for block, (first, *others) in zip(rows, parts, strict=True):
-        for other in others:
-            first.merge(other)
-        own, positions, scores = first.flat()
-        columns.append((own + block.start, positions, scores))
-    if not columns:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    found = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-    return found[0], found[1], found[2]
 
 
 def _best(queries: np.ndarray, docs: np.ndarray, depth: int, width: int, span: slice, mask: np.ndarray | None) -> Best:

@@ -102,11 +102,16 @@ class Found:
         returned = np.bincount(query, minlength=len(self.returned))
         return replace(self, query=query, rank=rank, relevance=self.relevance[kept], returned=returned)
 
-    def perfect(self) -> Found:
-        """Return the same with the judged documents in front, the most relevant first."""
-        place = np.lexsort((-self.relevance, self.query))
-        rank = place_in_query(self.query, len(self.returned)) + 1
-        return replace(self, rank=rank, relevance=self.relevance[place])
+    def perfect(self, depth: int) -> Found:
+        """Return the same with the first *depth* documents in the best order: the most relevant in front.
+
+        What stands deeper stays where it is.
+        """
+        head = self.rank <= depth
+        best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
+        front = place_in_query(self.query, len(self.returned)) + 1
+        rank = np.where(head[best], front, self.rank[best])
+        return replace(self, rank=rank, relevance=self.relevance[best])
 
     def sum(self, weights: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return each query's sum of *weights*, which belong to the *chosen* documents (a mask), best rank first."""

@@ -14,7 +14,7 @@ import pandas as pd
 from mirblab import per_query
 from mirblab.errors import MirblabError, suggest
 from mirblab.judged import Found, Judgements
-from mirblab.runs import cut, order
+from mirblab.runs import order
 
 _OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
 _PRIMES = str.maketrans("′’`", "'''")
@@ -98,17 +98,17 @@ def ceiling(
 ) -> pd.DataFrame:
     """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
 
-    It bounds what any reranker of that shortlist can reach. The table is that of `evaluate`; the system's name says
-    what was done.
+    What stands deeper stays where it is, so it bounds what any reranker of that depth can reach. The table is that
+    of `evaluate`; the system's name says what was done.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
-    >>> [ceiling(run, qrels, "RR", depth).value.item() for depth in (2, 3)]
-    [0.0, 1.0]
+    >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
+    [0.333, 1.0]
     """
     parsed = parse(measure) if isinstance(measure, str) else measure
     table, level, n_docs = _read(qrels, relevant_from)
-    found = Found.of(cut(order(run), depth), Judgements.of(table), level, n_docs).perfect()
+    found = Found.of(order(run), Judgements.of(table), level, n_docs).perfect(depth)
     values = _table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
     _account(values, found, [parsed])
     return values

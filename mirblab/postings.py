@@ -9,8 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mirblab.best import Best
-from mirblab.dense import blocks, cores, each, gather
+from mirblab.best import Best, blocks, cores, each, gather
 from mirblab.progress import progress
 
 LANES = 64

@@ -101,16 +101,6 @@ def paper_lookup(papers: Mapping[str, str]) -> Callable[[str, str], float | None
     return lambda system, collection: paper_value(system, papers.get(collection, ""))
 
 
-def systems() -> dict[str, str]:
-    """Return the printed name of each of MIRB's systems by its name in the registry.
-
-    >>> systems()["bm25-mirb"]
-    'BM25'
-    """
-    models = cells("mirb", 7)
-    return dict(zip(models.system, models.row, strict=True))
-
-
 def instruction(collection: str) -> str:
     """Return the query instruction that MIRB's Table 8 prints for a collection (printed name).
 

@@ -12,9 +12,7 @@ _BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in
 _SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
 
 
-def top_k(
-    scores: np.ndarray, k: int, allowed: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the *k* best columns of each row as flat (rows, positions, scores), best first within each row.
 
     *scores* is (n_rows, n_columns), taken as float32; *allowed* is a mask of that shape, None: everything. Of equal

@@ -1,14 +1,11 @@
-"""shelf: collections by name: which are there, where they come from, and how one is added."""
+"""shelf: collections by name: which are there, and where each of them is."""
 
 from __future__ import annotations
 
-import shutil
-import tomllib
-import uuid
 from pathlib import Path
-from typing import Any
 
 from mirblab import paths, registry
+from mirblab.card import raw
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError, unknown
 from mirblab.lines import find
@@ -53,65 +50,6 @@ def where(name_or_folder: str | Path) -> Path:
     raise unknown("collection", name, collection_names())
 
 
-def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
-    """Copy a collection into the data folder under *name* (default: the folder's), so that suites find it.
-
-    Keyword arguments go into the card (task, candidates, relevant_from …). It is read and checked first, and
-    appears whole or not at all. Where nearly every query is a document of the same id, the card gets
-    `candidates = ["not-self"]` unless *candidates* is given, since a query would find itself. Returns the new
-    folder and what the user should know. Raises MirblabError when the name is taken by other content.
-    """
-    import tomli_w
-
-    source = Path(folder).expanduser()
-    collection = load_folder(source, _split(source))
-    name = paths.clean_name(name or source.resolve().name)
-    notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
-    found = _card(source) | {"name": name} | {key: value for key, value in card.items() if value not in (None, "")}
-    own = collection.oddities.get("queries that are documents of the same id", 0)
-    if "candidates" not in found and own > 0.9 * len(collection.queries):
-        found["candidates"] = ["not-self"]
-        notes.append("the card says candidates = 'not-self': a query may not return itself; --candidates all keeps it")
-    if found.get("candidates") in ("all", ["all"]):
-        del found["candidates"]
-    target = paths.data() / name
-    if name in mini.COLLECTIONS:
-        raise MirblabError(f"'{name}' is the name of a bundled collection; give another with --name")
-    if target.exists() and load_folder(target, collection.split).qrels.shape != collection.qrels.shape:
-        raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
-    beside = target.with_name(f".{name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        _copy(source, beside)
-        (beside / "card.toml").write_text(tomli_w.dumps(found), encoding="utf-8")
-        load_folder(beside, collection.split)
-        paths.swap(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return target, notes
-
-
-def _split(folder: Path) -> str:
-    """Return "test" where there is such a split, else the only one."""
-    found = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
-    return found[0] if len(found) == 1 else "test"
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy what belongs to a collection, and nothing else."""
-    (target / "qrels").mkdir(parents=True)
-    for stem in ("corpus", "queries", "candidates", "excluded_ids"):
-        path = find(source, stem)
-        if path:
-            shutil.copyfile(path, target / path.name)
-    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
-        shutil.copyfile(path, target / path.relative_to(source))
-
-
-def _card(folder: Path) -> dict[str, Any]:
-    path = folder / "card.toml"
-    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-
-
 def _on_disk() -> list[str]:
     folder = paths.data()
     if not folder.is_dir():
@@ -126,6 +64,6 @@ def _on_disk() -> list[str]:
 def _fresh(name: str) -> Path:
     """Return the folder of a miniature collection, derived anew when the cards have changed since."""
     folder = paths.data() / name
-    if _card(folder).get("revision") != mini.revision():
+    if raw(folder).get("revision") != mini.revision():
         mini.build(name, folder)
     return folder

@@ -17,6 +17,7 @@ from mirblab import dense, fusion, lexical, paths, registry, rerank, runs
 from mirblab.collection import Collection
 from mirblab.encode import encoder
 from mirblab.errors import MirblabError, unknown
+from mirblab.run_store import RunStore
 
 DEPTH = 1000
 
@@ -53,7 +54,7 @@ class System:
 
     def is_stored(self, collection: Collection, depth: int = DEPTH) -> bool:
         """Return whether the run is in the store already."""
-        return _store().get(self.run_key(collection), depth) is not None
+        return _store().has(self.run_key(collection), depth)
 
     def run_key(self, collection: Collection) -> str:
         """Return the hash of all that determines the run: content of the collection, settings and code."""
@@ -163,10 +164,10 @@ def pair_scores(first: System, reranker: str, collection: Collection, depth: int
 
 _KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank}
 _ROOMS = {
-    "bm25": ("lexical", "runs"),
-    "dense": ("dense", "runs"),
-    "fusion": ("fusion", "runs"),
-    "rerank": ("rerank", "late", "runs"),
+    "bm25": ("lexical", "postings", "tokenizers", "best", "runs", "ranking"),
+    "dense": ("dense", "best", "runs", "ranking"),
+    "fusion": ("fusion", "runs", "ranking"),
+    "rerank": ("rerank", "late", "runs", "ranking"),
 }
 
 
@@ -175,13 +176,12 @@ def _code(kind: str) -> str:
     """Return a hash of the modules that make a kind of run: changed code never answers with an old run."""
     digest = hashlib.blake2b(digest_size=8)
     for room in _ROOMS[kind]:
-        for path in sorted(Path(__file__).parent.glob(f"{room}.py")):
-            digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+        digest.update((Path(__file__).parent / f"{room}.py").read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 
 
-def _store() -> runs.RunStore:
-    return runs.RunStore(paths.cache() / "runs")
+def _store() -> RunStore:
+    return RunStore(paths.cache() / "runs")
 
 
 def _over(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:

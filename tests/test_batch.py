@@ -58,7 +58,7 @@ def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
     """Its executed copy is kept beside theirs."""
     outcomes = {outcome.job.name: outcome for outcome in run(suites.read("own"))}
     assert {name: outcome.state for name, outcome in outcomes.items()} == {"one": "ran", "two": "ran", "bad": "failed"}
-    assert "cell 3: ZeroDivisionError: division by zero" in outcomes["bad"].problem
+    assert "cell [3] '1 / 0': ZeroDivisionError: division by zero" in outcomes["bad"].problem
     kept = paths.figures() / "_executed" / "own"
     assert sorted(path.name for path in kept.glob("*.ipynb")) == ["bad.failed.ipynb", "one.ipynb", "two.ipynb"]
     assert (paths.figures() / "own" / "two" / "b.txt").read_text() == "b"

@@ -175,6 +175,13 @@ def test_every_shared_collection_loads(shared: Path):
         assert (len(found.queries), len(found.corpus)) == (n_queries, n_documents)
 
 
+def test_an_example_is_never_cut_inside_a_formula(make_folder):
+    """Half a formula would be typeset as anything."""
+    corpus = [{"_id": "d1", "text": "Let $x + y = z$ hold for all of them."}, {"_id": "d2", "text": "b"}]
+    found = load_folder(make_folder(corpus, qrels="q1\td1\t1\n")).example(longest=12)
+    assert found["document"] == "Let …" and found["query"] == "query 1"
+
+
 def test_a_sample_keeps_corpus_and_candidates(make_folder):
     """The same seed draws the same queries; 0 keeps all; the fingerprint tells them apart."""
     found = load_folder(make_folder(card='candidates = "judged"\n'))

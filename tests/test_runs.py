@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.errors import MirblabError
-from mirblab.runs import RunStore, cut, from_positions, order, read_run, top_k, write_run
+from mirblab.run_store import RunStore
+from mirblab.runs import cut, from_positions, order, read_run, top_k, write_run
 
 
 def table(*rows, **attrs):

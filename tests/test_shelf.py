@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mirblab import paths, shelf
+from mirblab import intake, paths, shelf
 from mirblab.errors import MirblabError
 from mirblab.sources import mini
 
@@ -44,7 +44,7 @@ def test_mini_is_derived_again_when_it_is_old():
 def test_add_copies_and_load_finds_it(make_folder):
     """The copy has the same content, whatever the name."""
     folder = make_folder(name="own-one")
-    target, notes = shelf.add(folder, task="Premise Retrieval")
+    target, notes = intake.add(folder, task="Premise Retrieval")
     found = shelf.load("own-one")
     assert target == paths.data() / "own-one" and notes == []
     assert found.card.task == "Premise Retrieval"
@@ -54,11 +54,11 @@ def test_add_copies_and_load_finds_it(make_folder):
 
 def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
     """Nothing is lost: another collection of the same name needs another name."""
-    shelf.add(make_folder(name="own-two"))
-    shelf.add(make_folder(name="own-two"))
+    intake.add(make_folder(name="own-two"))
+    intake.add(make_folder(name="own-two"))
     other = make_folder(name="elsewhere/own-two", qrels="q1\td1\t1\n")
     with pytest.raises(MirblabError, match="holds another collection of that name"):
-        shelf.add(other)
+        intake.add(other)
     assert len(shelf.load("own-two").qrels) == 3
 
 
@@ -67,11 +67,11 @@ def test_add_keeps_a_query_from_finding_itself(make_folder):
     corpus = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2, 3)]
     queries = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2)]
     folder = make_folder(corpus, queries, "q1\tq2\t1\nq2\tq3\t1\n", name="own-three")
-    _, notes = shelf.add(folder)
+    _, notes = intake.add(folder)
     assert shelf.load("own-three").candidates.names == ["not-self"]
     assert any("a query may not return itself" in note for note in notes)
     assert shelf.load(folder).candidates.names == []
-    shelf.add(folder, candidates=["all"])
+    intake.add(folder, candidates=["all"])
     assert shelf.load("own-three").candidates.names == []
 
 
@@ -79,7 +79,7 @@ def test_add_refuses_a_broken_collection_and_leaves_nothing(make_folder):
     """It is checked before it is copied."""
     folder = make_folder(json.dumps({"_id": "d1"}) + "\n", name="broken")
     with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 1"):
-        shelf.add(folder)
+        intake.add(folder)
     assert not (paths.data() / "broken").exists()
 
 
@@ -87,7 +87,7 @@ def test_add_refuses_names_that_no_folder_can_have(make_folder):
     """Also on other platforms."""
     for name in ("a/b", "..", "con:", " x"):
         with pytest.raises(MirblabError, match="cannot name a collection"):
-            shelf.add(make_folder(), name)
+            intake.add(make_folder(), name)
 
 
 def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):

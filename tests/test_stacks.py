@@ -485,9 +485,7 @@ def test_an_archive_cannot_write_outside(project: Path, tmp_path: Path):
     assert not list(tmp_path.rglob("escaped.tex"))
 
 
-def test_an_archive_that_unpacks_to_too_much_is_refused(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_archive_that_unpacks_to_too_much_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Before anything is written."""
     monkeypatch.setattr(origins, "_MOST_BYTES", 1000)
     with pytest.raises(MirblabError, match=r"bomb.tar.gz unpacks to [\d,]+ bytes, over the limit of 1,000"):

@@ -36,8 +36,8 @@ def linear(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int |
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
     >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "a"], "score": [0.2, 0.1]})
-    >>> linear([one, two], [0.3, 0.7]).score.round(2).tolist()
-    [0.7, 0.3]
+    >>> [f"{score:.2f}" for score in linear([one, two], [0.3, 0.7]).score]
+    ['0.70', '0.30']
     """
     if len(weights) != len(parts):
         raise MirblabError(f"one weight per run is needed; found {len(parts)} runs and {len(weights)} weights")

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
-from mirblab import paths, shelf
+from mirblab import paths, shelf, worker
 from mirblab.encode import encoder
 from mirblab.suites import Job
 from mirblab.systems import System, system
@@ -108,11 +107,18 @@ def seconds(job: Job) -> float:
 
 def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
     """Make the runs that are not stored yet, one after another, each with all cores and a progress bar."""
-    collection = None
-    for number, step in enumerate(todo, 1):
+    collection, names = None, list(dict.fromkeys(step.collection for step in todo))
+    for number, step in enumerate(todo):
         if collection is None or collection.name != step.collection:
             collection = shelf.load(step.collection)
-        tell(f"[{number}/{len(todo)}] {step.system} on {step.collection}")
+            here = [other for other in todo if other.collection == step.collection]
+            left = sum(other.seconds for other in todo[number:])
+            what = (
+                f"{', '.join(other.system for other in here)}; {sum(other.n_texts for other in here):,} texts to encode"
+            )
+            tell(
+                f"[{names.index(step.collection) + 1}/{len(names)}] {step.collection}: {what}; about {left:.0f} s left"
+            )
         start = time.perf_counter()
         system(step.system).search(collection)
         spent = time.perf_counter() - start
@@ -133,7 +139,7 @@ def execute(
     threads = str(max(1, (os.cpu_count() or 1) // n_workers))
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[tuple[str, float]], Job] = {pool.submit(_run, job, threads): job for job in jobs}
+        waiting: dict[Future[tuple[str, float]], Job] = {pool.submit(worker.run, job, threads): job for job in jobs}
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -142,7 +148,7 @@ def execute(
                     outcomes.append(_outcome(job, future))
                     done(outcomes[-1])
                 for job in waiting.values():
-                    tell(job, *_cells(job))
+                    tell(job, *worker.cells(job))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -155,87 +161,3 @@ def _outcome(job: Job, future: Future[tuple[str, float]]) -> Outcome:
     except Exception as error:  # noqa: BLE001  a broken worker is one notebook's failure, not the batch's
         return Outcome(job, "failed", 0.0, f"the process ended: {error!r}")
     return Outcome(job, "failed" if problem else "ran", spent, problem)
-
-
-def _partial(job: Job) -> Path:
-    return job.executed.with_name(f"{job.name}.partial.ipynb")
-
-
-def _cells(job: Job) -> tuple[int, int]:
-    """Return how many code cells of the running notebook are done, and how many there are."""
-    try:
-        cells = json.loads(_partial(job).read_text("utf-8"))["cells"]
-    except (FileNotFoundError, json.JSONDecodeError, KeyError):
-        return 0, 0
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    return sum(cell["execution_count"] is not None for cell in code), len(code)
-
-
-def _run(job: Job, threads: str) -> tuple[str, float]:
-    """Execute one notebook in this process; return what went wrong ("" for nothing) and the seconds it took."""
-    import papermill
-    from traitlets.config import Config
-
-    os.environ.update(
-        OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
-    )
-    # Without it every start of a kernel warns that it runs over TCP without encryption.
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    job.executed.parent.mkdir(parents=True, exist_ok=True)
-    partial, failed = _partial(job), job.executed.with_name(f"{job.name}.failed.ipynb")
-    key, start = job.key(), time.perf_counter()
-    before = _files(job)
-    try:
-        papermill.execute_notebook(
-            str(job.source),
-            str(partial),
-            job.parameters,
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=str(job.source.parent),
-            iopub_timeout=120,
-            config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-        )
-    except Exception as error:  # noqa: BLE001  whatever the notebook raised is reported with its cell
-        os.replace(partial, failed)
-        return _explain(error, failed), time.perf_counter() - start
-    spent = time.perf_counter() - start
-    failed.unlink(missing_ok=True)
-    _finish(job, partial, key, spent, before)
-    return "", spent
-
-
-def _files(job: Job) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in job.folder.glob("*") if path.is_file()}
-
-
-def _explain(error: Exception, kept: Path) -> str:
-    """Return which cell failed, how, and where the executed copy is."""
-    import papermill
-
-    where = f"kept {kept.name}"
-    if isinstance(error, papermill.PapermillExecutionError):
-        # Papermill adds cells of its own, so the cell is named as the kept copy shows it, and by its first line.
-        first = next(iter(error.source.strip().splitlines()), "")
-        return f"cell [{error.exec_count}] '{first[:60]}': {error.ename}: {error.evalue} ({where})"
-    return f"{type(error).__name__}: {error} ({where})"
-
-
-def _finish(job: Job, partial: Path, key: str, spent: float, before: dict[str, int]) -> None:
-    """Move the executed copy into place, drop what an older version of the notebook left, and stamp it."""
-    import nbformat
-
-    book = nbformat.read(partial, as_version=4)
-    book.metadata.pop("papermill", None)
-    for cell in book.cells:
-        cell.metadata.pop("papermill", None)
-        cell.metadata.pop("execution", None)
-    nbformat.write(book, partial)
-    os.replace(partial, job.executed)
-    made = [path for path, time_ns in _files(job).items() if before.get(path) != time_ns]
-    for path in set(before) - set(made):
-        Path(path).unlink()
-    files = sorted(Path(path).relative_to(paths.figures()).as_posix() for path in made)
-    with paths.write_atomically(job.executed.with_suffix(".json")) as path:
-        stamp = {"key": key, "seconds": round(spent, 1), "parameters": job.parameters, "files": files}
-        path.write_text(json.dumps(stamp, indent=1), encoding="utf-8")

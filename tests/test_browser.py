@@ -29,7 +29,7 @@ ATTACHED = """async () => {
 }"""
 RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.model.sharedModel.toJSON().cells"
-DARK = "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
+THEME = "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})"
 
 
 @pytest.fixture(scope="module")
@@ -91,14 +91,16 @@ def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, 
     page.set_default_timeout(300_000)
     page.goto(lab.replace("NAME", name))
     page.wait_for_function("() => window.jupyterapp")
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.context")
     page.evaluate(ATTACHED)
+    page.evaluate(THEME, "JupyterLab Light")
     succeeded = page.evaluate(RUN_ALL)
     outputs = [output for cell in page.evaluate(CELLS) for output in cell.get("outputs", [])]
     raised = [output["evalue"] for output in outputs if output["output_type"] == "error"]
     folder = Path(os.environ.get("MIRBLAB_SCREENSHOTS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=folder / f"{Path(name).stem}.png")
-    page.evaluate(DARK)
+    page.evaluate(THEME, "JupyterLab Dark")
     page.wait_for_timeout(1500)
     page.screenshot(path=folder / f"{Path(name).stem}.dark.png")
     page.close()

@@ -77,7 +77,11 @@ def batch(
     if plan:
         console.show_plan(chosen, force=force)
         return
-    raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
+    try:
+        raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
+    except KeyboardInterrupt:
+        typer.echo("stopped; what is encoded, searched or drawn is kept: the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -140,6 +144,3 @@ def main() -> None:
     except (MirblabError, FileNotFoundError) as error:
         typer.echo(f"mirblab: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("mirblab: stopped; what was finished is kept, run the same command again to go on", err=True)
-        sys.exit(130)

@@ -54,7 +54,7 @@ def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -
     for job in jobs:
         if job not in stale:
             console.print(f"fresh   {job.name}")
-    batch.prepare(batch.steps(stale), lambda line: console.print(line, markup=False))
+    batch.prepare(batch.steps(stale), lambda line: console.print(line, markup=False, soft_wrap=True))
     outcomes = _with_bars(console, stale, _workers(n_workers))
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     console.print(

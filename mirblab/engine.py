@@ -141,7 +141,9 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
     """
     import torch
     from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # weights from disk load in a moment; the bar only disturbs ours
     entry = json.loads(entry_json)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu" and entry["dtype"] == "float16":

@@ -158,5 +158,5 @@ def _spaces_table() -> Table:
     for store in spaces(paths.cache() / "vectors"):
         found, space = store.sizes(), store.space
         row = (f"{found['texts']:,}", _size(found["bytes"]), str(found["damaged"]))
-        table.add_row(str(space.get("id", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)
+        table.add_row(str(space.get("model", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)
     return table

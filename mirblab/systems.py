@@ -40,6 +40,8 @@ class System:
         >>> run.columns.tolist(), int(run["rank"].max())
         (['query_id', 'doc_id', 'score', 'rank'], 3)
         """
+        if not isinstance(collection, Collection):
+            raise MirblabError(f"search wants a Collection, found {collection!r:.60}; load it with load() first")
         if depth < 1:
             raise MirblabError(f"depth must be at least 1, found {depth}")
         key, store = self.run_key(collection), _store()

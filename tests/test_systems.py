@@ -98,6 +98,12 @@ def test_dense_search_is_the_cosine():
     assert dense.search(queries, documents, depth=1)[1].tolist() == run.doc_id.cat.codes.tolist()
 
 
+def test_a_name_is_no_collection():
+    """The next step is in the message."""
+    with pytest.raises(MirblabError, match=r"wants a Collection, found 'mini-hol'; load it with load\(\) first"):
+        systems.system("bm25").search("mini-hol")
+
+
 def test_depth_must_be_positive():
     """Zero documents are no answer."""
     with pytest.raises(MirblabError, match="depth must be at least 1, found 0"):

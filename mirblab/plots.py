@@ -220,6 +220,7 @@ def bars(table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False) -> A
     ax.set_ylim(len(names) - 0.5, -0.5)
     if log:
         ax.set_xscale("log")
+        ax.set_xlim(left=1)  # a bar has a length only from a fixed start
         ax.xaxis.set_minor_formatter("")
     else:
         ax.locator_params(axis="x", nbins=4)

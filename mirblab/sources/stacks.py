@@ -221,7 +221,6 @@ COLLECTIONS: dict[str, tuple[Callable[[Book], Parts], Row]] = {
         _premises,
         {
             "title": "Stacks project: statement to the statements that its proof uses",
-            "paper": "NaturalProofs",
             "task": "Premise Retrieval",
             "instruction": "Given a math theorem, retrieve useful references, such as theorems, lemmas, and "
             "definitions, that are useful for proving the given theorem.",

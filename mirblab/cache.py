@@ -11,6 +11,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,10 @@ def text_keys(texts: Sequence[str]) -> np.ndarray:
     """
     hash_of = xxhash.xxh3_128_digest
     try:
-        digests = [hash_of(text.encode(), _SEED) for text in texts]
+        digests = list(map(hash_of, map(str.encode, texts), repeat(_SEED)))  # loops in C
     except UnicodeEncodeError:
         digests = [hash_of(text.encode("utf-8", "surrogatepass"), _SEED) for text in texts]
-    except AttributeError:
+    except TypeError:
         check_texts(texts)
         raise
     return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)

@@ -18,7 +18,7 @@ import xxhash
 from mirblab import paths
 from mirblab.errors import MirblabError
 
-FORMAT = "mirblab-vectors-1"
+FORMAT = "mirblab-vectors-2"
 SUFFIX = ".safetensors"
 BLOCK_BYTES = 1 << 19  # rows handled at a time: small enough to stay in a core's own cache while they are checked
 _LONGEST_HEADER = 4096
@@ -54,17 +54,23 @@ def row_checks(keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.einsum("ij,j->i", folded, weights[2:]) + np.einsum("ij,j->i", keys, weights[:2])
 
 
-def _digest(keys: np.ndarray, checks: np.ndarray) -> str:
+def _digest(keys: np.ndarray, checks: np.ndarray, whole: str) -> str:
     state = xxhash.xxh3_128(np.ascontiguousarray(checks).data)
     state.update(np.ascontiguousarray(keys).data)
+    state.update(whole.encode())
     return state.hexdigest()
 
 
-def _header(n: int, d: int, space: str, digest: str) -> bytes:
+def _whole(vectors: np.ndarray) -> str:
+    """Return one checksum over all vectors: far cheaper than all rows' when most rows are wanted."""
+    return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(vectors).data)
+
+
+def _header(n: int, d: int, space: str, whole: str, digest: str) -> bytes:
     """Return the head of a shard of *n* rows: the only bytes that may stand there, so that any change is seen."""
     ends = np.cumsum([0, 8 * n, 4 * n * d, 16 * n]).tolist()
     kinds = [("checks", "U64", [n]), ("vectors", "F32", [n, d]), ("keys", "U8", [n, 16])]
-    head: dict[str, object] = {"__metadata__": {"format": FORMAT, "space": space, "digest": digest}}
+    head: dict[str, object] = {"__metadata__": {"format": FORMAT, "space": space, "vectors": whole, "digest": digest}}
     for (name, dtype, shape), start, end in zip(kinds, ends[:-1], ends[1:], strict=True):
         head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(head, separators=(",", ":")).encode()
@@ -74,9 +80,9 @@ def _header(n: int, d: int, space: str, digest: str) -> bytes:
 
 def write(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
     """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
-    checks = row_checks(keys, vectors)
+    checks, whole = row_checks(keys, vectors), _whole(vectors)
     with paths.write_atomically(path) as beside, open(beside, "wb") as file:
-        file.write(_header(*vectors.shape, space, _digest(keys, checks)))
+        file.write(_header(*vectors.shape, space, whole, _digest(keys, checks, whole)))
         for part in (checks, vectors, keys):
             file.write(np.ascontiguousarray(part).data)
 
@@ -94,12 +100,16 @@ class Shard:
     checks: np.ndarray
     dimensions: int
     offset: int
+    whole: str
     stamp: tuple[int, int]
 
     def gather(self, rows: np.ndarray, positions: np.ndarray, out: np.ndarray) -> bool:
-        """Copy vectors[rows] to out[positions]; return False as soon as a row differs from its checksum."""
-        vectors = self._map()
-        if vectors is None:
+        """Copy vectors[rows] to out[positions]; return False as soon as something differs from its checksum.
+
+        Where many of the rows are wanted, the vectors are checked as a whole, else row by row.
+        """
+        vectors, one_by_one = self._map(), 4 * len(rows) < len(self.keys)
+        if vectors is None or not (one_by_one or _whole(vectors) == self.whole):
             return False
         step = self._rows_per_block()
         block = np.empty((min(step, len(rows)), self.dimensions), np.float32)
@@ -107,7 +117,7 @@ class Shard:
             some = rows[start : start + step]
             taken = block[: len(some)]
             np.take(vectors, some, axis=0, out=taken, mode="clip")  # "clip" writes straight into `taken`
-            if (row_checks(self.keys[some], taken) != self.checks[some]).any():
+            if one_by_one and (row_checks(self.keys[some], taken) != self.checks[some]).any():
                 return False
             out[positions[start : start + step]] = taken
         return True
@@ -205,7 +215,7 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
     seen = stamp(path)
     with open(path, "rb") as file:
         head = _read_header(file.read(_LONGEST_HEADER + 8))
-        n = _rows(head, d)
+        n, whole = _facts(head, d)
         size = len(head) + n * (8 + 4 * d + 16)
         if seen[0] != size:
             raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
@@ -213,9 +223,9 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
         checks = np.frombuffer(file.read(8 * n), np.uint64)
         file.seek(size - 16 * n)
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
-    if _header(n, d, space, _digest(keys, checks)) != head:
+    if _header(n, d, space, whole, _digest(keys, checks, whole)) != head:
         raise Damaged("its header, keys or checksums were altered, or it belongs to another space")
-    return Shard(path, keys, checks, d, len(head) + 8 * n, seen)
+    return Shard(path, keys, checks, d, len(head) + 8 * n, whole, seen)
 
 
 def _read_header(start: bytes) -> bytes:
@@ -225,11 +235,13 @@ def _read_header(start: bytes) -> bytes:
     return start[: 8 + length]
 
 
-def _rows(head: bytes, d: int) -> int:
+def _facts(head: bytes, d: int) -> tuple[int, str]:
+    """Return the number of rows and the checksum of all vectors that a header states."""
     try:
-        n, found = json.loads(head[8:])["vectors"]["shape"]
+        found = json.loads(head[8:])
+        (n, width), whole = found["vectors"]["shape"], found["__metadata__"]["vectors"]
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged("its header cannot be read") from error
-    if not isinstance(n, int) or n < 1 or found != d:
-        raise Damaged(f"its vectors have shape [{n}, {found}] instead of [n, {d}]")
-    return n
+    if not isinstance(n, int) or n < 1 or width != d or not isinstance(whole, str):
+        raise Damaged(f"its vectors have shape [{n}, {width}] instead of [n, {d}]")
+    return n, whole

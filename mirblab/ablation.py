@@ -21,6 +21,8 @@ def depth_curve(
     `better` and `worse` count queries. Pairs are scored once, at the greatest depth. Raises MirblabError for
     no depth or one below 1.
     """
+    if measure.startswith("Rank"):
+        raise MirblabError("a curve wants a measure of which more is better; RR says the same as Rank")
     if not depths or min(depths) < 1:
         raise MirblabError(f"depths must be whole numbers from 1, found {list(depths)}")
     pairs = systems.pair_scores(first, reranker, collection, max(depths))

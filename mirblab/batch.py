@@ -43,18 +43,10 @@ class Outcome:
 
 def is_fresh(job: Job) -> bool:
     """Return whether the notebook has run with the same content, and everything that it left is still there."""
-    stamp = _stamp(job)
+    stamp = job.stamp()
     if stamp is None or stamp.get("key") != job.key():
         return False
     return job.executed.is_file() and all((paths.figures() / name).is_file() for name in stamp["files"])
-
-
-def _stamp(job: Job) -> dict[str, Any] | None:
-    path = job.executed.with_suffix(".json")
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
 
 
 def steps(jobs: Sequence[Job]) -> list[Step]:
@@ -70,7 +62,7 @@ def steps(jobs: Sequence[Job]) -> list[Step]:
         if collection != loaded:
             held, loaded = shelf.load(collection), collection
         if not system(name).is_stored(held):
-            found.append(_step(system(name), held, counted))
+            found.append(_step(system(name), held, counted, collection))
     return found
 
 
@@ -78,7 +70,7 @@ def _with_parts(found: System) -> list[System]:
     return [*(deeper for part in found.parts() for deeper in _with_parts(part)), found]
 
 
-def _step(found: System, collection: Any, counted: dict[tuple[str, str], int]) -> Step:
+def _step(found: System, collection: Any, counted: dict[tuple[str, str], int], asked: str) -> Step:
     n_texts = n_bytes = 0
     name = found.settings.get("encoder", "")
     # A text that an earlier step encodes is not counted again.
@@ -88,7 +80,7 @@ def _step(found: System, collection: Any, counted: dict[tuple[str, str], int]) -
         n_texts += model.missing(collection.query_texts, "query", instruction)
         n_bytes = n_texts * (4 * model.dimensions + 24)
         counted[name, collection.fingerprint] = n_texts
-    return Step(found.name, collection.name, n_texts, n_bytes, n_texts / rate() + 0.5)
+    return Step(found.name, asked, n_texts, n_bytes, n_texts / rate() + 0.5)
 
 
 def rate() -> float:
@@ -101,16 +93,16 @@ def rate() -> float:
 
 def seconds(job: Job) -> float:
     """Return how long the notebook took the last time, else a guess."""
-    stamp = _stamp(job)
+    stamp = job.stamp()
     return float(stamp["seconds"]) if stamp else SECONDS_PER_NOTEBOOK
 
 
 def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
     """Make the runs that are not stored yet, one after another, each with all cores and a progress bar."""
-    collection, names = None, list(dict.fromkeys(step.collection for step in todo))
+    loaded, names = "", list(dict.fromkeys(step.collection for step in todo))
     for number, step in enumerate(todo):
-        if collection is None or collection.name != step.collection:
-            collection = shelf.load(step.collection)
+        if loaded != step.collection:
+            collection, loaded = shelf.load(step.collection), step.collection
             here = [other for other in todo if other.collection == step.collection]
             left = sum(other.seconds for other in todo[number:])
             what = (

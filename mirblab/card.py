@@ -60,7 +60,9 @@ class Card:
         known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
         values = {key: value for key, value in found.items() if key in known}
         rules = values.get("candidates", [])
-        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules or [])
+        if not isinstance(rules, (str, list)):
+            raise MirblabError(f"{where}: 'candidates' must be a rule or a list of rules, found {rules!r}")
+        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
         for rule in values["candidates"]:
             if rule not in RULES:
                 raise MirblabError(f"{where}: {unknown('candidate rule', str(rule), RULES)}")
@@ -73,5 +75,8 @@ class Card:
         for key in texts:
             if not isinstance(getattr(self, key), str):
                 raise MirblabError(f"{where}: '{key}' must be a text, found {getattr(self, key)!r}")
-        if not isinstance(self.relevant_from, int) or self.relevant_from < 1:
+        levels = self.relevance_levels
+        if not isinstance(levels, list) or not all(type(level) is int for level in levels):
+            raise MirblabError(f"{where}: 'relevance_levels' must be a list of whole numbers, found {levels!r}")
+        if type(self.relevant_from) is not int or self.relevant_from < 1:
             raise MirblabError(f"{where}: 'relevant_from' must be a whole number from 1, found {self.relevant_from!r}")

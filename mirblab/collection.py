@@ -73,8 +73,9 @@ class Collection:
         digest = hashlib.blake2b(digest_size=16)
         columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
         for column in columns:
-            digest.update(f"{len(column)}\n".encode())
-            digest.update("\x1f".join(column.to_list()).encode("utf-8", "surrogatepass"))
+            texts = column.to_list()
+            digest.update(np.array([len(texts), *map(len, texts)], dtype=np.int64).tobytes())
+            digest.update("".join(texts).encode())
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
         for rule in self.candidates.rules:
@@ -100,7 +101,9 @@ class Collection:
         qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
         ids = pd.Index(queries.query_id, name=None)
         qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
-        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places))
+        odd = on_disk.oddities(self.corpus, queries, qrels, self.card.relevant_from)
+        candidates = self.candidates.select(places)
+        return replace(self, queries=queries, qrels=qrels, candidates=candidates, oddities=odd)
 
     def example(self, longest: int = 400) -> dict[str, str]:
         """Return task, a query and the best document judged for it, texts cut to *longest* characters."""

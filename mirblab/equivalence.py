@@ -14,7 +14,8 @@ def statements(collection: Collection, n_pairs: int = 100, n_distractors: int = 
 
     A pair is a query and its best judged document. `field` is the first tag where two fields are paired with each
     other (a subset of MELD), else "query" or "document". At most *n_pairs* pairs and *n_distractors*
-    documents outside of them are drawn, by *seed*. Raises MirblabError when nothing is judged relevant.
+    documents that nobody judged for these queries are drawn, by *seed*. Raises MirblabError when nothing is
+    judged relevant.
 
     >>> from mirblab.shelf import load
     >>> points = statements(load("mini-pairs"), n_pairs=2)
@@ -27,7 +28,8 @@ def statements(collection: Collection, n_pairs: int = 100, n_distractors: int = 
     rng = np.random.default_rng(seed)
     chosen = best.iloc[np.sort(rng.permutation(len(best))[:n_pairs])]
     rows = [row for pair in chosen.itertuples() for row in _both(collection, pair.query, pair.document)]
-    left = np.setdiff1d(np.arange(len(collection.doc_ids)), chosen.document)
+    judged = collection.qrels[collection.qrels.query_id.cat.codes.isin(chosen["query"])]
+    left = np.setdiff1d(np.arange(len(collection.doc_ids)), judged.doc_id.cat.codes)
     for place in np.sort(rng.permutation(left)[:n_distractors]):
         rows.append(_row(collection, "document", int(place), "", "distractor"))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
@@ -58,7 +60,9 @@ def _row(collection: Collection, side: str, place: int, class_id: str, kind: str
         ids, texts, table = collection.query_ids, collection.query_texts, collection.queries
     tags = table.tags.iloc[place] if "tags" in table else None
     name = str(ids[place])
-    # One id may name a query and a document with different texts; where both are documents it names one point.
-    point = name if tags else f"{side}:{name}"
+    # A statement that is query and document is one point; an id alone does not make it one.
+    both = name in collection.doc_ids and name in collection.query_ids
+    is_one = both and collection.document(name) == collection.query(name)
+    point = name if is_one else f"{side}:{name}"
     tag = tags[0] if tags else ""
     return {"id": point, "class_id": class_id, "field": side, "kind": kind, "text": texts[place], "tag": tag}

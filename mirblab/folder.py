@@ -36,11 +36,21 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
             problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
         elif not isinstance(text, str):
             problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
+        elif not _is_unicode(f"{name}{text}{record.get('title') or ''}"):
+            problems.note(number, f"'{name!r}' holds half a character (a lone surrogate); repair the text")
         else:
             seen[name] = number
             rows.append((name, str(record.get("title") or ""), text, *_extras(record)))
     problems.raise_if_any()
     return _table(rows, "doc_id" if stem == "corpus" else "query_id")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _id(value: object) -> str:
@@ -124,7 +134,7 @@ def _whole(text: str) -> int | None:
         number = float(text)
     except ValueError:
         return None
-    return int(number) if number.is_integer() else None
+    return int(number) if number.is_integer() and abs(number) < 2**31 else None
 
 
 def read_lists(

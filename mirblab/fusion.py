@@ -65,6 +65,8 @@ def _sum(parts: Sequence[pd.DataFrame], scores: Sequence[np.ndarray], depth: int
     pairs, place = np.unique(queries * len(doc_ids) + docs, return_inverse=True)
     total = np.bincount(place, weights=np.concatenate(list(scores)), minlength=len(pairs))
     names = {str(part.attrs.get("collection", "")) for part in parts}
+    if len(names) > 1:
+        raise MirblabError(f"runs of one collection can be fused, found {', '.join(sorted(names))}")
     system = "+".join(str(part.attrs.get("system", "run")) for part in parts)
     n_docs = max(len(doc_ids), 1)
     run = runs.from_positions(

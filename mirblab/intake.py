@@ -9,7 +9,7 @@ from typing import Any
 
 from mirblab import paths
 from mirblab.card import raw
-from mirblab.collection import load_folder
+from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
 from mirblab.lines import find
 from mirblab.sources import mini
@@ -26,7 +26,7 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     import tomli_w
 
     source = Path(folder).expanduser()
-    collection = load_folder(source, _split(source))
+    collection = load_folder(source)
     name = paths.clean_name(name or source.resolve().name)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
     found = raw(source) | {"name": name} | {key: value for key, value in card.items() if value not in (None, "")}
@@ -39,23 +39,25 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     target = paths.data() / name
     if name in mini.COLLECTIONS:
         raise MirblabError(f"'{name}' is the name of a bundled collection; give another with --name")
-    if target.exists() and load_folder(target, collection.split).qrels.shape != collection.qrels.shape:
+    if source.resolve() == target.resolve():
+        raise MirblabError(f"{target} is in the data folder already; load('{name}') finds it")
+    if target.exists() and not _same(load_folder(target), collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
     beside = target.with_name(f".{name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         _copy(source, beside)
         (beside / "card.toml").write_text(tomli_w.dumps(found), encoding="utf-8")
-        load_folder(beside, collection.split)
+        load_folder(beside)
         paths.swap(beside, target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return target, notes
 
 
-def _split(folder: Path) -> str:
-    """Return "test" where there is such a split, else the only one."""
-    found = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
-    return found[0] if len(found) == 1 else "test"
+def _same(one: Collection, other: Collection) -> bool:
+    """Return whether two collections have the same texts and judgements, whatever their cards say."""
+    tables = ("corpus", "queries", "qrels")
+    return all(getattr(one, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
 
 
 def _copy(source: Path, target: Path) -> None:

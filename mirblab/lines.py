@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
                     continue
                 if text.strip():
                     yield number, text
-    except (gzip.BadGzipFile, EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise MirblabError(f"{path} cannot be read: {error}") from error
 
 

@@ -43,11 +43,11 @@ def neighbour_agreement(vectors: np.ndarray, coordinates: np.ndarray, k: int = 1
 def partners_nearby(positions: np.ndarray, classes: Sequence[str], k: int, metric: str = "cosine") -> float:
     """Return the share of points that have a member of their own class among their *k* nearest, 0 to 1.
 
-    Points whose class has no other member do not count; with none left the share is 0.
+    Points without a class ("") or whose class has no other member do not count; with none left the share is 0.
     """
     labels = np.asarray(classes)
     names, counts = np.unique(labels, return_counts=True)
-    paired = np.isin(labels, names[counts > 1])
+    paired = np.isin(labels, names[(counts > 1) & (names != "")])
     found = (labels[nearest(positions, k, metric)] == labels[:, None]).any(axis=1)
     return float(found[paired].mean()) if paired.any() else 0.0
 

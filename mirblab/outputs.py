@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab import paths, plots, tables
+from mirblab import paths, plots, rerank, tables
 from mirblab.collection import Collection
+from mirblab.encode import encoder
 from mirblab.systems import System
 
 LIBRARIES = (
@@ -26,6 +27,10 @@ LIBRARIES = (
     "bm25s",
     "umap-learn",
 )
+
+
+# Parameters that name a model, and what determines it.
+MODELS = {"encoder": lambda name: encoder(name).key, "reranker": rerank.settings}
 
 
 @dataclass
@@ -75,6 +80,7 @@ def output(
             for found in collections
         },
         "systems": {found.name: found.key for found in systems},
+        "models": {kind: look(parameters[kind]) for kind, look in MODELS.items() if parameters.get(kind)},
         "commit": commit(),
         "versions": versions(),
     }

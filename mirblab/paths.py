@@ -99,7 +99,12 @@ def swap(new: Path, target: Path) -> None:
     aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
     if target.exists():
         target.rename(aside)
-    new.rename(target)
+    try:
+        new.rename(target)
+    except OSError:
+        if aside.exists():
+            aside.rename(target)
+        raise
     shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -32,6 +32,12 @@ def settings(name_or_folder: str) -> dict[str, Any]:
         found.pop("label", None)
         if found["kind"] == "max-sim":
             found["key"] = encoder(found["encoder"]).key
+        elif Path(found["id"]).is_dir():
+            from mirblab.engine import folder_digest
+
+            found["revision"] = folder_digest(Path(found["id"]))
+        elif not found.get("revision"):
+            raise MirblabError(f"the reranker '{name_or_folder}' has no revision in rerankers.toml; pin one")
         return found
     if (Path(name_or_folder) / "config.json").is_file():
         from mirblab.engine import folder_digest
@@ -64,8 +70,8 @@ def score_shortlist(shortlist: pd.DataFrame, collection: Collection, reranker: s
 def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return *run* with its first *depth* documents in the order of their scores in *pairs*, the rest as it was.
 
-    The scores of the rest are shifted under the reranked ones, so that only their order is kept. Raises
-    MirblabError when *pairs* lacks a document of the first *depth*.
+    Scores are ranks below zero, so that only the order counts, however large the scores were. Raises MirblabError
+    when *pairs* lacks a document of the first *depth*.
 
     >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     >>> pairs = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [0.1, 0.9]})
@@ -81,13 +87,12 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
         suffixes=("", "_pair"),
         on=["query_id", "doc_id"],
     )
-    rank, pair = ranked["rank"].to_numpy(), scored["score_pair"].to_numpy(np.float32)
-    head, queries = rank <= depth, ranked.query_id.cat.codes.to_numpy()
+    head, pair = (ranked["rank"] <= depth).to_numpy(), scored["score_pair"].to_numpy(np.float32)
     if np.isnan(pair[head]).any():
         raise MirblabError(f"{int(np.isnan(pair[head]).sum()):,} documents of the first {depth} have no pair score")
-    worst = np.full(len(ranked.query_id.cat.categories), np.inf, dtype=np.float32)
-    np.minimum.at(worst, queries[head], pair[head])
-    fresh = ranked.drop(columns="rank").assign(score=np.where(head, pair, worst[queries] - (rank - depth)))
+    front = runs.order(ranked[head].drop(columns="rank").assign(score=pair[head]))
+    fresh = pd.concat([front, ranked[~head]])
+    fresh = fresh.assign(score=-fresh["rank"].astype(np.float32)).drop(columns="rank")
     fresh.attrs = dict(run.attrs)
     return runs.order(fresh)
 

@@ -21,6 +21,11 @@ def collection_names() -> list[str]:
     return sorted({*mini.COLLECTIONS, *_on_disk()})
 
 
+def built_names() -> list[str]:
+    """Return the collections that were built or added, the bundled ones left out."""
+    return sorted(set(_on_disk()) - set(mini.COLLECTIONS))
+
+
 def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     """Return a collection by its name, or from a folder in BEIR's layout.
 
@@ -44,7 +49,9 @@ def where(name_or_folder: str | Path) -> Path:
         return paths.data() / name
     entry = registry.read("collections").get(name)
     if entry:
-        raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {entry['builder']}")
+        raise MirblabError(
+            f"the collection '{name}' is not built yet; run: mirblab build {entry.get('builder', 'stacks')}"
+        )
     if Path(name).is_dir() and find(Path(name), "corpus"):
         return Path(name)
     raise unknown("collection", name, collection_names())
@@ -64,6 +71,7 @@ def _on_disk() -> list[str]:
 def _fresh(name: str) -> Path:
     """Return the folder of a miniature collection, derived anew when the cards have changed since."""
     folder = paths.data() / name
-    if raw(folder).get("revision") != mini.revision():
+    whole = find(folder, "corpus") and find(folder, "queries") and (folder / "qrels" / "test.tsv").is_file()
+    if not whole or raw(folder).get("revision") != mini.revision():
         mini.build(name, folder)
     return folder

@@ -13,8 +13,9 @@ from typing import Any
 
 import nbformat
 
-from mirblab import paths, shelf, systems
+from mirblab import measures, paths, shelf, systems
 from mirblab.errors import MirblabError, unknown
+from mirblab.outputs import MODELS
 
 EVERY = "*"
 
@@ -57,6 +58,17 @@ class Job:
         """Return where the executed copy lands."""
         return paths.figures() / "_executed" / self.suite / f"{self.name}.ipynb"
 
+    def models(self) -> dict[str, Any]:
+        """Return all that determines the encoder and the reranker that the parameters name."""
+        return {kind: look(self.parameters[kind]) for kind, look in MODELS.items() if self.parameters.get(kind)}
+
+    def stamp(self) -> dict[str, Any] | None:
+        """Return what the last run left on record: key, seconds, parameters, files; or None."""
+        try:
+            return json.loads(self.executed.with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+
     def key(self) -> str:
         """Return the hash of all that determines the outputs: notebook, parameters, data and code."""
         digest = hashlib.blake2b(digest_size=16)
@@ -64,6 +76,8 @@ class Job:
         digest.update(json.dumps(self.parameters, sort_keys=True).encode())
         for name in self.collections:
             digest.update(_content(shelf.where(name)))
+        digest.update(json.dumps([systems.system(name).key for name in self.systems], sort_keys=True).encode())
+        digest.update(json.dumps(self.models(), sort_keys=True).encode())
         digest.update(_code())
         return digest.hexdigest()
 
@@ -92,7 +106,10 @@ def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | 
     path = folder() / f"{suite}.toml"
     if not path.is_file():
         raise unknown("suite", suite, suite_names())
-    found = tomllib.loads(path.read_text("utf-8"))
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise MirblabError(f"{path.name} is not valid TOML: {error}") from error
     entries = found.get("notebook", [])
     known = [entry["name"] for entry in entries]
     for start in only or []:
@@ -101,9 +118,11 @@ def read(suite: str, overrides: dict[str, Any] | None = None, only: list[str] | 
     chosen = [entry for entry in entries if not only or any(entry["name"].startswith(start) for start in only)]
     shared = found.get("parameters", {})
     jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides or {})]
-    for name in overrides or {}:
-        if not any(name in parameters_of(job.source) for job in jobs):
-            raise unknown("parameter", name, {key for job in jobs for key in parameters_of(job.source)})
+    known_here = {key for job in jobs for key in parameters_of(job.source)}
+    everywhere = {key for name in known for key in parameters_of(_notebook(name))}
+    for name in [*(overrides or {}), *shared]:
+        if name not in (known_here if name in (overrides or {}) else everywhere):
+            raise unknown("parameter", name, known_here)
     return jobs
 
 
@@ -133,14 +152,19 @@ def _check(job: Job, known: dict[str, Any]) -> None:
         if not fits or isinstance(value, bool) != isinstance(default, bool):
             wanted, given = type(default).__name__, type(value).__name__
             raise MirblabError(f"{job.name}: the parameter '{key}' must be a {wanted}, found the {given} {value!r}")
+        if isinstance(value, list) and value and default and not all(type(item) is type(default[0]) for item in value):
+            raise MirblabError(f"{job.name}: '{key}' must list values like {default[0]!r}, found {value!r}")
     for name in job.collections:
         shelf.where(name)
     for name in job.systems:
         systems.system(name)
+    for name in _named(job.parameters, ("measure", "measures")):
+        measures.parse(name)
+    job.models()
 
 
 def _built() -> list[str]:
-    found = [name for name in shelf.collection_names() if not name.startswith("mini-")]
+    found = shelf.built_names()
     if not found:
         raise MirblabError(
             "no real collection is built or added yet; run: mirblab build stacks, or: mirblab add FOLDER"
@@ -197,6 +221,21 @@ def _code() -> bytes:
     for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    for library in ("numpy", "pandas", "scipy", "matplotlib", "torch", "sentence-transformers", "bm25s", "umap-learn"):
+    for library in (
+        "numpy",
+        "pandas",
+        "scipy",
+        "matplotlib",
+        "torch",
+        "sentence-transformers",
+        "bm25s",
+        "umap-learn",
+        "rank-bm25",
+        "PyStemmer",
+        "scikit-learn",
+        "seaborn",
+        "numba",
+        "transformers",
+    ):
         digest.update(f"{library}={version(library)}".encode())
     return digest.digest()

@@ -132,7 +132,8 @@ def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 
 def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    parts = [part.search(collection, max(self.settings.get("depth", DEPTH), depth)) for part in self.parts()]
+    # Always the same depth of the parts, else the ranking would depend on how deep somebody asked before.
+    parts = [part.search(collection, self.settings.get("depth", DEPTH)) for part in self.parts()]
     if self.settings.get("method", "rrf") == "rrf":
         return fusion.rrf(parts, self.settings.get("k", 60), depth)
     if self.settings["method"] == "linear":
@@ -166,10 +167,10 @@ def pair_scores(first: System, reranker: str, collection: Collection, depth: int
 
 _KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank}
 _ROOMS = {
-    "bm25": ("lexical", "postings", "tokenizers", "best", "runs", "ranking"),
-    "dense": ("dense", "best", "runs", "ranking"),
-    "fusion": ("fusion", "runs", "ranking"),
-    "rerank": ("rerank", "late", "runs", "ranking"),
+    "bm25": ("lexical", "candidates", "rules", "postings", "tokenizers", "best", "runs", "ranking"),
+    "dense": ("dense", "candidates", "rules", "best", "runs", "ranking"),
+    "fusion": ("fusion", "systems", "runs", "ranking"),
+    "rerank": ("rerank", "systems", "late", "runs", "ranking"),
 }
 
 

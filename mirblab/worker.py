@@ -11,15 +11,16 @@ from mirblab import paths
 from mirblab.suites import Job
 
 
-def _partial(job: Job) -> Path:
-    return job.executed.with_name(f"{job.name}.partial.ipynb")
+def _partial(job: Job, batch: int) -> Path:
+    """Return where a notebook of the batch with this process id stands while it runs: two batches do not meet."""
+    return job.executed.with_name(f".{job.name}.{batch}.partial.ipynb")
 
 
 def cells(job: Job) -> tuple[int, int]:
     """Return how many code cells of the running notebook are done, and how many there are."""
     try:
-        found = json.loads(_partial(job).read_text("utf-8"))["cells"]
-    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        found = json.loads(_partial(job, os.getpid()).read_text("utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):  # not there yet, or half written
         return 0, 0
     code = [cell for cell in found if cell["cell_type"] == "code"]
     return sum(cell["execution_count"] is not None for cell in code), len(code)
@@ -39,9 +40,8 @@ def run(job: Job, threads: str) -> tuple[str, float]:
     log = job.executed.with_suffix(".log")
     with open(log, "wb") as file:
         os.dup2(file.fileno(), 2)
-    partial, failed = _partial(job), job.executed.with_name(f"{job.name}.failed.ipynb")
-    key, start = job.key(), time.perf_counter()
-    before = _files(job)
+    partial, failed = _partial(job, os.getppid()), job.executed.with_name(f"{job.name}.failed.ipynb")
+    key, start, start_ns = job.key(), time.perf_counter(), time.time_ns()
     try:
         papermill.execute_notebook(
             str(job.source),
@@ -61,12 +61,8 @@ def run(job: Job, threads: str) -> tuple[str, float]:
     spent = time.perf_counter() - start
     failed.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
-    _finish(job, partial, key, spent, before)
+    _finish(job, partial, key, spent, start_ns)
     return "", spent
-
-
-def _files(job: Job) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in job.folder.glob("*") if path.is_file()}
 
 
 def _explain(error: Exception, kept: Path) -> str:
@@ -81,8 +77,8 @@ def _explain(error: Exception, kept: Path) -> str:
     return f"{type(error).__name__}: {error} ({where})"
 
 
-def _finish(job: Job, partial: Path, key: str, spent: float, before: dict[str, int]) -> None:
-    """Move the executed copy into place, drop what an older version of the notebook left, and stamp it."""
+def _finish(job: Job, partial: Path, key: str, spent: float, start_ns: int) -> None:
+    """Move the executed copy into place, drop what the job's last run left and this one did not make, and stamp it."""
     import nbformat
 
     book = nbformat.read(partial, as_version=4)
@@ -92,10 +88,10 @@ def _finish(job: Job, partial: Path, key: str, spent: float, before: dict[str, i
         cell.metadata.pop("execution", None)
     nbformat.write(book, partial)
     os.replace(partial, job.executed)
-    made = [path for path, time_ns in _files(job).items() if before.get(path) != time_ns]
-    for path in set(before) - set(made):
-        Path(path).unlink()
-    files = sorted(Path(path).relative_to(paths.figures()).as_posix() for path in made)
+    made = [path for path in job.folder.glob("*") if path.is_file() and path.stat().st_mtime_ns >= start_ns]
+    files = sorted(path.relative_to(paths.figures()).as_posix() for path in made)
+    for name in set((job.stamp() or {}).get("files", [])) - set(files):
+        (paths.figures() / name).unlink(missing_ok=True)
     with paths.write_atomically(job.executed.with_suffix(".json")) as path:
         stamp = {"key": key, "seconds": round(spent, 1), "parameters": job.parameters, "files": files}
         path.write_text(json.dumps(stamp, indent=1), encoding="utf-8")

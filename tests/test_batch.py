@@ -82,8 +82,11 @@ def test_a_second_run_has_nothing_to_do(own_suite):
 def test_what_an_older_run_left_is_dropped(own_suite):
     """A figure that the notebook no longer makes does not stand beside the new ones."""
     run(suites.read("own", only=["one"]))
+    notes = paths.figures() / "own" / "one" / "notes.md"
+    notes.write_text("mine", encoding="utf-8")
     run(suites.read("own", {"word": "c"}, ["one"]))
-    assert [path.name for path in (paths.figures() / "own" / "one").iterdir()] == ["c.txt"]
+    assert sorted(path.name for path in notes.parent.iterdir()) == ["c.txt", "notes.md"]
+    assert [path.name for path in notes.parent.parent.parent.glob("_executed/own/*")] != []
 
 
 @pytest.mark.parametrize(
@@ -135,6 +138,23 @@ def test_unknown_collections_and_systems_are_refused(own_suite):
         suites.read("own", {"systems": ["bm26"]})
     with pytest.raises(MirblabError, match="no real collection is built or added yet"):
         suites.read("own", {"collections": ["*"]})
+
+
+def test_models_and_measures_are_checked_before_anything_runs(own_suite):
+    """A misspelt reranker, encoder or measure would only fail after the first hours."""
+    cell = 'suite: str = "own"  # s\nreranker: str = "maxsim"  # r\nmeasures: list[str] = ["AP"]  # m\n'
+    notebook(own_suite, "one", "1", cell)
+    (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
+    for overrides, message in (
+        ({"reranker": "maxsimm"}, "did you mean 'maxsim'"),
+        ({"measures": ["nDGC@10"]}, "no measure 'nDGC@10'"),
+        ({"measures": [1]}, "'measures' must list values like 'AP'"),
+    ):
+        with pytest.raises(MirblabError, match=message):
+            suites.read("own", overrides)
+    (own_suite / "suites" / "own.toml").write_text('[parameters]\nmeasure = ["AP"]\n[[notebook]]\nname = "one"\n')
+    with pytest.raises(MirblabError, match="no parameter 'measure'.*did you mean 'measures'"):
+        suites.read("own")
 
 
 def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):

@@ -70,6 +70,7 @@ def test_every_part_of_the_content_changes_the_fingerprint(make_folder, part, va
         ('{"_id": "d1", "text": "x"}\n{"text": "y"}\n{"text": "z"}\n', r"line 2: no '_id'.*\(2 such lines in all\)"),
         ('{"_id": "d1", "text": "x"\n', r"line 1: broken JSON"),
         ('["d1"]\n', r"line 1: expected a JSON object, found list"),
+        ('{"_id": "d1", "text": "x \\ud835"}\n', r"line 1: .*holds half a character"),
         ('{"_id": "d1", "text": null}\n', r"line 1: 'text' of 'd1' must be a text, found null"),
     ],
 )

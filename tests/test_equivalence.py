@@ -33,6 +33,8 @@ def test_distractors_have_no_class(make_folder):
     assert points[points.kind == "distractor"].class_id.unique().tolist() == [""]
     assert points[points.kind == "pair"].field.tolist() == ["query", "document"] * 2
     assert points.id.tolist() == ["query:q1", "document:d1", "query:q2", "document:d2", "document:d3"]
+    judged = make_folder(qrels="q1\td1\t1\nq1\td2\t1\n", name="judged")
+    assert statements(shelf.load(judged), n_distractors=5).id.tolist()[2:] == ["document:d3"]
 
 
 def test_the_best_judged_document_is_the_partner(make_folder):

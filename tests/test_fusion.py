@@ -72,6 +72,14 @@ def test_depth_cuts_the_fused_run():
     assert fusion.rrf([one, one], depth=2).doc_id.tolist() == ["d8", "d7"]
 
 
+def test_runs_of_two_collections_are_not_fused():
+    """Their queries have nothing in common but names."""
+    other = a_run([("q1", "d1", 1.0)], "b")
+    other.attrs["collection"] = "large"
+    with pytest.raises(MirblabError, match="runs of one collection can be fused, found large, tiny"):
+        fusion.rrf([a_run([("q1", "d1", 1.0)]), other])
+
+
 def test_nothing_to_fuse_and_wrong_weights_are_errors():
     """Both numbers are in the message."""
     with pytest.raises(MirblabError, match="nothing to fuse"):

@@ -57,6 +57,16 @@ def test_papermill_sees_every_parameter(book, path):
     assert len(assigned) == len(lines)
 
 
+def test_every_parameter_goes_into_the_provenance(book):
+    """Collections and systems by their content, everything else by name."""
+    asked = {node.target.id for node in ast.parse(code(book)[0].source).body}
+    calls = [node for cell in code(book) for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+    made = [call for call in calls if ast.unparse(call.func) == "lab.output"]
+    given = {keyword.arg for keyword in made[0].keywords}
+    assert len(made) == 1
+    assert asked - given <= {"suite", "part", "collection", "collections", "systems"}
+
+
 def test_its_shape_is_that_of_the_others(book):
     """A question as title, few and short cells, assertions, and three bullets at the end."""
     assert len(book.cells) <= 30

@@ -40,6 +40,12 @@ def test_partners_nearby_by_hand():
     assert neighbours.partners_nearby(line, ["a", "a", "b", "c", "b"], 1, "euclidean") == 0.5
 
 
+def test_points_without_a_class_are_nobody_s_partners():
+    """Distractors neither count nor match."""
+    line = np.array([[0.0], [0.1], [0.2], [9.0]])
+    assert neighbours.partners_nearby(line, ["", "", "a", "a"], 1, "euclidean") == 0.5
+
+
 def test_nearest_agrees_with_a_slow_search():
     """By cosine, never itself."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)

@@ -23,6 +23,12 @@ def test_only_the_first_documents_are_reordered():
     assert rerank.reorder(run, pairs, 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
 
 
+def test_the_rest_keeps_its_order_however_large_the_scores_are():
+    """Float32 cannot tell 5e8 from 5e8 - 1."""
+    run = a_run({"d1": 9, "d2": 8, "d3": 7, "d4": 6, "d5": 5})
+    assert rerank.reorder(run, a_run({"d1": 4e8, "d2": 5e8}), 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
+
+
 def test_a_missing_pair_score_and_a_bad_depth_are_errors():
     """Nothing is put anywhere by chance."""
     run = a_run({"d1": 9, "d2": 8})

@@ -59,7 +59,12 @@ def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
     other = make_folder(name="elsewhere/own-two", qrels="q1\td1\t1\n")
     with pytest.raises(MirblabError, match="holds another collection of that name"):
         intake.add(other)
-    assert len(shelf.load("own-two").qrels) == 3
+    texts = [{"_id": f"d{n}", "text": f"another text {n}"} for n in (1, 2, 3)]
+    with pytest.raises(MirblabError, match="holds another collection of that name"):
+        intake.add(make_folder(texts, name="there/own-two"))
+    with pytest.raises(MirblabError, match="is in the data folder already"):
+        intake.add(paths.data() / "own-two")
+    assert shelf.load("own-two").texts[0] == "document 1"
 
 
 def test_add_keeps_a_query_from_finding_itself(make_folder):

@@ -86,6 +86,21 @@ def test_the_fused_run_is_the_fusion_of_its_parts():
     assert stored.doc_id.tolist() == fused.doc_id.tolist()
 
 
+def test_a_fused_run_does_not_depend_on_how_deep_was_asked_before():
+    """The parts always have the registry's depth."""
+    c = shelf.load("mini-qa")
+    own = paths.home() / "registry" / "systems.toml"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text('[two]\nkind = "fusion"\nof = ["bm25", "minilm"]\ndepth = 10\n', encoding="utf-8")
+    try:
+        deep = systems.system("two").search(c, depth=2000)
+        assert deep.groupby("query_id", observed=True).size().max() <= 20
+        shallow = systems.system("two").search(c, depth=5)
+        assert shallow.doc_id.tolist() == deep[deep["rank"] <= 5].doc_id.tolist()
+    finally:
+        own.unlink()
+
+
 def test_dense_search_is_the_cosine():
     """Scores are products of unit vectors."""
     c = shelf.load("mini-hol")

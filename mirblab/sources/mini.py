@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -48,8 +49,9 @@ def cards() -> list[Card]:
 
 
 def revision() -> str:
-    """Return a hash over the bundled cards and the rules below: another one means that mini must be built again."""
-    digest = hashlib.blake2b(digest_size=8)
+    """Return a hash over cards, registry entries and the rules below: another one means that mini is out of date."""
+    entries = {name: entry for name, entry in registry.read("collections").items() if name in COLLECTIONS}
+    digest = hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8)
     for path in [*_files(), Path(__file__)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()

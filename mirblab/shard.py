@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import mmap
 import os
@@ -21,6 +20,7 @@ from mirblab.errors import MirblabError
 FORMAT = "mirblab-vectors-2"
 SUFFIX = ".safetensors"
 BLOCK_BYTES = 1 << 19  # rows handled at a time: small enough to stay in a core's own cache while they are checked
+READ_BYTES = 1 << 25  # a larger shard is mapped, so that its vectors are never in memory twice
 _LONGEST_HEADER = 4096
 _PIECE = 1 << 16  # rows that one thread gathers at a time from one shard
 
@@ -108,7 +108,8 @@ class Shard:
 
         Where many of the rows are wanted, the vectors are checked as a whole, else row by row.
         """
-        vectors, one_by_one = self._map(), 4 * len(rows) < len(self.keys)
+        one_by_one = 4 * len(rows) < len(self.keys)
+        vectors = self._map() if one_by_one or self._bytes() > READ_BYTES else self._load()
         if vectors is None or not (one_by_one or _whole(vectors) == self.whole):
             return False
         step = self._rows_per_block()
@@ -132,14 +133,21 @@ class Shard:
         # copied, since the words of a row need not be aligned in the file
         return all((row_checks(self.keys[cut], vectors[cut].copy()) == self.checks[cut]).all() for cut in cuts)
 
-    def fetch(self) -> None:
-        """Ask the system to read the whole file ahead, which is faster than one page at a time."""
-        if hasattr(os, "posix_fadvise"):
-            with contextlib.suppress(OSError), open(self.path, "rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
-
     def _rows_per_block(self) -> int:
         return max(1, BLOCK_BYTES // (4 * self.dimensions))
+
+    def _bytes(self) -> int:
+        return 4 * self.dimensions * len(self.keys)
+
+    def _load(self) -> np.ndarray | None:
+        """Return the vectors read into memory, or None when the file is cut: faster than a map, page by page."""
+        vectors = np.empty((len(self.keys), self.dimensions), np.float32)
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                file.seek(self.offset)
+                return vectors if file.readinto(vectors.data.cast("B")) == self._bytes() else None
+        except FileNotFoundError:
+            return None
 
     def _map(self) -> np.ndarray | None:
         """Return the vectors as a memory map, or None when the file is not the one that was opened."""
@@ -192,9 +200,6 @@ class Index:
             for number in np.flatnonzero(np.diff(bounds))
             for start in range(bounds[number], bounds[number + 1], _PIECE)
         ]
-        if 4 * len(keys) > len(self.rows):
-            for one, _, _ in pieces:
-                one.fetch()
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             right = pool.map(lambda piece: piece[0].gather(rows[piece[2]] - piece[1], piece[2], out), pieces)
             damaged = {one.path: one for (one, _, _), is_right in zip(pieces, right, strict=True) if not is_right}

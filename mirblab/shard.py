@@ -109,7 +109,7 @@ class Shard:
         Where many of the rows are wanted, the vectors are checked as a whole, else row by row.
         """
         one_by_one = 4 * len(rows) < len(self.keys)
-        vectors = self._map() if one_by_one or self._bytes() > READ_BYTES else self._load()
+        vectors = self._map() if one_by_one or 4 * self.dimensions * len(self.keys) > READ_BYTES else self._load()
         if vectors is None or not (one_by_one or _whole(vectors) == self.whole):
             return False
         step = self._rows_per_block()
@@ -136,16 +136,13 @@ class Shard:
     def _rows_per_block(self) -> int:
         return max(1, BLOCK_BYTES // (4 * self.dimensions))
 
-    def _bytes(self) -> int:
-        return 4 * self.dimensions * len(self.keys)
-
     def _load(self) -> np.ndarray | None:
         """Return the vectors read into memory, or None when the file is cut: faster than a map, page by page."""
         vectors = np.empty((len(self.keys), self.dimensions), np.float32)
         try:
             with open(self.path, "rb", buffering=0) as file:
                 file.seek(self.offset)
-                return vectors if file.readinto(vectors.data.cast("B")) == self._bytes() else None
+                return vectors if file.readinto(vectors.data.cast("B")) == vectors.nbytes else None
         except FileNotFoundError:
             return None
 

@@ -24,10 +24,15 @@ LIBRARIES = (
     "matplotlib",
     "torch",
     "sentence-transformers",
+    "transformers",
     "bm25s",
+    "rank-bm25",
+    "PyStemmer",
     "umap-learn",
+    "scikit-learn",
+    "numba",
+    "seaborn",
 )
-
 
 # Parameters that name a model, and what determines it.
 MODELS = {"encoder": lambda name: encoder(name).key, "reranker": rerank.settings}

@@ -15,7 +15,7 @@ import nbformat
 
 from mirblab import measures, paths, shelf, systems
 from mirblab.errors import MirblabError, unknown
-from mirblab.outputs import MODELS
+from mirblab.outputs import MODELS, versions
 
 EVERY = "*"
 
@@ -214,28 +214,10 @@ def _content(folder: Path) -> bytes:
 @lru_cache
 def _code() -> bytes:
     """Return a hash of the package and of the versions that it runs with."""
-    from importlib.metadata import version
-
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parent
     for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    for library in (
-        "numpy",
-        "pandas",
-        "scipy",
-        "matplotlib",
-        "torch",
-        "sentence-transformers",
-        "bm25s",
-        "umap-learn",
-        "rank-bm25",
-        "PyStemmer",
-        "scikit-learn",
-        "seaborn",
-        "numba",
-        "transformers",
-    ):
-        digest.update(f"{library}={version(library)}".encode())
+    digest.update(json.dumps(versions(), sort_keys=True).encode())
     return digest.digest()

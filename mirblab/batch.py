@@ -58,7 +58,7 @@ def steps(jobs: Sequence[Job]) -> list[Step]:
                 for part in _with_parts(system(name)):
                     wanted[collection, part.name] = None
     loaded, counted, found = "", {}, []
-    for collection, name in sorted(wanted, key=lambda pair: (pair[0], list(wanted).index(pair))):
+    for collection, name in sorted(wanted, key=lambda pair: pair[0]):
         if collection != loaded:
             held, loaded = shelf.load(collection), collection
         if not system(name).is_stored(held):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
 from mirblab.lines import find
 from mirblab.sources import mini
+from mirblab.sources.origin import together
 
 
 def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
@@ -43,14 +43,10 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
         raise MirblabError(f"{target} is in the data folder already; load('{name}') finds it")
     if target.exists() and not _same(load_folder(target), collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
-    beside = target.with_name(f".{name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
+    with together(paths.data(), (name,)) as [beside]:
         _copy(source, beside)
         (beside / "card.toml").write_text(tomli_w.dumps(found), encoding="utf-8")
         load_folder(beside)
-        paths.swap(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return target, notes
 
 
@@ -62,7 +58,7 @@ def _same(one: Collection, other: Collection) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy what belongs to a collection, and nothing else."""
-    (target / "qrels").mkdir(parents=True)
+    (target / "qrels").mkdir()
     for stem in ("corpus", "queries", "candidates", "excluded_ids"):
         path = find(source, stem)
         if path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,12 +76,12 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
         with open(beside, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Put the folder's entries on disk, so that a rename survives a loss of power; Windows has no way to ask."""
     if os.name == "nt":
         return
@@ -91,21 +90,6 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def swap(new: Path, target: Path) -> None:
-    """Put the folder *new* in the place of *target*; an older one is moved aside first, and removed at the end."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
-    if target.exists():
-        target.rename(aside)
-    try:
-        new.rename(target)
-    except OSError:
-        if aside.exists():
-            aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def clean_name(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,14 +44,9 @@ class System:
             raise MirblabError(f"search wants a Collection, found {collection!r:.60}; load it with load() first")
         if depth < 1:
             raise MirblabError(f"depth must be at least 1, found {depth}")
-        key, store = self.run_key(collection), _store()
-        run = store.get(key, depth)
-        if run is None:
-            # At least the usual depth, so that one search serves every later question.
-            store.put(key, max(depth, DEPTH), _KINDS[self.settings["kind"]](self, collection, max(depth, DEPTH)))
-            run = store.get(key, depth)
-        if run is None:
-            raise MirblabError(f"the run of {self.name} on {collection.name} could not be stored under {paths.cache()}")
+        # At least the usual depth, so that one search serves every later question.
+        deep, make = max(depth, DEPTH), _KINDS[self.settings["kind"]]
+        run = _once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
         return _over(run, collection, self.name)
 
     def is_stored(self, collection: Collection, depth: int = DEPTH) -> bool:
@@ -61,7 +56,7 @@ class System:
     def run_key(self, collection: Collection) -> str:
         """Return the hash of all that determines the run: content of the collection, settings and code."""
         parts = {"collection": collection.fingerprint, "system": self.key}
-        return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+        return _hash(parts)
 
     @property
     def key(self) -> dict[str, Any]:
@@ -155,13 +150,12 @@ def pair_scores(first: System, reranker: str, collection: Collection, depth: int
         "depth": depth,
         "code": _code("rerank"),
     }
-    key, store = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest(), _store()
-    scored = store.get(key, depth)
-    if scored is None:
-        store.put(key, depth, rerank.score_shortlist(first.search(collection, depth), collection, reranker))
-        scored = store.get(key, depth)
-    if scored is None:
-        raise MirblabError(f"the pair scores of {reranker} could not be stored under {paths.cache()}")
+    scored = _once(
+        _hash(parts),
+        depth,
+        depth,
+        lambda: rerank.score_shortlist(first.search(collection, depth), collection, reranker),
+    )
     return _over(scored, collection, reranker)
 
 
@@ -185,6 +179,22 @@ def _code(kind: str) -> str:
 
 def _store() -> RunStore:
     return RunStore(paths.cache() / "runs")
+
+
+def _hash(parts: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _once(key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """Return the run under *key*, cut to *depth*; what is not stored is made, *deep* documents deep, and stored."""
+    store = _store()
+    run = store.get(key, depth)
+    if run is None:
+        store.put(key, deep, make())
+        run = store.get(key, depth)
+    if run is None:
+        raise MirblabError(f"a run could not be stored under {paths.cache()}")
+    return run
 
 
 def _over(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:

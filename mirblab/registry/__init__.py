@@ -9,8 +9,6 @@ from typing import Any
 from mirblab import paths
 from mirblab.errors import MirblabError
 
-KINDS = ("collections", "encoders", "rerankers", "systems")
-
 
 def read(kind: str) -> dict[str, dict[str, Any]]:
     """Return the entries of one *kind* by name; `<home>/registry/<kind>.toml` adds to them and wins.

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 
 _URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
@@ -112,9 +113,9 @@ def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
         yield new
         for folder in new:
             for inner in [folder, *folder.rglob("*/")]:
-                _sync(inner)
+                paths.flush_folder(inner)
         _swap(new, [out / name for name in names], beside / "old")
-        _sync(out)
+        paths.flush_folder(out)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
@@ -134,12 +135,3 @@ def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
         for now, before in reversed(undo):
             os.replace(now, before)
         raise
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":  # Windows cannot open a folder
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -1,0 +1,1 @@
+"""formula: LaTeX and MathML to trees, and search by their structure."""

@@ -1,4 +1,4 @@
-"""published: the papers' numbers, as data."""
+"""published: the papers' numbers, as data: mirb (MIRB), zhong (structure and dense retrieval), arqmath (the lab)."""
 
 from __future__ import annotations
 
@@ -43,15 +43,20 @@ def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     """Return one table as wide as it is printed: rows and columns in the paper's order, numbers as float or int.
 
     Columns have a second level, the variant, where a cell holds several numbers (MIRB's Table 10: before and after
-    two rerankers). "-" is a missing value. Raises MirblabError for a paper or table that is not stored.
+    two rerankers), and a first one, the group, where two columns have the same heading (Table 1 of Zhong et al.).
+    "-" is a missing value. Raises MirblabError for a paper or table that is not stored.
 
     >>> paper_table("mirb", 9).loc["BM25", ["Stacks", "Avg."]].tolist()
     [35.49, 32.23]
     >>> paper_table("mirb", 10).loc["Stacks", "voyage-3-large"].tolist()
     [62.62, 45.76, 53.75]
+    >>> paper_table("zhong", 4)["nDCG'"].nlargest(2, keep="all").index.tolist()
+    ['RRF (k = 60)', 'Linear']
     """
     found = cells(paper, table)
     keys = ["column", "variant"] if found.variant.ne("").any() else ["column"]
+    if found.duplicated(["row", *keys]).any():
+        keys = ["column_group", *keys]
     rows, columns = found.row.drop_duplicates(), found[keys].drop_duplicates()
     order = pd.MultiIndex.from_frame(columns) if len(keys) > 1 else pd.Index(columns.column)
     wide = found.pivot(index="row", columns=keys, values="value").reindex(index=rows, columns=order)

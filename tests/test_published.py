@@ -97,7 +97,18 @@ def test_every_number_keeps_the_printed_decimals() -> None:
 
 def test_an_unknown_paper_or_table_is_named() -> None:
     """The error lists what is stored."""
-    with pytest.raises(MirblabError, match="no paper 'merb'; found mirb"):
+    with pytest.raises(MirblabError, match="no paper 'merb'; did you mean 'mirb'"):
         published.paper_table("merb", 9)
     with pytest.raises(MirblabError, match="no table '99'"):
         published.paper_table("mirb", 99)
+
+
+def test_zhongs_tables_are_stored_as_printed() -> None:
+    """Tables 1 to 4 by row and column; equal headings are told apart by their group; "-" is missing."""
+    one, two, three, four = (published.paper_table("zhong", number) for number in (1, 2, 3, 4))
+    assert [table.shape for table in (one, two, three, four)] == [(12, 8), (10, 2), (11, 4), (6, 4)]
+    assert one.loc["ColBERT (Zhong et al.)"].tolist() == [0.545, 0.483, 25.1, 0.329, 0.128, 0.213, 0.136, 69.5]
+    assert one["ARQMath-2"].loc["MathBERT (ensemble)"].isna().all()
+    assert two.loc["Approach0 + DPR"].tolist() == [0.62, 0.70]
+    assert three.loc["Approach0"].tolist() == [0.381, 0.189, 0.234, 0.180]
+    assert four.loc["CombSUM"].tolist() == [0.411, 0.213, 0.296, 0.216]

@@ -182,6 +182,20 @@ def cache(
 
 
 @app.command()
+def threads(
+    origin: Annotated[str, typer.Argument(help="A Stack Exchange dump or an ARQMath release: a folder or an archive.")],
+    ids: Annotated[list[str], typer.Argument(help="Numbers of questions or answers.")],
+    out: Annotated[Path, typer.Option(help="The folder for the pages.")] = Path("threads"),
+    formulas: Annotated[str, typer.Option(help="mathml, or latex as it is written.")] = "mathml",
+) -> None:
+    """Write question threads as HTML pages that need no network."""
+    from mirblab import threads as pages
+
+    written = pages.write(origin, ids, out, formulas=formulas)
+    typer.echo(f"{len(written) - 1} threads; open {written[0]}")
+
+
+@app.command()
 def doctor() -> None:
     """Find what is wrong with this installation, and say how to mend it."""
     from mirblab import console

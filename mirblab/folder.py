@@ -65,10 +65,12 @@ def _id(value: object) -> str:
 
 
 def _extras(record: dict[str, Any]) -> tuple[object, object]:
-    """Return order and tags of a row, from its top level or from its `metadata`."""
+    """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
     metadata = record.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
     order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
+    if isinstance(tags, str):
+        tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
     return (
         order if isinstance(order, int) and not isinstance(order, bool) else None,
         [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,

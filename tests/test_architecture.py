@@ -33,12 +33,13 @@ MAY_IMPORT = {
     "measures": {"errors", "runs"},
     "cache": FREE | {"progress"},
     "api": FREE | {"progress"},
-    "encode": FREE | {"api", "cache", "progress", "registry"},
+    "formula": FREE | {"best", "candidates", "collection", "lines", "progress", "registry", "rules", "runs"},
+    "encode": FREE | {"api", "cache", "formula", "progress", "registry"},
     "late": {"errors"},
     "best": {"errors"},
-    "lexical": FREE | {"best", "candidates", "collection", "progress", "runs"},
+    "lexical": FREE | {"best", "candidates", "collection", "formula", "progress", "runs"},
     "dense": FREE | {"best", "candidates", "progress", "runs"},
-    "fusion": {"errors", "runs"},
+    "fusion": {"collection", "errors", "measures", "runs"},
     "rerank": FREE | {"collection", "encode", "late", "progress", "registry", "runs"},
     "recipes": {"errors"},
     "systems": FREE
@@ -46,6 +47,7 @@ MAY_IMPORT = {
         "collection",
         "dense",
         "encode",
+        "formula",
         "fusion",
         "lexical",
         "recipes",
@@ -55,6 +57,9 @@ MAY_IMPORT = {
         "run_store",
         "runs",
     },
+    "instances": FREE | {"lines", "runs"},
+    "topic_labels": {"collection", "errors", "lines"},
+    "threads": FREE | {"formula", "sources"},
     "models": {"encode", "errors", "registry"},
     "duel": {"collection", "errors"},
     "ablation": {"collection", "errors", "measures", "rerank", "significance", "systems"},
@@ -90,6 +95,7 @@ MAY_IMPORT = {
         "runs",
         "shelf",
         "suites",
+        "threads",
     },
 }
 ROOM = {
@@ -138,6 +144,8 @@ ROOM = {
     "secret": "api",
     "snapshot": "encode",
     "vendors": "api",
+    "submission": "instances",
+    "topic_rules": "topic_labels",
 }  # modules that belong to a room of another name
 MODEL_LIBRARIES = {"torch", "transformers", "sentence_transformers"}
 MAY_LOAD_MODELS = {"encode", "rerank", "late", "train", "doctor"}

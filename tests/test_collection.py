@@ -193,3 +193,9 @@ def test_a_sample_keeps_corpus_and_candidates(make_folder):
     assert set(part.qrels.query_id) == set(part.query_ids)
     assert part.fingerprint != found.fingerprint and part.fingerprint == found.sample(1, seed=0).fingerprint
     assert found.sample(0) is found and found.sample(9) is found
+
+
+def test_tags_may_be_one_text_with_commas(make_folder):
+    """ARQMath's shared collections write them so."""
+    queries = [{"_id": "q1", "text": "a", "tags": "functions, calculus"}, {"_id": "q2", "text": "b", "tags": ""}]
+    assert load_folder(make_folder(queries=queries)).queries.tags.tolist() == [["functions", "calculus"], []]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 
 import ir_measures
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 
 from mirblab.errors import MirblabError
 from mirblab.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
-from mirblab.runs import cut, order, read_run
+from mirblab.runs import cut, order
 
 ORACLE = {
     "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@3": "ndcg_cut_3", "nDCG@10": "ndcg_cut_10", "AP": "map",
@@ -357,38 +355,3 @@ def test_mean_keeps_order_and_counts_queries():
     values = evaluate(run, qrels_of({"p": {"a": 1}, "q": {"b": 1}}), ["RR", "AP", "P@1"])
     assert mean(values).to_dict("list") == {"system": ["s"] * 3, "collection": [""] * 3, "measure": ["RR", "AP", "P@1"],
                                             "value": [0.75, 0.75, 0.5], "n_queries": [2, 2, 2]}  # fmt: skip
-
-
-def shared(*parts):
-    root = Path(os.environ.get("MIRBLAB_SHARED", Path(__file__).parents[2] / "shared"))
-    path = root.joinpath("sources", *parts)
-    if not path.is_file():
-        pytest.skip(f"{'/'.join(parts)} is not there; set MIRBLAB_SHARED to the folder that holds sources/")
-    return path
-
-
-def read_qrels(path):
-    return pd.read_csv(path, sep=r"\s+", names=["query_id", "Q0", "doc_id", "relevance"], dtype={"doc_id": "str"})
-
-
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [("run.2020-task1.prim_MathDowsers-alpha05noReRank.trec.gz", (0.3446, 0.1393, 0.1623)),
-     ("run.2020-task1.psu-auto-both-A.trec.gz", (0.2625, 0.0822, 0.1156))],
-)  # fmt: skip
-def test_arqmath_runs_have_their_official_values(file, expected):
-    """ARQMath-1 Task 1, 77 topics: nDCG', MAP' and P'@10 to four digits, binary from grade 2."""
-    qrels = read_qrels(shared("arqmath-official", "qrels.arqmath-2020-task1.txt.gz"))
-    values = quietly(read_run(shared("arqmath-official", file)), qrels, ["nDCG'", "AP'", "P'@10"], relevant_from=2)
-    means = mean(values)
-    assert means.n_queries.tolist() == [77] * 3
-    assert means.value.round(4).tolist() == list(expected)
-
-
-@pytest.mark.parametrize(("level", "expected"), [(1, 0.713), (3, 0.596)])
-def test_tangent_cft_has_its_published_bpref(level, expected):
-    """NTCIR-12, the 20 concrete topics; published are 0.71 (partial) and 0.60 (full)."""
-    qrels = read_qrels(shared("ntcir12-wfb", "qrels.ntcir12-math-browsing-concrete.txt.gz"))
-    run = read_run(shared("ntcir12-wfb", "run.tangent_cft.trec.gz"))
-    values = quietly(run, qrels, "Bpref", relevant_from=level)
-    assert round(values.value.mean(), 3) == expected

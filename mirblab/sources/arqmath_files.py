@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.errors import MirblabError
+from mirblab.errors import MirblabError, unknown
 from mirblab.sources import arqmath_topics as topics
 from mirblab.sources import judgements, places
 from mirblab.sources.arqmath_topics import Topic
@@ -17,6 +17,7 @@ HIGHEST = 3
 _POSTS = re.compile(r"Posts(?:\.[\w.-]+)?\.xml(?:\.gz)?")
 _QRELS = ("", ".tsv", ".txt", ".qrel", ".qrels", ".dat")
 _FORMULAS = "latex_representation_v3"
+REPRESENTATIONS = ("latex", "slt", "opt")
 _PREFERRED = re.compile(r"official|v3")
 
 
@@ -72,6 +73,20 @@ def find(origin: str | Path) -> Release:
         labs, [path for path in found if "qrel" in path.name.lower() and places.kind(path) in _QRELS]
     )
     return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
+
+
+def formulas(origin: str | Path, representation: str = "latex") -> list[Path]:
+    """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
+
+    They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
+    """
+    if representation not in REPRESENTATIONS:
+        raise unknown("representation", representation, REPRESENTATIONS)
+    where, folder = places.split(origin), f"{representation}_representation_v3"
+    found = sorted((path for path in places.files(where) if _is_formulas(path, folder)), key=_by_number)
+    if not found:
+        raise FileNotFoundError(f"no {folder}/*.tsv below {places.shown(where)}; the release can be had from {URL}")
+    return found
 
 
 def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:

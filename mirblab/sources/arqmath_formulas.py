@@ -21,6 +21,7 @@ COLUMNS = ("id", "post_id", "type", "old_visual_id", "visual_id", "issue", "form
 KEYS = ("visual_id", "old_visual_id", "id")
 IN_COMMENTS, NOT_IN_POST = "formulas in comments (the task asks for posts)", "formulas that their post lacks (issue d)"
 EMPTY = "formulas without LaTeX"
+_LONGEST = 2**24  # a display of many rows makes more MathML than the 128 KiB that csv reads by default
 _PAGE = 4096
 _NEVER = 2**62
 
@@ -50,6 +51,7 @@ def rows(paths: list[Path], odd: Odd) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
             reader = csv.reader(file, delimiter="\t")

@@ -8,18 +8,19 @@ from typing import Any
 
 from mirblab import paths
 from mirblab.errors import MirblabError, unknown
+from mirblab.formula import pretokens
 
 Entry = dict[str, Any]
 
 LOCAL = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
 HOSTED = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
 # Determine a vector too, but only where they are set: an entry without them keeps the key that it had before.
-SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url")
+SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url", "pretokens")
 BY_ROLE = ("prompts", "lead", "suffix", "input_types")
 VARIANTS = ("mirb",)
 _TEXT = (
     "label size licence id revision package sha256 pooling dtype eos attention padding code_revision "
-    "without_instruction vendor model truncate url key_variable"
+    "without_instruction vendor model truncate url key_variable pretokens"
 ).split()
 _NUMBER = (
     "max_length dimensions output_dimension batch_texts batch_tokens requests_per_minute tokens_per_minute in_flight"
@@ -42,6 +43,7 @@ _CHOICES = {
     "dtype": ("float32", "bfloat16", "float16"),
     "attention": ("causal", "bidirectional"),
     "padding": ("left", "right"),
+    "pretokens": tuple(pretokens.FORMS),
 }
 
 
@@ -98,7 +100,9 @@ def key(entry: Mapping[str, Any]) -> dict[str, Any]:
     fields = HOSTED if is_hosted(entry) else LOCAL
     found = {"model" if field == "id" else field: entry[field] for field in fields}
     optional = (*SOMETIMES, "without_instruction", *BY_ROLE)
-    return found | {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
+    found |= {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
+    # other rules of pre-tokenisation give other vectors
+    return found | ({"pretokens_version": pretokens.VERSION} if "pretokens" in found else {})
 
 
 def space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette without its yellow, which vanishes on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#6E6E6E"
+_DPI = 200
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
 # In this order systems get colours, then the next marker, so that no two of them look alike; append only.
 _KNOWN = (
     "bm25", "minilm", "bm25+minilm", "bm25>maxsim", "minilm>maxsim", "bm25-okapi", "bm25-mirb",
     "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5", "gte-qwen2-1.5b-instruct", "e5-mistral-7b-instruct",
     "nv-embed-v2", "gte-qwen2-7b-instruct", "sfr-embedding-2_r", "gritlm-7b", "cohere-embed-english-v3.0",
-    "text-embedding-3-large", "voyage-3-large",
+    "text-embedding-3-large", "voyage-3-large", "structure", "ngram", "structure+minilm", "structure+minilm+bm25",
+    "approach0", "structure+bm25",
 )  # fmt: skip
 _STYLE = {
     "axes.axisbelow": True,
@@ -156,7 +158,7 @@ def save_figure(
     for suffix, content in (pictures | {suffix: part.encode() for suffix, part in text.items()}).items():
         with paths.write_atomically(folder / f"{name}.{suffix}") as beside:
             beside.write_bytes(content)
-    return _html(pictures["png"], figure.get_figwidth(), alt, caption)
+    return _html(pictures["png"], alt, caption)
 
 
 def show(drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str) -> HTML:
@@ -166,7 +168,7 @@ def show(drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str) -> HTML:
     """
     figure = figure_of(drawn)
     with _closing(figure):
-        return _html(_picture(figure, "png", "", alt), figure.get_figwidth(), alt, caption)
+        return _html(_picture(figure, "png", "", alt), alt, caption)
 
 
 @contextmanager
@@ -188,16 +190,18 @@ def _picture(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     }
     buffer = io.BytesIO()
     with style():
-        figure.savefig(buffer, format=suffix, dpi=200, bbox_inches="tight", metadata=metadata[suffix])
+        figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches="tight", metadata=metadata[suffix])
     return buffer.getvalue()
 
 
-def _html(png: bytes, width: float, alt: str, caption: str) -> HTML:
+def _html(png: bytes, alt: str, caption: str) -> HTML:
+    """Return the picture at its own size, 100 dots an inch on the page."""
     from IPython.display import HTML
 
+    width = int.from_bytes(png[16:20], "big") / (_DPI / 100)  # in the header; the margins were cut off
     source = base64.b64encode(png).decode()
     return HTML(
-        f'<figure style="margin: 0"><img alt="{html.escape(alt)}" style="max-width: 100%; width: {width * 100:.0f}px" '
+        f'<figure style="margin: 0"><img alt="{html.escape(alt)}" style="max-width: 100%; width: {width:.0f}px" '
         f'src="data:image/png;base64,{source}"><figcaption>{html.escape(caption)}</figcaption></figure>'
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirblab.errors import unknown
+from mirblab.formula import pretokens
 from mirblab.progress import progress
 
 
@@ -32,11 +33,16 @@ def strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Sequence[st
     """Return what reaches the tokenizer: *prompt*, the role's `lead`, the stripped text, the role's `suffix`.
 
     Texts are stripped because the models were trained and published on sentence-transformers that did so
-    (releases before 6 strip, 6.2 does not). Lone surrogates, which no tokenizer accepts, become U+FFFD.
+    (releases before 6 strip, 6.2 does not). Lone surrogates, which no tokenizer accepts, become U+FFFD. An entry with
+    `pretokens` has the formulas of each text, but of nothing else, rewritten as words.
 
     >>> strings({"suffix": {"query": "</s>"}}, "query", "q: ", [" a ring "])
     ['q: a ring</s>']
+    >>> strings({"pretokens": "pya0"}, "query", "Q: ", ["Is $x\\\\le y$?"])
+    ['Q: is $x$ $le$ $y$?']
     """
+    if entry.get("pretokens"):
+        texts = list(map(pretokens.rewriter(entry["pretokens"]), texts))
     lead, suffix = (entry.get(field, {}).get(role, "") for field in ("lead", "suffix"))
     if not (prompt or lead or suffix):  # then what needs no change is not copied: a corpus can be a gigabyte
         return [clean(text.strip()) for text in texts]

@@ -11,13 +11,16 @@ import pandas as pd
 from mirblab.errors import MirblabError
 from mirblab.figures import GREY, PALETTE, axis, look, need, save_figure, show, style, styled
 from mirblab.grids import heatmap, p_values
+from mirblab.origins import origins
+from mirblab.strataplot import strata
+from mirblab.treeplot import tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "bars", "decay", "depth_curve", "differences", "heatmap", "look", "map", "means", "p_values", "save_figure", "show",
-    "style",
+    "bars", "decay", "depth_curve", "differences", "heatmap", "look", "map", "means", "origins", "p_values", "save_figure",
+    "show", "strata", "style", "tree",
 ]  # fmt: skip
 
 

@@ -7,10 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirblab.errors import MirblabError, suggest, unknown
+from mirblab.fusion import METHODS
+from mirblab.measures import parse
 
 DEPTH = 10  # the published benchmark reranks ten documents
-SIGNS = {"fusion": "+", "rerank": ">"}
+APPROACH0 = "approach0"
+SIGNS = {"fusion": "+", "rerank": ">", APPROACH0: ">"}
+_WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
 _OPTIONS = re.compile(r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?")
+
+# What each method of fusion may set, beside `of`, `method` and `depth`.
+FUSIONS = dict.fromkeys(METHODS, ()) | {
+    "rrf": ("k",), "linear": ("weights",), "logisr": ("sigma",), "cv": ("measure", "folds", "seed", "tolerance"),
+}  # fmt: skip
+_EVERY_FUSION = ("kind", "label", "paper", "of", "method", "depth")
 
 # What each kind of system may set, and of what type; * must be there.
 KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -19,7 +29,12 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "compat": str,
     },
     "dense": {"encoder*": str, "compat": str},
-    "fusion": {"of*": list, "method": str, "k": (int, float), "weights": list, "depth": int},
+    "fusion": {
+        "of*": list, "method": str, "k": (int, float), "sigma": (int, float), "weights": list, "measure": str,
+        "folds": int, "seed": int, "tolerance": (int, float), "depth": int,
+    },
+    "structure": {"weights": dict, "b": (int, float)},
+    APPROACH0: {"first*": str, "depth*": int},
     "rerank": {"first*": str, "reranker*": str, "depth*": int, "max_length": int, "instruction": str},
 }  # fmt: skip
 
@@ -54,13 +69,53 @@ def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
     method, of = settings.get("method", "rrf"), settings["of"]
-    if method not in ("rrf", "linear"):
-        raise unknown("fusion method", str(method), ["rrf", "linear"])
+    if method not in FUSIONS:
+        raise unknown("fusion method", str(method), FUSIONS)
     if len(of) < 2:
         raise MirblabError(f"system '{name}' (fusion) is of {len(of)} system; name two or more")
-    if method == "linear" and len(settings.get("weights", [])) != len(of):
-        raise MirblabError(f"system '{name}' (fusion): {len(of)} systems need as many weights; found "
-                           f"{len(settings.get('weights', []))}")  # fmt: skip
+    for key in settings:
+        if key not in (*_EVERY_FUSION, *FUSIONS[method]):
+            users = [known for known, keys in FUSIONS.items() if key in keys]
+            raise MirblabError(f"system '{name}' (fusion): the method '{method}' has no '{key}', '{users[0]}' has")
+    weights = settings.get("weights", [])
+    if method == "linear" and len(weights) != len(of):
+        raise MirblabError(f"system '{name}' (fusion): {len(of)} systems need as many weights; found {len(weights)}")
+    if any(isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0 for weight in weights):
+        raise MirblabError(f"system '{name}' (fusion): weights are numbers from 0 up; found {weights!r}")
+    if settings.get("folds", 2) < 2:
+        raise MirblabError(f"system '{name}' (fusion): there are two folds or more, found {settings['folds']}")
+    if "measure" in settings:
+        parse(settings["measure"])
+
+
+def learns(settings: Mapping[str, Any]) -> bool:
+    """Return whether a system takes something from the judgements: its weights are cross-validated."""
+    return settings.get("method") == "cv"
+
+
+def remark(settings: Mapping[str, Any]) -> str:
+    """Return what the label of a fusion says of its method; nothing for reciprocal ranks, the usual one.
+
+    >>> remark({"kind": "fusion", "method": "cv"})
+    ' (weights cross-validated)'
+    """
+    method = settings.get("method", "rrf") if settings["kind"] == "fusion" else "rrf"
+    return {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
+
+
+def options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings without what only names the system: its kind and its labels."""
+    return {key: value for key, value in settings.items() if key not in ("kind", "label", "paper")}
+
+
+def fusion_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a fusion's settings say to its method.
+
+    >>> fusion_options({"kind": "fusion", "of": ["a", "b"], "k": 20})
+    {'k': 20}
+    """
+    known = FUSIONS[settings.get("method", "rrf")]
+    return {key: value for key, value in settings.items() if key in known}
 
 
 def parts(settings: Mapping[str, Any]) -> list[str]:
@@ -79,6 +134,8 @@ def composed(name: str) -> dict[str, Any] | None:
     {'kind': 'rerank', 'first': 'bm25', 'reranker': 'maxsim', 'depth': 10}
     >>> composed("bm25+minilm+e5")
     {'kind': 'fusion', 'of': ['bm25', 'minilm', 'e5'], 'method': 'rrf', 'k': 60}
+    >>> composed("bm25+minilm@0.3,0.7")
+    {'kind': 'fusion', 'of': ['bm25', 'minilm'], 'method': 'linear', 'weights': [0.3, 0.7]}
     """
     first, sign, second = name.rpartition(">")
     if sign:
@@ -90,9 +147,32 @@ def composed(name: str) -> dict[str, Any] | None:
             )
         more = {"max_length": int(found["max_length"] or 0), "instruction": "card" if found["instructed"] else ""}
         chosen = {key: value for key, value in more.items() if value}
+        if reranker == APPROACH0:
+            return checked(name, {"kind": APPROACH0, "first": first, "depth": int(found["depth"]), **chosen})
         return {"kind": "rerank", "first": first, "reranker": reranker, "depth": int(found["depth"]), **chosen}
-    of = name.split("+")
-    return {"kind": "fusion", "of": of, "method": "rrf", "k": 60} if len(of) > 1 and all(of) else None
+    return _fused(name)
+
+
+def _fused(name: str) -> dict[str, Any] | None:
+    """Return the settings of a fusion named a+b, a+b@method or a+b@0.3,0.7; None for another name."""
+    head, sign, tail = name.rpartition("@")
+    if not sign or "+" in tail:  # an imported system may have @ in its name
+        head, tail = name, "rrf"
+    of = head.split("+")
+    if len(of) < 2 or not all(of):
+        return None
+    found: dict[str, Any] = {"kind": "fusion", "of": of, "method": tail}
+    if _WEIGHTS.fullmatch(tail):
+        found |= {"method": "linear", "weights": [float(weight) for weight in tail.split(",")]}
+    elif tail == "rrf":
+        found["k"] = 60
+    elif tail not in FUSIONS:
+        raise MirblabError(f"'{name}': {unknown('fusion method', tail, FUSIONS)}")
+    if tail == "linear":
+        raise MirblabError(
+            f"'{name}' has no weights; write {head}@{','.join(['0.5'] * len(of))}, or @cv to choose them"
+        )
+    return checked(name, found)
 
 
 def reranked(first: str, reranker: str, depth: int, max_length: int = 0, instruction: str = "") -> str:

@@ -6,17 +6,17 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab import dense, fusion, lexical, paths, recipes, registry, rerank, results, runs
+from mirblab import dense, fusion, lexical, paths, recipes, registry, rerank, results, rooms, runs
 from mirblab.collection import Collection
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError, unknown
+from mirblab.formula import approach0
+from mirblab.formula import search as structure
 from mirblab.run_store import RunStore
 
 DEPTH = 1000
@@ -58,9 +58,16 @@ class System:
         return _store().has(self.run_key(collection), depth)
 
     def run_key(self, collection: Collection) -> str:
-        """Return the hash of all that determines the run: content of the collection, settings and code."""
-        parts = {"collection": collection.fingerprint, "system": self.key}
+        """Return the hash of all that determines the run: the collection (with its judgements), settings and code."""
+        parts: dict[str, Any] = {"collection": collection.fingerprint, "system": self.key}
+        if self.learns:
+            parts["relevant_from"] = collection.card.relevant_from
         return _hash(parts)
+
+    @property
+    def learns(self) -> bool:
+        """Return whether the run depends on the judgements: somewhere in it weights are cross-validated."""
+        return recipes.learns(self.settings) or any(part.learns for part in self.parts())
 
     @property
     def key(self) -> dict[str, Any]:
@@ -75,7 +82,7 @@ class System:
             found.pop("compat", None)  # what differs is in the encoder's key
         if "reranker" in found:
             found["reranker"] = rerank.settings(found["reranker"], **recipes.pair_options(found))
-        return found | {"code": _code(found["kind"])}
+        return found | {"code": rooms.code(found["kind"])}
 
     def parts(self) -> list[System]:
         """Return the systems that this one is composed of, itself not included."""
@@ -105,8 +112,9 @@ def system_names() -> list[str]:
 def system(name: str) -> System:
     """Return a system by its name in the registry, or one composed by its name.
 
-    "a+b" fuses by reciprocal rank (k = 60); "a>b@50" lets the reranker b order the first 50 documents of a, 10
-    when no depth is given. MirblabError with a suggestion for an unknown name.
+    "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
+    "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a, 10 when no depth
+    is given, and "a>approach0@50" Approach0's scoring. MirblabError with a suggestion for an unknown name.
 
     >>> system("bm25+minilm").label
     'BM25 + MiniLM'
@@ -122,16 +130,20 @@ def system(name: str) -> System:
     if found is None:
         raise unknown("system", name, {*entries, *results.names()})
     label = f" {recipes.SIGNS[found['kind']]} ".join(system(part).label for part in recipes.parts(found))
-    made = System(name, label, found)
+    made = System(name, label + recipes.remark(found), found)
     if found["kind"] == "rerank":
         rerank.settings(found["reranker"])
+    if ">" in name:
         made = replace(made, label=f"{label} > {name.rpartition('>')[2]}")
     return made
 
 
 def _bm25(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    found = {key: value for key, value in self.settings.items() if key not in ("kind", "label", "paper")}
-    return lexical.search(collection, depth=depth, **found)
+    return lexical.search(collection, depth=depth, **recipes.options(self.settings))
+
+
+def _structure(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    return structure.search(collection, depth=depth, **recipes.options(self.settings))
 
 
 def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
@@ -149,9 +161,10 @@ def _encoder(settings: Mapping[str, Any]) -> Encoder:
 def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     # Always the same depth of the parts, else the ranking would depend on how deep somebody asked before.
     parts = [part.search(collection, self.settings.get("depth", DEPTH)) for part in self.parts()]
-    if self.settings.get("method", "rrf") == "rrf":
-        return fusion.rrf(parts, self.settings.get("k", 60), depth)
-    return fusion.linear(parts, self.settings["weights"], depth)
+    method, options = self.settings.get("method", "rrf"), recipes.fusion_options(self.settings)
+    if method == "cv":
+        return fusion.cross_validated(parts, collection, depth=depth, **options)
+    return fusion.fuse(parts, method, depth, **options)
 
 
 def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
@@ -159,6 +172,13 @@ def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     options = recipes.pair_options(self.settings)
     pairs = pair_scores(first, self.settings["reranker"], collection, reranked, **options)
     return rerank.reorder(first.search(collection, max(depth, reranked)), pairs, reranked)
+
+
+def _approach0(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    reranked = self.settings["depth"]
+    found = self.parts()[0].search(collection, max(depth, reranked))
+    scored = approach0.rescore(collection, found, reranked)
+    return rerank.reorder(found, scored, reranked)
 
 
 def pair_scores(
@@ -170,7 +190,7 @@ def pair_scores(
         "first": first.run_key(collection),
         "reranker": rerank.settings(reranker, **options),
         "depth": depth,
-        "code": _code("rerank"),
+        "code": rooms.code("rerank"),
     }
     scored = _once(
         _hash(parts),
@@ -185,34 +205,10 @@ def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     return runs.cut(results.run(self.name, collection), depth)
 
 
-_KINDS = {"bm25": _bm25, "dense": _dense, "fusion": _fusion, "rerank": _rerank, "imported": _imported}
-_ROOMS = {
-    "bm25": (
-        "lexical",
-        "candidates",
-        "rules",
-        "postings",
-        "weights",
-        "tokenizers",
-        "spellings",
-        "best",
-        "runs",
-        "ranking",
-    ),
-    "dense": ("dense", "candidates", "rules", "best", "runs", "ranking"),
-    "fusion": ("fusion", "systems", "runs", "ranking"),
-    "rerank": ("rerank", "systems", "late", "runs", "ranking"),
-    "imported": ("results", "trec", "runs", "ranking"),
-}
-
-
-@lru_cache
-def _code(kind: str) -> str:
-    """Return a hash of the modules that make a kind of run: changed code never answers with an old run."""
-    digest = hashlib.blake2b(digest_size=8)
-    for room in _ROOMS[kind]:
-        digest.update((Path(__file__).parent / f"{room}.py").read_bytes().replace(b"\r\n", b"\n"))
-    return digest.hexdigest()
+_KINDS = {
+    "approach0": _approach0, "bm25": _bm25, "dense": _dense, "fusion": _fusion, "imported": _imported,
+    "rerank": _rerank, "structure": _structure,
+}  # fmt: skip
 
 
 def _store() -> RunStore:

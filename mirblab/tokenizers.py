@@ -1,13 +1,17 @@
-"""tokenizers: text to tokens for BM25, by name: as published, plain words, and words with mathematics."""
+"""tokenizers: text to tokens for BM25, by name: as published, plain words, words with mathematics, formulas."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 
 from mirblab.errors import unknown
+from mirblab.formula.ngrams import grams
+from mirblab.formula.posts import parts
+from mirblab.formula.pretokens import symbols as pretokens
 from mirblab.spellings import GREEK, SAME, SILENT, STOP_WORDS
 
 Tokens = list[list[str]]
@@ -37,12 +41,15 @@ _PUNCTUATION = frozenset("|*_-")
 def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
     """Return the tokenizer of that name: texts in, one list of tokens for each out.
 
-    `mirb` is the published benchmark's, `words` the same without stemming, `math` keeps mathematics.
+    `mirb` is the published benchmark's, `words` the same without stemming, `math` keeps mathematics; `pya0` and
+    `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only.
 
     >>> tokenizer("mirb")(["Let the rings $R_1$ and x be given"])
     [['let', 'ring', 'r_1', 'given']]
     >>> tokenizer("math")(["Let $x \\\\le y$ and f ≤ g"])
     [['let', 'x', '\\\\le', 'y', 'f', '\\\\le', 'g']]
+    >>> tokenizer("pya0")(["Bounds for $\\\\dfrac{x}2$"]), tokenizer("latex-ngrams")(["Prose and $x+1$"])
+    ([['bound', '$frac$', '${$', '$x$', '$}$', '$2$']], [['x', 'plus', '1', '$ x', ..., 'plus 1 $']])
     """
     if name not in TOKENIZERS:
         raise unknown("tokenizer", name, TOKENIZERS)
@@ -100,6 +107,20 @@ def math(
     [['open', 'map', 'isopenmap.comp', 'open', 'map', 'comp', 'alpha', '\\to', 'R']]
     """
     return [list(tokens) for tokens in map(_read_math(str, stem, stop, letters, symbols, whole, case), texts)]
+
+
+def _read_pya0(term: Callable[[str], object], wide: bool = False) -> Reader:
+    prose = _read_math(term)
+    memo = _Memo(lambda latex: tuple(term(f"${symbol}$") for symbol in pretokens(latex, wide=wide)))
+
+    def read(text: str) -> Iterable:
+        return chain.from_iterable((memo[part] if place % 2 else prose(part)) for place, part in enumerate(parts(text)))
+
+    return read
+
+
+def _read_ngrams(term: Callable[[str], object]) -> Reader:
+    return lambda text: map(term, grams(text))
 
 
 def _read_words(term: Callable[[str], object], stem: bool = False) -> Reader:
@@ -203,9 +224,18 @@ def _stemmer() -> Callable[[str], str]:
     return Stemmer.Stemmer("english").stemWord
 
 
-TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {"math": math, "mirb": mirb, "words": words}
+def _each(read_with: Callable[[Callable], Reader], texts: Iterable[str]) -> Tokens:
+    return [list(tokens) for tokens in map(read_with(str), texts)]
+
+
 _READERS: dict[str, Callable[[Callable], Reader]] = {
     "math": _read_math,
     "mirb": lambda term: _read_words(term, stem=True),
     "words": _read_words,
+    "pya0": _read_pya0,
+    "pya0-wide": partial(_read_pya0, wide=True),
+    "latex-ngrams": _read_ngrams,
+}
+TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {
+    name: partial(_each, read_with) for name, read_with in _READERS.items()
 }

@@ -39,9 +39,10 @@ MAY_IMPORT = {
     "best": {"errors"},
     "lexical": FREE | {"best", "candidates", "collection", "formula", "progress", "runs"},
     "dense": FREE | {"best", "candidates", "progress", "runs"},
-    "fusion": {"collection", "errors", "measures", "runs"},
+    "fusion": {"errors", "measures", "runs"},
     "rerank": FREE | {"collection", "encode", "late", "progress", "registry", "runs"},
-    "recipes": {"errors"},
+    "recipes": {"errors", "fusion", "measures"},
+    "rooms": set(),
     "systems": FREE
     | {
         "collection",
@@ -54,6 +55,7 @@ MAY_IMPORT = {
         "registry",
         "rerank",
         "results",
+        "rooms",
         "run_store",
         "runs",
     },
@@ -145,6 +147,15 @@ ROOM = {
     "snapshot": "encode",
     "vendors": "api",
     "submission": "instances",
+    "strataplot": "plots",
+    "voting": "fusion",
+    "methods": "fusion",
+    "folds": "fusion",
+    "tuning": "fusion",
+    "provenance": "fusion",
+    "origins": "plots",
+    "treelayout": "plots",
+    "treeplot": "plots",
     "topic_rules": "topic_labels",
 }  # modules that belong to a room of another name
 MODEL_LIBRARIES = {"torch", "transformers", "sentence_transformers"}

@@ -17,6 +17,7 @@ import pytest
 from mirblab import cache, encode, engine
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError
+from mirblab.formula import pretokens
 
 WORDS = "let be a scheme ring field of the is flat prime ideal query : $ x".split()
 
@@ -469,3 +470,24 @@ def test_the_stored_space_is_readable(tiny: Encoder) -> None:
     found = cache.spaces(tiny.store().path.parent)
     assert [one.space for one in found] == [tiny.space()]
     assert json.loads((found[0].path / "space.json").read_text())["model"] == "tiny"
+
+
+def test_formulas_reach_the_model_as_words(tiny: Encoder, folder: Path) -> None:
+    """With `pretokens` the text is rewritten, the prompt is not, and its vector is that of the rewritten string."""
+    prompts = {"query": "query : $x$ ", "document": ""}
+    found = Encoder("tiny", tiny.entry | {"pretokens": "pya0", "prompts": prompts}, folder)
+    text = r"Let $x\in\mathbb{R}$ be flat"
+    assert found.strings([text], "query") == ["query : $x$ let $x$ $in$ $R$ be flat"]
+    np.testing.assert_allclose(found.vectors([text]), plain(folder, ["let $x$ $in$ $R$ be flat"]), atol=1e-6)
+    assert found.n_truncated([text * 3]) == 1 and tiny.n_truncated(["let x be flat"]) == 0
+
+
+def test_pretokens_and_their_rules_are_part_of_the_key(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form has a space, other rules another one, and an entry without it keeps the key that it had."""
+    made = [tiny, *(Encoder("tiny", tiny.entry | {"pretokens": form}) for form in pretokens.FORMS)]
+    paths = {one.store().path for one in made}
+    assert len(paths) == 4 and not {"pretokens", "pretokens_version"} & set(tiny.key)
+    monkeypatch.setattr(pretokens, "VERSION", pretokens.VERSION + 1)
+    assert made[1].store().path not in paths and made[0].store().path in paths
+    with pytest.raises(MirblabError, match="pretokens is 'pya', not pya0 or pya0-plain or pya0-wide"):
+        Encoder("tiny", tiny.entry | {"pretokens": "pya"})

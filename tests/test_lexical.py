@@ -468,3 +468,25 @@ def test_what_is_not_remembered_is_read_all_the_same(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(tokenizers, name, 0)
             assert tokenizers.math([text, text]) == expected
+
+
+def test_formulas_are_read_as_formulas_and_prose_as_prose():
+    """By PyA0's symbols, or as runs of symbols, one text at a time or many."""
+    text = r"Rings of $x\leqslant\dfrac12$"
+    assert tokenizers.tokenizer("pya0")([text]) == [["ring", "$x$", "$leqslant$", "$frac$"]]
+    assert tokenizers.tokenizer("pya0-wide")([text]) == [["ring", "$x$", "$le$", "$frac$", "$1$", "$2$"]]
+    assert tokenizers.tokenizer("latex-ngrams")(["Rings of $x$ and $y$", "Rings"]) == [
+        ["x", "$ x", "x $", "$ x $", "y", "$ y", "y $", "$ y $"],
+        [],
+    ]
+    for name in tokenizers.TOKENIZERS:
+        read = tokenizers.reader(name)
+        assert [list(read(part)) for part in (text, "a ring")] == tokenizers.tokenizer(name)([text, "a ring"])
+
+
+def test_ngrams_find_the_formula_that_words_cannot(build):
+    """A query of symbols only; the document with the same runs comes first, prose alone never."""
+    docs = ["the sum $a+b=c$", "the sum $c=b+a$", "the sum of plus and minus"]
+    run = lexical.search(build(docs, [r"$\left(a+b\right)$"]), depth=3, tokenizer="latex-ngrams")
+    assert run.doc_id.astype(str).tolist() == ["d0000", "d0001"]
+    assert not len(lexical.search(build(docs, ["$a+b$"]), depth=3, tokenizer="words"))

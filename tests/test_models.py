@@ -27,6 +27,8 @@ EOT = "<|endoftext|>"
 # name: query, document; and as the published code had them, if MIRB ran it
 STRINGS = {
     "minilm": (QUERY, DOCUMENT),
+    "minilm-pretokens": ("let $X$ be a ring.", "every field is a ring."),
+    "minilm-pretokens-plain": ("let X be a ring.", "every field is a ring."),
     "gte-large-en-v1.5": (QUERY, DOCUMENT, QUERY, DOCUMENT),
     "uae-large-v1": (BGE_QUERY, DOCUMENT, BGE_QUERY, DOCUMENT),
     "bge-large-en-v1.5": (BGE_QUERY, DOCUMENT, BGE_QUERY, DOCUMENT),
@@ -68,7 +70,14 @@ ENDS = {
     **dict.fromkeys(("qwen3-embedding-4b", "qwen3-embedding-8b", "octen-embedding-8b"), EOT),
     **dict.fromkeys(("mathleap-qwen-8b", "mathleap-octen-8b"), EOT),
 }
-BERT = ("minilm", "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5")
+BERT = (
+    "minilm",
+    "minilm-pretokens",
+    "minilm-pretokens-plain",
+    "gte-large-en-v1.5",
+    "uae-large-v1",
+    "bge-large-en-v1.5",
+)
 
 
 @pytest.fixture(scope="session")
@@ -256,6 +265,7 @@ def test_without_an_instruction_nothing_of_the_template_is_left(home: Path) -> N
     """No stray prefix on the queries of a collection that has no instruction."""
     plain = {name: encoder(name).strings([QUERY], "query")[0] for name in STRINGS}
     expected = dict.fromkeys(STRINGS, QUERY) | {
+        "minilm-pretokens": "let $X$ be a ring.", "minilm-pretokens-plain": "let X be a ring.",
         "gritlm-7b": "<|embed|>\nLet $X$ be a ring.", "uae-large-v1": BGE_QUERY, "bge-large-en-v1.5": BGE_QUERY,
     }  # fmt: skip
     assert plain == expected
@@ -284,7 +294,7 @@ def test_the_published_mode_shares_vectors_where_it_changes_nothing(home: Path) 
 @pytest.mark.parametrize(
     "change",
     [{"eos": ""}, {"attention": "causal"}, {"prompt_pooled": False}, {"lead": {"document": " "}},
-     {"suffix": {"document": "."}}, {"code_revision": "1" * 40}],
+     {"suffix": {"document": "."}}, {"code_revision": "1" * 40}, {"pretokens": "pya0"}],
 )  # fmt: skip
 def test_each_optional_field_gives_another_space(home: Path, change: dict[str, Any]) -> None:
     """What was added later is in the key where it is set."""

@@ -82,3 +82,66 @@ def test_evaluate_wants_a_collection_not_its_name():
     run = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
     with pytest.raises(MirblabError, match="found 'mini-qa'; load"):
         measures.evaluate(run, "mini-qa", "RR")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "combmns"}, "did you mean 'combmnz'"),
+        ({"method": "combmnz", "k": 60}, "the method 'combmnz' has no 'k', 'rrf' has"),
+        ({"weights": [0.5, 0.5]}, "the method 'rrf' has no 'weights', 'linear' has"),
+        ({"method": "cv", "weights": [0.5, 0.5]}, "the method 'cv' has no 'weights', 'linear' has"),
+        ({"method": "linear", "weights": [1.0]}, "2 systems need as many weights; found 1"),
+        ({"method": "linear", "weights": [1.0, "2"]}, "weights are numbers from 0 up; found"),
+        ({"method": "linear", "weights": [1.0, -1]}, "weights are numbers from 0 up; found"),
+        ({"method": "cv", "folds": 1}, "two folds or more, found 1"),
+        ({"method": "cv", "measure": "nDGC'"}, "did you mean"),
+    ],
+)
+def test_a_fusion_may_set_what_its_method_uses(settings: dict, message: str):
+    """Before anything is searched."""
+    with pytest.raises(MirblabError, match=message):
+        recipes.checked("own", {"kind": "fusion", "of": ["bm25", "minilm"], **settings})
+
+
+def test_names_choose_the_method_of_a_fusion():
+    """After @: a method, or weights; + binds more tightly than >."""
+    assert recipes.composed("a+b@combmnz") == {"kind": "fusion", "of": ["a", "b"], "method": "combmnz"}
+    assert recipes.composed("a+b+c@cv") == {"kind": "fusion", "of": ["a", "b", "c"], "method": "cv"}
+    assert recipes.composed("a+b@rrf") == recipes.composed("a+b")
+    assert recipes.composed("a+b@0.25,1")["weights"] == [0.25, 1.0]
+    assert recipes.composed("a+b@cv>c@20") == {"kind": "rerank", "first": "a+b@cv", "reranker": "c", "depth": 20}
+    assert recipes.composed("a+b>c@20>d") == {"kind": "rerank", "first": "a+b>c@20", "reranker": "d", "depth": 10}
+    assert recipes.composed("a>approach0@50") == {"kind": "approach0", "first": "a", "depth": 50}
+    assert recipes.composed("a@cv") is None and recipes.composed("a") is None
+
+
+def test_an_imported_system_may_have_the_sign_of_a_method_in_its_name():
+    """Before a +, since nothing else can stand there."""
+    assert recipes.composed("own@2+bm25") == {"kind": "fusion", "of": ["own@2", "bm25"], "method": "rrf", "k": 60}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bm25+minilm@combmns", "no fusion method 'combmns'.*did you mean 'combmnz'"),
+        ("bm25+minilm@linear", "has no weights; write bm25\\+minilm@0.5,0.5, or @cv"),
+        ("bm25+minilm@0.5,0.3,0.2", "2 systems need as many weights; found 3"),
+        ("bm25>approach0@5,128t", "cannot set 'max_length'"),
+        ("bm25>approach0@0", "write first>reranker@depth"),
+    ],
+)
+def test_a_composed_name_that_means_nothing_is_explained(name: str, message: str):
+    """With what to write."""
+    with pytest.raises(MirblabError, match=message):
+        recipes.composed(name)
+
+
+def test_labels_say_how_a_fusion_was_made():
+    """Cross-validated weights above all."""
+    labels = {name: systems.system(name).label for name in ("bm25+bm25-okapi", "bm25+bm25-okapi@cv", "bm25+minilm@isr")}
+    assert labels["bm25+bm25-okapi"] == "BM25 + BM25 (rank-bm25)"
+    assert labels["bm25+bm25-okapi@cv"] == "BM25 + BM25 (rank-bm25) (weights cross-validated)"
+    assert labels["bm25+minilm@isr"] == "BM25 + MiniLM (isr)"
+    learnt = [name for name in systems.system_names() if systems.system(name).learns]
+    assert learnt and all("weights cross-validated" in systems.system(name).label for name in learnt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,3 +127,96 @@ def test_depth_must_be_positive():
     """Zero documents are no answer."""
     with pytest.raises(MirblabError, match="depth must be at least 1, found 0"):
         systems.system("bm25").search(shelf.load("mini-hol"), depth=0)
+
+
+def test_structure_search_and_its_rival_make_runs():
+    """By the names that are promised."""
+    c = shelf.load("mini-formula").sample(25)
+    for name in ("structure", "ngram", "structure+bm25", "structure>approach0@5"):
+        run = systems.system(name).search(c, depth=9)
+        assert run.attrs["system"] == name and len(run) and run["rank"].max() <= 9
+    assert {"structure+minilm", "structure+minilm+bm25", "approach0"} <= set(systems.system_names())
+
+
+def test_structure_search_takes_its_settings(monkeypatch):
+    """They change the run, and so its key."""
+    own = paths.home() / "registry" / "systems.toml"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text('[mine]\nkind = "structure"\nb = 30\n[mine.weights]\npair = 0.0\n', encoding="utf-8")
+    asked = {}
+    monkeypatch.setattr(systems.structure, "search", lambda collection, **more: asked.update(more) or empty())
+    try:
+        c = shelf.load("mini-formula")
+        systems.system("mine").search(c)
+        assert asked == {"depth": 1000, "b": 30, "weights": {"pair": 0.0}}
+        assert systems.system("mine").run_key(c) != systems.system("structure").run_key(c)
+    finally:
+        own.unlink()
+
+
+def empty() -> pd.DataFrame:
+    return pd.DataFrame({"query_id": ["f"], "doc_id": ["g"], "score": [1.0]}).iloc[:0].astype({"query_id": "str"})
+
+
+def test_approach0_orders_the_shortlist_and_nothing_below():
+    """The first five by its score, the rest as they were."""
+    c = shelf.load("mini-formula").sample(4)
+    first, found = (systems.system(name).search(c, 9) for name in ("structure", "structure>approach0@5"))
+    for query in c.query_ids:
+        one, two = (run[run.query_id == query].doc_id.astype(str).tolist() for run in (first, found))
+        assert set(one[:5]) == set(two[:5]) and one[5:] == two[5:]
+    assert first.doc_id.tolist() != found.doc_id.tolist()
+
+
+@pytest.mark.parametrize("method", ["combmnz", "borda", "logisr"])
+def test_a_name_chooses_the_method(method: str):
+    """The run is that of the method, over 1000 documents of each part."""
+    c = shelf.load("mini-hol").sample(20)
+    parts = [systems.system(name).search(c, 1000) for name in ("bm25", "bm25-mirb")]
+    found = systems.system(f"bm25+bm25-mirb@{method}").search(c, 1000)
+    assert found.doc_id.tolist() == fusion.fuse(parts, method, 1000).doc_id.tolist()
+
+
+def test_given_weights_are_those_of_the_name():
+    """In the order of the parts."""
+    c = shelf.load("mini-hol").sample(20)
+    parts = [systems.system(name).search(c, 1000) for name in ("bm25", "bm25-mirb")]
+    found = systems.system("bm25+bm25-mirb@0.9,0.1").search(c, 1000)
+    assert found.doc_id.tolist() == fusion.linear(parts, [0.9, 0.1]).doc_id.tolist()
+
+
+def test_cross_validated_weights_are_stored_with_the_run():
+    """And shown as a table, when the run is read again, too."""
+    c = shelf.load("mini-hol")
+    for _ in range(2):
+        run = systems.system("bm25+bm25-mirb@cv").search(c)
+        table = fusion.fold_table(run)
+        assert table.columns.tolist() == ["fold", "queries", "bm25", "bm25-mirb", "trained", "held_out"]
+        assert len(table) == 5 and table.queries.sum() == len(c.query_ids)
+
+
+def test_few_queries_are_fused_by_reciprocal_ranks():
+    """Nineteen cannot choose weights."""
+    c = shelf.load("mini-hol").sample(19)
+    run = systems.system("bm25+bm25-mirb@cv").search(c)
+    assert run.attrs["method"] == "rrf" and "needed to choose weights: 20" in run.attrs["why"]
+    assert run.doc_id.tolist() == systems.system("bm25+bm25-mirb").search(c).doc_id.tolist()
+
+
+def test_the_judgements_are_in_the_key_of_weights_that_were_learnt_from_them():
+    """Grades, and from which one on a document is relevant; other systems do not look at the latter."""
+    c = shelf.load("mini-hol")
+    stricter = replace(c, card=replace(c.card, relevant_from=c.card.relevant_from + 1))
+    fewer = replace(c, qrels=c.qrels.iloc[1:])
+    learnt, plain = systems.system("bm25+bm25-mirb@cv"), systems.system("bm25+bm25-mirb")
+    assert learnt.learns and learnt.rerank("maxsim", 5).learns and not plain.learns
+    assert len({learnt.run_key(found) for found in (c, stricter, fewer)}) == 3
+    assert learnt.rerank("maxsim", 5).run_key(c) != learnt.rerank("maxsim", 5).run_key(stricter)
+    assert plain.run_key(c) == plain.run_key(stricter)
+
+
+def test_the_method_is_in_the_key():
+    """Each makes its own run."""
+    c = shelf.load("mini-hol")
+    names = [f"bm25+bm25-mirb{tail}" for tail in ("", "@cv", "@isr", "@0.5,0.5", "@0.4,0.6")]
+    assert len({systems.system(name).run_key(c) for name in names}) == len(names)

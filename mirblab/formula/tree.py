@@ -104,12 +104,13 @@ def kind(label: str) -> str:
 
 
 def shown(label: str) -> str:
-    """Return a label as a reader wants to see it: without its type, and a space where nothing is.
+    """Return a label as a reader wants to see it: without its type, and a dot where nothing is.
 
-    >>> shown("V!x"), shown("O!divide"), shown("M!()1x2"), shown("!")
-    ('x', 'divide', '()1x2', '!')
+    >>> shown("V!x"), shown("O!divide"), shown("M!()1x2"), shown("!"), shown("+!F!sin"), shown("W!")
+    ('x', 'divide', '()1x2', '!', 'sin', '·')
     """
-    return label[2:] or "·" if len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWU" else label
+    label = label.removeprefix("+!")
+    return label[2:] or "·" if len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUFCE" else label
 
 
 def paths(tree: Tree) -> Sequence[str]:

@@ -1,0 +1,108 @@
+"""crew: processes beside this one that turn formulas into small segments."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+from mirblab.errors import MirblabError
+from mirblab.formula.tree import Tree
+
+_SIZE = 8  # bytes that say how long a message is
+
+
+class Crew:
+    """*n* processes, each fed by a thread of this one; a context, at whose end they are gone.
+
+    They are plain child processes and not those of `multiprocessing`, which run the user's script again and so need
+    it to be written for that.
+    """
+
+    def __init__(self, n: int) -> None:
+        """Start the processes; they wait for work, and ignore Ctrl-C, which their parent handles."""
+        paths = os.pathsep.join(path for path in sys.path if path)
+        command = [sys.executable, "-m", "mirblab.formula.crew"]
+        pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": paths}
+        self.all = [subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) for _ in range(n)]
+        self.idle: queue.SimpleQueue[subprocess.Popen] = queue.SimpleQueue()
+        for process in self.all:
+            self.idle.put(process)
+        self.threads = ThreadPoolExecutor(n)
+
+    def submit(self, formulas: list[str | Tree], place: Path) -> Future:
+        """Have a segment of *formulas* made in the folder *place*; the future's result is how many they are.
+
+        MirblabError as its result when that failed.
+        """
+        return self.threads.submit(self._make, formulas, place)
+
+    def _make(self, formulas: list[str | Tree], place: Path) -> int:
+        process = self.idle.get()
+        try:
+            _send(process.stdin, (formulas, place))
+            answer = _receive(process.stdout)
+        except (OSError, EOFError) as error:
+            raise MirblabError(f"a process that makes an index has ended unexpectedly ({error}); try again") from error
+        finally:
+            self.idle.put(process)
+        if isinstance(answer, str):
+            raise MirblabError(f"a process that makes an index has failed: {answer}")
+        return len(formulas)
+
+    def __enter__(self) -> Crew:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes, and with them what still runs."""
+        for process in self.all:
+            process.kill()
+        self.threads.shutdown(cancel_futures=True)
+        for process in self.all:
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+
+def _send(stream: BinaryIO, message: object) -> None:
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    stream.write(len(content).to_bytes(_SIZE, "little") + content)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO) -> object:
+    head = stream.read(_SIZE)
+    if len(head) < _SIZE:
+        raise EOFError("no answer")
+    return pickle.loads(stream.read(int.from_bytes(head, "little")))
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests, pairs of formulas and a place, until there are no more: None, or what went wrong as text."""
+    from mirblab.formula.forest import Labels
+    from mirblab.formula.parts import part
+
+    labels = Labels()
+    while True:
+        try:
+            formulas, place = _receive(requests)
+        except EOFError:
+            return
+        try:
+            part(formulas, labels, place)
+            answer = None
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"
+        _send(answers, answer)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve(sys.stdin.buffer, sys.stdout.buffer)

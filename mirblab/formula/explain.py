@@ -1,0 +1,175 @@
+"""explain: why a formula was found: the tokens it shares with the query, where they are, and which names changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mirblab.formula import scoring
+from mirblab.formula.index import Index
+from mirblab.formula.operators import operator_tree
+from mirblab.formula.parts import read, trees
+from mirblab.formula.tokens import KIND_MASK, KINDS, MOST_COUNTED
+from mirblab.formula.tree import Tree, kind, paths, shown
+from mirblab.formula.weighting import B
+
+_RENAMED = ("typed pair", "typed duplicate")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a document's formula has its score for a query.
+
+    `score` is that of `Index.search`, `found` the share of the query's weight that the document has, `used` the share
+    of the document's weight that is in the query. `tokens` are the shared ones, the heaviest first: kind, token,
+    weight, in_query, in_document, shared (the smaller count), contribution (weight times shared; they sum to found
+    times the query's length). `query_nodes` and `document_nodes` give for each node of the trees `query` and
+    `document` the share of the weight around it that agrees, 0 to 1; `renamed` the names that changed, query first.
+    """
+
+    score: float
+    found: float
+    used: float
+    tokens: pd.DataFrame
+    query: Tree
+    document: Tree
+    query_nodes: dict[int, float]
+    document_nodes: dict[int, float]
+    renamed: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One formula: its layout, its operations, the pairs of nodes where each key occurs, and the weights."""
+
+    layout: Tree
+    operations: Tree
+    places: dict[int, list[tuple[int, int]]]
+    asked: scoring.Query
+
+
+def explain(
+    query: str | Tree, document: str | Tree, index: Index, *, weights: Mapping[str, float] | None = None, b: float = B
+) -> Explanation:
+    """Return why *document* scores what it does for *query* in a search of *index*; both are LaTeX or layout trees.
+
+    The index gives the weights of tokens; *document* need not be in it. Of a token that one formula has more often
+    than the other, each occurrence counts as shared in part.
+
+    >>> index = Index.build([("a", "x^2+x"), ("b", "y^2+y"), ("c", "z")])
+    >>> why = explain("x^2+x", "y^2+y", index)
+    >>> why.renamed, round(why.score, 3) == round(float(index.search(["x^2+x"], 2)[2][1]), 3)
+    ([('x', 'y')], True)
+    >>> why.tokens.token.tolist()[3:10:2]
+    ['V … V: ·, nn', 'plus(SUP(2))', '+ →n V', 'V →n +']
+    """
+    one, other = (_side(formula, index, weights) for formula in (query, document))
+    often = dict(zip(other.asked.keys.tolist(), other.asked.counts.tolist(), strict=True))
+    rows, votes, shares = [], defaultdict(float), {}
+    for key, count, weight in zip(one.asked.keys.tolist(), one.asked.counts.tolist(), one.asked.weights, strict=True):
+        if key not in often or weight == 0:
+            continue
+        shared = min(count, often[key])
+        shares[key] = shared
+        name = KINDS[key & int(KIND_MASK)]
+        rows.append((name, _text(one, name, key), weight, count, often[key], shared, weight * shared))
+        if name in _RENAMED:
+            _vote(votes, one, other, key, weight * shared)
+    names = ["kind", "token", "weight", "in_query", "in_document", "shared", "contribution"]
+    table = pd.DataFrame(rows, columns=names).sort_values(
+        ["contribution", "kind", "token"], ascending=[False, True, True], ignore_index=True
+    )
+    total = float(sum(row[-1] for row in rows))
+    score = scoring.score(np.array([total]), one.asked.length, np.array([other.asked.length]), b) if total else [0.0]
+    parts = (total / side.asked.length if side.asked.length else 0.0 for side in (one, other))
+    nodes = (_nodes(side, shares) for side in (one, other))
+    return Explanation(float(score[0]), *parts, table, one.layout, other.layout, *nodes, _renamed(votes))
+
+
+def _side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None) -> _Side:
+    layout = trees([formula])[0]
+    found, places = read([layout]), defaultdict(list)
+    for key, first, second in zip(found.keys.tolist(), found.firsts.tolist(), found.seconds.tolist(), strict=True):
+        places[key].append((first, second))
+    return _Side(layout, operator_tree(layout), places, index.queries([layout], weights)[0])
+
+
+def _text(side: _Side, name: str, key: int) -> str:
+    """Return a token as a reader sees it: `x →a 2`, the relations over the arrow; `V` stands for any variable."""
+    tree = side.operations if name == "operation pair" else side.layout
+    first, second = side.places[key][0]
+    if name == "operation pair":
+        line = [second]
+        while line[0] != first:
+            line.insert(0, tree.parents[line[0]])
+        return "(".join(shown(tree.labels[node]) for node in line) + ")" * (len(line) - 1)
+    label = _type if name.startswith("typed") else shown
+    one, other = (label(tree.labels[node]) for node in (first, second))
+    way = paths(tree)
+    if name == "symbol":
+        return one
+    if name == "terminal":
+        return f"{one} ⊣"
+    if "duplicate" in name:
+        top = len(way[_meeting(tree, first, second)])
+        return f"{one} … {other}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
+    return f"{one} →{way[second][len(way[first]) :]} {other}" + (" (in place)" if name == "located pair" else "")
+
+
+def _is_name(label: str) -> bool:
+    """Return whether a label is a variable or a wildcard."""
+    return label.startswith("V!") or (len(label) > 1 and label[0] == "?")
+
+
+def _type(label: str) -> str:
+    return "V" if _is_name(label) else shown(kind(label))
+
+
+def _meeting(tree: Tree, first: int, second: int) -> int:
+    while first != second:
+        first, second = min(first, second), tree.parents[max(first, second)]
+    return first
+
+
+def _vote(votes: dict, one: _Side, other: _Side, key: int, weight: float) -> None:
+    """Add what a shared typed token says about which name of the query stands for which of the document."""
+    pairs = [(mine, theirs) for mine in one.places[key] for theirs in other.places[key]]
+    for mine, theirs in pairs:
+        for node, its in set(zip(mine, theirs, strict=True)):
+            names = one.layout.labels[node], other.layout.labels[its]
+            if _is_name(names[0]) and _is_name(names[1]):
+                votes[names] += weight / len(pairs)
+
+
+def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
+    """Return the names that differ, one to one, the best supported first; a name that is kept is not renamed."""
+    taken: tuple[set, set] = (set(), set())
+    found = []
+    for (mine, theirs), _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0])):
+        if mine not in taken[0] and theirs not in taken[1]:
+            taken[0].add(mine)
+            taken[1].add(theirs)
+            if mine != theirs:
+                found.append((shown(mine), shown(theirs)))
+    return found
+
+
+def _nodes(side: _Side, shares: dict[int, int]) -> dict[int, float]:
+    """Return for each node of the layout the share of the weight of the tokens around it that is shared."""
+    weight, agreed = np.zeros(len(side.layout)), np.zeros(len(side.layout))
+    by_span = {span: node for node, span in enumerate(side.layout.spans) if span != (0, 0)}
+    for key, each in zip(side.asked.keys.tolist(), side.asked.weights.tolist(), strict=True):
+        is_layout = KINDS[key & int(KIND_MASK)] != "operation pair"
+        occurrences = side.places[key]
+        part = min(1.0, shares.get(key, 0) / min(len(occurrences), MOST_COUNTED))
+        for pair in occurrences:
+            spans = side.operations.spans
+            found = pair if is_layout else [by_span.get(spans[node]) for node in pair if spans]
+            for node in {node for node in found if node is not None}:
+                weight[node] += each
+                agreed[node] += each * part
+    return {node: float(agreed[node] / weight[node]) if weight[node] else 0.0 for node in range(len(side.layout))}

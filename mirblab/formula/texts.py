@@ -1,0 +1,124 @@
+"""texts: the formulas of a collection's documents and queries, and which document has which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirblab.formula import posts
+
+FORMULA_TASK = "Formula Retrieval"
+_IN_CONTEXT = re.compile(r"\s*Formula:\s*(?P<formula>.*?)\s*(?:Context:.*)?", re.DOTALL)
+_DELIMITERS = ("$", "\\(", "\\[", "math]")
+_OPENS = re.compile(r"(\$+|\\[(\[]|\[i?math\])\s*\Z")
+_CLOSES = re.compile(r"\s*(\$+|\\[)\]]|\[/i?math\])")
+_MATHS = re.compile(r"[\\^_={}&+<>]")
+_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
+_MOST_WORDS = 2
+_ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them that must be formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The distinct formulas of some texts, in order of first appearance, and where they are.
+
+    The formulas of text i are `numbers[starts[i] : starts[i + 1]]`, positions in `formulas`, as often as it has them.
+    """
+
+    formulas: list[str]
+    numbers: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def is_single(self) -> bool:
+        """Return whether no text has more than one formula."""
+        return bool(np.diff(self.starts).max(initial=0) <= 1)
+
+    def column(self) -> list[str]:
+        """Return the formula of each text, empty where there is none, when no text has several."""
+        sizes, first = np.diff(self.starts).tolist(), self.starts.tolist()
+        return [self.formulas[self.numbers[at]] if size else "" for size, at in zip(sizes, first, strict=False)]
+
+    def best(self, scores: np.ndarray) -> np.ndarray:
+        """Return for each text the largest of the scores of its formulas, 0 for a text without any; float32."""
+        found = np.zeros(len(self.starts) - 1, dtype=np.float32)
+        filled = np.flatnonzero(np.diff(self.starts))
+        if len(filled):
+            found[filled] = np.maximum.reduceat(scores[self.numbers], self.starts[filled])
+        return found
+
+
+def are_formulas(task: str, texts: Sequence[str]) -> bool:
+    """Return whether each of a collection's texts is one formula: what the *task* says, else how most of them look.
+
+    >>> are_formulas("", ["x^2", "a_1+b"]), are_formulas("", ["Let $x$ be 1.", "n"]), are_formulas("Why?", ["x^2"])
+    (True, False, False)
+    """
+    if task:
+        return task == FORMULA_TASK
+    looked_at = [text for text in texts[:: max(1, len(texts) // _ENOUGH)] if text.strip()]
+    alone = sum(
+        (bool(_MATHS.search(text)) or len(text.split()) == 1) and not _marked(text) and not _is_prose(text)
+        for text in looked_at
+    )
+    return bool(looked_at) and alone >= _MOST * len(looked_at)
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a text has several words that are neither commands nor in braces, as names and texts are."""
+    return len(_WORD.findall(text)) > _MOST_WORDS
+
+
+def formulas(text: str, bare: bool) -> list[str]:
+    r"""Return the LaTeX of the formulas in a text; with *bare* those of a collection whose texts are formulas.
+
+    A bare text is one formula unless it marks its formulas by delimiters; of "Formula: ... Context: ..." it is the
+    first part. Elsewhere only what is marked is a formula.
+
+    >>> formulas(r"x^2 + \text{if $x$ is odd}", bare=True), formulas("$x$ and $y$", bare=True)
+    (['x^2 + \\text{if $x$ is odd}'], ['x', 'y'])
+    >>> formulas("Formula: a+b Context: Let $a$ be one.", bare=True), formulas("Why?", bare=False)
+    (['a+b'], [])
+    """
+    if not bare:
+        return [latex for latex, _, _ in posts.formulas(text)]
+    if text.startswith("Formula:") and (match := _IN_CONTEXT.fullmatch(text)) is not None:
+        text = match["formula"]
+    return _marked(text) or ([text] if text.strip() else [])
+
+
+def owned(texts: Iterable[str], bare: bool) -> Owned:
+    """Return the formulas of *texts*, found as `formulas` does.
+
+    >>> found = owned(["$x$ and $y$", "", "$y$"], bare=False)
+    >>> found.formulas, found.numbers.tolist(), found.starts.tolist()
+    (['x', 'y'], [0, 1, 1], [0, 2, 2, 3])
+    """
+    known: dict[str, int] = {}
+    numbers: list[int] = []
+    starts = [0]
+    for text in texts:
+        numbers += [known.setdefault(latex, len(known)) for latex in formulas(text, bare)]
+        starts.append(len(numbers))
+    return Owned(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))
+
+
+def _marked(text: str) -> list[str]:
+    """Return the formulas that delimiters mark in a text; none where what is between them is mathematics, too.
+
+    A dollar may stand inside of a formula: in a text, or in what LaTeXML writes for an equation array; and an
+    environment needs no delimiter.
+    """
+    if not any(delimiter in text for delimiter in _DELIMITERS):
+        return []
+    found, last = posts.formulas(text), 0
+    for _, start, end in found:
+        before = text[last:start]
+        delimiter = _OPENS.search(before)
+        if delimiter is None or _MATHS.search(_CLOSES.sub("", before[: delimiter.start()], count=1)):
+            return []
+        last = end
+    return [] if _MATHS.search(_CLOSES.sub("", text[last:], count=1)) else [latex for latex, _, _ in found]

@@ -1,0 +1,116 @@
+"""Trees shown: MathML that a browser and the parser understand, and LaTeX with its matches marked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from mirblab.formula import latex, mathml, tangent
+from mirblab.formula.markup import highlighted
+from mirblab.formula.markup import mathml as written
+from mirblab.formula.tree import Tree
+
+NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        r"x^2_i+\frac{a}{b}", r"\sqrt[3]{x+1}", r"f(x,y)=|z|", r"\sum_{k=0}^n\binom{n}{k}", r"\int_0^1 x\,dx",
+        r"\begin{pmatrix}a&b\\c&d\end{pmatrix}^T", r"\begin{bmatrix}a&b\end{bmatrix}", r"\hat{ab}^2", r"P(A|B)",
+        r"f=\begin{cases}a\\b\end{cases}", r"f'(x)", r"{}^2x", r"a<b \text{ if } c&d", r"\{x \mid (x,y)\in S\}",
+        r"\lim_{x\to 0} x", r"\qvar{x}+1", r"(a,b", r"\overline{x}'", r"\underset{n}{x}^2", "",
+    ],
+)  # fmt: skip
+def test_a_tree_comes_back_from_its_mathml(source: str):
+    """Scripts, fences, matrices, wildcards, brackets without partner."""
+    tree = latex.parse(source)
+    assert mathml.parse(written(tree)) == tree
+
+
+@pytest.mark.parametrize(
+    "text", ["[([V!x[)]]]", "[V!a[|[V!b[|[V!c]]]]]", "[M!()1x1,w[V!a[&comma;[V!b]]]]", "[M!()1x2,w[V!a],e[V!b]]"]
+)
+def test_what_is_no_fence_and_no_separator_stays_none(text: str):
+    """Plain brackets, bars and commas, which a reader of MathML would pair and cut at."""
+    tree = tangent.read(text.replace("w[V!a],e[V!b]", "w[V!a,e[V!b]]"))
+    assert mathml.parse(written(tree)) == tree
+
+
+def test_nearly_all_real_formulas_come_back(shared: Path):
+    """At least 99 of 100 from LaTeX; of Tangent's own, whose escaped < is < for us, 93."""
+    texts, strings = [], []
+    with gzip.open(shared / "data/arqmath-2020-task2/corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in random.Random(1).sample(list(map(json.loads, lines)), 2500):
+            texts.append(row["text"])
+            strings += [row["slt"]] if row.get("slt") else []
+    for trees, share in (([latex.parse(text) for text in texts], 0.99), ([*map(tangent.read, strings)], 0.93)):
+        same = sum(mathml.parse(written(tree)) == tree for tree in trees)
+        assert len(trees) > 300 and same / len(trees) >= share
+
+
+def test_the_markup_is_well_formed_and_holds_no_script():
+    """Whatever the labels are: nothing of them becomes an element or an attribute."""
+    script = 'V!<script>alert("1")</script>'
+    evil = [script, 'T!" onload="x', "M!<>1x1", "]]>", "V!\x00\ud800", "O!divide", "O!root", "E!'&"]
+    tree = Tree(evil, [-1, 0, 1, 2, 3, 4, 5, 6], "-nnwnnnn")
+    for shown in (written(tree, range(8), latex='"><script>'), highlighted('<b>"', tree, [0])):
+        found = ElementTree.fromstring(shown)
+        names = {element.tag.removeprefix(NAMESPACE) for element in found.iter()}
+        assert not names & {"script", "b"}
+        assert not any(key.startswith("on") for element in found.iter() for key in element.keys())
+
+
+def test_matched_nodes_are_marked_by_strength():
+    """A symbol gets a ground, stronger with its weight; a fraction, which has no symbol, a frame."""
+    tree = latex.parse(r"\frac{x}{2}")
+    found = ElementTree.fromstring(written(tree, {0: 1.0, 1: 1.0, 2: 0.4}))
+    styles = {
+        element.tag.removeprefix(NAMESPACE): element.get("style") for element in found.iter() if element.get("style")
+    }
+    assert styles == {
+        "mfrac": "outline:2px solid rgba(230,159,0,1.00)",
+        "mi": "background:rgba(230,159,0,0.65);color:inherit",
+        "mn": "background:rgba(230,159,0,0.38);color:inherit",
+    }
+    assert "style" not in written(tree) and "style" not in written(tree, {1: 0.0})
+
+
+def test_a_screen_reader_gets_the_latex():
+    """As alttext and aria-label; without it the symbols one after the other."""
+    tree = latex.parse("x<2")
+    assert written(tree, latex="x<2").count('="x&lt;2"') == 2
+    assert 'alttext="x &lt; 2"' in written(tree)
+
+
+def test_an_operator_tree_is_shown_as_functions():
+    """Operands in brackets."""
+    shown = written(tangent.read("[U!plus,0[V!x],1[O!SUP,0[V!y],1[N!2]]]"), [2])
+    assert re.sub("<[^>]*>", "", shown) == "plus(x,SUP(y,2))"
+    assert shown.count("background") == 1
+
+
+def test_the_spans_of_matches_are_marked_in_the_source():
+    """Neighbours of one strength share a mark, the stronger of two on one place wins, what is outside is ignored."""
+    tree = Tree(["V!a", "V!b", "V!c", "V!d"], [-1, 0, 1, 2], "-nnn", [(0, 1), (1, 2), (1, 3), (3, 99)])
+    shown = highlighted("abcd<", tree, {0: 1.0, 1: 1.0, 2: 0.4})
+    assert re.sub(r' class="mirblab-match" style="background:rgba\(230,159,0,(....)\)[^"]*"', r" \1", shown) == (
+        '<code class="mirblab-latex"><mark 0.65>ab</mark><mark 0.38>c</mark>d&lt;</code>'
+    )
+    assert highlighted("x", Tree(["V!x"], [-1], "-"), [0]) == '<code class="mirblab-latex">x</code>'
+
+
+def test_a_long_or_deep_tree_is_written_in_linear_time():
+    """No recursion, no growing strings."""
+    for relation in "na":
+        tree = Tree(["V!x"] * 20_000, list(range(-1, 19_999)), "-" + relation * 19_999)
+        start = time.perf_counter()
+        assert written(tree).count("<mi>") == 20_000
+        assert time.perf_counter() - start < 3

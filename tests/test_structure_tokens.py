@@ -1,0 +1,180 @@
+"""The tokens of structure search, against a second, slow definition of them and by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirblab.formula.forest import RELATION_SYMBOLS, Labels, plant
+from mirblab.formula.tokens import KIND_MASK, KINDS, counted, operations, together, tokens
+from mirblab.formula.tree import RELATIONS, Tree
+
+LABELS = ("V!x", "V!y", "V!z", "N!1", "N!2", "+", "=", "O!divide", "M!()1x1", "T!if", "?q", "?r", "!")
+
+
+@st.composite
+def some_trees(draw: st.DrawFn, largest: int = 30) -> Tree:
+    """Return a random layout tree; long lines are as likely as wide ones."""
+    size = draw(st.integers(1, largest))
+    labels = draw(st.lists(st.sampled_from(LABELS), min_size=size, max_size=size))
+    is_line = draw(st.booleans())
+    parents = [-1] + [node - 1 if is_line else draw(st.integers(0, node - 1)) for node in range(1, size)]
+    relations = "-" + "".join(draw(st.sampled_from(RELATIONS)) for _ in range(size - 1))
+    return Tree(labels, parents, relations)
+
+
+def kind_of(label: str) -> str:
+    """Return the type by which renamed symbols agree."""
+    return "V" if label.startswith(("V!", "?")) else "N" if label.startswith("N!") else label
+
+
+def slow_tokens(tree: Tree) -> Counter:
+    """Return the tokens of a tree by their definition, node after node."""
+    labels, found = tree.labels, Counter()
+    above: list[list[int]] = []  # from the node itself up to the root
+    for node, parent in enumerate(tree.parents):
+        above.append([node] + (above[parent] if parent >= 0 else []))
+
+    def path(top: int, node: int) -> str:
+        line = above[node][: above[node].index(top)]
+        return "".join(tree.relations[step] for step in reversed(line))
+
+    wild = [label.startswith("?") for label in labels]
+    for node, label in enumerate(labels):
+        if not wild[node]:
+            found["symbol", label] += 1
+            if node not in tree.parents:
+                found["terminal", label] += 1
+        for top in above[node][1:3]:
+            way, upper = path(top, node), labels[top]
+            if not (wild[node] or wild[top]):
+                found["pair", upper, label, way] += 1
+            if (kind_of(upper), kind_of(label)) != (upper, label):
+                found["typed pair", kind_of(upper), kind_of(label), way] += 1
+        if len(above[node]) > 1 and not (wild[node] or wild[tree.parents[node]]):
+            upper = tree.parents[node]
+            start = next(step for step in above[upper] if labels[step] in RELATION_SYMBOLS or step == 0)
+            place = path(start, upper)
+            if len(place) < 8:
+                found["located pair", labels[upper], label, tree.relations[node], place] += 1
+    for label in set(labels):
+        if kind_of(label) in ("V", "N"):
+            nodes = [node for node in range(len(labels)) if labels[node] == label and len(above[node]) <= 41]
+            for one, other in combinations(nodes[:8], 2):
+                top = next(step for step in above[one] if step in above[other])
+                ways = path(top, one), path(top, other)
+                found["typed duplicate", kind_of(label), *ways] += 1
+                if not label.startswith("?"):
+                    found["duplicate", label, *ways] += 1
+    return found
+
+
+def by_tree(trees: list[Tree]) -> list[Counter]:
+    """Return the keys of each tree with how often it has them."""
+    found = tokens(plant(trees))
+    return [Counter(found.keys[found.trees == number].tolist()) for number in range(len(trees))]
+
+
+def profiles(found: list[Counter], kind: Callable) -> Counter:
+    """Return how many tokens there are of each kind and of each row of counts over the trees."""
+    return Counter((kind(token), *(own[token] for own in found)) for token in set().union(*found))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(some_trees(), min_size=1, max_size=4))
+def test_keys_stand_for_the_tokens_of_the_definition(trees: list[Tree]):
+    """One key for each token: every tree has as many of each, and they meet in other trees as the tokens do."""
+    keys = profiles(by_tree(trees), lambda key: KINDS[key & int(KIND_MASK)])
+    assert keys == profiles([slow_tokens(tree) for tree in trees], lambda token: token[0])
+
+
+def test_tokens_of_a_square_by_hand():
+    """x² has two symbols, one terminal, and one pair exact, typed and located."""
+    found = Counter(KINDS[key] for key in (tokens(plant([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK))
+    assert found == {"symbol": 2, "terminal": 1, "pair": 1, "typed pair": 1, "located pair": 1}
+
+
+def test_repetitions_are_counted_up_to_the_eighth_and_to_depth_forty():
+    """28 pairs of nine, and no pair with a node that lies deeper."""
+
+    def duplicates(tree: Tree) -> int:
+        return int((tokens(plant([tree])).keys & KIND_MASK == KINDS.index("duplicate")).sum())
+
+    line = lambda labels: Tree(labels, list(range(-1, len(labels) - 1)), "-" + "n" * (len(labels) - 1))  # noqa: E731
+    assert duplicates(line(["V!x"] * 9)) == 28
+    assert duplicates(line(["V!x", *["+"] * 39, "V!x"])) == 1
+    assert duplicates(line(["V!x", *["+"] * 40, "V!x"])) == 0
+
+
+def test_the_font_of_a_letter_does_not_matter_and_its_type_does():
+    """A double-struck R is an R, but a text is no variable."""
+    labels = Labels()
+    numbers = [labels[name] for name in ("V!ℝ", "V!R", "T!R", "V!𝐑")]
+    hashes = [labels.hashes[number] for number in numbers]
+    assert hashes[0] == hashes[1] == hashes[3] != hashes[2]
+
+
+def test_a_wildcard_agrees_with_any_variable_in_typed_tokens_only():
+    """?x² has the typed pair of y², and of its own only the symbol and terminal of 2."""
+    wild, plain = by_tree([Tree(["?x", "N!2"], [-1, 0], "-a"), Tree(["V!y", "N!2"], [-1, 0], "-a")])
+    assert wild < plain
+    assert Counter(KINDS[key & int(KIND_MASK)] for key in wild) == {"symbol": 1, "terminal": 1, "typed pair": 1}
+
+
+def test_a_repeated_wildcard_asks_for_a_repeated_symbol():
+    """?x + ?x shares its typed duplicate with y + y, and not with y + z."""
+    line = [-1, 0, 1]
+    wild, same, different = by_tree(
+        [Tree([one, "+", other], line, "-nn") for one, other in (("?x", "?x"), ("V!y", "V!y"), ("V!y", "V!z"))]
+    )
+    kinds = [{KINDS[key & int(KIND_MASK)] for key in wild & other} for other in (same, different)]
+    assert "typed duplicate" in kinds[0] and "typed duplicate" not in kinds[1]
+
+
+def test_operation_pairs_know_the_order_of_operands_where_it_matters():
+    """a + b is b + a, but a / b is not b / a."""
+
+    def keys(operation: str, one: str, other: str) -> set[int]:
+        return set(operations(plant([Tree([operation, one, other], [-1, 0, 0], "-01")])).keys.tolist())
+
+    assert keys("U!plus", "V!a", "V!b") == keys("U!plus", "V!b", "V!a")
+    assert not keys("O!divide", "V!a", "V!b") & keys("O!divide", "V!b", "V!a")
+
+
+def test_keys_are_the_same_in_every_process():
+    """An index outlives the process, whose own hashes of strings change each time."""
+    code = (
+        "from mirblab.formula.forest import plant\nfrom mirblab.formula.tokens import tokens\n"
+        "from mirblab.formula.tree import Tree\n"
+        "print(tokens(plant([Tree(['V!x', 'N!2', '=', 'V!x'], [-1, 0, 0, 2], '-ann')])).keys.tolist())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    here = tokens(plant([Tree(["V!x", "N!2", "=", "V!x"], [-1, 0, 0, 2], "-ann")])).keys
+    assert here.tolist() == json.loads(found)
+    assert int(here[0]) == 15915597373684210160
+
+
+def test_counts_are_by_key_and_formula_and_capped():
+    """Three hundred of a symbol count as 255, and formulas ascend within a key."""
+    trees = [Tree(["+"] * 300, [-1] + [0] * 299, "-" + "n" * 299), Tree(["+"], [-1], "-")]
+    keys, documents, rows, counts = counted(tokens(plant(trees)))
+    assert (np.diff(keys.astype(object)) > 0).all() and documents.sum() == len(rows)
+    plus = np.flatnonzero((keys & KIND_MASK) == 0)
+    at = int(documents[: plus[0]].sum())
+    assert rows[at : at + 2].tolist() == [0, 1] and counts[at : at + 2].tolist() == [255, 1]
+
+
+def test_empty_trees_have_no_tokens():
+    """A formula of which nothing is left is no error."""
+    empty = Tree([], [], "")
+    found = together(tokens(plant([empty])), operations(plant([empty, empty])))
+    assert len(found.keys) == 0
+    assert [len(part) for part in counted(found)] == [0, 0, 0, 0]

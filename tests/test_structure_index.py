@@ -39,7 +39,7 @@ def bag(latex: str) -> Counter:
     return Counter(read(trees([latex])).keys.tolist())
 
 
-def slow_search(items: list[tuple[str, str]], query: str, depth: int, b: float = 3.0) -> list[tuple[str, float]]:
+def slow_search(items: list[tuple[str, str]], query: str, depth: int, b: float = 4.0) -> list[tuple[str, float]]:
     """Return ids and scores by the definition, one formula after another."""
 
     bags, asked, kinds = [bag(latex) for _, latex in items], bag(query), kind_weights()
@@ -78,7 +78,7 @@ def test_results_are_those_of_exhaustive_scoring():
         for depth in (1, 10, 100):
             wanted = slow_search(items, query, depth)
             found = search(index, [query], depth)[0]
-            assert [round(float(score), 5) for _, score in found] == [round(float(score), 5) for _, score in wanted]
+            assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-5)
             if depth == 100:
                 assert {name for name, _ in found} == {name for name, _ in wanted}
 
@@ -120,7 +120,7 @@ def test_sums_of_weights_are_exact_whatever_their_order():
     """The length of a formula is to the last bit that of the same formula as a query."""
     items = formulas(80)
     index = Index.build(items[:30]).add(items[30:])
-    for weights in (None, {"pair": 0.3, "symbol": 1.7}):
+    for weights in (None, {"located pair": 0.3, "symbol": 1.7}):
         asked = index.queries([latex for _, latex in items], weights)
         assert [query.length for query in asked] == index.lengths(weights).tolist()
 
@@ -144,8 +144,8 @@ def test_adding_and_merging_are_as_if_all_had_been_indexed_at_once(tmp_path: Pat
     folder = tmp_path / "index" if on_disk else None
     index = Index.build(items[:40], folder).add(items[40:41]).add(items[41:])
     assert len(index.state.segments) == 3 and search(index, queries, 12) == wanted
-    assert search(index, queries, 12, weights={"pair": 0.3}) == search(
-        Index.build(items), queries, 12, weights={"pair": 0.3}
+    assert search(index, queries, 12, weights={"located pair": 0.3}) == search(
+        Index.build(items), queries, 12, weights={"located pair": 0.3}
     )
     merged = index.merge()
     assert len(merged.state.segments) == 1 and search(merged, queries, 12) == wanted
@@ -279,7 +279,7 @@ def test_settings_are_checked():
         ({"depth": 0}, "depth must be at least 1"),
         ({"depth": 1, "b": -1.0}, "must be 0 or more"),
         ({"depth": 1, "weights": {"pairs": 1}}, "no kind of token 'pairs'"),
-        ({"depth": 1, "weights": {"pair": -1}}, "between 0 and 1000"),
+        ({"depth": 1, "weights": {"located pair": -1}}, "between 0 and 1000"),
     ):
         with pytest.raises(MirblabError, match=message):
             index.search(["x"], **settings)

@@ -43,9 +43,9 @@ def ranking(run: pd.DataFrame, query_id: str) -> dict[str, float]:
 
 def test_a_run_is_in_the_order_of_runs_and_says_how_it_was_made():
     """Ids, ranks and settings are those of every run."""
-    run = search(load("mini-wfb"), depth=5, b=2.0, weights={"pair": 0.5})
+    run = search(load("mini-wfb"), depth=5, b=2.0, weights={"located pair": 0.5})
     pd.testing.assert_frame_equal(run, runs.order(run))
-    assert run.attrs["system"] == "structure" and run.attrs["b"] == 2.0 and run.attrs["weights"]["pair"] == 0.5
+    assert run.attrs["system"] == "structure" and run.attrs["b"] == 2.0 and run.attrs["weights"]["located pair"] == 0.5
     with pytest.raises(MirblabError, match="depth must be at least 1"):
         search(load("mini-wfb"), depth=0)
 

@@ -51,14 +51,6 @@ def slow_tokens(tree: Tree) -> Counter:
     for node, label in enumerate(labels):
         if not wild[node]:
             found["symbol", label] += 1
-            if node not in tree.parents:
-                found["terminal", label] += 1
-        for top in above[node][1:3]:
-            way, upper = path(top, node), labels[top]
-            if not (wild[node] or wild[top]):
-                found["pair", upper, label, way] += 1
-            if (kind_of(upper), kind_of(label)) != (upper, label):
-                found["typed pair", kind_of(upper), kind_of(label), way] += 1
         if len(above[node]) > 1 and not (wild[node] or wild[tree.parents[node]]):
             upper = tree.parents[node]
             start = next(step for step in above[upper] if labels[step] in RELATION_SYMBOLS or step == 0)
@@ -70,10 +62,11 @@ def slow_tokens(tree: Tree) -> Counter:
             nodes = [node for node in range(len(labels)) if labels[node] == label and len(above[node]) <= 41]
             for one, other in combinations(nodes[:8], 2):
                 top = next(step for step in above[one] if step in above[other])
-                ways = path(top, one), path(top, other)
-                found["typed duplicate", kind_of(label), *ways] += 1
-                if not label.startswith("?"):
-                    found["duplicate", label, *ways] += 1
+                found["typed duplicate", kind_of(label), path(top, one), path(top, other)] += 1
+    if not any(wild):
+        names: dict[str, str] = {}
+        renamed = [names.setdefault(label, f"V!{len(names)}") if label[:2] == "V!" else label for label in labels]
+        found["whole", tuple(renamed), tuple(tree.parents), tree.relations] += 1
     return found
 
 
@@ -97,16 +90,16 @@ def test_keys_stand_for_the_tokens_of_the_definition(trees: list[Tree]):
 
 
 def test_tokens_of_a_square_by_hand():
-    """x² has two symbols, one terminal, and one pair exact, typed and located."""
+    """x² has two symbols, one pair, and itself."""
     found = Counter(KINDS[key] for key in (tokens(plant([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK))
-    assert found == {"symbol": 2, "terminal": 1, "pair": 1, "typed pair": 1, "located pair": 1}
+    assert found == {"symbol": 2, "located pair": 1, "whole": 1}
 
 
 def test_repetitions_are_counted_up_to_the_eighth_and_to_depth_forty():
     """28 pairs of nine, and no pair with a node that lies deeper."""
 
     def duplicates(tree: Tree) -> int:
-        return int((tokens(plant([tree])).keys & KIND_MASK == KINDS.index("duplicate")).sum())
+        return int((tokens(plant([tree])).keys & KIND_MASK == KINDS.index("typed duplicate")).sum())
 
     line = lambda labels: Tree(labels, list(range(-1, len(labels) - 1)), "-" + "n" * (len(labels) - 1))  # noqa: E731
     assert duplicates(line(["V!x"] * 9)) == 28
@@ -122,11 +115,15 @@ def test_the_font_of_a_letter_does_not_matter_and_its_type_does():
     assert hashes[0] == hashes[1] == hashes[3] != hashes[2]
 
 
-def test_a_wildcard_agrees_with_any_variable_in_typed_tokens_only():
-    """?x² has the typed pair of y², and of its own only the symbol and terminal of 2."""
+def test_a_wildcard_asks_for_nothing_of_its_own():
+    """Of ?x² only the symbol 2 is left, and the operation in which any variable may stand."""
     wild, plain = by_tree([Tree(["?x", "N!2"], [-1, 0], "-a"), Tree(["V!y", "N!2"], [-1, 0], "-a")])
     assert wild < plain
-    assert Counter(KINDS[key & int(KIND_MASK)] for key in wild) == {"symbol": 1, "terminal": 1, "typed pair": 1}
+    assert Counter(KINDS[key & int(KIND_MASK)] for key in wild) == {"symbol": 1}
+    sums = [Tree(["U!plus", "O!SUP", name, "N!2"], [-1, 0, 1, 1], "-001") for name in ("?x", "V!y")]
+    keys = operations(plant(sums))
+    wild, plain = (set(keys.keys[keys.trees == number].tolist()) for number in (0, 1))
+    assert wild < plain and {KINDS[key & int(KIND_MASK)] for key in wild} == {"operation"}
 
 
 def test_a_repeated_wildcard_asks_for_a_repeated_symbol():
@@ -139,14 +136,14 @@ def test_a_repeated_wildcard_asks_for_a_repeated_symbol():
     assert "typed duplicate" in kinds[0] and "typed duplicate" not in kinds[1]
 
 
-def test_operation_pairs_know_the_order_of_operands_where_it_matters():
-    """a + b is b + a, but a / b is not b / a."""
+def test_operations_know_the_order_of_operands_where_it_matters():
+    """a + 2 is 2 + a, but a / 2 is not 2 / a."""
 
     def keys(operation: str, one: str, other: str) -> set[int]:
-        return set(operations(plant([Tree([operation, one, other], [-1, 0, 0], "-01")])).keys.tolist())
+        return set(operations(plant([Tree(["U!eq", operation, one, other], [-1, 0, 1, 1], "-001")])).keys.tolist())
 
-    assert keys("U!plus", "V!a", "V!b") == keys("U!plus", "V!b", "V!a")
-    assert not keys("O!divide", "V!a", "V!b") & keys("O!divide", "V!b", "V!a")
+    assert keys("U!plus", "V!a", "N!2") == keys("U!plus", "N!2", "V!a")
+    assert not keys("O!divide", "V!a", "N!2") & keys("O!divide", "N!2", "V!a")
 
 
 def test_keys_are_the_same_in_every_process():

@@ -98,6 +98,7 @@ class _Reader:
         self.n_parts = 0
 
     def start(self, name: str, attributes: str) -> None:
+        """Open an element, unless it lies too deep."""
         if len(self.frames) > DEEPEST:
             if not self.ignored:
                 self.problems.append(f"elements deeper than {DEEPEST} were not read")
@@ -108,6 +109,7 @@ class _Reader:
         self.opened[name] += 1
 
     def stop(self, name: str) -> None:
+        """Close an element and those that were left open within it."""
         if self.ignored[name]:
             self.ignored[name] -= 1
         elif not self.opened[name]:
@@ -132,12 +134,14 @@ class _Reader:
         return name
 
     def text(self, text: str) -> None:
+        """Take characters between tags."""
         text = _BLANKS.sub(" ", text).strip()
         if text:
             self.n_parts += 1
             self.frames[-1][2].append(text)
 
     def end(self) -> tuple[list[Any], list[str]]:
+        """Close what is still open, and return what was built and what was wrong."""
         if (missing := len(self.frames) - 1) > 0:
             self.problems.append(f"{missing} element{'s are' if missing > 1 else ' is'} not closed")
         while len(self.frames) > 1:

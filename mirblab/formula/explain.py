@@ -17,7 +17,9 @@ from mirblab.formula.tokens import KIND_MASK, KINDS, MOST_COUNTED
 from mirblab.formula.tree import Tree, kind, paths, shown
 from mirblab.formula.weighting import B
 
-_RENAMED = ("typed pair", "typed duplicate")
+# Which kinds are of the operator tree, which cover all nodes from the first to the last, and what each says of names.
+_OF_OPERATIONS, _COVERING = ("operation", "subexpression"), ("whole", "subexpression")
+_RENAMED = ("typed duplicate", "whole", "operation", "subexpression")
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def explain(
     >>> why = explain("x^2+x", "y^2+y", index)
     >>> why.renamed, round(why.score, 3) == round(float(index.search(["x^2+x"], 2)[2][1]), 3)
     ([('x', 'y')], True)
-    >>> why.tokens.token.tolist()[3:10:2]
-    ['V … V: ·, nn', 'plus(SUP(2))', '+ →n V', 'V →n +']
+    >>> why.tokens.token.tolist()[:6]
+    ['+', '2', 'plus(SUP(N))', 'plus(SUP(V))', 'SUP(V, N)', 'plus(SUP(V, N), V)']
     """
     one, other = (_side(formula, index, weights) for formula in (query, document))
     often = dict(zip(other.asked.keys.tolist(), other.asked.counts.tolist(), strict=True))
@@ -78,7 +80,7 @@ def explain(
         name = KINDS[key & int(KIND_MASK)]
         rows.append((name, _text(one, name, key), weight, count, often[key], shared, weight * shared))
         if name in _RENAMED:
-            _vote(votes, one, other, key, weight * shared)
+            _vote(votes, name, one, other, key, weight * shared)
     names = ["kind", "token", "weight", "in_query", "in_document", "shared", "contribution"]
     table = pd.DataFrame(rows, columns=names).sort_values(
         ["contribution", "kind", "token"], ascending=[False, True, True], ignore_index=True
@@ -99,25 +101,33 @@ def _side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None
 
 
 def _text(side: _Side, name: str, key: int) -> str:
-    """Return a token as a reader sees it: `x →a 2`, the relations over the arrow; `V` stands for any variable."""
-    tree = side.operations if name == "operation pair" else side.layout
+    """Return a token as a reader sees it; `V` stands for any variable, and relations stand over an arrow."""
+    tree = side.operations if name in _OF_OPERATIONS else side.layout
     first, second = side.places[key][0]
-    if name == "operation pair":
-        line = [second]
-        while line[0] != first:
-            line.insert(0, tree.parents[line[0]])
-        return "(".join(shown(tree.labels[node]) for node in line) + ")" * (len(line) - 1)
-    label = _type if name.startswith("typed") else shown
-    one, other = (label(tree.labels[node]) for node in (first, second))
+    if name == "operation":
+        line = [tree.parents[tree.parents[second]], tree.parents[second], second]
+        return "(".join(_type(tree.labels[node]) for node in line) + "))"
+    if name == "subexpression":
+        return _nested(tree, first, second)
+    if name == "whole":
+        return " ".join(map(_type, tree.labels))
     way = paths(tree)
     if name == "symbol":
-        return one
-    if name == "terminal":
-        return f"{one} ⊣"
-    if "duplicate" in name:
+        return shown(tree.labels[first])
+    if name == "typed duplicate":
         top = len(way[_meeting(tree, first, second)])
-        return f"{one} … {other}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
-    return f"{one} →{way[second][len(way[first]) :]} {other}" + (" (in place)" if name == "located pair" else "")
+        label = _type(tree.labels[first])
+        return f"{label} … {label}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
+    return f"{shown(tree.labels[first])} →{tree.relations[second]} {shown(tree.labels[second])}"
+
+
+def _nested(tree: Tree, first: int, last: int) -> str:
+    """Return a subtree as operations with their operands in parentheses."""
+    operands: dict[int, list[str]] = defaultdict(list)
+    for node in range(last, first - 1, -1):
+        own = f"({', '.join(reversed(operands[node]))})" if operands[node] else ""
+        operands[tree.parents[node] if node > first else -1].append(_type(tree.labels[node]) + own)
+    return operands[-1][0]
 
 
 def _is_name(label: str) -> bool:
@@ -135,14 +145,20 @@ def _meeting(tree: Tree, first: int, second: int) -> int:
     return first
 
 
-def _vote(votes: dict, one: _Side, other: _Side, key: int, weight: float) -> None:
-    """Add what a shared typed token says about which name of the query stands for which of the document."""
+def _vote(votes: dict, name: str, one: _Side, other: _Side, key: int, weight: float) -> None:
+    """Add what a shared token says about which name of the query stands for which of the document."""
     pairs = [(mine, theirs) for mine in one.places[key] for theirs in other.places[key]]
+    labels = [(side.operations if name in _OF_OPERATIONS else side.layout).labels for side in (one, other)]
     for mine, theirs in pairs:
-        for node, its in set(zip(mine, theirs, strict=True)):
-            names = one.layout.labels[node], other.layout.labels[its]
+        for node, its in set(zip(_covered(name, mine), _covered(name, theirs), strict=False)):
+            names = labels[0][node], labels[1][its]
             if _is_name(names[0]) and _is_name(names[1]):
                 votes[names] += weight / len(pairs)
+
+
+def _covered(name: str, pair: tuple[int, int]) -> tuple[int, ...]:
+    """Return the nodes that a token of this kind is about."""
+    return tuple(range(pair[0], pair[1] + 1)) if name in _COVERING else pair
 
 
 def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
@@ -163,12 +179,14 @@ def _nodes(side: _Side, shares: dict[int, int]) -> dict[int, float]:
     weight, agreed = np.zeros(len(side.layout)), np.zeros(len(side.layout))
     by_span = {span: node for node, span in enumerate(side.layout.spans) if span != (0, 0)}
     for key, each in zip(side.asked.keys.tolist(), side.asked.weights.tolist(), strict=True):
-        is_layout = KINDS[key & int(KIND_MASK)] != "operation pair"
+        name = KINDS[key & int(KIND_MASK)]
         occurrences = side.places[key]
         part = min(1.0, shares.get(key, 0) / min(len(occurrences), MOST_COUNTED))
         for pair in occurrences:
             spans = side.operations.spans
-            found = pair if is_layout else [by_span.get(spans[node]) for node in pair if spans]
+            found = _covered(name, pair)
+            if name in _OF_OPERATIONS:
+                found = [by_span.get(spans[node]) for node in found if spans]
             for node in {node for node in found if node is not None}:
                 weight[node] += each
                 agreed[node] += each * part

@@ -14,15 +14,15 @@ from mirblab.formula.precedence import COMMUTATIVE
 from mirblab.formula.tree import Tree, kind
 
 RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔⟹⟺")
-REPEATS, OWN_TYPE, RELATES, WILD, COMMUTES = (np.uint8(1 << bit) for bit in range(5))
+REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
 
 
 class Labels(dict):
     """A number for every label that was asked for, and its attributes by number.
 
     `hashes` and `types` are 64-bit hashes of the label and of its type, the same in every process; `flags` say
-    whether the label's repetitions count (REPEATS: variables, numbers, wildcards), whether it is its own type
-    (OWN_TYPE), a relation symbol (RELATES), a wildcard (WILD) or a commutative operation (COMMUTES).
+    whether the label's repetitions count (REPEATS: variables, numbers, wildcards), and whether it is a relation symbol
+    (RELATES), a wildcard (WILD), a commutative operation (COMMUTES) or a variable (VARIABLE).
 
     >>> labels = Labels()
     >>> labels["V!x"], labels["V!𝑥"], labels["V!x"], labels.hashes[0] == labels.hashes[1]
@@ -43,8 +43,8 @@ class Labels(dict):
         self.hashes.append(xxhash.xxh64_intdigest(plain.encode("utf-8", "surrogatepass")))
         self.types.append(xxhash.xxh64_intdigest(of.encode("utf-8", "surrogatepass")))
         facts = (
-            *((REPEATS, of in ("V", "N")), (OWN_TYPE, of == plain), (RELATES, plain in RELATION_SYMBOLS)),
-            *((WILD, is_wild), (COMMUTES, plain in COMMUTATIVE)),
+            *((REPEATS, of in ("V", "N")), (RELATES, plain in RELATION_SYMBOLS), (WILD, is_wild)),
+            *((COMMUTES, plain in COMMUTATIVE), (VARIABLE, of == "V" and not is_wild)),
         )
         self.flags.append(sum(int(flag) for flag, holds in facts if holds))
         self[label] = len(self)

@@ -92,6 +92,7 @@ class _Writer:
         self.is_operation = any(relation in "0123456789" for relation in tree.relations)
 
     def written(self) -> Iterator[str]:
+        """Yield the tags and texts in order, without recursion."""
         waiting: _Work = [0] if len(self.tree) else []
         while waiting:
             work = waiting.pop()
@@ -134,6 +135,7 @@ class _Writer:
         return _SCRIPTS[inner], inner
 
     def arguments(self, node: int, relations: str) -> _Work:
+        """Return the work that writes what hangs on a node by these relations, each as one element."""
         work: _Work = []
         for relation in relations:
             if relation == "|":
@@ -204,15 +206,18 @@ class _Writer:
         return [*work, "</mtable>", end, "</mrow>"]
 
     def ends_with_comma(self, node: int) -> bool:
+        """Return whether the line that starts at a node ends with a comma."""
         while "n" in self.below[node]:
             node = self.below[node]["n"]
         return self.tree.labels[node] == ","
 
     def token(self, node: int, name: str, text: str, says: str = "") -> str:
+        """Return a leaf, with its ground where the node is matched."""
         ground = _ground(self.weights[node]) if node in self.weights else ""
         return f"<{name}{says}{ground}>{_escaped(text)}</{name}>"
 
     def framed(self, name: str, node: int) -> str:
+        """Return an opening tag, with a frame where the node is matched."""
         return f"<{name}{_frame(self.weights[node]) if node in self.weights else ''}>"
 
 

@@ -39,7 +39,7 @@ def search(
     >>> from mirblab.shelf import load
     >>> run = search(load("mini-wfb"), depth=3)
     >>> int(run["rank"].max()), run.attrs["b"]
-    (3, 3.0)
+    (3, 4.0)
     """
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirblab.formula.forest import UNORDERED, VARIABLE, WILD, Forest
+from mirblab.formula.forest import COMMUTES, VARIABLE, WILD, Forest
 from mirblab.formula.hashing import climb, mixed, powers
 
 LARGEST = 60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
@@ -62,7 +62,7 @@ def subexpressions(forest: Forest) -> Parts:
 
 
 def triples(forest: Forest) -> Parts:
-    """Return (hashes, upper, lower) of each node with its parent and grandparent: their types, and the operands' places.
+    """Return (hashes, upper, lower) of each node with its parent and grandparent, by their types and operands' places.
 
     A place counts only below an operation whose operands are ordered, such as a division or a power.
     """
@@ -112,7 +112,7 @@ def _steps(forest: Forest) -> np.ndarray:
     """Return for each node a hash of its parent's type and of its place there, if that counts; 0 for roots."""
     below = np.flatnonzero(forest.parents >= 0)
     above = forest.parents[below]
-    place = np.where(forest.flags[above] & UNORDERED, np.uint64(0), forest.relations[below])
+    place = np.where(forest.flags[above] & COMMUTES, np.uint64(0), forest.relations[below])
     step = np.zeros(len(forest.parents), dtype=np.uint64)
     step[below] = mixed(forest.types[above], place)
     return step

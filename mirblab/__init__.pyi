@@ -1,3 +1,4 @@
+from . import formula as formula
 from . import fusion as fusion
 from . import plots as plots
 from . import tables as tables

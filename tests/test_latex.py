@@ -251,3 +251,19 @@ def test_real_formulas() -> None:
         trees = [check(parse(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]
     assert sum(bool(tree.problems) for tree in trees) < 0.15 * len(trees)
     assert sum(not tree.labels for tree in trees) < 0.01 * len(trees)
+
+
+@pytest.mark.parametrize(
+    ("latex", "problem"),
+    [
+        ("x^2^3", "second superscript on one symbol at 3"),
+        ("x_1_2", "second subscript on one symbol at 3"),
+        (r"\left( x + 1", r"\left without its \right at 12"),
+        ("x'^2", None),
+        (r"\left(x\right)", None),
+        (r"\left( x \right.", None),
+    ],
+)
+def test_what_tex_refuses_is_noted(latex: str, problem: str | None):
+    """Two scripts of one kind, and a fence that waits to the end; primes and empty fences are in order."""
+    assert parse(latex).problems == ((problem,) if problem else ())

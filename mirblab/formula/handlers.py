@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mirblab.formula import environments, fences, scripts, structures, wording
-from mirblab.formula.reader import BRACKET, CELL, GROUP, REST, SINGLE, Line, Reader
+from mirblab.formula.reader import BRACKET, CELL, GROUP, LEFT, REST, SINGLE, Line, Reader
 from mirblab.formula.symbols import BARS, CLOSERS, FONT_COMMANDS, INTEGRALS, OPENERS, character
 
 _NO_DIGIT = re.compile(r"[^\w.]+")
@@ -41,6 +41,8 @@ def finish(reader: Reader, line: Line, token: str) -> None:
     reader.i -= 1
     if line.kind in (GROUP, BRACKET) or line.groups:
         reader.problem("brace or bracket not closed", reader.i)
+    if any(kind == LEFT for _, kind in line.fences):
+        reader.problem(r"\left without its \right", reader.i)
     fences.settle(reader, line)
     reader.close(line)
 

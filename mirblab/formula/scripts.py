@@ -20,6 +20,9 @@ def script(reader: Reader, line: Line, token: str) -> None:
         relation = "o" if is_upper else "u"
     else:
         relation = "a" if is_upper else "b"
+    before = reader.ends.get((base, relation))
+    if before is not None and reader.labels[before][0] != "′":  # x'^2 is one script in TeX, x^1^2 an error
+        reader.problem(f"second {'superscript' if is_upper else 'subscript'} on one symbol", reader.i - 1)
     parent, hang = reader.place(base, relation)
     reader.argument(parent, hang, scripted, (base, relation))
 

@@ -9,6 +9,11 @@ formulas.tsv.gz in the folder `data` of MIRBLAB_SHARED), without repetitions. Qu
 one on one thread, LaTeX to ranking, after one round to warm up; three rounds, median and 95th percentile over all.
 Exactness: the results of some queries are compared with a sort of every formula's score. Memory is the peak of this
 process and of the largest of those that it starts.
+
+The plan for all of ARQMath: an instance is a pointer to its formula, and half of the instances repeat one; segments of
+SHARD formulas are shards that any number of processes search side by side, with document counts of all of them, so that
+merging their best is exact; within a shard, the floor of the best so far bounds what a formula must share
+(`scoring.bound`), and token lists whose weights together stay below it need not be walked (MaxScore; not built).
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from mirblab.best import cores
 from mirblab.collection import Collection, load_folder
 from mirblab.formula.index import Index
 
+WHOLE, SHARD = 28_000_000, 2_000_000  # formula instances of ARQMath, and how many one process would search
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "../shared")) / "data"
 
 
@@ -86,8 +92,8 @@ def cpu_time() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def timed(search: object, queries: list[str], rounds: int = 3) -> str:
-    """Return median and 95th percentile of the milliseconds a query takes, of wall and of CPU time."""
+def timed(search: object, queries: list[str], rounds: int = 3) -> tuple[str, float]:
+    """Return median and 95th percentile of the milliseconds a query takes, of wall and of CPU time; mean CPU time."""
     spent: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
         for query in queries:
@@ -97,7 +103,7 @@ def timed(search: object, queries: list[str], rounds: int = 3) -> str:
                 spent[0].append(1000 * (time.perf_counter() - wall))
                 spent[1].append(1000 * (time.process_time() - cpu))
     wall, cpu = (f"{np.median(times):.1f} median, {np.percentile(times, 95):.1f} p95" for times in spent)
-    return f"{wall} ms (CPU {cpu})"
+    return f"{wall} ms (CPU {cpu})", float(np.mean(spent[1]))
 
 
 def is_exact(index: Index, queries: list[str], depth: int) -> bool:
@@ -142,7 +148,7 @@ def approach0(items: list[tuple[str, str]], queries: list[str], depth: int) -> N
                 lambda text: pya0.search(index, [query | {"str": text}], topk=depth, verbose=False), queries, 1
             )
             pya0.index_close(index)
-        print(f"pya0 query: {found}")
+        print(f"pya0 query: {found[0]}")
 
 
 @contextmanager
@@ -178,8 +184,13 @@ def measured(items: Iterator[tuple[str, str]], total: int, queries: list[str], d
         start = time.perf_counter()
         index = Index.open(Path(folder) / "index")
         print(f"opened and checked in {time.perf_counter() - start:.2f} s")
-        print(f"query: {timed(lambda query: index.search([query], depth), queries)}", flush=True)
+        shown, mean = timed(lambda query: index.search([query], depth), queries)
+        print(f"query: {shown}", flush=True)
         print(f"same as exhaustive scoring: {is_exact(index, queries[:10], depth)}", flush=True)
+        times = WHOLE / len(index)
+        print(f"in proportion, {WHOLE / 1e6:.0f} million: {used * times / 3600:.1f} core-hours to build, "
+              f"{size * times / 1000:.1f} GB, {mean * times:.0f} ms of CPU a query, "
+              f"{mean * SHARD / len(index):.0f} on each of {WHOLE // SHARD} shards side by side")  # fmt: skip
 
 
 def main() -> None:

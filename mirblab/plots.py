@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mirblab.changeplot import curve, effects
 from mirblab.errors import MirblabError
 from mirblab.figures import GREY, PALETTE, axis, look, need, save_figure, show, style, styled
 from mirblab.grids import heatmap, p_values
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "bars", "decay", "depth_curve", "differences", "heatmap", "look", "map", "means", "origins", "p_values", "save_figure",
-    "show", "strata", "style", "tree",
+    "bars", "curve", "decay", "depth_curve", "differences", "effects", "heatmap", "look", "map", "means", "origins",
+    "p_values", "save_figure", "show", "strata", "style", "tree",
 ]  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def differences(
         f"{names[0]}: better on {better:,}, equal on {len(gains) - better - worse:,}, worse on {worse:,} queries"
     )
     ax.set_xlabel(f"queries, sorted ({len(gains):,})")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_ylabel(f"difference in {measure},\n−1 to 1, above 0: {names[0]} better")
     ax.set_xlim(edges[0], edges[-1])
     _legend(ax)

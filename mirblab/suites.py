@@ -45,7 +45,7 @@ class Job:
     @property
     def systems(self) -> list[str]:
         """Return the systems that the parameters name."""
-        return _named(self.parameters, ("system", "systems", "baseline"))
+        return _named(self.parameters, ("system", "systems", "baseline", "fused", "rater", "dense", "parts"))
 
     @property
     def folder(self) -> Path:

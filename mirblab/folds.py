@@ -10,21 +10,22 @@ import pandas as pd
 
 from mirblab.errors import MirblabError
 
+LEAST = 0.05  # for all parts but the best together: half a step of the grid, so that they order its ties
+
 
 def simplex(n_parts: int, steps: int = 10) -> np.ndarray:
     """Return weights in steps of 1 / *steps* that sum to 1, shape (n_weights, n_parts), the most equal first.
 
-    Two parts get 0.1, ..., 0.9. With more, a weight may be 0, so that a part that does harm can be left out, but
-    none is 1: at least two parts take part.
+    A weight may be 0, and the last *n_parts* rows are one part alone: its documents are first then, and what only the
+    others return follows.
 
     >>> len(simplex(2)), simplex(2)[0].tolist(), len(simplex(3))
-    (9, [0.5, 0.5], 63)
+    (11, [0.5, 0.5], 66)
     """
     if n_parts < 2 or steps < 2:
         raise MirblabError(f"weights are for two parts or more in two steps or more; found {n_parts} and {steps}")
     bars = np.array(list(combinations_with_replacement(range(steps + 1), n_parts - 1)))
     counts = np.diff(bars, axis=1, prepend=0, append=steps)
-    counts = counts[counts.max(axis=1) < steps]
     spread = (counts**2).sum(axis=1)
     return counts[np.lexsort((*counts.T, spread))] / steps
 
@@ -48,8 +49,8 @@ def assign(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:
 def fold_table(run: pd.DataFrame) -> pd.DataFrame:
     """Return what `cross_validated` chose: fold, queries, a column of weights per part, trained, held_out.
 
-    *queries* are the judged ones of the fold; *trained* is the mean value on the other folds, by which the weights
-    were chosen, *held_out* that on the fold itself. No rows where reciprocal ranks stand in; `run.attrs["why"]` then
+    *queries* are the judged ones of the fold; *trained* is the mean value on the other folds, which chose the
+    weights, *held_out* that on the fold itself. No rows where reciprocal ranks stand in; `run.attrs["why"]` then
     has the reason. MirblabError for a run that was not made so.
 
     >>> run = pd.DataFrame()
@@ -82,38 +83,57 @@ def checked_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.nda
     return found
 
 
-def choose(
-    values: np.ndarray, fold: np.ndarray, weights: np.ndarray, n_folds: int, tolerance: float = 0
-) -> tuple[list[dict], list[int]]:
-    """Return what to tell of each fold, and the place of its weights, chosen by the queries outside it.
+def chosen(
+    values: np.ndarray, alone: np.ndarray, fold: np.ndarray, weights: np.ndarray, resamples: int, seed: int
+) -> np.ndarray:
+    """Return for each fold the weights that the queries outside it choose, shape (n_folds, n_parts).
 
-    *values* is (n_queries, n_weights), *fold* the fold of each query; the other arguments are those of
-    `tuning.cross_validated`.
+    *values* is (n_queries, n_weights), *alone* (n_queries, n_parts) what each part's own run gets, *fold* the fold of
+    each query; the other arguments are those of `tuning.cross_validated`.
     """
-    rows, places = [], []
-    for number in range(n_folds):
-        here = fold == number
-        place = _best(values[~here], weights, tolerance)
-        places.append(place)
-        rows.append(
-            {
-                "fold": number + 1,
-                "queries": int(here.sum()),
-                "weights": weights[place].tolist(),
-                "trained": float(values[~here, place].mean()),
-                "held_out": float(values[here, place].mean()),
-            }
-        )
-    return rows, places
+    found = []
+    for number in range(int(fold.max()) + 1):
+        others, rng = fold != number, np.random.default_rng([seed, number])
+        found.append(_preferred(values[others], alone[others], weights, resamples, rng))
+    return np.stack(found)
 
 
-def _best(values: np.ndarray, weights: np.ndarray, tolerance: float) -> int:
-    """Return the place of the best weights, or of those in the middle of all that are hardly worse."""
-    means = values.mean(axis=0).round(12)
-    place = int(means.argmax())
-    if tolerance <= 0 or len(values) < 2:
-        return place
-    lost = values[:, [place]] - values
-    error = lost.std(axis=0, ddof=1) / np.sqrt(len(values))
-    middle = weights[means[place] - means <= tolerance * error].mean(axis=0)
-    return int(np.abs(weights - middle).sum(axis=1).round(9).argmin())
+def _preferred(
+    values: np.ndarray, alone: np.ndarray, weights: np.ndarray, resamples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the mean of the weights that are best on resamples of the queries; without any the best on all.
+
+    Where that is not better than the best part's own run by a standard error (of the difference, paired by query),
+    and where it is nearest to a part alone, that part leads and the others have LEAST; but only if the part alone is
+    among the *weights*.
+    """
+    n_queries, single = len(values), np.eye(alone.shape[1])
+    shares = np.full(n_queries, 1 / n_queries)
+    counts = rng.multinomial(n_queries, shares, size=resamples) if resamples else np.ones((1, n_queries))
+    found = weights[(counts @ values / n_queries).round(12).argmax(axis=1)].mean(axis=0).round(9)
+    nearest = weights[np.square(weights - found).sum(axis=1).round(9).argmin()]
+    leads = (nearest == single).all(axis=1)
+    is_there = (weights[:, None] == single).all(axis=2).any(axis=0)
+    if is_there.any() and not leads.any():
+        best = np.where(is_there, alone.mean(axis=0), -np.inf).argmax()
+        # The mean of weights itself was not evaluated, but its nearest was.
+        gain = values[:, (weights == nearest).all(axis=1)].mean(axis=1) - alone[:, best]
+        leads = (single[best] > 0) & (gain.mean() < gain.std() / np.sqrt(n_queries))
+    return np.where(leads, 1 - LEAST, LEAST / (len(leads) - 1)).round(9) if leads.any() else found
+
+
+def described(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:
+    """Return what to tell of each fold: its queries, its weights, their mean value elsewhere and on the fold itself.
+
+    *values* is (n_queries, n_folds): of every query with each fold's weights.
+    """
+    return [
+        {
+            "fold": number + 1,
+            "queries": int((fold == number).sum()),
+            "weights": weights[number].tolist(),
+            "trained": float(values[fold != number, number].mean()),
+            "held_out": float(values[fold == number, number].mean()),
+        }
+        for number in range(len(weights))
+    ]

@@ -10,13 +10,13 @@ import pandas as pd
 
 from mirblab.errors import unknown
 from mirblab.folds import fold_table
-from mirblab.methods import borda, comb_anz, comb_max, comb_mnz, comb_sum, isr, linear, log_isr, rrf
+from mirblab.methods import borda, comb_anz, comb_max, comb_mnz, comb_sum, isr, linear, log_isr, rrf, weighted_sum
 from mirblab.provenance import biggest_gains, provenance
 from mirblab.tuning import cross_validated
 
 __all__ = [
     "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "cross_validated",
-    "fold_table", "fuse", "isr", "linear", "log_isr", "provenance", "rrf",
+    "fold_table", "fuse", "isr", "linear", "log_isr", "provenance", "rrf", "weighted_sum",
 ]  # fmt: skip
 
 # By the names that polyfuse gives them.
@@ -24,6 +24,7 @@ METHODS: Mapping[str, Callable[..., pd.DataFrame]] = MappingProxyType(
     {
         "rrf": rrf,
         "linear": linear,
+        "sum": weighted_sum,
         "borda": borda,
         "combsum": comb_sum,
         "combmnz": comb_mnz,

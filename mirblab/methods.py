@@ -39,12 +39,33 @@ def linear(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int |
     >>> [f"{score:.2f}" for score in linear([one, two], [0.3, 0.7]).score]
     ['0.70', '0.30']
     """
+    found = _weights(parts, weights)
+    return Sides.of(parts).merge(lambda block: found[block.part] * block.scaled, Block.sum, depth)
+
+
+def weighted_sum(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None) -> pd.DataFrame:
+    """Return the weighted sum of the scores as they are, for parts that count the same thing, as words and formulas.
+
+    A document that a part does not return counts 0 there. *depth* cuts the result (None: all documents). Raises
+    MirblabError unless there is one weight per part.
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
+    >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "a"], "score": [5.0, 0.5]})
+    >>> weighted_sum([one, two], [1, 2]).score.tolist()
+    [11.0, 10.0]
+    """
+    found = _weights(parts, weights)
+    return Sides.of(parts).merge(lambda block: found[block.part] * block.score.astype(np.float64), Block.sum, depth)
+
+
+def _weights(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> np.ndarray:
+    """Return the weights as an array; MirblabError unless there is one from 0 up for each part."""
     found = np.asarray(weights, dtype=np.float64)
     if len(found) != len(parts):
         raise MirblabError(f"one weight per run is needed; found {len(parts)} runs and {len(found)} weights")
     if not np.isfinite(found).all() or (found < 0).any():
         raise MirblabError(f"weights are numbers from 0 up; found {', '.join(map(str, weights))}")
-    return Sides.of(parts).merge(lambda block: found[block.part] * block.scaled, Block.sum, depth)
+    return found
 
 
 def borda(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:

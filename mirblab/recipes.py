@@ -18,7 +18,8 @@ _OPTIONS = re.compile(r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,
 
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
-    "rrf": ("k",), "linear": ("weights",), "logisr": ("sigma",), "cv": ("measure", "folds", "seed", "tolerance"),
+    "rrf": ("k",), "linear": ("weights",), "sum": ("weights",), "logisr": ("sigma",),
+    "cv": ("measure", "folds", "seed", "resamples"),
 }  # fmt: skip
 _EVERY_FUSION = ("kind", "label", "paper", "of", "method", "depth")
 
@@ -31,7 +32,7 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "dense": {"encoder*": str, "compat": str},
     "fusion": {
         "of*": list, "method": str, "k": (int, float), "sigma": (int, float), "weights": list, "measure": str,
-        "folds": int, "seed": int, "tolerance": (int, float), "depth": int,
+        "folds": int, "seed": int, "resamples": int, "depth": int,
     },
     "structure": {"weights": dict, "b": (int, float)},
     APPROACH0: {"first*": str, "depth*": int},
@@ -78,14 +79,14 @@ def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
             users = [known for known, keys in FUSIONS.items() if key in keys]
             raise MirblabError(f"system '{name}' (fusion): the method '{method}' has no '{key}', '{users[0]}' has")
     weights = settings.get("weights", [])
-    if method == "linear" and len(weights) != len(of):
+    if "weights" in FUSIONS[method] and len(weights) != len(of):
         raise MirblabError(f"system '{name}' (fusion): {len(of)} systems need as many weights; found {len(weights)}")
     if any(isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0 for weight in weights):
         raise MirblabError(f"system '{name}' (fusion): weights are numbers from 0 up; found {weights!r}")
     if settings.get("folds", 2) < 2:
         raise MirblabError(f"system '{name}' (fusion): there are two folds or more, found {settings['folds']}")
-    if "measure" in settings:
-        parse(settings["measure"])
+    for measure in settings.get("measure", "nDCG").split(","):
+        parse(measure)
 
 
 def learns(settings: Mapping[str, Any]) -> bool:
@@ -168,7 +169,7 @@ def _fused(name: str) -> dict[str, Any] | None:
         found["k"] = 60
     elif tail not in FUSIONS:
         raise MirblabError(f"'{name}': {unknown('fusion method', tail, FUSIONS)}")
-    if tail == "linear":
+    if tail in ("linear", "sum"):
         raise MirblabError(
             f"'{name}' has no weights; write {head}@{','.join(['0.5'] * len(of))}, or @cv to choose them"
         )

@@ -42,7 +42,8 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
     """Return the tokenizer of that name: texts in, one list of tokens for each out.
 
     `mirb` is the published benchmark's, `words` the same without stemming, `math` keeps mathematics; `pya0` and
-    `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only.
+    `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only, `prose` what is
+    outside of them.
 
     >>> tokenizer("mirb")(["Let the rings $R_1$ and x be given"])
     [['let', 'ring', 'r_1', 'given']]
@@ -121,6 +122,11 @@ def _read_pya0(term: Callable[[str], object], wide: bool = False) -> Reader:
 
 def _read_ngrams(term: Callable[[str], object]) -> Reader:
     return lambda text: map(term, grams(text))
+
+
+def _read_prose(term: Callable[[str], object]) -> Reader:
+    read = _read_math(term)
+    return lambda text: chain.from_iterable(map(read, parts(text)[::2]))
 
 
 def _read_words(term: Callable[[str], object], stem: bool = False) -> Reader:
@@ -235,6 +241,7 @@ _READERS: dict[str, Callable[[Callable], Reader]] = {
     "pya0": _read_pya0,
     "pya0-wide": partial(_read_pya0, wide=True),
     "latex-ngrams": _read_ngrams,
+    "prose": _read_prose,
 }
 TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {
     name: partial(_each, read_with) for name, read_with in _READERS.items()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,37 +12,41 @@ import pandas as pd
 
 from mirblab import measures, runs
 from mirblab.errors import MirblabError
-from mirblab.folds import assign, checked_grid, choose
+from mirblab.folds import assign, checked_grid, chosen, described
 from mirblab.methods import rrf
 from mirblab.provenance import column_names
+from mirblab.ranking import edges, sort_rows
 from mirblab.voting import Block, Sides
 
 MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
-POOL = 10  # judgements; a prime measure of fewer tells little of a whole ranking
+MEASURES = "nDCG',AP',nDCG@10"
+RESAMPLES = 100
 K = 60  # of the reciprocal ranks where there are too few
 
 
 def cross_validated(
     parts: Sequence[pd.DataFrame],
     qrels: Any,
-    measure: str = "",
+    measure: str = MEASURES,
     folds: int = 5,
     grid: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
     depth: int | None = None,
     relevant_from: int | None = None,
-    tolerance: float = 0,
+    resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
     """Return the linear fusion of runs in which each query is scored with weights that did not see it.
 
-    The queries are dealt into *folds*; the weights of each fold are those of *grid* (None: `simplex`, 0.1 ... 0.9)
-    with the best mean *measure* on all the others, of equal ones the first. An empty *measure* is nDCG' where
-    queries have POOL judgements on average and most have one of 0, else nDCG@10, since a prime measure is then 1 for
-    almost any ranking. *depth* cuts the result; prime measures and Bpref see it whole. *qrels* and *relevant_from*
-    are those of `measures.evaluate`. Zhong et al. 2022, section 3.4.
+    The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
+    them, drawn with replacement, each prefers those of *grid* (None: `simplex`) with the best mean *measure*, of
+    equal ones the first; what they prefer is averaged (bagging: Breiman, Machine Learning 24, 1996). Where that gains
+    less than a standard error over the best part's own run, that part gets 0.95 and the others the rest, if *grid* has
+    it alone. *measure* is one, or several with commas between, whose mean counts: each sees something else of few
+    judgements. *depth* cuts the result, which the
+    measures see whole. *qrels* and *relevant_from* are those of `measures.evaluate`.
 
-    A *tolerance* above 0 chooses more calmly where judgements are few: not the best weights but those in the middle
-    of all that lose at most so many standard errors (of the difference, paired by query) against them.
+    With *resamples* 0 the queries choose once, as they are: `grid=simplex(2)[:-2], resamples=0` is the choice among
+    0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.
 
     `attrs["method"]` is "cv", and `attrs["folds"]` has what `fold_table` shows. With fewer than MIN_QUERIES queries,
     or fewer than *folds*, that have a relevant document, the result is the reciprocal rank fusion (k = 60),
@@ -53,11 +57,11 @@ def cross_validated(
     >>> cross_validated([one, one], qrels).attrs["why"]
     'queries with a relevant document: 1; needed to choose weights: 20'
     """
-    if not tolerance >= 0:
-        raise MirblabError(f"tolerance counts standard errors and is at least 0; found {tolerance}")
+    if resamples < 0:
+        raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
     sides, weights = Sides.of(parts), checked_grid(grid, len(parts))
-    measure = measure or _usual(qrels)
-    ids, relevant = _asked(parts[0], qrels, measure, relevant_from)
+    judged = _Judged(qrels, [measures.parse(name) for name in measure.split(",")], relevant_from)
+    ids, relevant = judged.queries(parts[0])
     notes = {"parts": column_names(parts), "measure": measure}
     needed = max(MIN_QUERIES, folds)
     if len(relevant) < needed:
@@ -68,84 +72,103 @@ def cross_validated(
     # Queries with and without a relevant document are dealt apart, so that every fold has its share of both.
     others = sides.query_ids.union(ids).difference(relevant)
     fold = pd.concat([pd.Series(assign(known, folds, seed), known) for known in (relevant, others)])
-    made = _judged_runs(sides, qrels, weights) if _needs_judged_only(measure) else _runs(sides, measure, weights, depth)
-    values = np.stack([_evaluate(run, qrels, measure, relevant_from).value.to_numpy() for run in made], axis=1)
-    rows, places = choose(values, fold[ids].to_numpy(), weights, folds, tolerance)
-    own = weights[places][fold[sides.query_ids].to_numpy()]
-    notes |= {"method": "cv", "seed": seed, "folds": rows}
+    pairs = _Pairs.of(sides, judged, weights)
+    here = fold[ids].to_numpy()
+    alone = np.stack([judged.values(part) for part in parts], axis=1)
+    found = chosen(pairs.values(weights, judged), alone, here, weights, resamples, seed)
+    own = found[fold[sides.query_ids].to_numpy()]
+    rows = described(pairs.values(found, judged), here, found)
+    notes |= {"method": "cv", "seed": seed, "resamples": resamples, "folds": rows}
     return sides.merge(lambda block: own[block.row_query, block.part] * block.scaled, Block.sum, depth, **notes)
 
 
-def _asked(run: pd.DataFrame, qrels: Any, measure: str, relevant_from: int | None) -> tuple[pd.Index, pd.Index]:
-    """Return the judged queries, and those of them that have a relevant document; both sorted."""
-    values = _evaluate(run, qrels, measure, relevant_from)
-    ids = pd.Index(values.query_id.astype("str"))
-    return ids, ids.difference(values.attrs["without_relevant"])
+@dataclass(frozen=True)
+class _Judged:
+    """What weights are chosen by: judgements, measures whose mean counts, and from which relevance on."""
+
+    qrels: Any
+    measures: list[measures.Measure]
+    relevant_from: int | None
+
+    def queries(self, run: pd.DataFrame) -> tuple[pd.Index, pd.Index]:
+        """Return the judged queries, and those of them that have a relevant document; both sorted."""
+        values = self._evaluate(run, self.measures[:1])
+        ids = pd.Index(values.query_id.astype("str"))
+        return ids, ids.difference(values.attrs["without_relevant"])
+
+    def values(self, run: pd.DataFrame) -> np.ndarray:
+        """Return the mean of the measures for each judged query, in the order of their ids."""
+        return self._evaluate(run, self.measures).value.to_numpy().reshape(len(self.measures), -1).mean(axis=0)
+
+    def _evaluate(self, run: pd.DataFrame, asked: list[measures.Measure]) -> pd.DataFrame:
+        """Return the values, without warnings: the same queries would be named once for every weight."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measures.QueryWarning)
+            return measures.evaluate(run, self.qrels, asked, self.relevant_from)
+
+    def keys(self, sides: Sides) -> np.ndarray:
+        """Return the judged pairs that a part may have returned, as sorted numbers."""
+        table = self.qrels if isinstance(self.qrels, pd.DataFrame) else self.qrels.qrels
+        queries = sides.query_ids.get_indexer(table.query_id.astype("str"))
+        docs = sides.doc_ids.get_indexer(table.doc_id.astype("str"))
+        known = (queries >= 0) & (docs >= 0)
+        return np.unique(queries[known] * len(sides.doc_ids) + docs[known])
+
+    def depth(self) -> int | None:
+        """Return how many of the first documents are seen, judged or not; None for all."""
+        seen = [each.k for each in self.measures if not each.prime and each.name != "Bpref"]
+        return None if None in seen else max(seen, default=0)
 
 
-def _evaluate(run: pd.DataFrame, qrels: Any, measure: Any, relevant_from: int | None) -> pd.DataFrame:
-    """Return the values, without warnings: the same queries would be named once for every weight."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", measures.QueryWarning)
-        return measures.evaluate(run, qrels, measure, relevant_from)
+@dataclass(frozen=True)
+class _Pairs:
+    """The (query, document) pairs that tell the fusions with some weights apart, and their scaled scores."""
+
+    sides: Sides
+    queries: np.ndarray
+    docs: np.ndarray
+    scores: np.ndarray  # (n_pairs, n_parts)
+
+    @classmethod
+    def of(cls, sides: Sides, judged: _Judged, weights: np.ndarray) -> _Pairs:
+        """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
+        keys, depth = judged.keys(sides), judged.depth()
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
+        for block in sides.blocks():
+            queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(block.scaled)
+            kept = np.full(len(queries), depth is None)
+            kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
+            for row in weights if depth else ():
+                kept |= _first(queries, docs, _summed(scores, row), depth)
+            found.append((queries[kept], docs[kept], scores[kept]))
+        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return cls(sides, queries, docs, scores)
+
+    def values(self, weights: np.ndarray, judged: _Judged) -> np.ndarray:
+        """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
+        used, docs = np.unique(self.docs, return_inverse=True)
+        ids, columns = self.sides.doc_ids[used], []
+        for row in weights:
+            total = _summed(self.scores, row)
+            run = runs.from_positions(self.queries, docs, total, self.sides.query_ids, ids, "", self.sides.collection)
+            columns.append(judged.values(run))
+        return np.stack(columns, axis=1)
 
 
-def _table(qrels: Any) -> pd.DataFrame:
-    return qrels if isinstance(qrels, pd.DataFrame) or not hasattr(qrels, "qrels") else qrels.qrels
+def _summed(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of columns as float32, one after the other, as they are summed in the end."""
+    pairs = zip(row, scores.T, strict=True)
+    return sum((weight * column for weight, column in pairs), np.zeros(len(scores))).astype(np.float32)
 
 
-def _usual(qrels: Any) -> str:
-    """Return the measure to choose weights by: a prime one only where what is judged can tell rankings apart."""
-    table = _table(qrels)
-    if not hasattr(table, "columns") or not {"query_id", "relevance"} <= set(table.columns):
-        return "nDCG'"  # and `evaluate` says what is wrong
-    n_queries = table.query_id.nunique()
-    against = table.query_id[(table.relevance == 0).to_numpy()].nunique()
-    return "nDCG'" if len(table) >= POOL * n_queries and 2 * against > n_queries else "nDCG@10"
-
-
-def _needs_judged_only(measure: str) -> bool:
-    parsed = measures.parse(measure)
-    return parsed.prime or parsed.name == "Bpref"
-
-
-def _runs(sides: Sides, measure: str, weights: np.ndarray, depth: int | None) -> Iterator[pd.DataFrame]:
-    """Yield the fused run of each of the weights, as deep as the measure or the result needs it."""
-    for row in weights:
-        yield sides.merge(partial(_weighted, row), Block.sum, measures.parse(measure).k or depth)
-
-
-def _weighted(row: np.ndarray, block: Block) -> np.ndarray:
-    return row[block.part] * block.scaled
-
-
-def _judged_runs(sides: Sides, qrels: Any, weights: np.ndarray) -> Iterator[pd.DataFrame]:
-    """Yield the judged documents of the fused run of each of the weights: scaled once, summed for each."""
-    queries, docs, scores = _matrix(sides, _keys(_table(qrels), sides))
-    used, docs = np.unique(docs, return_inverse=True)
-    for row in weights:
-        # One part after the other, as they are summed in the end.
-        total = sum((weight * column for weight, column in zip(row, scores.T, strict=True)), np.zeros(len(scores)))
-        yield runs.from_positions(queries, docs, total, sides.query_ids, sides.doc_ids[used], "", sides.collection)
-
-
-def _keys(table: pd.DataFrame, sides: Sides) -> np.ndarray:
-    """Return the judged pairs that a part may have returned, as sorted numbers."""
-    queries = sides.query_ids.get_indexer(table.query_id.astype("str"))
-    docs = sides.doc_ids.get_indexer(table.doc_id.astype("str"))
-    known = (queries >= 0) & (docs >= 0)
-    return np.unique(queries[known] * len(sides.doc_ids) + docs[known])
-
-
-def _matrix(sides: Sides, only: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return query, document and scaled scores (n_pairs, n_parts) of the pairs in *only*."""
-    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
-    for block in sides.blocks():
-        queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(block.scaled)
-        kept = _places(queries * len(sides.doc_ids) + docs, only)
-        found.append((queries[kept], docs[kept], scores[kept]))
-    queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    return queries, docs, scores
+def _first(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
+    """Return which pairs are among the first *depth* of their query, or as good as the last of these."""
+    if not len(queries):
+        return np.zeros(0, dtype=bool)
+    bounds = edges(queries)
+    ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
+    last = ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1]
+    return scores >= np.repeat(last, np.diff(bounds))
 
 
 def _places(keys: np.ndarray, few: np.ndarray) -> np.ndarray:

@@ -162,6 +162,27 @@ def test_rescoring_keeps_the_first_documents_and_gives_them_new_scores(make_fold
         rescore(collection, run, scorer=Scorer(["x"]))
 
 
+def test_posts_are_rescored_by_their_formulas(make_folder: Callable[..., Path]) -> None:
+    """For each formula of the question the best of the answer's, added up; prose counts nothing."""
+    posts = ["Take $x+y$ or $a^2+b^2=c^2$.", "No formula, x+y", "Take $x^2+y^2$, $x+y$", "$z$ and $x^2+y^2$"]
+    folder = make_folder(
+        [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(posts, 1)],
+        [{"_id": "q1", "text": "Is $x^2+y^2$ more than $x+y$?"}, {"_id": "q2", "text": "Why?"}],
+        "q1\td1\t1\nq2\td2\t1\n",
+        'name = "tiny"\ntask = "Question-Answer Retrieval"\n',
+    )
+    collection = load_folder(folder)
+    ids = [f"d{n}" for n in range(1, 5)]
+    run = runs.order(pd.DataFrame({"query_id": ["q1"] * 4 + ["q2"], "doc_id": [*ids, "d1"], "score": [4, 3, 2, 1, 1]}))
+    scores = rescore(collection, run).astype({"query_id": str}).set_index(["query_id", "doc_id"]).score
+    scorer = Scorer(["x+y", "a^2+b^2=c^2", "x^2+y^2", "z"])
+    asked = np.stack([scorer.score(latex, range(4)) for latex in ("x^2+y^2", "x+y")])
+    places = {"d1": [0, 1], "d3": [2, 0], "d4": [3, 2]}
+    wanted = {doc: asked[:, own].max(axis=1).sum() for doc, own in places.items()} | {"d2": 0}
+    assert scores["q1"].to_dict() == pytest.approx(wanted) and scores["q2", "d1"] == 0
+    assert scores["q1", "d3"] > scores["q1", "d4"] > 0
+
+
 def test_a_position_that_is_not_there_is_refused() -> None:
     """The message says how many formulas there are."""
     with pytest.raises(MirblabError, match="a scorer of 1 formulas has no positions"):

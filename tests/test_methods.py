@@ -15,8 +15,11 @@ import pytest
 
 from mirblab import fusion, runs, voting
 from mirblab.errors import MirblabError
+from mirblab.shelf import load
+from mirblab.systems import system
+from mirblab.tokenizers import tokenizer
 
-PLAIN = [name for name in fusion.METHODS if name != "linear"]
+PLAIN = [name for name in fusion.METHODS if name not in ("linear", "sum")]
 
 RANX = """
 import json, sys
@@ -182,3 +185,23 @@ def test_a_wrong_method_gets_a_suggestion():
         fusion.log_isr([one, one], sigma=-1)
     with pytest.raises(MirblabError, match="at least 1; found 0"):
         fusion.rrf([one], depth=0)
+
+
+def test_a_weighted_sum_takes_scores_as_they_are():
+    """By hand: no part is scaled, and what a part does not return counts 0."""
+    one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
+    two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "score": [5.0, 6.0]})
+    run = fusion.fuse([one, two], "sum", weights=[1, 2])
+    assert dict(zip(run.doc_id, run.score, strict=True)) == {"a": 9, "b": 11, "c": 12}
+    with pytest.raises(MirblabError, match="one weight per run is needed; found 2 runs and 1 weights"):
+        fusion.weighted_sum([one, two], [1])
+
+
+def test_mixed_search_adds_prose_and_formulas():
+    """A word in a formula is no prose, and a post with both is before those with one."""
+    texts = ["The prime $x^2+y^2$", "The prime", "Say $x^2+y^2$", "$prime$"]
+    assert tokenizer("prose")(texts) == [["prime"], ["prime"], ["say"], []]
+    c = load("mini-qa").sample(20)
+    parts = [system(name).search(c) for name in ("structure", "prose")]
+    expected = fusion.weighted_sum(parts, [1, 2], 1000)
+    assert system("mixed").search(c).doc_id.astype(str).tolist() == expected.doc_id.astype(str).tolist()

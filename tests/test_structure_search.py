@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,10 +16,11 @@ import pytest
 from mirblab import measures, paths, runs
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
+from mirblab.formula import bags, texts
 from mirblab.formula import search as module
-from mirblab.formula import texts
 from mirblab.formula.index import Index
 from mirblab.formula.search import search
+from mirblab.formula.weighting import kind_weights
 from mirblab.shelf import load
 
 FORMULAS = 'name = "tiny"\ntask = "Formula Retrieval"\n'
@@ -64,25 +66,65 @@ def test_candidates_are_honoured_exactly():
     assert 0 < len(kept) < len(free)
 
 
-def test_a_post_has_the_best_score_of_its_formulas(make_folder: Callable):
-    """Prose does not count, nor does how many other formulas there are."""
-    folder = make_folder(
-        corpus("With $u$ and $x^2+y^2$ here", "Only $x^2+z$", "$x^2+y^2$", "x^2+y^2 without dollars"),
-        asked("What is $x^2+y^2$?", "Nothing asked"),
-        "q1\td1\t1\nq2\td2\t1\n",
-        ANSWERS,
-    )
-    run = search(load_folder(folder), depth=10)
-    scores = ranking(run, "q1")
-    assert list(scores) == ["d3", "d1", "d2"] and scores["d3"] == scores["d1"] == 1 and 0 < scores["d2"] < 1
-    assert ranking(run, "q2") == {}
+POSTS = ("With $u$ and $x^2+y^2$ here", "Only $x^2+z$", "$x^2+y^2$ is $x^2+y^2$", "x^2+y^2 without dollars", "$k$, $k$")
 
 
-def test_several_formulas_of_a_query_count_by_their_lengths(make_folder: Callable):
-    """Who has the long one is before who has the short one, and who has both scores 1."""
+def test_a_post_scores_by_all_of_its_formulas_together(make_folder: Callable):
+    """Against BM25 over bags of tokens, summed one by one: a formula that comes twice counts twice on both sides."""
+    queries = ("What is $x^2+y^2$, and $y$, and again $y$?", "Nothing asked", "$k$")
+    collection = load_folder(make_folder(corpus(*POSTS), asked(*queries), "q1\td1\t1\nq2\td1\t1\nq3\td5\t1\n", ANSWERS))
+    run = search(collection, depth=10, weights={"symbol": 0.75})
+    kinds, index = kind_weights({"symbol": 0.75}), Index.build([("a", "x")])
+
+    def bag(text: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for latex in texts.formulas(text, bare=False):
+            (tokens,) = index.queries([latex])
+            found.update(dict(zip(tokens.keys.tolist(), tokens.counts.tolist(), strict=True)))
+        return found
+
+    bags = [bag(text) for text in POSTS]
+    average = sum(sum(own.values()) for own in bags) / 4  # the fourth has no formula
+    for query_id, query in zip(("q1", "q2", "q3"), queries, strict=True):
+        wanted = {}
+        for number, own in enumerate(bags, 1):
+            longer = 1.2 * (1 - 0.75 + 0.75 * sum(own.values()) / average)
+            wanted[f"d{number}"] = sum(
+                times * kinds[key & 15] * np.log(1 + 5 / sum(key in other for other in bags))
+                * own[key] * 2.2 / (own[key] + longer)
+                for key, times in bag(query).items() if own[key]
+            )  # fmt: skip
+        found = ranking(run, query_id)
+        assert found == pytest.approx({doc: score for doc, score in wanted.items() if score}, rel=1e-5)
+        assert list(found) == sorted(found, key=found.__getitem__, reverse=True)
+    assert ranking(run, "q2") == {} and "d4" not in set(run.doc_id)
+
+
+def test_queries_are_answered_in_batches_alike(monkeypatch: pytest.MonkeyPatch):
+    """However many go together, and from however many segments."""
+    collection = load("mini-qa").sample(30)
+    wanted = search(collection, depth=20)
+    monkeypatch.setattr(bags, "_AT_ONCE", 7)
+    pd.testing.assert_frame_equal(search(collection, depth=20), wanted)
+
+
+def test_bags_do_not_see_segments():
+    """An index that was added to gives the scores of one that was built at once."""
+    owned = texts.owned(POSTS, bare=False)
+    items = list(zip("abcdef", owned.formulas, strict=False))
+    whole, parts = Index.build(items), Index.build(items[:2]).add(items[2:])
+    one, other = (list(bags.scores(index, owned, [["x^2+z", "k"], []])) for index in (whole, parts))
+    np.testing.assert_allclose(one, other)
+    assert len(parts.state.segments) == 2 and one[1].tolist() == [0] * 5
+
+
+def test_several_formulas_of_a_formula_query_count_by_their_lengths(make_folder: Callable):
+    """Where texts are formulas: who has the long one is before who has the short one, and who has both scores 1."""
     long, short = "\\sum_{n=1}^{m} a_n + b = c^2", "k"
     folder = make_folder(
-        corpus(f"${long}$", f"${short}$", f"${short}$, ${long}$"), asked(f"${short}$ and ${long}$", "$z$"), card=ANSWERS
+        corpus(f"${long}$", f"${short}$", f"${short}$, ${long}$"),
+        asked(f"${short}$ and ${long}$", "$z$"),
+        card=FORMULAS,
     )
     collection = load_folder(folder)
     scores = ranking(search(collection, depth=10), "q1")

@@ -37,16 +37,18 @@ def material(seed: int = 0, noise: tuple[float, ...] = (0.3, 0.6), n: int = N) -
     return parts, qrels
 
 
-def value(run: pd.DataFrame, qrels: pd.DataFrame, measure: str) -> pd.Series:
-    found = measures.evaluate(run, qrels, measure)
-    return pd.Series(found.value.to_numpy(), found.query_id.astype(str))
+def value(run: pd.DataFrame, qrels: pd.DataFrame, names: str) -> pd.Series:
+    """The mean of some measures for each query."""
+    found = measures.evaluate(run, qrels, names.split(","))
+    return found.groupby(found.query_id.astype(str)).value.mean()
 
 
-@pytest.mark.parametrize("measure", ["nDCG'", "AP", "nDCG@5", "Bpref"])
-def test_every_fold_has_the_best_weights_of_the_others(measure: str):
-    """Against a slow search that fuses the runs once for each weight, and evaluates them whole."""
+@pytest.mark.parametrize("measure", ["nDCG'", "AP", "nDCG@5", "Bpref", "nDCG',AP',nDCG@10", "RR"])
+def test_without_resamples_every_fold_has_the_best_weights_of_the_others(measure: str):
+    """Against a slow search that fuses the runs once for each weight, and evaluates them whole: the paper's way."""
     parts, qrels = material()
-    run = fusion.cross_validated(parts, qrels, measure, seed=3)
+    qrels = qrels[qrels.doc_id < "d08"]  # the others stand between them, unjudged
+    run = fusion.cross_validated(parts, qrels, measure, seed=3, grid=folds.simplex(2)[:-2], resamples=0)
     table = fusion.fold_table(run)
     grid = [(weight / 10, 1 - weight / 10) for weight in range(1, 10)]
     values = pd.DataFrame({pair: value(fusion.linear(parts, pair), qrels, measure) for pair in grid})
@@ -153,22 +155,15 @@ def test_a_judged_query_that_no_part_returns_counts_0():
     assert "q003" not in set(run.query_id.astype(str)) and fusion.fold_table(run).queries.sum() == N
 
 
-def test_the_usual_measure_can_tell_rankings_apart():
-    """With relevant documents alone judged, nDCG' is 1 whatever is done; with nine judgements it is nearly so."""
-    parts, qrels = material(9)
-    assert fusion.cross_validated(parts, qrels).attrs["measure"] == "nDCG'"
-    assert fusion.cross_validated(parts, qrels[qrels.relevance > 0]).attrs["measure"] == "nDCG@10"
-    few = qrels[qrels.doc_id < "d09"]
-    assert fusion.cross_validated(parts, few).attrs["measure"] == "nDCG@10"
-
-
 def test_the_grid():
-    """Two parts: 0.1 to 0.9. Three: tenths that sum to 1, none of them 1. The most equal first."""
-    assert sorted(folds.simplex(2)[:, 0].round(9)) == [number / 10 for number in range(1, 10)]
-    three = folds.simplex(3)
+    """Tenths that sum to 1, the most equal first, and last of all each part alone."""
+    two, three = folds.simplex(2), folds.simplex(3)
+    assert two[0].tolist() == [0.5, 0.5] and sorted(two[:-2, 0].round(9)) == [number / 10 for number in range(1, 10)]
     np.testing.assert_allclose(three.sum(axis=1), 1)
-    assert len(three) == len(np.unique(three, axis=0)) == 63 and three.max() == 0.9 and three.min() == 0
+    assert len(three) == len(np.unique(three, axis=0)) == 66 and three.min() == 0
     assert sorted(three[0]) == [0.3, 0.3, 0.4]
+    for grid in (two, three):
+        assert sorted(map(tuple, grid[-grid.shape[1] :])) == sorted(map(tuple, np.eye(grid.shape[1])))
 
 
 def test_own_grids_are_used():
@@ -178,24 +173,100 @@ def test_own_grids_are_used():
     assert run.doc_id.tolist() == fusion.linear(parts, [0.25, 0.75]).doc_id.tolist()
 
 
-def test_tolerance_takes_the_middle_of_what_is_hardly_worse():
-    """By hand: 0.1 is best, 0.5 and 0.3 lose 1.32 and 1.34 standard errors, 0.9 more."""
-    weights = np.array([[0.5, 0.5], [0.1, 0.9], [0.3, 0.7], [0.9, 0.1]])
-    gain = np.array([3.0, -1.0, 3.0, -1.0, 3.0, -1.0, 3.0, -1.0]) / 10  # mean 0.1, standard error 0.0756
-    best = np.full(8, 0.8)
-    values = np.stack([best - gain, best, best - gain - 1e-3, best - 0.5 - gain], axis=1)
-    values, fold = np.vstack([values, values]), np.repeat([0, 1], 8)
-    for tolerance, place in ((0, 1), (1.0, 1), (1.35, 2), (99, 0)):
-        assert folds.choose(values, fold, weights, 2, tolerance)[1] == [place, place]
+def test_weights_are_the_mean_of_what_resamples_prefer():
+    """Against a resampling by hand, query by query; a fold's queries have no say."""
+    rng = np.random.default_rng(1)
+    weights, fold = folds.simplex(2)[:-2], np.arange(30) % 3
+    values, none = rng.random((30, 9)), np.zeros((30, 2))
+    found = folds.chosen(values, none, fold, weights, 40, seed=5)
+    for number in range(3):
+        rows = np.flatnonzero(fold != number)
+        counts = np.random.default_rng([5, number]).multinomial(20, np.full(20, 1 / 20), size=40)
+        preferred = [weights[values[np.repeat(rows, often)].mean(axis=0).argmax()] for often in counts]
+        np.testing.assert_allclose(found[number], np.mean(preferred, axis=0), atol=1e-9)
+    values[fold == 1] = 0
+    np.testing.assert_array_equal(folds.chosen(values, none, fold, weights, 40, seed=5)[1], found[1])
 
 
-def test_tolerance_helps_where_judgements_are_few_and_is_checked():
-    """A choice by 20 noisy queries jumps about; the calm one stays near the middle."""
-    parts, qrels = material(14, (1.5, 1.5), n=24)
-    tables = [fusion.fold_table(fusion.cross_validated(parts, qrels, tolerance=tolerance)) for tolerance in (0, 2)]
-    assert tables[1].s0.std() <= tables[0].s0.std() and (tables[1].s0 - 0.5).abs().max() <= 0.2
-    with pytest.raises(MirblabError, match="tolerance counts standard errors and is at least 0; found -1"):
-        fusion.cross_validated(parts, qrels, tolerance=-1)
+def test_resamples_help_where_judgements_are_few():
+    """Twenty-four noisy queries choose calmer, and no worse for queries that nobody judged, over many seeds."""
+    spread, gain = [], []
+    for seed in range(10):
+        parts, qrels = material(seed, (1.0, 1.0), n=200)
+        few = qrels[qrels.query_id < "q024"]
+        made = [fusion.cross_validated(parts, few, resamples=resamples) for resamples in (0, 100)]
+        spread.append([fusion.fold_table(run).s0.std() for run in made])
+        unseen = qrels[qrels.query_id >= "q024"]
+        one, bagged = (value(run, unseen, "nDCG'").mean() for run in made)
+        gain.append(bagged - one)
+    assert np.mean(spread, axis=0)[1] < np.mean(spread, axis=0)[0] and np.mean(gain) > 0
+
+
+def test_a_part_leads_where_its_own_run_is_better():
+    """On the queries that choose, and where the grid has it alone; the other part keeps half a step."""
+    fold, whole = np.repeat([0, 1], 10), folds.simplex(2)
+    values = np.full((20, 11), 0.5)
+    values[:, 3] = 0.6
+    for own, grid, expected in ((0.6, whole, whole[3]), (0.61, whole, [0.05, 0.95]), (0.61, whole[:-2], whole[3])):
+        alone = np.stack([np.full(20, 0.4), np.full(20, own)], axis=1)
+        for resamples in (0, 9):
+            found = folds.chosen(values[:, : len(grid)], alone, fold, grid, resamples, 0)
+            np.testing.assert_allclose(found, [expected, expected])
+
+
+def test_a_gain_of_less_than_a_standard_error_does_not_count():
+    """The same mean gain, on all queries alike, and on some of them against others."""
+    fold, grid = np.repeat([0, 1], 20), folds.simplex(2)
+    alone = np.stack([np.full(40, 0.5), np.full(40, 0.2)], axis=1)
+    for swing, expected in ((0.0, grid[3]), (0.2, [0.95, 0.05])):
+        values = np.full((40, 11), 0.1)
+        values[:, 3] = 0.51 + np.tile([swing, -swing], 20)
+        np.testing.assert_allclose(folds.chosen(values, alone, fold, grid, 0, 0), [expected, expected])
+
+
+def test_next_to_a_part_alone_that_part_leads():
+    """One query in a hundred that prefers another weight moves the mean, and not the choice."""
+    grid, fold = folds.simplex(2), np.repeat([0, 1], 100)
+    values = np.where((grid == [1, 0]).all(axis=1), 0.6, 0.5) * np.ones((200, 1))
+    values[::100, 0] = 3.5
+    found = folds.chosen(values, np.full((200, 2), 0.1), fold, grid, 500, 0)
+    assert found.tolist() == [[0.95, 0.05], [0.95, 0.05]]
+
+
+def test_a_part_that_does_harm_keeps_half_a_step():
+    """Where the other part is the wrong way round."""
+    parts, qrels = material(15, (0.6, 0.6), n=100)
+    parts[1] = parts[1].assign(score=-parts[1].score)
+    run = fusion.cross_validated(parts, qrels)
+    assert fusion.fold_table(run).s0.tolist() == [0.95] * 5
+
+
+def test_the_choice_is_the_same_each_time_and_depends_on_the_seed():
+    """Same seed, same weights."""
+    parts, qrels = material(16)
+    one, two, other = (fusion.cross_validated(parts, qrels, seed=seed) for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(one, two)
+    assert one.attrs == two.attrs and one.attrs["resamples"] == tuning.RESAMPLES
+    assert fusion.fold_table(one).s0.tolist() != fusion.fold_table(other).s0.tolist()
+
+
+def test_the_table_of_folds_says_what_the_chosen_weights_get():
+    """Weights that are in no grid are evaluated themselves, on the measures' mean."""
+    parts, qrels = material(17)
+    run = fusion.cross_validated(parts, qrels, seed=2)
+    fold = pd.Series(folds.assign(sorted(qrels.query_id.unique()), 5, 2), sorted(qrels.query_id.unique()))
+    for row in fusion.fold_table(run).itertuples():
+        found = value(fusion.linear(parts, (row.s0, row.s1)), qrels, tuning.MEASURES)
+        assert row.trained == pytest.approx(found[fold != row.fold - 1].mean())
+        assert row.held_out == pytest.approx(found[fold == row.fold - 1].mean())
+
+
+def test_depth_cuts_the_result_only():
+    """The weights are those of the whole ranking."""
+    parts, qrels = material(18)
+    whole, cut = (fusion.cross_validated(parts, qrels, "AP", depth=depth) for depth in (None, 3))
+    assert whole.attrs["folds"] == cut.attrs["folds"] and len(cut) == 3 * N
+    assert cut.doc_id.tolist() == whole[whole["rank"] <= 3].doc_id.tolist()
 
 
 def test_wrong_input_is_explained():
@@ -209,6 +280,8 @@ def test_wrong_input_is_explained():
         fusion.cross_validated(parts, qrels, folds=1)
     with pytest.raises(MirblabError, match="did you mean"):
         fusion.cross_validated(parts, qrels, "nDGC'")
+    with pytest.raises(MirblabError, match="resamples are counted from 0"):
+        fusion.cross_validated(parts, qrels, resamples=-1)
     with pytest.raises(MirblabError, match="wants a Collection or a table of judgements, found 'mini-qa'"):
         fusion.cross_validated(parts, "mini-qa")
     with pytest.raises(MirblabError, match=r"make it with fusion.cross_validated\(\)"):
@@ -223,7 +296,7 @@ def test_what_was_chosen_can_be_stored():
 
 
 def test_three_parts_of_a_hundred_queries_take_seconds():
-    """63 weights, each evaluated once on the judged documents."""
+    """66 weights, each evaluated once on the documents that tell them apart."""
     parts, qrels = material(13, (0.3, 0.5, 0.7), n=100)
     start = time.process_time()
     fusion.cross_validated(parts, qrels)

@@ -13,6 +13,7 @@ from mirblab.errors import MirblabError
 from mirblab.formula.alignment import Match, aligned, covered
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.sectors import Formula, PathBook, Sector, assigned, formula, frequencies
+from mirblab.formula.texts import Owned, are_formulas, formulas, owned
 from mirblab.formula.tree import Tree
 from mirblab.progress import progress
 
@@ -139,12 +140,17 @@ class Scorer:
 def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Scorer | None = None) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
-    The texts of *collection* are LaTeX formulas; *scorer* holds them in its order (None: one is made, which parses
-    them all). Raises MirblabError for a scorer of another size.
+    Formulas are read from texts as structure search does (`texts.formulas`). Each formula of the query counts by the
+    best of the document's, and a document scores their sum, as Approach0 adds up the keywords of a query; one without
+    formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is
+    made, which parses them all). Raises MirblabError for a scorer of another size.
     """
-    scorer = scorer or Scorer(collection.texts)
-    if len(scorer) != len(collection.texts):
-        raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {len(collection.texts):,}")
+    bare = are_formulas(collection.card.task, collection.texts)
+    documents = owned(collection.texts, bare)
+    scorer = scorer or Scorer(documents.formulas)
+    if len(scorer) != len(documents.formulas):
+        n = len(documents.formulas)
+        raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {n:,}")
     shortlist = runs.cut(run, depth)
     queries = collection.query_ids.get_indexer(shortlist.query_id.astype(str))
     places = collection.doc_ids.get_indexer(shortlist.doc_id.astype(str))
@@ -153,7 +159,11 @@ def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer
     with progress(len(wanted), f"{collection.name}: Approach0", "query") as bar:
         for query in wanted:
             rows = np.flatnonzero(queries == query)
-            scores[rows] = scorer.score(collection.query_texts[query], places[rows])
+            own = documents.take(places[rows])
+            used, numbers = np.unique(own.numbers, return_inverse=True)
+            own = Owned([documents.formulas[number] for number in used], numbers, own.starts)
+            for latex in formulas(collection.query_texts[query], bare):
+                scores[rows] += own.best(scorer.score(latex, used))
             bar.update(1)
     return runs.from_positions(
         queries, places, scores, collection.query_ids, collection.doc_ids, "approach0", collection.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ import pandas as pd
 from mirblab import paths, runs
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
+from mirblab.formula import bags
 from mirblab.formula.index import Index
-from mirblab.formula.scoring import Query
 from mirblab.formula.storage import FORMAT
 from mirblab.formula.texts import Owned, are_formulas, formulas, owned
 from mirblab.formula.version import code_hash
@@ -28,10 +28,11 @@ def search(
     """Return the run of structure search: at most *depth* documents per query, best first.
 
     In a collection for formula retrieval (by its card, else by the look of its texts) a document scores as
-    `Index.search` says. A post scores, for each formula of the query, the best score of its own formulas; several
-    formulas of a query count by their lengths, as in Approach0. *weights* are those of kinds of tokens (None: the
-    usual ones), and *b* says how much more the share of the query that is found counts than the share of the
-    document's formula that is used.
+    `Index.search` says, where there are several formulas the best of the document for each of the query, by their
+    lengths. A post scores by all of its formulas together, as `bags.scores` says: questions and answers share many
+    small formulas rather than one. *weights* are those of kinds of tokens (None: the usual ones), and *b* says how
+    much more the share of a formula that is found counts than the share of the document's formula that is used; it
+    says nothing to posts.
 
     A document that shares nothing, or that the candidates exclude, never comes back. The index of a larger collection
     is kept in the cache, under a hash of its formulas and of the code that reads them.
@@ -46,10 +47,11 @@ def search(
     bare = are_formulas(collection.card.task, collection.texts)
     documents, queries = owned(collection.texts, bare), [formulas(text, bare) for text in collection.query_texts]
     if bare and documents.is_single and max(map(len, queries), default=0) <= 1:
-        asked = [query[0] if query else "" for query in queries]
-        found = stored(documents.column()).search(asked, depth, collection.candidates, weights=weights, b=b)
+        single = [query[0] if query else "" for query in queries]
+        found = stored(documents.column()).search(single, depth, collection.candidates, weights=weights, b=b)
     else:
-        found = _posts(collection, documents, queries, depth, weights, b)
+        asked = stored(documents.formulas), documents, queries, weights
+        found = _ranked(_best(*asked, b) if bare else bags.scores(*asked), collection, depth)
     notes = {"b": b, "weights": dict(zip(WEIGHTS, kind_weights(weights).tolist(), strict=True))}
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
 
@@ -81,34 +83,27 @@ def _key(latex: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _posts(
-    collection: Collection,
-    documents: Owned,
-    queries: list[list[str]],
-    depth: int,
-    weights: Mapping[str, float] | None,
-    b: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (rows, positions, scores) of the best documents by the best of their formulas."""
-    index = stored(documents.formulas)
-    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-    for row, query in enumerate(queries):
+def _best(
+    index: Index, documents: Owned, queries: list[list[str]], weights: Mapping[str, float] | None, b: float
+) -> Iterator[np.ndarray]:
+    """Yield each query's scores of all documents, float32: its formulas' best ones, weighted by their lengths."""
+    for query in queries:
         asked = index.queries(list(dict.fromkeys(query)), weights)
-        scores = _merged(index, documents, asked, weights, b)
-        scores[scores <= 0] = -np.inf
+        found, total = np.zeros(len(documents.starts) - 1), sum(own.length for own in asked)
+        for own in asked:
+            if own.length:
+                found += documents.best(index.scores(own, weights, b)) * (own.length / total)
+        yield found.astype(np.float32)
+
+
+def _ranked(
+    scored: Iterable[np.ndarray], collection: Collection, depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (rows, positions, scores) of each query's best documents with a score above 0, flat, best first."""
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    for row, scores in enumerate(scored):
         allowed = collection.candidates.allowed(np.array([row]))
-        _, positions, best = runs.top_k(scores[None], depth, allowed)
+        _, positions, best = runs.top_k(np.where(scores > 0, scores, -np.inf)[None], depth, allowed)
         parts.append((np.full(len(positions), row), positions, best))
     rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     return rows, positions, scores
-
-
-def _merged(
-    index: Index, documents: Owned, asked: list[Query], weights: Mapping[str, float] | None, b: float
-) -> np.ndarray:
-    """Return the score of every document, float32: the mean over the query's formulas, weighted by their lengths."""
-    found, total = np.zeros(len(documents.starts) - 1), sum(query.length for query in asked)
-    for query in asked:
-        if query.length:
-            found += documents.best(index.scores(query, weights, b)) * (query.length / total)
-    return found.astype(np.float32)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mirblab.formula.brackets import fenced
 from mirblab.formula.operations import NOWHERE, Operations
 from mirblab.formula.phrases import phrase
-from mirblab.formula.precedence import ACCENTS, ARROW, COMMUTATIVE, FENCE, OPERAND, RELATION, ROLES, SEPARATOR
+from mirblab.formula.precedence import ACCENTS, FENCE, OPERAND, ROLES, SEPARATOR
 from mirblab.formula.terms import Item
 from mirblab.formula.tree import Tree
 
@@ -17,7 +17,6 @@ _CALLS = ("()", "[]", "{}")  # the fences that may hold a function's arguments
 _TAKEN = {"O!divide": "ou", "O!binomial": "ou", "O!root": "wc"}  # what is no script but an operand, in order
 _BARS = ("F!∣", "F!:")  # what divides a set {x | x > 0} in two
 _SCRIPTS = "buaocd"
-_LINKS = frozenset(name for kind, name in ROLES.values() if kind in (RELATION, ARROW))
 
 
 def operator_tree(tree: Tree) -> Tree:
@@ -152,55 +151,3 @@ class _Growth:
         if head in self.powers:
             number = grown.add("O!SUP", [number, self.powers[head]])
         return number
-
-
-def sorted_operands(tree: Tree) -> Tree:
-    """Return an operator tree with the operands of commutative operations in one order, so that a + b is b + a.
-
-    The order is a property of the operands alone (height, label, then their operands one by one), the same in every
-    tree. Operands of `COMMUTATIVE` operations and of sets are sorted, but not those of a chain like a = b < c, which
-    share a side. Linear in the number of nodes but for the sorting.
-
-    >>> sum_of = lambda *labels: Tree(["U!plus", *labels], [-1, 0, 0], "-01")
-    >>> sorted_operands(sum_of("V!b", "V!a")).labels
-    ['U!plus', 'V!a', 'V!b']
-    """
-    below: list[list[int]] = [[] for _ in tree.labels]
-    heights = [0] * len(tree)
-    for node in range(len(tree) - 1, 0, -1):
-        parent = tree.parents[node]
-        below[parent].append(node)
-        heights[parent] = max(heights[parent], heights[node] + 1)
-    levels: dict[int, list[int]] = {}
-    for node, height in enumerate(heights):
-        below[node].reverse()
-        levels.setdefault(height, []).append(node)
-    chained = _chained(tree.labels, below)
-    ranks, n_ranks = [0] * len(tree), 0
-    for height in sorted(levels):
-        keys = {}
-        for node in levels[height]:
-            if height and node not in chained and _is_commutative(tree.labels[node]):
-                below[node].sort(key=ranks.__getitem__)
-            keys[node] = (tree.labels[node], tuple([ranks[child] for child in below[node]]))
-        order = {key: n_ranks + place for place, key in enumerate(sorted(set(keys.values())))}
-        n_ranks += len(order)
-        for node, key in keys.items():
-            ranks[node] = order[key]
-    grown = Operations()
-    grown.labels, grown.operands, grown.spans = tree.labels, below, tree.spans or [NOWHERE] * len(tree)
-    return grown.tree(0, tree.problems, spans=bool(tree.spans)) if len(tree) else tree
-
-
-def _is_commutative(label: str) -> bool:
-    return label in COMMUTATIVE or label.startswith("M!S-")
-
-
-def _chained(labels: list[str], below: list[list[int]]) -> set[int]:
-    """Return the nodes of chains: each U!and whose second operand is a relation of one side, and its operands."""
-    found: set[int] = set()
-    for node, operands in enumerate(below):
-        if labels[node] == "U!and" and len(operands) > 1 and len(below[operands[1]]) == 1:
-            if labels[operands[1]] in _LINKS:
-                found.update([node, *operands])
-    return found

@@ -57,7 +57,7 @@ def _roles() -> dict[str, tuple[int, str]]:
 ROLES = _roles()
 ACCENTS = frozenset("^ˆ~˜¯‾ˉ˙¨´`ˇ˘→←↔⃗⏞⏟⏜⏝⎴⎵_̲˚⇀↼︷︸") | {"˙˙", "˙˙˙", "...", "¯¯"}
 
-# The operations whose operands may change places, for `sorted_operands`.
+# The operations whose operands may change places: their order says nothing to search.
 COMMUTATIVE = frozenset(
     "U!eq U!neq U!plus U!times U!and U!or U!union U!intersect U!approx U!equivalent O!direct-sum "
     "O!similar-to F!≅ F!≃ F!gcd F!lcm F!max F!min O!iff F!↔ F!△ F!⊎ F!⊔ F!⊓ F!⊻".split()

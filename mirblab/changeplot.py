@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.errors import MirblabError
-from mirblab.figures import GREY, PALETTE, axis, need, style
+from mirblab.figures import GREY, PALETTE, axis, need, panels, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,24 +94,13 @@ def _panels(
     draw: Callable[[Axes, pd.DataFrame], None],
 ) -> list[Axes]:
     """Return the axes of all collections, each drawn by *draw*; with *share* they have one axis of names."""
-    import matplotlib.pyplot as plt
 
     groups = list(table.groupby("collection", sort=False, observed=True))
     if not groups:
         raise MirblabError("the table is empty, so there is nothing to draw")
     with style():
-        if ax is None:
-            wide, high = min(len(groups), _WIDE), -(-len(groups) // _WIDE)
-            size = (max(4.6, 1.4 + 2.9 * wide), height * high)
-            grid = plt.subplots(high, wide, figsize=size, sharey=share, squeeze=False, layout="constrained")[1]
-            axes = list(grid.flat)
-            for unused in axes[len(groups) :]:
-                unused.remove()
-            axes = axes[: len(groups)]
-        else:
-            axes = [ax] if hasattr(ax, "plot") else list(ax)
-        if len(axes) != len(groups):
-            raise MirblabError(f"{len(groups)} collections need as many axes, found {len(axes)}")
+        wide = min(len(groups), _WIDE)
+        axes = panels(ax, len(groups), "collections", wide, (max(4.6, 1.4 + 2.9 * wide), height), share)
         for one, (name, part) in zip(axes, groups, strict=True):
             draw(one, part)
             one.set_title(str(name))

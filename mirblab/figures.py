@@ -117,6 +117,30 @@ def styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Cal
     return decorate
 
 
+def panels(
+    ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
+) -> list[Axes]:
+    """Return *n* axes, one for each of *what*: those given, else new ones on a page, *wide* in a row.
+
+    *size* is the width of the page and the height of a row, in inches; *share* says whether they share the vertical
+    axis. MirblabError for another number of axes.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is not None:
+        axes = [ax] if hasattr(ax, "plot") else list(ax)
+        if len(axes) != n:
+            raise MirblabError(f"{n} {what} need as many axes, found {len(axes)}")
+        return axes
+    high = -(-n // wide)
+    with style():
+        page = (size[0], size[1] * high)
+        grid = plt.subplots(high, wide, figsize=page, sharey=share, squeeze=False, layout="constrained")[1]
+    for unused in grid.flat[n:]:
+        unused.remove()
+    return list(grid.flat[:n])
+
+
 def _nothing(ax: Axes) -> Axes:
     ax.set_axis_off()
     ax.text(0.5, 0.5, "Nothing to show: the table is empty.", ha="center", va="center", transform=ax.transAxes)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.changeplot import curve, effects
-from mirblab.errors import MirblabError
-from mirblab.figures import GREY, PALETTE, axis, look, need, save_figure, show, style, styled
+from mirblab.figures import GREY, PALETTE, axis, look, need, panels, save_figure, show, style, styled
 from mirblab.grids import heatmap, p_values
 from mirblab.origins import origins
 from mirblab.strataplot import strata
@@ -40,23 +39,11 @@ def means(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> Ax
     >>> means(pd.DataFrame(rows, columns=names)).get_title("left")
     'c (20 queries)'
     """
-    import matplotlib.pyplot as plt
 
     groups = list(table.groupby("collection", sort=False, observed=True)) if len(table) else [("", table)]
-    if ax is None:
-        with style():
-            wide = min(len(groups), 4)  # what fits a page
-            high = -(-len(groups) // wide)
-            height = 0.9 + 0.32 * max(1, max(len(part) for _, part in groups))
-            size = (max(6.4, 0.6 + 3.2 * wide), height * high)
-            places = plt.subplots(high, wide, figsize=size, sharey=True, squeeze=False, layout="constrained")[1].flat
-            axes = [next(places) for _ in groups]
-            for unused in places:
-                unused.remove()
-    else:
-        axes = [ax] if hasattr(ax, "plot") else list(ax)
-    if len(axes) != len(groups):
-        raise MirblabError(f"{len(groups)} collections need as many axes, found {len(axes)}")
+    wide = min(len(groups), 4)  # what fits a page
+    height = 0.9 + 0.32 * max(1, max(len(part) for _, part in groups))
+    axes = panels(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
     for one, (name, part) in zip(axes, groups, strict=True):
         _means(part, ax=one, title=str(name), longest=float(table.high.max()) if len(table) else 1.0)
     return axes[0] if len(axes) == 1 else axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.errors import MirblabError
-from mirblab.figures import GREY, axis, look, need, style, styled
+from mirblab.figures import GREY, axis, look, need, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,22 +32,10 @@ def strata(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> A
     >>> [text.get_text() for text in strata(pd.DataFrame(rows, columns=names)).get_xticklabels()]
     ['Proof (20)', 'Low (9)']
     """
-    import matplotlib.pyplot as plt
 
     parts = list(table.groupby("system", sort=False, observed=True)) if len(table) else [("", table)]
-    if ax is None:
-        with style():
-            wide = _COLUMNS.get(len(parts), 3)
-            high = -(-len(parts) // wide)
-            size = (3.7 * min(wide, 2), 2.9 * high)
-            grid = plt.subplots(high, wide, figsize=size, sharey=True, squeeze=False, layout="constrained")[1].flat
-            axes = [next(grid) for _ in parts]
-            for unused in grid:
-                unused.remove()
-    else:
-        axes = [ax] if hasattr(ax, "plot") else list(ax)
-    if len(axes) != len(parts):
-        raise MirblabError(f"{len(parts)} systems need as many axes, found {len(axes)}")
+    wide = _COLUMNS.get(len(parts), 3)
+    axes = panels(ax, len(parts), "systems", wide, (3.7 * min(wide, 2), 2.9))
     top = min(1.0, max(0.05, 1.06 * float(table.high.max()))) if len(table) else 1.0
     for one, (name, part) in zip(axes, parts, strict=True):
         _panel(part, ax=one, name=str(name), top=top)

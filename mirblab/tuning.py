@@ -42,8 +42,8 @@ def cross_validated(
     equal ones the first; what they prefer is averaged (bagging: Breiman, Machine Learning 24, 1996). Where that gains
     less than a standard error over the best part's own run, that part gets 0.95 and the others the rest, if *grid* has
     it alone. *measure* is one, or several with commas between, whose mean counts: each sees something else of few
-    judgements. *depth* cuts the result, which the
-    measures see whole. *qrels* and *relevant_from* are those of `measures.evaluate`.
+    judgements. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are those of
+    `measures.evaluate`.
 
     With *resamples* 0 the queries choose once, as they are: `grid=simplex(2)[:-2], resamples=0` is the choice among
     0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.

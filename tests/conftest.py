@@ -9,8 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The same examples every time; `--hypothesis-profile=wide` looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("wide", max_examples=5000)
+settings.load_profile("same")
 
 # A shell starts what it runs in the background without Ctrl-C, for which the tests of Ctrl-C would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,14 @@ def test_spellings(formula: Any, seed: int) -> None:
     one, other = parse(plain), parse(varied)
     assert one == other, (plain, varied)
     assert one.problems == other.problems == ()
+
+
+@pytest.mark.parametrize("cell", ["[b]", r"[\alpha]", "[t] + a"])
+def test_a_bracket_in_a_matrix_is_no_option(cell: str) -> None:
+    """Only arrays take a position, and only a length may follow a row's end."""
+    sized = cell.replace("[", r"\Bigl[").replace("]", r"\Bigr]")
+    one, other = (parse(rf"\begin{{pmatrix}} {text} & a \\ {text} & a \end{{pmatrix}}") for text in (cell, sized))
+    assert one == other and one.labels.count("M![]1x1") == 2
 
 
 @given(formulas, st.permutations(LETTERS), st.integers())

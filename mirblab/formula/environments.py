@@ -11,7 +11,10 @@ FENCES = {"p": "()", "b": "[]", "v": "||", "V": "∥∥", "B": "{}", "": "", "sm
 FENCES = {f"{name}matrix": fence for name, fence in FENCES.items()} | {"cases": "{", "dcases": "{", "numcases": "{"}
 BRACED = {"substack": "", "matrix": "", "eqalign": "", "pmatrix": "()", "bmatrix": "[]", "cases": "{"}
 WITH_ARGUMENT = frozenset({"array", "tabular", "alignat", "alignedat", "subarray", "alignat*", "tabular*", "darray"})
-_LENGTH = re.compile(r"-?[\d.]*(?:pt|em|ex|mm|cm|in|mu|bp|sp|pc|dd|\\[a-z]+)")
+# Only these take a position in brackets; the bracket behind `\begin{pmatrix}` begins its first cell.
+POSITIONED = frozenset({"array", "tabular", "tabular*", "darray", "aligned", "alignedat", "gathered", "multlined"})
+_UNITS, _NAMED = "pt|em|ex|mm|cm|in|mu|bp|sp|pc|dd", r"\\jot|\\[a-z]+(?:skip|amount|sep|width|height)"
+_LENGTH = re.compile(rf"-?(?:[\d.]+(?:{_UNITS})|[\d.]*(?:{_NAMED}))")
 SEPARATORS = frozenset(("&", "\\\\", r"\cr", r"\newline", r"\tabularnewline"))
 # These only say how a formula is set; what is in them stands on the line.
 PLAIN = frozenset({"equation", "equation*", "displaymath", "math", "document", "center", "dmath", "dmath*"})
@@ -35,7 +38,8 @@ def begin(reader: Reader, line: Line, token: str) -> None:
     name = token[token.index("{") + 1 : -1] if "{" in token else ""
     fence = FENCES.get(name.rstrip("*"), "")
     start = reader.spans[reader.i - 1]
-    position(reader)
+    if name in POSITIONED or name.endswith("matrix*"):
+        position(reader)
     if name in WITH_ARGUMENT:
         braces(reader)
     if name in PLAIN:

@@ -48,13 +48,13 @@ def subexpressions(forest: Forest) -> Parts:
     a + b is x + y and y + x. Subtrees with wildcards are left out. A subtree lies in one piece, from its first to its
     last node.
     """
-    sizes = _sizes(forest)
+    step, before = _steps(forest), _before(forest)
+    depth, path = climb(forest.parents, step)
+    sizes = _sizes(forest.parents, depth)
     wild = np.cumsum(np.concatenate([[0], (forest.flags & WILD) > 0]))
     firsts = np.flatnonzero((sizes > 1) & (sizes <= LARGEST))
     lasts = firsts + sizes[firsts] - 1
     firsts = firsts[wild[lasts + 1] == wild[firsts]]
-    step, before = _steps(forest), _before(forest)
-    depth, path = climb(forest.parents, step)
     cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
     parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
     hashes = [_unordered(forest, own, sizes[own], before, step, depth, path) for own in parts]
@@ -118,13 +118,12 @@ def _steps(forest: Forest) -> np.ndarray:
     return step
 
 
-def _sizes(forest: Forest) -> np.ndarray:
-    """Return how many nodes the subtree of each node has: it ends before the next node that is no deeper."""
-    depth = climb(forest.parents, forest.relations)[0]
+def _sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Return how many nodes the subtree of each node has, added up from the deepest."""
     sizes = np.ones(len(depth), dtype=np.int64)
     for level in range(int(depth.max(initial=0)), 0, -1):
         nodes = np.flatnonzero(depth == level)
-        np.add.at(sizes, forest.parents[nodes], sizes[nodes])
+        np.add.at(sizes, parents[nodes], sizes[nodes])
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""published: the papers' numbers, as data: mirb (MIRB), zhong (structure and dense retrieval), arqmath (the lab)."""
+"""published: the papers' numbers, as data: mirb, zhong (structure and dense retrieval), arqmath (the lab), meld."""
 
 from __future__ import annotations
 

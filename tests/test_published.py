@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from mirblab import published
+from mirblab import published, registry
 from mirblab.errors import MirblabError
 
 COLLECTIONS = [
@@ -112,3 +113,73 @@ def test_zhongs_tables_are_stored_as_printed() -> None:
     assert two.loc["Approach0 + DPR"].tolist() == [0.62, 0.70]
     assert three.loc["Approach0"].tolist() == [0.381, 0.189, 0.234, 0.180]
     assert four.loc["CombSUM"].tolist() == [0.411, 0.213, 0.296, 0.216]
+
+
+MELD_SHAPES = {1: (9, 2), 2: (8, 5), 3: (8, 3), 4: (8, 3), 5: (9, 2)} | dict.fromkeys(range(6, 12), (9, 4))
+
+
+def printed_tables(text: str) -> dict[int, tuple[list[str], list[list[str]]]]:
+    """Return header and rows of every table of a paper's text, by number."""
+    found = re.finditer(r"^Table (\d+): .*\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+    split = {int(m[1]): [[cell.strip() for cell in line[1:-1].split("|")] for line in m[2].splitlines()] for m in found}
+    return {number: (lines[0], lines[2:]) for number, lines in split.items()}
+
+
+def test_melds_tables_are_stored_as_printed() -> None:
+    """Tables 1 to 11 by shape, count and a few cells; numbers keep their decimals, percent signs go."""
+    assert {number: published.paper_table("meld", number).shape for number in MELD_SHAPES} == MELD_SHAPES
+    assert len(published.cells("meld")) == sum(rows * columns for rows, columns in MELD_SHAPES.values())
+    two, five, eleven = (published.paper_table("meld", number) for number in (2, 5, 11))
+    assert two.columns.tolist() == ["Recall@1", "Recall@3", "Recall@5", "Recall@10", "Recall@20"]
+    assert two.loc["MathLeap-Octen-8B (ours)"].tolist() == [28.9, 55.0, 63.7, 77.2, 89.8]
+    assert five.loc["F2LLM-v2-14B"].tolist() == [0.37, 10.17]
+    assert eleven.loc["KaLM-Gemma3-12B"].tolist() == [67.16, 87.33, 90.83, 76.03]
+    assert all(
+        pd.api.types.is_float_dtype(kind)
+        for number in range(2, 12)
+        for kind in published.paper_table("meld", number).dtypes
+    )
+    directed = published.cells("meld").query("table in ['6', '7', '8', '9', '10', '11']")
+    assert directed.value.str.fullmatch(r"\d+\.\d\d").all()
+    assert directed.collection.nunique() == 6
+
+
+def test_every_cell_of_meld_equals_the_papers_text(shared: Path) -> None:
+    """Rows, columns, order and digits, by machine."""
+    printed = printed_tables(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
+    assert set(printed) == set(MELD_SHAPES)
+    for number, (head, rows) in printed.items():
+        cells = published.cells("meld", number)
+        if number == 1:
+            assert cells.value.tolist() == [cell for row in rows for cell in row]
+            assert cells.column.drop_duplicates().tolist() == head
+            continue
+        assert [head[1:]] * len(rows) == [part.column.tolist() for _, part in cells.groupby("row", sort=False)]
+        assert cells.row.drop_duplicates().tolist() == [row[0] for row in rows]
+        assert cells.value.tolist() == [cell.removesuffix("%") for row in rows for cell in row[1:]]
+
+
+def test_melds_systems_are_those_of_the_registry() -> None:
+    """The paper spells a model in up to three ways; each is one entry, whose label is one of them."""
+    cells = published.cells("meld").query("table != '1'")
+    encoders = registry.read("encoders")
+    assert set(cells.system) <= set(encoders)
+    assert cells.system.nunique() == 10
+    spellings = cells.groupby("system").row.unique()
+    assert sorted(spellings["kalm-embedding-gemma3-12b-2511"]) == [
+        "KaLM-Embedding-Gemma3-12B", "KaLM-Embedding-Gemma3-12B-2511", "KaLM-Gemma3-12B",
+    ]  # fmt: skip
+    for system, rows in spellings.items():
+        assert encoders[system]["label"].lower() in {row.removesuffix(" (ours)").lower() for row in rows}
+
+
+def test_melds_recalls_are_shares_of_their_queries() -> None:
+    """Table 2 counts 540 statements; Table 3 fits 4378 queries and not the 3729 pairs that the text names."""
+
+    def fits(table: int, n: int, digits: int) -> bool:
+        possible = {f"{100 * count / n:.{digits}f}" for count in range(n + 1)}
+        return set(published.cells("meld", table).value) <= possible
+
+    assert fits(2, 540, 1) and fits(3, 4378, 2)
+    assert not fits(3, 3729, 2)
+    assert "4378" in published.cells("meld", 3).source[0]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mirblab import registry
 from mirblab.errors import MirblabError
 from mirblab.folder import write
+from mirblab.sources import blueprints, views_cards, views_rows, views_tasks
 from mirblab.sources.cards import Card, cards, files, pairs
 
 # The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
@@ -31,21 +33,24 @@ ABSTRACT = {
     "topology",
 }
 Row = dict[str, Any]
+Judgement = tuple[str, str, int]
 
 
 class Parts(NamedTuple):
-    """The rows of one collection: corpus, queries and judgements (query, document, relevance)."""
+    """The rows of one collection: corpus, queries and judgements (query, document, relevance), of other splits too."""
 
     corpus: list[Row]
     queries: list[Row]
-    qrels: list[tuple[str, str, int]]
+    qrels: list[Judgement]
+    others: Mapping[str, list[Judgement]] = MappingProxyType({})
 
 
 def revision() -> str:
     """Return a hash over cards, registry entries and the rules below: another one means that mini is out of date."""
     entries = {name: entry for name, entry in registry.read("collections").items() if name in COLLECTIONS}
     digest = hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8)
-    for path in [*files("cards"), *files("pairs"), Path(__file__)]:
+    rules = [Path(str(module.__file__)) for module in (views_cards, views_rows, views_tasks)]
+    for path in [*files("cards"), *files("pairs"), Path(__file__), *rules, *blueprints.inputs()]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 
@@ -61,7 +66,7 @@ def build(name: str, out: Path) -> Path:
     parts = COLLECTIONS[name](cards())
     about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
     card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
-    return write(out, parts.corpus, parts.queries, {"test": parts.qrels}, card)
+    return write(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
 
 
 def _doc(name: str, text: str, **more: Any) -> Row:
@@ -173,6 +178,23 @@ def _equivalents(found: list[Card]) -> Parts:
     )
 
 
+def _directed(direction: str) -> Callable[[list[Card]], Parts]:
+    """Return the derivation "one view of a declaration to another view of it", among the declarations of all cards."""
+
+    def derive(found: list[Card]) -> Parts:
+        made = views_tasks.parts(views_cards.views(found), direction)
+        others = {split: judged for split, judged in made.judged.items() if split != "test"}
+        return Parts(list(made.corpus), list(made.queries), made.judged["test"], others)
+
+    return derive
+
+
+def _blueprint(_: list[Card]) -> Parts:
+    """Return informal statement to the Lean declarations that it names, of the bundled blueprint; no cards here."""
+    made = blueprints.bundled()
+    return Parts(list(made.corpus), list(made.queries), made.judged["test"])
+
+
 COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     "mini-mathlib": _mathlib,
     "mini-mse-dup": _duplicates(abstract=False),
@@ -191,4 +213,6 @@ COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
         lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"
     ),
     "mini-pairs": _equivalents,
+    **{f"mini-views-{direction}": _directed(direction) for direction in views_tasks.DIRECTIONS},
+    "mini-blueprint": _blueprint,
 }

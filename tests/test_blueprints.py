@@ -1,0 +1,485 @@
+"""The builder of blueprints on the bundled repository, which has every trap, on broken ones, and on a real one."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tarfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mirblab import builders, paths, shelf
+from mirblab.errors import MirblabError
+from mirblab.sources import blueprint_lean, blueprint_nodes, blueprint_verso, blueprints
+from mirblab.sources.blueprint_files import Repository
+from mirblab.sources.blueprint_pairs import leaks
+from mirblab.sources.blueprint_read import Blueprint
+
+SMALL = paths.bundled("data", "mini", "blueprint")
+
+
+def rows(folder: Path, stem: str) -> dict[str, dict]:
+    return {row["_id"]: row for row in map(json.loads, (folder / f"{stem}.jsonl").read_text("utf-8").splitlines())}
+
+
+def texts(folder: Path, stem: str) -> dict[str, str]:
+    return {name: row["text"] for name, row in rows(folder, stem).items()}
+
+
+def judged(folder: Path) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in (folder / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]:
+        query, doc, relevance = line.split("\t")
+        assert relevance == "1"
+        found.setdefault(query, set()).add(doc)
+    return found
+
+
+def card(folder: Path) -> dict:
+    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def pack(archive: Path, folder: Path | None, name: str = "") -> Path:
+    with tarfile.open(archive, "w:gz") as tar:
+        if folder is not None:
+            tar.add(folder, arcname=name or folder.name)
+    return archive
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The three collections of the bundled repository, by name."""
+    place = tmp_path_factory.mktemp("built")
+    shutil.copytree(SMALL, place / "small")
+    return {folder.name: folder for folder in blueprints.build(place / "small", place / "out")}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a repository of a few files, given as texts or bytes by path."""
+
+    def write(name: str = "tiny", **files: str | bytes) -> Path:
+        folder = tmp_path / "repositories" / name
+        for path, text in {"lakefile.toml": "", **files}.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return folder
+
+    return write
+
+
+TEX = "blueprint/src/content.tex"
+LEMMA = "\\begin{lemma}\\label{l}\\lean{one}\n The number one is\n equal to itself.\n\\end{lemma}\n"
+ONE = "theorem one : 1 = 1 := rfl\n"
+
+
+def test_statements_find_their_declarations(built: dict[str, Path]):
+    """In three formats; by full name, alias, field or ending; not in comments, prose or proofs."""
+    assert judged(built["blueprints"]) == {
+        "q:small:def:double": {"small:Small.double"},
+        "q:small:lem:double-add": {"small:Small.double_add"},
+        "q:small:thm:even-or-odd": {"small:Small.even_or_odd", "small:Small.not_even_and_odd"},
+        "q:small:square-even": {"small:Small.Parity.even_sq"},
+        "q:small:def:interval": {"small:Small.Interval"},
+        "q:small:lem:interval-length": {"small:Small.Interval.length_nonneg"},
+        "q:small:thm:odd-sum": {"small:Small.sum_odd"},
+        "q:small:lem:sum-order": {"small:Small.sum_le_sum_range", "small:Small.sum_congr_range"},
+        "q:small:Small.map_inverse": {"small:Small.map_inverse"},
+        "q:small:lem:commuting-inverse": {"small:Small.commuting_inverse"},
+        "q:small:thm:odd-square": {"small:Small.Parity.odd_sq"},
+        "q:small:thm:double-order": {"small:Small.double_lt"},
+    }
+    assert card(built["blueprints"])["repositories"]["small"]["names"] == {
+        "as a field": 1, "by alias": 1, "by its ending": 1, "exact": 14, "not found": 1,
+    }  # fmt: skip
+
+
+def test_documents_are_statements_with_the_variables_that_they_take(built: dict[str, Path]):
+    """No docstring, attribute, comment or proof; full names; a definition has its body; no private lemma."""
+    assert texts(built["blueprints"], "corpus") == {
+        "small:Small.double_lt": "theorem Small.double_lt {a b : ℕ} (h : a < b) : double a < double b",
+        "small:Small.Interval": "structure Small.Interval where left : ℤ right : ℤ ordered : left ≤ right",
+        "small:Small.Interval.length": "def Small.Interval.length (I : Interval) : ℤ := I.right - I.left",
+        "small:Small.Interval.length_nonneg": "theorem Small.Interval.length_nonneg (I : Interval) : 0 ≤ I.length",
+        "small:Small.Interval.widened": "def Small.Interval.widened (I : Interval) : Interval where "
+        "left := I.left - 1 right := I.right + 1",
+        "small:Small.double": "def Small.double (n : ℕ) : ℕ := n + n",
+        "small:Small.double_zero": "lemma Small.double_zero : double 0 = 0",
+        "small:Small.double_add": "lemma Small.double_add (a b : ℕ) : double (a + b) = double a + double b",
+        "small:Small.double_strictMono": "lemma Small.double_strictMono : StrictMono double",
+        "small:Small.even_or_odd": "theorem Small.even_or_odd (n : ℕ) : (∃ k, n = 2 * k) ∨ ∃ k, n = 2 * k + 1",
+        "small:Small.not_even_and_odd": "theorem Small.not_even_and_odd (n : ℕ) : "
+        "¬((∃ k, n = 2 * k) ∧ ∃ k, n = 2 * k + 1)",
+        "small:Small.Parity.even_sq": "theorem Small.Parity.even_sq {n : ℕ} (h : Even n) : Even (n ^ 2)",
+        "small:Small.Parity.odd_sq": "theorem Small.Parity.odd_sq {n : ℕ} (h : Odd n) : n ^ 2 % 4 = 1",
+        "small:Small.Parity.even_two_mul": "theorem Small.Parity.even_two_mul : ∀ n : ℕ, Even (2 * n)",
+        "small:Small.sum_odd": "theorem Small.sum_odd (n : ℕ) : ∑ i ∈ range n, (2 * i + 1) = n ^ 2",
+        "small:Small.sum_le_sum_range": "theorem Small.sum_le_sum_range (n : ℕ) {f g : ℕ → ℕ} "
+        "(h : ∀ i < n, f i ≤ g i) : ∑ i ∈ range n, f i ≤ ∑ i ∈ range n, g i",
+        "small:Small.sum_congr_range": "theorem Small.sum_congr_range (n : ℕ) {f g : ℕ → ℕ} "
+        "(h : ∀ i < n, f i = g i) : ∑ i ∈ range n, f i = ∑ i ∈ range n, g i",
+        "small:Small.sum_const_range": "theorem Small.sum_const_range (n m : ℕ) : ∑ _i ∈ range n, m = n * m",
+        "small:Small.map_inverse": "theorem Small.map_inverse {G H : Type*} [Group G] [Group H] (φ : G →* H) (a : G) : "
+        "φ a⁻¹ = (φ a)⁻¹",
+        "small:Small.commuting_inverse": "lemma Small.commuting_inverse {G : Type*} [Group G] (a b : G) "
+        "(hab : a * b = b * a) : a * b⁻¹ = b⁻¹ * a",
+        "small:Small.exists_pow_eq_one": "theorem Small.exists_pow_eq_one {G : Type*} [Group G] (a : G) [Finite G] : "
+        "∃ n, 0 < n ∧ a ^ n = 1",
+    }
+
+
+def test_queries_are_prose_with_mathematics_as_it_was(built: dict[str, Path]):
+    """Labels, uses and names are gone, references masked, the title stands aside; ids are no document's."""
+    asked = rows(built["blueprints"], "queries")
+    assert asked["q:small:lem:double-add"]["text"] == (
+        "The double (see [ref]) of a sum is the sum of the doubles: $$ \\double(a + b) = \\double(a) + \\double(b). $$"
+    )
+    assert asked["q:small:lem:double-add"]["metadata"] == {
+        "repo": "small", "title": "Doubling a sum", "source": "latex", "kind": "lemma", "file": TEX,
+        "names_decl": False, "in_mathlib": False,
+    }  # fmt: skip
+    assert asked["q:small:def:double"]["metadata"]["names_decl"]
+    assert asked["q:small:thm:odd-sum"]["text"] == "The sum of the first $n$ odd numbers is the square of $n$."
+    assert asked["q:small:thm:odd-sum"]["metadata"]["source"] == "attribute"
+    assert asked["q:small:thm:odd-square"]["text"] == (
+        "The square of an odd number leaves the remainder $1$ when it is divided by $4$, unlike that in [ref]."
+    )
+    assert asked["q:small:thm:odd-square"]["metadata"]["source"] == "verso"
+    assert not set(asked) & set(rows(built["blueprints"], "corpus"))
+
+
+def test_the_card_counts_what_was_left_out(built: dict[str, Path]):
+    """With the reason, and says what each repository gave."""
+    found = card(built["blueprints"])
+    assert found["counts"]["left_out"] == {
+        "\\lean outside of a statement": 2,
+        "instances and other declarations without a name": 1,
+        "names that no file declares (mathlib's, of another library, or out of date)": 1,
+        "nodes that name what one in another format names (that one is kept)": 1,
+        "private declarations that no statement names": 1,
+        "statements in LaTeX without \\lean (no queries)": 1,
+        "statements none of whose declarations is found": 1,
+        "statements under 4 words": 1,
+    }
+    about = found["repositories"]["small"]
+    assert (about["licence"], about["nodes"], about["queries"], about["declarations"]) == ("CC0-1.0", 17, 12, 22)
+    assert found["licence"] == "CC0-1.0" and found["command"] == "mirblab build blueprints --from small"
+
+
+def test_the_paired_collection_has_only_what_a_statement_names(built: dict[str, Path]):
+    """With the texts, queries and judgements of the whole one; the leaky one has their source."""
+    whole, paired, leaky = (built[name] for name in blueprints.COLLECTIONS)
+    named = {doc for docs in judged(whole).values() for doc in docs}
+    assert texts(paired, "corpus") == {key: text for key, text in texts(whole, "corpus").items() if key in named}
+    assert {key for key, row in rows(whole, "corpus").items() if row["metadata"]["paired"]} == named
+    assert set(texts(leaky, "corpus")) == named
+    for name in ("queries.jsonl", "qrels/test.tsv"):
+        assert len({(folder / name).read_bytes() for folder in built.values()}) == 1
+    assert texts(leaky, "corpus")["small:Small.sum_odd"].startswith("/-- The sum of the first $n$ odd numbers")
+    assert texts(leaky, "corpus")["small:Small.sum_odd"].endswith("rw [sum_range_succ, ih]; ring")
+
+
+def words_shared(query: str, document: str) -> int:
+    """Return the longest run of words that stands in both; letters alone are left to formulas."""
+    asked, told = (re.findall(r"[^\W\d_]{2,}", text.casefold()) for text in (query, document))
+    best, before = 0, [0] * (len(told) + 1)
+    for word in asked:
+        now = [0] + [before[at] + 1 if word == other else 0 for at, other in enumerate(told)]
+        best, before = max(best, *now), now
+    return best
+
+
+def test_no_document_holds_its_query(built: dict[str, Path]):
+    """Neither folded as a whole nor in a long run of words; the leaky variant shows that the check can see it."""
+    found: dict[str, list[bool]] = {}
+    for name, folder in built.items():
+        asked, told = texts(folder, "queries"), texts(folder, "corpus")
+        pairs = [(asked[query], told[doc]) for query, docs in judged(folder).items() for doc in docs]
+        found[name] = [
+            words_shared(one, other) > 5 or "".join(one.casefold().split()) in "".join(other.casefold().split())
+            for one, other in pairs
+        ]
+    assert not any(found["blueprints"]) and not any(found["blueprints-paired"])
+    assert sum(found["blueprints-leaky"]) == 8
+
+
+def test_the_same_repositories_give_the_same_bytes(built: dict[str, Path], tmp_path: Path):
+    """From a folder, from an archive, and from a folder of archives whose names carry a commit."""
+    copy = tmp_path / "many"
+    copy.mkdir()
+    pack(copy / "whatever.tar.gz", SMALL, "small-" + "0123456789" * 4)
+    alone = pack(tmp_path / "small.tar.gz", SMALL, "small")
+    for origin in (copy, alone):
+        for folder in blueprints.build(origin, tmp_path / f"out-{origin.name}"):
+            assert {key: raw for key, raw in content(folder).items() if key != "card.toml"} == {
+                key: raw for key, raw in content(built[folder.name]).items() if key != "card.toml"
+            }
+    found = card(tmp_path / "out-many" / "blueprints")
+    assert found["repositories"]["small"]["commit"] == "0123456789" * 4
+    assert found["revision"] == card(built["blueprints"])["revision"]
+
+
+def test_mathlib_is_found_when_it_is_given(tmp_path: Path):
+    """As JSON lines, as a collection, or as its source; the statement that names it becomes a query."""
+    statement = "theorem Nat.exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p"
+    lines, source = tmp_path / "views.jsonl", tmp_path / "mathlib4"
+    lines.write_text(json.dumps({"id": "Nat.exists_infinite_primes", "signature": statement}) + "\n", "utf-8")
+    (tmp_path / "statements").mkdir()
+    (tmp_path / "statements" / "corpus.jsonl").write_text(
+        json.dumps({"_id": "Nat.exists_infinite_primes", "text": statement}) + "\n", "utf-8"
+    )
+    (source / "Mathlib").mkdir(parents=True)
+    (source / "Mathlib" / "Prime.lean").write_text(
+        "namespace Nat\ntheorem exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p := by\n  simp\nend Nat\n", "utf-8"
+    )
+    for place in (lines, tmp_path / "statements", source):
+        whole = blueprints.build(SMALL, tmp_path / "out", mathlib=str(place))[0]
+        assert judged(whole)["q:blueprint:thm:prime-above"] == {"mathlib:Nat.exists_infinite_primes"}
+        assert texts(whole, "corpus")["mathlib:Nat.exists_infinite_primes"] == statement
+        assert card(whole)["repositories"]["blueprint"]["names"]["in mathlib"] == 1
+        assert card(whole)["licence"] == "Apache-2.0, CC0-1.0" and card(whole)["mathlib"]
+        assert str(tmp_path) not in (whole / "card.toml").read_text("utf-8")
+
+
+def test_broken_mathlib_lines_are_named(tmp_path: Path):
+    """With file and line."""
+    lines = tmp_path / "views.jsonl"
+    lines.write_text('{"name": "Nat"}\n', "utf-8")
+    with pytest.raises(MirblabError, match=r"views\.jsonl, line 1: expected 'id' and 'signature'.*found name"):
+        blueprints.build(SMALL, tmp_path / "out", mathlib=str(lines))
+    assert not (tmp_path / "out").exists()
+
+
+def test_odd_repositories_are_read_or_counted(repository: Callable[..., Path], tmp_path: Path):
+    """Without a blueprint, empty, with broken LaTeX or Lean, in other encodings, with Windows' line ends."""
+    sound = repository("sound", **{TEX: LEMMA, "A.lean": ONE})
+    repository("plain", **{"A.lean": "theorem lonely : 2 = 2 := rfl"})
+    repository("broken", **{
+        TEX: LEMMA + "\\begin{lemma}\\lean{two} Never ends, $x {\n\\end{theorem} 100\\% \\lean{",
+        "A.lean": ONE + "end Foo end\n@[simp\ntheorem two : \"\n/- open",
+    })  # fmt: skip
+    repository("latin", **{TEX: LEMMA.replace("one is", "öne is").encode("latin-1"), "A.lean": ONE.encode("utf-16")})
+    repository("windows", **{TEX: LEMMA.replace("\n", "\r\n"), "A.lean": b"\xef\xbb\xbf" + ONE.encode() * 2})
+    pack(sound.parent / "empty.tar.gz", None)
+    (sound.parent / "notes.txt").write_text("no repository", "utf-8")
+    whole = blueprints.build(sound.parent, tmp_path / "out")[0]
+    assert texts(whole, "queries") == {
+        "q:broken:l": "The number one is equal to itself.",
+        "q:latin:l": "The number öne is equal to itself.",
+        "q:sound:l": "The number one is equal to itself.",
+        "q:windows:l": "The number one is equal to itself.",
+    }
+    assert texts(whole, "corpus")["windows:one"] == texts(whole, "corpus")["latin:one"] == "theorem one : 1 = 1"
+    assert not any("plain" in name for name in texts(whole, "corpus"))
+    left_out = card(whole)["counts"]["left_out"]
+    assert left_out["repositories without Lean"] == 1
+    assert left_out["repositories in which no statement names a declaration"] == 1
+    assert left_out["files that are not UTF-8 (read as UTF-16 or Latin-1)"] == 2
+    assert (
+        left_out["environments that do not end"] >= 1
+        and left_out["declarations with name and text of another one"] == 1
+    )
+
+
+def test_an_archive_that_leaves_its_folder_is_refused(tmp_path: Path):
+    """And so is one that is none; nothing is written."""
+    (tmp_path / "many").mkdir()
+    with tarfile.open(tmp_path / "many" / "evil.tar.gz", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("../outside.lean"), io.BytesIO(b""))
+    with pytest.raises(MirblabError, match="evil.tar.gz cannot be unpacked"):
+        blueprints.build(tmp_path / "many", tmp_path / "out")
+    (tmp_path / "many" / "evil.tar.gz").write_bytes(b"")
+    with pytest.raises(MirblabError, match="evil.tar.gz cannot be unpacked"):
+        blueprints.build(tmp_path / "many", tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("outside.lean"))
+
+
+def test_wrong_origins_and_names_are_refused(repository: Callable[..., Path], tmp_path: Path):
+    """The message says what was found."""
+    with pytest.raises(MirblabError, match="give a folder of repositories with --from"):
+        blueprints.build(None, tmp_path / "out")
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(MirblabError, match="bare holds no repository.*found nothing"):
+        blueprints.build(tmp_path / "bare", tmp_path / "out")
+    one = repository("one", **{TEX: LEMMA, "A.lean": "theorem other : 1 = 1 := rfl"})
+    with pytest.raises(MirblabError, match="1 repositories, and no statement that names a declaration"):
+        blueprints.build(one, tmp_path / "out")
+    with pytest.raises(MirblabError, match="no repository 'on'; found one; did you mean 'one'"):
+        blueprints.build(one.parent, tmp_path / "out", names="on")
+    pack(one.parent / "one-main.tar.gz", one, "one-main")
+    with pytest.raises(MirblabError, match=r"one and one-main.tar.gz are both the repository 'one'"):
+        blueprints.build(one.parent, tmp_path / "out")
+
+
+def test_only_the_chosen_repositories_are_taken(repository: Callable[..., Path]):
+    """By name, through the builder; the card says so."""
+    for name in ("first", "second"):
+        folder = repository(name, **{TEX: LEMMA, "A.lean": ONE})
+    whole = builders.build("blueprints", str(folder.parent), names="second")[0]
+    assert list(texts(whole, "queries")) == ["q:second:l"]
+    assert card(whole)["command"] == "mirblab build blueprints --from repositories --set names=second"
+
+
+def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
+    """It loads by name, with every document as a candidate, and is made anew when a rule or a file changes."""
+    found = shelf.load("mini-blueprint")
+    assert dict(zip(found.corpus.doc_id, found.corpus.text, strict=True)) == texts(built["blueprints"], "corpus")
+    names = {path.name for path in blueprints.inputs()}
+    assert {"Parity.lean", "content.tex", "blueprint_scope.py", "blueprints.py", "lean_code.py"} <= names
+    assert (len(found.queries), len(found.corpus), len(found.qrels), found.candidates.names) == (12, 21, 14, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("theorem a : let x := 1; x = 1 := rfl", ["theorem a : let x := 1; x = 1"]),
+        ("lemma a : S where\n  b := c", ["lemma a : S"]),
+        ("theorem a : ℕ → ℕ\n  | 0 => 0\n  | n + 1 => n", ["theorem a : ℕ → ℕ"]),
+        ("theorem a (h : b := by simp) : c := d", ["theorem a (h : b := by simp) : c"]),
+        ("def a : S where\n  b := 1\n  c := by\n    simp\n  d := 2", ["def a : S where b := 1"]),
+        ("def a (n : ℕ) : ℕ := n\ntermination_by n", ["def a (n : ℕ) : ℕ := n"]),
+        ('/-- theorem b : c -/\ntheorem a : "theorem" = x := y -- := z', ['theorem a : "theorem" = x']),
+        ("namespace A.B\ntheorem _root_.c : d := e\nend B\ntheorem f : d := e", ["theorem c : d", "theorem A.f : d"]),
+        ("@[expose] public section\ntheorem a : b := c\nend\nend\nend A", ["theorem a : b"]),
+        (
+            "mutual\ndef a : ℕ := b\ndef b : ℕ := a\nend\ntheorem c : d := e",
+            ["def a : ℕ := b", "def b : ℕ := a", "theorem c : d"],
+        ),
+        ("@[simp,\n  to_additive (attr := simp) x]\nprotected theorem a.{u} : b := c", ["theorem a : b"]),
+        ("open A in\nset_option b 1 in\n/-- c -/\ntheorem a : b := c", ["theorem a : b"]),
+        ("deriving instance Repr for A\nexample : a := b\ninstance : C := d", []),
+        (
+            "variable {x : T} in\ntheorem a : x = x := b\ntheorem c : x = x := b",
+            ["theorem a {x : T} : x = x", "theorem c : x = x"],
+        ),
+        ("variable (x : T)\nvariable {x}\ntheorem a : x = x := b", ["theorem a {x : T} : x = x"]),
+        ("variable (x : T)\nsection\nvariable (x : S)\ntheorem a : x = x := b\nend", ["theorem a (x : S) : x = x"]),
+        ("variable (x y : T)\ntheorem a (x : S) : x = y := b", ["theorem a (y : T) (x : S) : x = y"]),
+        (
+            "variable (f : T) [C T]\ntheorem a : (∀ f, f = 1) ∧ (fun f ↦ f) = g := b",
+            ["theorem a : (∀ f, f = 1) ∧ (fun f ↦ f) = g"],
+        ),
+        (
+            "variable {T : Type} [C T] [D] (x : T)\ntheorem a : x = x := b",
+            ["theorem a {T : Type} [C T] [D] (x : T) : x = x"],
+        ),
+        (
+            "variable (n : ℕ) (h : n = 1)\ninclude h\ntheorem a : b := c\nomit h\ntheorem d : b := c",
+            ["theorem a (n : ℕ) (h : n = 1) : b", "theorem d : b"],
+        ),
+        ("variable (n : ℕ)\ntheorem a : f (n := 1) = x.n := b", ["theorem a : f (n := 1) = x.n"]),
+        ('#doc (Manual) "A" =>\ntheorem says : that\n', []),
+    ],
+)
+def test_lean_is_read_as_lean_means_it(code: str, expected: list[str]):
+    """Names, scopes, variables, and where statements and definitions end."""
+    assert [declaration.statement for declaration in blueprint_lean.read(code).declarations] == expected
+
+
+def test_attributes_are_read_wherever_they_stand():
+    """Among others, in to_additive, given later to one or more names in a namespace, with or without a label."""
+    code = """namespace A
+@[to_additive (attr := blueprint "m"), other (title := "no")] theorem a : b := c
+@[nolint x, blueprint? (statement := /-- Two "words" (in -/) (title := "t \\\\alpha")] theorem b : b := c
+attribute [blueprint "later" (statement := /-- Said later -/)] a b
+@[simp] theorem blueprint : b := c
+end A
+"""
+    found = Blueprint(Repository("r", lean={"A.lean": code}), Counter())
+    assert [(node.label, node.text, node.names[0][0], node.title) for node in found.nodes] == [
+        ("m", "", "A.a", ""),
+        ("A.b", 'Two "words" (in', "A.b", "t"),
+        ("later", "Said later", "A.a", ""),
+    ]
+    assert found.nodes[2].names == [["A.a", "a"], ["A.b", "b"]]
+
+
+def test_a_label_that_was_copied_stands_for_two_statements(repository: Callable[..., Path], tmp_path: Path):
+    """Each with its own declarations; one that has no text of its own, or nearly the same, joins the first."""
+    code = """@[blueprint "l" (statement := /-- The number one is odd. -/)] theorem a : b := c
+@[blueprint "l" (statement := /-- The number one  is\n  odd! -/)] theorem d : b := c
+@[blueprint "l"] theorem e : b := c
+@[blueprint "l" (statement := /-- The number two is even. -/)] theorem f : b := c
+"""
+    whole = blueprints.build(repository(**{"A.lean": code}), tmp_path / "out")[0]
+    assert judged(whole) == {"q:tiny:l": {"tiny:a", "tiny:d", "tiny:e"}, "q:tiny:l#2": {"tiny:f"}}
+
+
+def test_latex_is_read_without_comments_and_verbatim_text():
+    """A diagram stays, as mathematics; an environment that the blueprint defines counts."""
+    source = r"""\newtheorem*{satz}{Satz}
+\begin{satz}\label{s}\lean{a.b}% \lean{c}
+A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes.
+\begin{verbatim}\lean{d} of code\end{verbatim}
+\begin{proof}\lean{e} Easy.\end{proof}
+\end{satz}
+\begin{itemize}\item \lean{f} an item\end{itemize}"""
+    odd: Counter[str] = Counter()
+    [node] = blueprint_nodes.read(source, blueprint_nodes.kinds([source]), "", odd)
+    assert (node.label, node.names[0], node.kind) == ("s", ["a.b"], "satz")
+    assert node.text == r"A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes."
+    assert odd[r"\lean outside of a statement"] == 2
+
+
+def test_verso_blocks_end_where_they_say():
+    """A block in a block is no part of the statement, and a block without an end is counted."""
+    prose = """::::theorem "outer" (lean := "a, b")
+All $$`x_*` are *small*.
+```lean
+theorem a : b := c
+```
+:::note "x"
+An aside.
+:::
+::::
+:::remark "open" (lean := "c")
+never closed
+"""
+    odd: Counter[str] = Counter()
+    nodes, _ = blueprint_verso.read(prose, blueprint_nodes.STATEMENTS, "", odd)
+    assert [(node.label, node.text, node.names) for node in nodes] == [
+        ("outer", "All $$ x_* $$ are small.", [["a"], ["b"]])
+    ]
+    assert odd["blocks of Verso that do not end"] == 1
+
+
+def test_a_leak_is_seen_through_case_and_blanks():
+    """Whole, or in six words; formulas and numbers that both sides share by right are none."""
+    assert leaks("There is $x$", "def a := there  is $X$ b")
+    assert leaks(
+        "It holds that every commutative ring has a maximal ideal.", "-- every commutative ring has a maximal ideal"
+    )
+    assert not leaks("$1, 2, 3, 4, 5, 6, 7, 8$ are all", "def a := [1, 2, 3, 4, 5, 6, 7, 8]")
+
+
+def test_a_pair_that_leaks_is_left_out(repository: Callable[..., Path], tmp_path: Path):
+    """What no rule foresaw, here a text in quotes, costs the pair and is counted."""
+    told = 'def one : String := "The number one is equal to itself."\n'
+    folder = repository(**{TEX: LEMMA + LEMMA.replace("{l}", "{m}").replace("one}", "two}").replace("one is", "two is"),
+                           "A.lean": told + "def two : Nat := 2"})  # fmt: skip
+    whole = blueprints.build(folder, tmp_path / "out")[0]
+    assert judged(whole) == {"q:tiny:m": {"tiny:two"}}
+    assert card(whole)["counts"]["left_out"]["judgements of documents that hold their statement"] == 1
+
+
+def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: Path):
+    """Of sphere-eversion: every pair that is not mathlib's, nearly every text, and no leak."""
+    whole, _, leaky = blueprints.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
+    lines = (shared / "data" / "blueprints" / "qrels" / "test.tsv").read_text("utf-8").splitlines()
+    theirs = {tuple(line.split("\t")[:2]) for line in lines if line.startswith("q:sphere-eversion:")}
+    ours = {(query, doc) for query, docs in judged(whole).items() for doc in docs}
+    assert ours == {pair for pair in theirs if not pair[1].startswith("mathlib:")} and len(ours) == 81
+    for folder, least, most in ((whole, 0, 0), (leaky, 1, len(ours))):
+        asked, told = texts(folder, "queries"), texts(folder, "corpus")
+        assert least <= sum(leaks(asked[query], told[doc]) for query, doc in ours) <= most

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.collection import Collection
+from mirblab.correlation import spearman
 from mirblab.equivalence import best_judged
 from mirblab.errors import MirblabError, unknown
 
@@ -97,28 +98,9 @@ def associations(
         for feature in NUMBERS:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
             if len(pair) > 2 and np.ptp(pair, axis=0).all():
-                rho, low, high = _spearman(pair, level, n_resamples, seed)
+                rho, low, high = spearman(pair, level=level, n_resamples=n_resamples, seed=seed)
                 rows.append((collection, system, feature, rho, low, high, len(pair)))
     return pd.DataFrame(rows, columns=["collection", "system", "feature", "rho", "low", "high", "n_queries"])
-
-
-def _spearman(pair: np.ndarray, level: float, n_resamples: int, seed: int) -> tuple[float, float, float]:
-    """Return rho and its bootstrap interval; resamples in which a side does not vary are left out."""
-    drawn = np.random.default_rng(seed).integers(0, len(pair), (n_resamples, len(pair)))
-    rho = _correlations(np.stack([pair[:, side][np.vstack([np.arange(len(pair)), drawn])] for side in (0, 1)]))
-    ends = np.nanquantile(rho[1:], [(1 - level) / 2, (1 + level) / 2])
-    return float(rho[0]), float(ends[0]), float(ends[1])
-
-
-def _correlations(sides: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of each row of the two *sides*, (2, n, n_queries); NaN where one is constant."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(sides, axis=2)
-    centred = ranks - ranks.mean(axis=2, keepdims=True)
-    scale = np.sqrt((centred**2).sum(axis=2).prod(axis=0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (centred[0] * centred[1]).sum(axis=1) / scale
 
 
 def strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n: int = 3) -> pd.DataFrame:

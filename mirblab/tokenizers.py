@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 
+from mirblab.chargrams import chargrams
 from mirblab.errors import unknown
 from mirblab.formula.ngrams import grams
 from mirblab.formula.posts import parts
@@ -43,7 +44,7 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
 
     `mirb` is the published benchmark's, `words` the same without stemming, `math` keeps mathematics; `pya0` and
     `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only, `prose` what is
-    outside of them.
+    outside of them; `chargrams` cuts the text into runs of four characters.
 
     >>> tokenizer("mirb")(["Let the rings $R_1$ and x be given"])
     [['let', 'ring', 'r_1', 'given']]
@@ -120,8 +121,8 @@ def _read_pya0(term: Callable[[str], object], wide: bool = False) -> Reader:
     return read
 
 
-def _read_ngrams(term: Callable[[str], object]) -> Reader:
-    return lambda text: map(term, grams(text))
+def _read_runs(cut: Callable[[str], list[str]], term: Callable[[str], object]) -> Reader:
+    return lambda text: map(term, cut(text))
 
 
 def _read_prose(term: Callable[[str], object]) -> Reader:
@@ -240,8 +241,9 @@ _READERS: dict[str, Callable[[Callable], Reader]] = {
     "words": _read_words,
     "pya0": _read_pya0,
     "pya0-wide": partial(_read_pya0, wide=True),
-    "latex-ngrams": _read_ngrams,
+    "latex-ngrams": partial(_read_runs, grams),
     "prose": _read_prose,
+    "chargrams": partial(_read_runs, chargrams),
 }
 TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {
     name: partial(_each, read_with) for name, read_with in _READERS.items()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from mirblab.errors import MirblabError
 from mirblab.sources import layout
+
+Choose = Callable[[Iterable[str], str], dict[str, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,32 @@ class Found:
         """Return the files of a part, in order."""
         return [self.folder / name for name in self.parts[part]]
 
+    def checked(self, again: str) -> dict[str, str]:
+        """Return the SHA-256 of every file, in order of the parts, checked against what the Hub publishes of it.
 
-def dataset(hub: str, revision: str, *, restricted: bool, instead: str) -> Found:
+        Raises MirblabError for a damaged file; *again* is the command that fetches it anew.
+        """
+        sums: dict[str, str] = {}
+        for path in (path for part in self.parts for path in self.paths(part)):
+            inner = path.relative_to(self.folder).as_posix()
+            plain, git = layout.digests(path)
+            wanted = self.sums.get(inner) or plain
+            if wanted not in (plain, git):
+                raise MirblabError(
+                    f"{path} is damaged: the Hub publishes the checksum {wanted} for it, found {plain} (git: {git}); "
+                    f"remove it and run: {again}"
+                )
+            sums[inner] = plain
+        return sums
+
+
+def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
     """Return the dataset *hub* at *revision* from the Hub, or from its cache when there is no network.
 
-    Files that are complete in the library's cache are not fetched again. *instead* says what else one can do, for
-    the message when nothing can be had. Raises MirblabError for that, for a server that answers with another
-    commit, and for a file whose checksum is not the published one. No code of the dataset is run.
+    *choose* takes the names of all files, and what to call the dataset in messages, and returns the files to fetch by
+    part, or raises when one is lacking. Files that are complete in the library's cache are not fetched again. *instead*
+    says what else one can do, for the message when nothing can be had. Raises MirblabError for that, and for a server
+    that answers with another commit. No code of the dataset is run.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
@@ -43,12 +65,11 @@ def dataset(hub: str, revision: str, *, restricted: bool, instead: str) -> Found
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
         if 400 <= status < 500 and status not in (408, 429):
             raise MirblabError(f"the Hub refuses {where}: {_first(error)}; {instead}") from error
-        return _cached(hub, revision, where, restricted, f"{_first(error)}; {instead}", error)
+        return _cached(hub, revision, where, choose, f"{_first(error)}; {instead}", error)
     if info.sha != revision:
         raise MirblabError(f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken")
     sums = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in info.siblings or []}
-    parts = layout.parts_of(sums, where)
-    layout.check(parts, sums, where, restricted=restricted)
+    parts = choose(sums, where)
     folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
     licence = getattr(info.card_data, "license", None) or ""
     return Found(folder, parts, revision, str(licence), sums)
@@ -78,15 +99,13 @@ def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
     return folder
 
 
-def _cached(hub: str, revision: str, where: str, restricted: bool, reason: str, error: Exception) -> Found:
+def _cached(hub: str, revision: str, where: str, choose: Choose, reason: str, error: Exception) -> Found:
     """Return the dataset from the library's cache, when all of it is there."""
     from huggingface_hub import snapshot_download
 
     try:
         folder = Path(snapshot_download(hub, repo_type="dataset", revision=revision, local_files_only=True))
-        names = layout.inside(folder)
-        parts = layout.parts_of(names, str(folder))
-        layout.check(parts, names, str(folder), restricted=restricted)
+        parts = choose(layout.inside(folder), str(folder))
     except (OSError, MirblabError):
         raise MirblabError(f"{where} is not on this machine and the Hub cannot be reached: {reason}") from error
     return Found(folder, parts, revision)

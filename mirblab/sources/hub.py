@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,17 @@ def _build(name: str, origin: str | Path | None, out: Path, *, alone: bool) -> P
     if not re.fullmatch("[0-9a-f]{40}", revision):
         raise MirblabError(f"{name}: a revision is a commit of 40 hexadecimal digits, found '{revision}'")
     by_tags = restricted and entry.get("rule") == "tags"
+    choose = partial(layout.needed, restricted=restricted and not by_tags)
     if origin is None:
         instead = (
             f"run 'mirblab build {name}' where there is a network and copy its folder to {out / name}, "
             f"or give a copy of the dataset: mirblab build {name} --from FOLDER"
         )
-        found = fetch.dataset(hub, revision, restricted=restricted and not by_tags, instead=instead)
+        found = fetch.dataset(hub, revision, choose=choose, instead=instead)
     else:
         folder = layout.local(str(origin), hub, name, alone=alone)
-        inside = layout.inside(folder)
-        found = Found(folder, layout.parts_of(inside, str(folder)))
-        layout.check(found.parts, inside, str(folder), restricted=restricted and not by_tags)
-    sums = _sums(name, found)
+        found = Found(folder, choose(layout.inside(folder), str(folder)))
+    sums = found.checked(f"mirblab build {name}")
     _compare(out / name, revision, sums)
     # A published list stands even where documents carry tags: it is what the paper's numbers were made with.
     by_tags = by_tags and not found.parts["excluded_ids"]
@@ -134,22 +134,6 @@ def _shown(rows: Iterable[Row], total: int, label: str) -> Iterator[Row]:
         for row in rows:
             yield row
             bar.update()
-
-
-def _sums(name: str, found: Found) -> dict[str, str]:
-    """Return the SHA-256 of every file that is read, checked against what the Hub publishes of it."""
-    sums: dict[str, str] = {}
-    for path in (path for part in layout.PARTS for path in found.paths(part)):
-        inner = path.relative_to(found.folder).as_posix()
-        plain, git = layout.digests(path)
-        wanted = found.sums.get(inner) or plain
-        if wanted not in (plain, git):
-            raise MirblabError(
-                f"{path} is damaged: the Hub publishes the checksum {wanted} for it, found {plain} (git: {git}); "
-                f"remove it and run: mirblab build {name}"
-            )
-        sums[inner] = plain
-    return sums
 
 
 def _compare(folder: Path, revision: str, sums: dict[str, str]) -> None:

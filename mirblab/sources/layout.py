@@ -54,8 +54,15 @@ def _check_shards(stems: list[str], part: str, where: str) -> None:
         raise MirblabError(f"{where} lacks shard {lacks} (from 0) of the {max(wanted)} of {part}; complete the copy")
 
 
-def check(found: dict[str, list[str]], names: Iterable[str], where: str, *, restricted: bool) -> None:
-    """Raise MirblabError, with what was looked for and what is there, when a needed part has no file."""
+def needed(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
+    """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
+    known = list(names)
+    found = parts_of(known, where)
+    _check(found, known, where, restricted=restricted)
+    return found
+
+
+def _check(found: dict[str, list[str]], names: Iterable[str], where: str, *, restricted: bool) -> None:
     looked = {"qrels": "qrels/test.tsv, qrels/test.jsonl, default/test-*.parquet or data/test-*.parquet"}
     for part in PARTS[:4] if restricted else PARTS[:3]:
         if not found[part]:

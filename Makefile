@@ -18,7 +18,7 @@ test: $(READY)
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/python -m pytest -m browser tests/test_browser.py
+	$(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_mapview.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --KernelManager.transport_encryption=auto

@@ -18,13 +18,13 @@ def statements(
     seed: int = 0,
     fields: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return pairs that say the same, and distractors: columns id, class_id, field, kind ("pair", "distractor"), text.
+    """Return pairs that say the same, and distractors: columns id, class_id, field, kind, text, tag.
 
-    A pair is a query and its best judged document. `field` is the first tag where two fields are paired with each
-    other (a subset of MELD), else "query" or "document". At most *n_pairs* pairs and *n_distractors*
-    documents that nobody judged for these queries are drawn, by *seed*. With *fields* only statements whose first
-    tag is one of them count. Raises MirblabError when nothing is judged relevant, and for a field that no
-    document has.
+    A pair (kind "pair") is a query and its best judged document. `field` is the first tag where two fields are
+    paired with each other (a subset of MELD), else "query" or "document"; `tag` is the first tag, or "". At most
+    *n_pairs* pairs and *n_distractors* documents that nobody judged for these queries (kind "distractor") are drawn,
+    by *seed*. With *fields* only statements whose first tag is one of them count. Raises MirblabError when nothing is
+    judged relevant, and for a field that no document has.
 
     >>> from mirblab.shelf import load
     >>> points = statements(load("mini-pairs"), n_pairs=2)
@@ -47,7 +47,7 @@ def statements(
         rows.append(_row(collection, "document", int(place), "", "distractor"))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
     two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
-    return points.assign(field=points.tag if two_fields else points.field).drop(columns="tag")
+    return points.assign(field=points.tag if two_fields else points.field)
 
 
 def _inside(collection: Collection, fields: Sequence[str]) -> np.ndarray:

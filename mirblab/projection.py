@@ -6,12 +6,63 @@ import hashlib
 import json
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab import paths
+from mirblab import neighbours, paths
 from mirblab.errors import MirblabError
+
+
+def maps(
+    points: pd.DataFrame,
+    vectors: np.ndarray,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    k: int = 10,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+) -> pd.DataFrame:
+    """Return one map of the *points* for each seed: their columns, seed, x, y, and what each map keeps of the space.
+
+    *points* are from `equivalence.statements` (id, class_id, field, kind), *vectors* theirs, (n, n_dims), in the same
+    order. A map may be turned and mirrored: here its longest extent is horizontal, and the maps of later seeds lie as
+    much like the first as they can. The numbers for each point are those of `neighbours.per_point` with *k*;
+    `neighbours.trust` sums them up.
+    `attrs` hold the settings of UMAP, its version and a hash of the vectors: the provenance of the coordinates.
+
+    >>> points = pd.DataFrame({"id": list("abcdef"), "class_id": list("ppqqrr"), "field": "f", "kind": "pair"})
+    >>> found = maps(points, np.random.default_rng(0).normal(size=(6, 4)), seeds=[0], k=2)
+    >>> found.columns[4:].tolist()
+    ['seed', 'x', 'y', 'k', 'kept', 'trust', 'partner_full', 'partner_map']
+    """
+    from importlib.metadata import version
+
+    if not len(seeds):
+        raise MirblabError("a map needs a seed, found none; seeds=[0] is one map")
+    settings = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
+    ids, tables = points.id.tolist(), []
+    for seed in seeds:
+        flat = _turned(project(vectors, ids, seed=seed, **settings)[["x", "y"]].to_numpy())
+        if tables:
+            flat *= np.where((flat * tables[0][["x", "y"]].to_numpy()).sum(axis=0) < 0, -1, 1)
+        numbers = neighbours.per_point(vectors, flat, points.class_id.tolist(), k, metric)
+        tables.append(points.reset_index(drop=True).assign(seed=seed, x=flat[:, 0], y=flat[:, 1], **numbers))
+    found = pd.concat(tables, ignore_index=True)
+    found.attrs = {"method": "UMAP", "umap-learn": version("umap-learn"), "seeds": list(seeds), "k": k, **settings,
+                   "vectors": fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
+    return found
+
+
+def _turned(flat: np.ndarray) -> np.ndarray:
+    """Return places (n, 2) around 0, turned so that they vary most along the first axis; distances stay as they are."""
+    flat = flat - flat.mean(axis=0)
+    (var_x, both), (_, var_y) = flat.T @ flat
+    angle = np.arctan2(2 * both, var_x - var_y) / 2
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return flat @ turn
 
 
 def project(
@@ -38,8 +89,7 @@ def project(
         raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
-    digest = hashlib.blake2b(vectors[by_id].tobytes() + json.dumps(settings, sort_keys=True).encode(), digest_size=16)
-    path = paths.cache() / "projections" / f"{digest.hexdigest()}.parquet"
+    path = paths.cache() / "projections" / f"{_digest(vectors[by_id], settings)}.parquet"
     if path.is_file():
         found = pd.read_parquet(path)[["x", "y"]].to_numpy()
     else:
@@ -51,7 +101,20 @@ def project(
     return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
 
 
-def _umap(vectors: np.ndarray, settings: dict[str, object]) -> np.ndarray:
+def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
+    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
+
+    >>> fingerprint(np.eye(2), ["a", "b"]) == fingerprint(np.eye(2)[::-1], ["b", "a"]) != fingerprint(np.eye(2), "ba")
+    True
+    """
+    return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})
+
+
+def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
+    return hashlib.blake2b(rows.tobytes() + json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import umap

@@ -33,7 +33,7 @@ COMPARISON = pd.DataFrame({
     "p_holm": [0.0004, 0.03, 1.0], "significant": [True, True, False],
 })  # fmt: skip
 POINTS = pd.DataFrame({
-    "x": [0, 1, 5, 6, 2], "y": [0, 1, 5, 6, 2], "class_id": ["k", "k", "l", "l", "k"],
+    "id": list("abcde"), "x": [0, 1, 5, 6, 2], "y": [0, 1, 5, 6, 2], "class_id": ["k", "k", "l", "l", "k"],
     "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["equivalent"] * 4 + ["distractor"],
 })  # fmt: skip
 COUNTS = pd.DataFrame({"collection": ["c1", "c2"], "documents": [1350505, 10]})
@@ -136,16 +136,6 @@ def test_p_values_fill_the_upper_triangle() -> None:
     assert np.isnan(ax.images[0].get_array().filled(np.nan)[1, 0])
     with pytest.raises(MirblabError, match="one collection at a time, found c1, c2"):
         plots.p_values(pd.concat([COMPARISON, COMPARISON.assign(collection="c2")]))
-
-
-def test_the_map_joins_equivalent_statements() -> None:
-    """One line per class, distractors not joined and smaller, one colour per field."""
-    ax = plots.map(POINTS)
-    lines, *dots = ax.collections
-    assert [segment.tolist() for segment in lines.get_segments()] == [[[0, 0], [1, 1]], [[5, 5], [6, 6]]]
-    sizes = {dot.get_label().split(" (")[0]: dot.get_sizes()[0] for dot in dots}
-    assert sizes["algebra, distractor"] < sizes["algebra, equivalent"] == sizes["topology, equivalent"]
-    assert len({tuple(dot.get_facecolor()[0]) for dot in dots}) == 2
 
 
 def test_a_system_looks_the_same_everywhere() -> None:

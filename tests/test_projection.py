@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mirblab import neighbours, paths, projection
@@ -11,6 +12,19 @@ from mirblab.errors import MirblabError
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(40, 8)).astype(np.float32)
 IDS = [f"s{n:02d}" for n in range(40)]
+POINTS = pd.DataFrame({
+    "id": IDS, "class_id": [f"p{n // 2}" for n in range(36)] + [""] * 4, "field": ["sets", "categories"] * 20,
+    "kind": ["pair"] * 36 + ["distractor"] * 4,
+})  # fmt: skip
+FLAT = np.random.default_rng(1).normal(size=(40, 2))
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory) -> pd.DataFrame:
+    """Maps of two seeds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIRBLAB_HOME", str(tmp_path_factory.mktemp("home")))
+        return projection.maps(POINTS, VECTORS, seeds=[0, 1], k=5)
 
 
 def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows():
@@ -22,28 +36,98 @@ def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows():
     assert two.set_index("id").loc[IDS, ["x", "y"]].to_numpy().tolist() == one[["x", "y"]].to_numpy().tolist()
 
 
-def test_neighbour_agreement_is_1_for_the_same_space():
+def test_a_changed_seed_changes_the_map_and_not_the_measures_of_the_space(maps):
+    """Coordinates, and what is measured on a map, move; where the partner is in the full space does not."""
+    one, two = (part.reset_index(drop=True) for _, part in maps.groupby("seed"))
+    assert not np.allclose(one[["x", "y"]], two[["x", "y"]])
+    assert one.partner_full.tolist() == two.partner_full.tolist()
+    assert one.kept.tolist() != two.kept.tolist()
+    assert one.partner_map.tolist() != two.partner_map.tolist()
+    tables = [neighbours.trust(part) for part in (maps, one, two)]
+    for table in tables[1:]:
+        assert table[["full space", "chance"]].equals(tables[0][["full space", "chance"]])
+    assert tables[1]["mean"].iloc[0] != tables[2]["mean"].iloc[0]
+    ends = tables[0][["lowest", "highest"]].iloc[0].tolist()
+    assert ends == sorted(table["mean"].iloc[0] for table in tables[1:])
+
+
+def test_a_map_is_turned_and_mirrored_but_not_stretched(maps):
+    """Distances are UMAP's; the longest extent is horizontal; the second map lies along the first."""
+    for seed, part in maps.groupby("seed"):
+        placed, found = part[["x", "y"]].to_numpy(), projection.project(VECTORS, IDS, seed=seed)[["x", "y"]].to_numpy()
+        placed, found = (flat - flat.mean(axis=0) for flat in (placed, found))
+        assert np.allclose(placed @ placed.T, found @ found.T)
+        assert placed[:, 0].var() >= placed[:, 1].var() and abs(placed[:, 0] @ placed[:, 1]) < 1e-6
+    one, two = (part[["x", "y"]].to_numpy() for _, part in maps.groupby("seed"))
+    assert (one * two).sum(axis=0).min() >= 0
+
+
+def test_maps_carry_what_determined_them(maps):
+    """The settings of UMAP, its version, and a hash of the vectors that no order of rows changes."""
+    assert {"umap-learn", "n_neighbors", "min_dist", "metric", "k", "vectors"} <= set(maps.attrs)
+    assert maps.attrs["seeds"] == [0, 1]
+    assert maps.attrs["vectors"] == projection.fingerprint(VECTORS[::-1], IDS[::-1])
+    assert maps.attrs["vectors"] != projection.fingerprint(VECTORS[::-1], IDS)
+
+
+def test_trustworthiness_is_that_of_scikit_learn():
+    """The mean over the points, for several k and both metrics."""
+    from sklearn.manifold import trustworthiness
+
+    for k in (1, 5, 12):
+        for metric in ("cosine", "euclidean"):
+            found = neighbours.per_point(VECTORS, FLAT, [""] * 40, k, metric).trust.mean()
+            assert found == pytest.approx(trustworthiness(VECTORS, FLAT, n_neighbors=k, metric=metric), abs=1e-12)
+
+
+def test_all_neighbours_are_kept_by_the_same_space():
     """Unit vectors have the same neighbours by cosine and by distance."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    assert neighbours.neighbour_agreement(unit, unit, k=5) == 1.0
+    found = neighbours.per_point(unit, unit, POINTS.class_id, 5)
+    assert (found[["kept", "trust"]] == 1).all().all()
+    assert (found.partner_full == found.partner_map).all()
 
 
-def test_neighbour_agreement_is_low_for_a_random_map():
-    """About k / n by chance."""
-    agreement = neighbours.neighbour_agreement(VECTORS, np.random.default_rng(1).normal(size=(40, 2)), k=5)
-    assert agreement < 0.4
+def test_neighbours_kept_agree_with_a_slow_count():
+    """Two lists of the five nearest, and what they share."""
+    full, flat = neighbours.nearest(VECTORS, 5), neighbours.nearest(FLAT, 5, "euclidean")
+    slow = [len(set(one) & set(other)) / 5 for one, other in zip(full.tolist(), flat.tolist(), strict=True)]
+    assert neighbours.per_point(VECTORS, FLAT, [""] * 40, 5).kept.tolist() == slow
 
 
-def test_partners_nearby_by_hand():
-    """Two pairs on a line: one is close, the other is not; a point without a partner does not count."""
-    line = np.array([[0.0], [0.1], [5.0], [9.0], [9.2]])
-    assert neighbours.partners_nearby(line, ["a", "a", "b", "c", "b"], 1, "euclidean") == 0.5
+def test_the_rank_of_the_partner_by_hand():
+    """Points on a line; who has no class, or is alone in it, has no partner."""
+    line = np.array([[0.0], [0.1], [5.0], [9.0], [9.3]])
+    found = neighbours.per_point(line, line, ["a", "a", "b", "", "b"], 1, "euclidean")
+    assert found.partner_full.tolist() == [1, 1, 2, 0, 2]
+    assert neighbours.per_point(line, line, ["", "", "", "c", "d"], 1, "euclidean").partner_map.tolist() == [0] * 5
 
 
-def test_points_without_a_class_are_nobody_s_partners():
-    """Distractors neither count nor match."""
-    line = np.array([[0.0], [0.1], [0.2], [9.0]])
-    assert neighbours.partners_nearby(line, ["", "", "a", "a"], 1, "euclidean") == 0.5
+def test_of_several_members_of_a_class_the_nearest_counts():
+    """Three statements that say the same."""
+    line = np.array([[0.0], [1.0], [1.5], [4.0]])
+    assert neighbours.per_point(line, line, ["a", "x", "a", "a"], 1, "euclidean").partner_full.tolist() == [2, 0, 2, 1]
+
+
+def test_chance_is_what_points_strewn_over_the_page_reach():
+    """Partners by hand: three pairs and a class of three among twelve points; the map by ten random ones."""
+    classes = ["a", "a", "b", "b", "c", "c", "d", "d", "d", "", "", ""]
+    found = neighbours.per_point(VECTORS[:12], FLAT[:12], classes, 3).assign(seed=0, class_id=classes)
+    near = (6 * 1 / 11 + 3 * 2 / 11) / 9, (6 * 3 / 11 + 3 * (1 - (9 * 8 * 7) / (11 * 10 * 9))) / 9
+    assert neighbours.trust(found).chance.to_numpy()[2:] == pytest.approx(near)
+    rng = np.random.default_rng(5)
+    maps = [
+        neighbours.per_point(rng.normal(size=(150, 6)), rng.normal(size=(150, 2)), [""] * 150, 20).assign(seed=seed)
+        for seed in range(10)
+    ]
+    table = neighbours.trust(pd.concat(maps).assign(class_id=""))
+    assert table["mean"].to_numpy() == pytest.approx(table.chance.to_numpy(), abs=0.01)
+
+
+def test_without_pairs_the_table_has_no_partners():
+    """Distractors alone."""
+    found = neighbours.per_point(VECTORS, FLAT, [""] * 40, 5).assign(seed=0, class_id="")
+    assert neighbours.trust(found).index.tolist() == ["share of the 5 nearest kept", "trustworthiness, 5 nearest"]
 
 
 def test_nearest_agrees_with_a_slow_search():
@@ -61,3 +145,9 @@ def test_too_few_points_and_a_bad_k_are_errors():
         projection.project(VECTORS[:3], IDS[:3])
     with pytest.raises(MirblabError, match="k must be between 1 and 39, found 40"):
         neighbours.nearest(VECTORS, 40)
+    with pytest.raises(MirblabError, match="needs a seed, found none"):
+        projection.maps(POINTS, VECTORS, seeds=[])
+    with pytest.raises(MirblabError, match="found 40 vectors, 40 places and 39 classes"):
+        neighbours.per_point(VECTORS, FLAT, [""] * 39)
+    with pytest.raises(MirblabError, match="no metric 'cosin'"):
+        neighbours.nearest(VECTORS, 3, "cosin")

@@ -1,0 +1,126 @@
+"""mapplot: maps of statements in the plane, in the manner of Figure 1 of the MELD paper, one panel per seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from mirblab.figures import GREY, PALETTE, need, panels, style, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Dark and light by turns, so that two fields differ in black and white too: blue, orange, black, sky blue and so on.
+COLOURS = tuple(PALETTE[place] for place in (0, 4, 6, 5, 2, 3, 1))
+_WIDE = 3  # panels in a row
+_PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what stands above and below a row of maps
+_FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its width
+_LINE = "#A8A8A8"
+_DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
+
+
+def map(
+    table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None, distractor: str = "distractor"
+) -> Axes | list[Axes]:
+    """Draw statements in the plane: equivalent ones as large dots joined by thin lines, distractors as triangles.
+
+    *table*: id, x, y, class_id, field (a colour each; after seven fields the next have hollow dots), kind (*distractor*
+    or anything else); with seed, one panel for each, in the table's order; with the numbers of `neighbours.per_point`,
+    their means above each panel. *ax* is one axes, or as many as there are seeds; several come back as a list. What
+    lies on top is settled by field, kind and id, not by the order of rows.
+
+    >>> rows = [("a", 0, 0, "p", "sets", "pair"), ("b", 1, 1, "p", "categories", "pair"), ("c", 2, 0, "", "sets", "")]
+    >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
+    >>> [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    ['categories, equivalent (1)', 'sets, equivalent (1)', 'sets, other (1)']
+    """
+    parts = [part for _, part in table.groupby("seed", sort=False)] if "seed" in table and len(table) else [table]
+    alone = len(parts) == 1
+    axes = panels(ax, len(parts), "seeds", min(len(parts), _WIDE), _size(parts), share=False)
+    for one, part in zip(axes, parts, strict=True):
+        _panel(part, ax=one, distractor=distractor, alone=alone)
+    if len(table):
+        _legend(axes, below=ax is None)
+    return axes[0] if alone else axes
+
+
+def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
+    """Return the width of the page and the height of a row, in inches, so that the tallest map fills its panel."""
+    spans = [(part.y.max() - part.y.min()) / max(part.x.max() - part.x.min(), 1e-9) for part in parts if len(part)]
+    share = min(max([_FLAT, *spans]), _TALL)
+    return _PAGE, _TEXT + share * _PAGE / min(len(parts), _WIDE)
+
+
+def _legend(axes: list[Axes], below: bool) -> None:
+    """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    with style():
+        if below:
+            axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
+        else:
+            axes[-1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+
+
+@styled(lambda table: (_PAGE, _TALL * _PAGE))
+def _panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -> Axes:
+    need(table, "id", "x", "y", "class_id", "field", "kind")
+    table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
+    scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
+    _lines(table[table.kind != distractor], ax, scale)
+    for place, field in enumerate(sorted(table.field.unique())):
+        _points(table[table.field == field], ax, place, distractor, scale)
+    ax.set_aspect("equal", adjustable="datalim")  # the map has one scale
+    ax.margins(0.05)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(True)
+    ax.spines[:].set_color("#CCCCCC")
+    ax.set_title(_title(table, alone), fontsize=9 if alone else 8.5)
+    if alone:
+        ax.set_xlabel("near is alike; the axes have no unit, and distances between far points no meaning",
+                      fontsize=8, color=GREY)  # fmt: skip
+    return ax
+
+
+def _lines(pairs: pd.DataFrame, ax: Axes, scale: float) -> None:
+    """Draw a thin line through the members of each class."""
+    from matplotlib.collections import LineCollection
+
+    classes = pairs[pairs.class_id != ""].groupby("class_id", sort=True)
+    lines = [part[["x", "y"]].to_numpy() for _, part in classes if len(part) > 1]
+    ax.add_collection(LineCollection(lines, colors=_LINE, linewidths=0.3 + 0.5 * scale, zorder=1))
+
+
+def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: float) -> None:
+    """Draw the statements of the field at a *place* among the fields: dots, then triangles, which are smaller."""
+    colour, field = COLOURS[place % len(COLOURS)], table.field.iloc[0]
+    hollow = place // len(COLOURS) % 2 == 1
+    is_distractor = table.kind == distractor
+    for chosen, size, marker, kind in (
+        (~is_distractor, _DOT, "o", "equivalent"),
+        (is_distractor, 0.5 * _DOT, "^", distractor or "other"),
+    ):
+        points = table[chosen]
+        if len(points):
+            ax.scatter(points.x, points.y, s=size * scale, marker=marker, facecolors="white" if hollow else colour,
+                       edgecolors=colour if hollow else "black", linewidths=1.4 * scale if hollow else 0.5 * scale,
+                       label=f"{field}, {kind} ({len(points):,})", zorder=3 if marker == "^" else 2)  # fmt: skip
+
+
+def _title(table: pd.DataFrame, alone: bool) -> str:
+    """Return the seed, and the means of what the map keeps, in words."""
+    seed = f"seed {table.seed.iloc[0]}" if "seed" in table else ""
+    if "kept" not in table:
+        return seed
+    need(table, "k", "trust", "partner_full", "partner_map")
+    k, paired = table.k.iloc[0], table[table.partner_full > 0]
+    kept, trust = f"{table.kept.mean():.0%}", f"trustworthiness {table.trust.mean():.2f}"
+    full, seen = (f"{(paired[column] <= k).mean():.0%}" for column in ("partner_full", "partner_map"))
+    if alone:
+        near = f"\npartner among the {k} nearest: {full} in the full space, {seen} on this map" if len(paired) else ""
+        return f"{seed}: the map keeps {kept} of each statement's {k} nearest; {trust}{near}"
+    return f"{seed}: {kept} of {k} nearest kept\n{trust}" + (
+        f"\npartner near: {seen} (full space {full})" if len(paired) else ""
+    )

@@ -1,0 +1,196 @@
+"""mapview: a map as one HTML page that needs no network: a point shows its statement, rendered, and its partner."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mirblab.errors import MirblabError, unknown
+from mirblab.formula import latex as reader
+from mirblab.formula import markup, posts
+from mirblab.mapplot import COLOURS
+from mirblab.mapscript import SCRIPT, STYLE
+from mirblab.paths import write_atomically
+
+_WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
+_DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
+_MOST_NODES = 400  # of a formula; a larger one is shown as the beginning of its source
+_LONGEST = 300  # characters of that
+_ONE = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
+# What a browser takes anyway, for brackets at the ends of a row and elsewhere.
+_USUAL = re.compile(
+    r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="true"|fence="false" stretchy="false")>([()\[\]{}])'
+)
+_HEAD = re.compile(r"^<math [^>]*>")
+_SIGN = re.compile(r"<(m[ion])>([^<&\s]|&(?:lt|gt|amp);)</\1>")
+_KINDS = {"L": "mi", "N": "mn"}  # by the first letter of a sign's category in Unicode; all others are operators
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; {allowed}">
+<style>{style}</style></head>
+<body><h1>{title}</h1>
+<p class="quiet">{caption}</p>
+{legend}
+<main><svg id="map" viewBox="0 0 {width} {height}" role="group" aria-label="{title}"></svg>
+<section id="told" aria-live="polite"><p class="quiet">Point at a statement, or reach one by the tab key: arrow keys
+lead to its neighbours, Enter to its partner.</p></section></main>
+<noscript>This page shows its map by a script that stands in it.</noscript>
+<div id="texts" hidden>{texts}</div>
+<div id="formulas" hidden>{formulas}</div>
+<script type="application/json" id="data">{data}</script>
+<script>{script}</script>
+</body></html>
+"""
+
+
+def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: str = "") -> Path:
+    """Write the *maps* of `projection.maps` as one interactive page to *path*, and return it.
+
+    Pointing at a statement, or reaching it by keys, shows it with rendered formulas and marks its partner; boxes hide
+    fields and kinds; with several seeds one chooses among their maps. *maps*: id, class_id, field, kind, text, x, y,
+    seed; with the numbers of `neighbours.per_point` each statement tells its own. Everything is escaped, nothing comes
+    from elsewhere, and the same table gives the same bytes.
+
+    >>> import tempfile
+    >>> rows = [("a", "p", "f", "pair", "$x<y$ & so", 0.0, 1.0, 0), ("b", "p", "g", "pair", "then", 1.0, 0.0, 0)]
+    >>> maps = pd.DataFrame(rows, columns=["id", "class_id", "field", "kind", "text", "x", "y", "seed"])
+    >>> found = map_page(maps, Path(tempfile.mkdtemp()) / "map.html", title="Two statements").read_text("utf-8")
+    >>> "<p><i>0</i> &amp; so</p>" in found, "<math>x&lt;y</math>" in found
+    (True, True)
+    """
+    path = Path(path)
+    text = page(maps, title or "Map of statements", caption)
+    with write_atomically(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
+    """Return the page of `map_page` as HTML; MirblabError for a missing column or maps of unequal statements."""
+    for column in ("id", "class_id", "field", "kind", "text", "x", "y", "seed"):
+        if column not in maps:
+            raise unknown("column", column, [str(name) for name in maps.columns])
+    parts = [part.sort_values("id", kind="stable") for _, part in maps.groupby("seed", sort=False)]
+    if not parts or any(part.id.tolist() != parts[0].id.tolist() for part in parts):
+        raise MirblabError("the maps are empty or show other statements for another seed; take those of one call")
+    first = parts[0].astype({"class_id": str, "field": str, "kind": str})
+    texts, formulas = _written(first.text)
+    fields = sorted(first.field.unique())
+    kinds = ["equivalent", "distractor"] if (first.kind == "distractor").any() else ["equivalent"]
+    data = {
+        "fields": fields, "kinds": kinds, "colours": COLOURS, "links": _links(first),
+        "size": _DOT * min(1.0, _FEW / len(first)) ** 0.5, "points": _points(parts, fields),
+    }  # fmt: skip
+    seeds = [part.seed.iloc[0] for part in parts]
+    return _PAGE.format(
+        title=_escaped(title), caption=_escaped(caption), legend=_legend(first, fields, kinds, seeds), width=_WIDTH,
+        height=_HEIGHT, texts="\n".join(texts), formulas="\n".join(formulas), data=_json(data), script=SCRIPT,
+        style=STYLE, allowed="script-src 'unsafe-inline'",
+    )  # fmt: skip
+
+
+def _written(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return statements as HTML, `<i>n</i>` for a formula, and each distinct formula once, as MathML."""
+    places: dict[str, int] = {}
+    found = []
+    for text in texts:
+        parts = [
+            f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else _escaped(part)
+            for place, part in enumerate(posts.parts(text))
+        ]
+        found.append(f"<p>{''.join(parts)}</p>")
+    return found, [_formula(source) for source in places]
+
+
+def _formula(latex: str) -> str:
+    """Return a formula as MathML without what a browser or the script adds, which makes it a fifth as long.
+
+    A letter, a digit or another sign that stands in no element of its own is an identifier, a number or an operator.
+    """
+    tree = reader.parse(latex)
+    if len(tree) > _MOST_NODES:
+        return f"<code>{_escaped(latex[:_LONGEST])} …</code>"
+    inner = _HEAD.sub("", markup.mathml(tree)).removeprefix("<mrow>").removesuffix("</mrow></math>")
+    short = _SIGN.sub(_bare, _USUAL.sub(r"<mo>\1", _ONE.sub(r"\1", inner)))
+    return f"<math>{short}</math>"
+
+
+def _bare(token: re.Match[str]) -> str:
+    usual = _KINDS.get(unicodedata.category(html.unescape(token[2]))[0], "mo")
+    return token[2] if token[1] == usual else token[0]
+
+
+def _links(points: pd.DataFrame) -> list[list[int]]:
+    """Return the pairs of positions that a line joins: each member of a class and the next."""
+    pairs = points[(points.kind != "distractor") & (points.class_id != "")]
+    at = pd.Series(range(len(points)), index=points.index)
+    groups = [at[part.index].tolist() for _, part in pairs.groupby("class_id", sort=True)]
+    return [list(two) for group in groups for two in zip(group, group[1:], strict=False)]
+
+
+def _points(parts: list[pd.DataFrame], fields: list[str]) -> list[dict[str, Any]]:
+    places = list(zip(*(_places(part) for part in parts), strict=True))
+    numbers = list(zip(*(_numbers(part) for part in parts), strict=True)) if "kept" in parts[0] else []
+    found = []
+    for place, row in enumerate(parts[0][["field", "kind"]].itertuples(index=False)):
+        kind = int(row.kind == "distractor")
+        point = {"field": fields.index(str(row.field)), "kind": kind, "at": places[place]}
+        found.append(point | ({"numbers": numbers[place]} if numbers else {}))
+    return found
+
+
+def _places(part: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return where the points of one map are on the drawing, one scale for both axes."""
+    x, y = part.x.to_numpy() - part.x.min(), part.y.max() - part.y.to_numpy()
+    room = min((_WIDTH - 2 * _MARGIN) / max(x.max(), 1e-9), (_HEIGHT - 2 * _MARGIN) / max(y.max(), 1e-9))
+    x, y = x * room, y * room
+    x, y = x + (_WIDTH - x.max()) / 2, y + (_HEIGHT - y.max()) / 2
+    return list(zip(x.round().astype(int).tolist(), y.round().astype(int).tolist(), strict=True))
+
+
+def _numbers(part: pd.DataFrame) -> list[list[int]]:
+    """Return for each point how many of its k nearest one map keeps, k, and its partner's ranks: full space, map."""
+    kept = (part.k * part.kept).round().astype(int)
+    return pd.DataFrame({"kept": kept, "k": part.k, "full": part.partner_full, "map": part.partner_map}).values.tolist()
+
+
+def _legend(points: pd.DataFrame, fields: list[str], kinds: list[str], seeds: Sequence[int]) -> str:
+    boxes = []
+    for place, field in enumerate(fields):
+        colour, hollow = COLOURS[place % len(COLOURS)], place // len(COLOURS) % 2 == 1
+        look = f'fill="{"none" if hollow else colour}" stroke="{colour if hollow else "currentColor"}"'
+        swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="8" stroke-width="2" {look}/></svg>'
+        boxes.append(_box("field", place, f"{swatch}{_escaped(field)} ({(points.field == field).sum():,})"))
+    path = ("M-8 0a8 8 0 1 0 16 0a8 8 0 1 0-16 0", "M0-9 8 6H-8Z")
+    for place, kind in enumerate(kinds):
+        swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><path fill="currentColor" d="{path[place]}"/></svg>'
+        n_points = ((points.kind == "distractor") == bool(place)).sum()
+        boxes.append(_box("kind", place, f"{swatch}{kind} ({n_points:,})"))
+    legend = f"<fieldset><legend>Show</legend>{''.join(boxes)}</fieldset>"
+    if len(seeds) == 1:
+        return legend
+    maps = [_box("seed", place, _escaped(str(seed)), "radio", place == 0) for place, seed in enumerate(seeds)]
+    return f"{legend}\n<fieldset><legend>Map of seed</legend>{''.join(maps)}</fieldset>"
+
+
+def _box(name: str, value: int, text: str, kind: str = "checkbox", is_on: bool = True) -> str:
+    on = " checked" if is_on else ""
+    return f'<label><input type="{kind}" name="{name}" value="{value}" autocomplete="off"{on}>{text}</label>'
+
+
+def _json(data: dict[str, Any]) -> str:
+    """Return JSON that ends no script element: every "<" is written as an escape."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _escaped(text: str) -> str:
+    return html.escape(_CONTROL.sub("\ufffd", text))

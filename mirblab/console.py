@@ -20,10 +20,11 @@ from mirblab.batch import Outcome, Step
 from mirblab.cache import spaces, sweep
 from mirblab.doctor import examine
 from mirblab.errors import unknown
+from mirblab.late_store import token_stores
 from mirblab.suites import Job
 from mirblab.systems import system
 
-STORES = ("vectors", "runs", "projections", "collections")
+STORES = ("vectors", "tokens", "runs", "projections", "collections")
 
 
 def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
@@ -196,11 +197,11 @@ def show_doctor() -> int:
 
 def _verify(console: Console) -> None:
     """Check every stored vector, set damaged files aside, and sweep what a killed process left behind."""
-    stores = spaces(paths.cache() / "vectors")
+    stores = [*spaces(paths.cache() / "vectors"), *token_stores(paths.cache() / "tokens")]
     damaged = [line for store in stores for line in store.verify()]
     for line in damaged:
         console.print(line, markup=False, soft_wrap=True)
-    swept = sweep(paths.cache() / "vectors")
+    swept = sum(sweep(paths.cache() / name) for name in ("vectors", "tokens"))
     console.print(f"{len(stores)} stores checked, {len(damaged)} damaged files set aside, {swept} left-overs removed")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab import engine, entries, inputs, paths, registry
+from mirblab import engine, entries, hidden, inputs, paths, registry
 from mirblab.cache import VectorStore, check_texts
 from mirblab.errors import MirblabError, unknown
 from mirblab.progress import progress
@@ -24,7 +23,7 @@ CHUNK_TEXTS, CHUNK_SECONDS = 1_000, 20.0
 
 
 def encoder(name: str | Path, compat: str = "") -> Encoder:
-    """Return the encoder called *name* in the registry, or the one in a local sentence-transformers folder.
+    """Return the encoder called *name* in the registry, trained here, or in a local sentence-transformers folder.
 
     `compat="mirb"` is the encoder as MIRB's published code runs it; the key differs only where a vector can.
     Nothing is loaded yet. Raises MirblabError for an unknown name or mode, with the nearest one.
@@ -36,8 +35,9 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     if str(name) in known:
         entry = entries.variant(str(name), known[str(name)], compat)
         return Encoder(f"{name}-{compat}" if compat else str(name), *engine.own_folder(str(name), entry))
-    folder = Path(name).expanduser()
-    if (folder / "modules.json").is_file():
+    for folder in (Path(name).expanduser(), paths.models() / name):
+        if not (folder / "modules.json").is_file():
+            continue
         found = engine.describe(folder)
         return Encoder(folder.name, entries.variant(folder.name, found, compat), folder.resolve())
     raise unknown("encoder", str(name), known)
@@ -109,17 +109,20 @@ class Encoder:
     def token_vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
         """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), special tokens dropped.
 
-        These are the last hidden states, for late interaction (MaxSim); prompt tokens are among them. Not cached.
+        These are the last hidden states, or what the model's layer for late interaction makes of them; prompt tokens
+        are among them. Not cached: `late_tokens.token_rows` reads what was encoded before.
         """
         strings = self.strings(_checked(texts), role, instruction)
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
-        for batch, features, hidden in self._forward(strings, "", "token_embeddings"):
-            hidden = _unit(hidden)
-            is_special = np.isin(features["input_ids"].numpy(), self._model.tokenizer.all_special_ids)
-            keep = features["attention_mask"].numpy().astype(bool) & ~is_special
-            for row, position in enumerate(batch):
-                found[position] = hidden[row][keep[row]]
+        for batch, features, vectors in self._forward(strings, "", hidden.output(self._model)):
+            for position, own in zip(batch, hidden.rows(self._model.tokenizer, features, vectors), strict=True):
+                found[position] = own
         return found
+
+    def tokens(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[list[str]]:
+        """Return for each text its tokens as strings, in the order of `token_vectors`."""
+        strings = self.strings(_checked(texts), role, instruction)
+        return hidden.labels(self._model.tokenizer, inputs.features(self._model, strings)) if strings else []
 
     def _encode(self, texts: list[str], role: str, instruction: str, store: VectorStore) -> None:
         """Encode distinct *texts* and append them to *store* chunk by chunk, also when interrupted."""
@@ -181,14 +184,7 @@ class Encoder:
 
     @property
     def _model(self) -> Any:
-        if entries.is_hosted(self.entry):
-            raise MirblabError(
-                f"encoder '{self.name}' runs at {self.entry['vendor']}, which returns one vector per text: its tokens "
-                "can be neither counted nor compared here; take an encoder that runs on this machine"
-            )
-        wanted = {field: self.entry[field] for field in engine.LOADING if field in self.entry}
-        # under the registered name, so that both modes share one loaded model where it is the same
-        return engine.load(self.name.removesuffix("-mirb"), json.dumps(wanted, sort_keys=True), self.folder)
+        return engine.load(*engine.loading(self.name, self.entry, self.folder))
 
 
 def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
@@ -223,11 +219,6 @@ def _checked(texts: Sequence[str]) -> list[str]:
     return list(texts)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(norms, 1e-12, dtype=np.float32)
-
-
 def _one_thread() -> None:
     import torch
 
@@ -243,7 +234,7 @@ def _run(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
         output = first({n: v.to(model.device) if torch.is_tensor(v) else v for n, v in features.items()})
         if "token_embeddings" in output:
             output["token_embeddings"] = output["token_embeddings"].float()
-        if wanted not in output:
-            for module in rest:
-                output = module(output)
+        # all of them for a vector, which a static embedding has before it is normalised
+        for module in rest if wanted == "sentence_embedding" or wanted not in output else hidden.layers(rest):
+            output = module(output)
         return output[wanted].float().cpu().numpy()

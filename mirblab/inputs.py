@@ -80,6 +80,8 @@ def prompt_tokens(tokenizer: Any, prompt: str) -> int:
 def lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
     """Return the number of tokens of each exact string before truncation, int64 (n,); *name* is for progress."""
     counts: list[int] = []
+    if not callable(tokenizer):
+        return _bare_lengths(tokenizer, found)
     with progress(len(found), f"{name}: counting tokens", "texts") as bar:
         for start in range(0, len(found), 1_000):
             some = list(found[start : start + 1_000])
@@ -87,3 +89,10 @@ def lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
             counts += map(len, ids["input_ids"])
             bar.update(len(some))
     return np.array(counts, dtype=np.int64)
+
+
+def _bare_lengths(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
+    """Return what `lengths` does for the bare tokenizer of a static embedding, which adds no special tokens."""
+    whole = type(tokenizer).from_str(tokenizer.to_str())
+    whole.no_truncation()
+    return np.array([len(one.ids) for one in whole.encode_batch(found, add_special_tokens=False)], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import registry, runs
+from mirblab import late, registry, runs
 from mirblab.collection import Collection
-from mirblab.encode import Encoder, encoder
+from mirblab.encode import encoder
 from mirblab.errors import MirblabError, unknown
-from mirblab.late import score_pairs
+from mirblab.late_tokens import token_rows
 from mirblab.progress import progress
 
 PAIR_BATCH = 512
 DOC_BLOCK = 500
-REMEMBERED = 2_000  # texts
 
 
 def settings(name_or_folder: str, max_length: int = 0, instruction: str = "") -> dict[str, Any]:
@@ -130,42 +129,23 @@ def _asked(found: dict[str, Any], collection: Collection) -> list[str]:
 
 
 def _max_sim(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return MaxSim for each pair; every text is encoded once, and token vectors of one block stay in memory."""
+    """Return MaxSim for each pair; every text is encoded once, stored, and read in blocks."""
     model, texts = encoder(found["encoder"]), _asked(found, collection)
     longest = found.get("max_length") or None
     asked, query_place = np.unique(queries, return_inverse=True)
     wanted, doc_place = np.unique(docs, return_inverse=True)
-    query_vectors = [own[:longest] for own in _tokens(model, [texts[place] for place in asked], "query")]
+    query_rows = token_rows(model, [texts[place] for place in asked], "query")
+    doc_rows = token_rows(model, [collection.texts[place] for place in wanted])
+    query_vectors = late.matrices(query_rows, 0, len(asked), longest)
     scores = np.empty(len(queries), np.float32)
     with progress(len(wanted), f"{collection.name}: MaxSim", "doc") as bar:
         for start in range(0, len(wanted), DOC_BLOCK):
-            vectors = _tokens(
-                model, [collection.texts[place] for place in wanted[start : start + DOC_BLOCK]], "document"
-            )
+            vectors = late.matrices(doc_rows, start, min(start + DOC_BLOCK, len(wanted)), longest)
             here = np.flatnonzero((doc_place >= start) & (doc_place < start + DOC_BLOCK))
-            vectors = [own[:longest] for own in vectors]
             pairs = list(zip(query_place[here].tolist(), (doc_place[here] - start).tolist(), strict=True))
-            scores[here] = score_pairs(query_vectors, vectors, pairs)
+            scores[here] = late.score_pairs(query_vectors, vectors, pairs)
             bar.update(len(vectors))
     return scores
-
-
-def _tokens(model: Encoder, texts: Sequence[str], role: str) -> list[np.ndarray]:
-    """Return token vectors; those of the last texts are remembered, since other first stages ask for the same ones."""
-    known = _remembered(model.name, role)
-    fresh = [text for text in dict.fromkeys(texts) if text not in known]
-    found = dict(zip(fresh, model.token_vectors(fresh, role), strict=True)) if fresh else {}
-    vectors = [found[text] if text in found else known[text] for text in texts]
-    known.update(found)
-    for text in list(known)[: max(0, len(known) - REMEMBERED)]:
-        del known[text]
-    return vectors
-
-
-@lru_cache(maxsize=4)
-def _remembered(name: str, role: str) -> dict[str, np.ndarray]:
-    """Return the token vectors by text, at most `REMEMBERED` of them (about 200 MB for MiniLM)."""
-    return {}
 
 
 def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:

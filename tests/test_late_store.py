@@ -1,0 +1,327 @@
+"""late_store, late_shard, late_tokens: every text's token vectors come back, made once, and no damage goes unseen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+from test_encode import make_model, sentences
+
+from mirblab import cache, late, late_store, late_tokens, shelf
+from mirblab.encode import Encoder, encoder
+from mirblab.errors import MirblabError
+from mirblab.late_shrink import Shrink
+from mirblab.late_store import Stored, TokenStore
+from mirblab.systems import System, system
+
+SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
+
+
+def names(n: int, start: int = 0) -> list[str]:
+    return [f"{i:05d} lemma" for i in range(start, start + n)]
+
+
+def tokens(texts: list[str], d: int = 6) -> list[np.ndarray]:
+    """Return for each text 0 to 6 rows that depend on the text alone, exact as float16."""
+    found = []
+    for text in texts:
+        random = np.random.default_rng(list(text.encode()))
+        found.append(random.standard_normal((random.integers(0, 7), d)).astype(np.float16).astype(np.float32))
+    return found
+
+
+def matrices(stored: Stored) -> list[np.ndarray]:
+    return [stored.block(place, place + 1) for place in range(len(stored.lengths))]
+
+
+def agree(stored: Stored, expected: list[np.ndarray]) -> None:
+    assert stored.lengths.tolist() == [len(one) for one in expected]
+    for ours, theirs in zip(matrices(stored), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def shards(store: TokenStore) -> list[Path]:
+    return sorted(store.path.glob("*.safetensors"))
+
+
+def flip(path: Path, at: int) -> None:
+    """Change one bit of one byte of a file, keeping its length."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TokenStore:
+    """Return a store with 50 texts in two shards."""
+    store = TokenStore(tmp_path, SPACE)
+    store.append(names(30), tokens(names(30)))
+    store.append(names(20, 30), tokens(names(20, 30)))
+    return store
+
+
+def test_token_vectors_come_back_in_the_order_of_the_texts(store: TokenStore) -> None:
+    """Any order, repeated texts and texts without tokens included, one by one and in blocks over two shards."""
+    asked = [names(50)[i] for i in np.random.default_rng(0).integers(0, 50, 200)]
+    stored, missing = store.read(asked)
+    expected = tokens(asked)
+    assert not len(missing) and 0 in stored.lengths
+    agree(stored, expected)
+    for start, stop in ((0, 200), (3, 61), (7, 7), (150, 200)):
+        joined = np.concatenate([np.empty((0, 6)), *expected[start:stop]])
+        np.testing.assert_array_equal(stored.block(start, stop), joined)
+    assert stored.block(0, 3).dtype == np.float32
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=9), st.integers(1, 5))
+def test_any_lengths_and_dimensions(tmp_path_factory: pytest.TempPathFactory, lengths: list[int], d: int) -> None:
+    """One text without tokens alone, too."""
+    store = TokenStore(tmp_path_factory.mktemp("any"), SPACE)
+    texts = names(len(lengths))
+    made = [np.full((n, d), place, np.float32) for place, n in enumerate(lengths)]
+    store.append(texts, made)
+    stored, missing = store.read(texts)
+    agree(stored, made)
+    assert not len(missing) and stored.dimensions == d
+
+
+def test_missing_texts_are_named_by_position(store: TokenStore) -> None:
+    """They have no rows, and the others theirs."""
+    stored, missing = store.read(["other", *names(2), "another"])
+    assert missing.tolist() == [0, 3]
+    agree(stored, [np.empty((0, 6)), *tokens(names(2)), np.empty((0, 6))])
+    nothing, missing = TokenStore(store.path.parent, SPACE | {"revision": "r2"}).read(names(2))
+    assert missing.tolist() == [0, 1] and nothing.block(0, 2).shape == (0, 0)
+
+
+def test_other_tools_can_open_a_shard(store: TokenStore) -> None:
+    """It is a safetensors file: rows float16, and where each text's rows end."""
+    found = load_file(shards(store)[0])
+    assert found["rows"].dtype == np.float16 and found["rows"].shape == (found["ends"][-1], 6)
+    np.testing.assert_array_equal(found["rows"], np.concatenate(tokens(names(30))))
+
+
+def test_wrong_shapes_and_numbers_are_refused(store: TokenStore) -> None:
+    """Nothing is stored then."""
+    for texts, made, message in (
+        (["a"], [], "1 texts need as many matrices"),
+        (["a", "b"], [np.ones((2, 6)), np.ones((1, 5))], r"text 1 have the shape \(1, 5\), where others have 6"),
+        (["a"], [np.array([[np.nan] * 6])], "text 0 .* not finite"),
+        (["a"], [np.full((1, 6), 1e6)], "text 0 .* not finite"),
+    ):
+        with pytest.raises(MirblabError, match=message), np.errstate(over="ignore"):
+            store.append(texts, made)
+    assert store.missing(["a"]).tolist() == [0] and len(shards(store)) == 2
+
+
+def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path) -> None:
+    """Header, checksums, ends, keys or rows: the shard is set aside and its texts are missing, nothing else."""
+    texts = names(3)
+    whole = TokenStore(tmp_path / "whole", SPACE)
+    whole.append(texts, tokens(texts))
+    size = shards(whole)[0].stat().st_size
+    for at in range(0, size, 7):
+        store = TokenStore(tmp_path / str(at), SPACE)
+        store.append(texts, tokens(texts))
+        flip(shards(store)[0], at)
+        with pytest.warns(UserWarning, match="damaged shard set aside"):
+            assert store.read(texts)[1].tolist() == [0, 1, 2], at
+        assert store.sizes()["damaged"] == 1
+
+
+def test_damage_after_a_store_was_opened_is_noticed(store: TokenStore) -> None:
+    """Another shard that has the texts answers instead."""
+    agree(store.read(names(50))[0], tokens(names(50)))
+    store.append(names(30), tokens(names(30)))
+    flip(shards(store)[0], -3)
+    with pytest.warns(UserWarning, match="set aside"):
+        stored, missing = store.read(names(50))
+    assert not len(missing)
+    agree(stored, tokens(names(50)))
+
+
+@pytest.mark.parametrize("content", ["", "{}", "cut", "longer"])
+def test_a_file_that_is_no_whole_shard_is_set_aside(store: TokenStore, content: str) -> None:
+    """Empty, other, cut short, or with something behind."""
+    path = shards(store)[1]
+    data = path.read_bytes()
+    path.write_bytes({"cut": data[:-1], "longer": data + b"x"}.get(content, content.encode()))
+    with pytest.warns(UserWarning, match="set aside"):
+        assert store.read(names(50))[1].tolist() == list(range(30, 50))
+
+
+def test_verify_names_damaged_shards(store: TokenStore) -> None:
+    """Also those whose texts nobody asked for."""
+    path = shards(store)[1]
+    store.read(names(30))
+    flip(path, -3)
+    with pytest.warns(UserWarning, match="set aside"):
+        assert store.verify() == [path.name]
+
+
+def test_a_shard_that_is_removed_while_it_is_read_is_an_error(store: TokenStore) -> None:
+    """Never other numbers."""
+    stored, _ = store.read(names(50))
+    store.remove()
+    with pytest.raises(MirblabError, match="was removed while it was read"):
+        stored.block(0, 50)
+
+
+def test_no_store_of_vectors_takes_the_files_for_its_own(store: TokenStore) -> None:
+    """It would set them aside as damaged."""
+    assert cache.spaces(store.path.parent) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.VectorStore(store.path.parent, store.space).read(names(3))[1].tolist() == [0, 1, 2]
+    assert not len(store.read(names(50))[1])
+
+
+def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
+    """Those of vectors and broken ones are not."""
+    cache.VectorStore(store.path.parent, SPACE).append(["a"], np.ones((1, 6), np.float32))
+    (store.path.parent / "broken").mkdir()
+    (store.path.parent / "broken" / "space.json").write_text("{")
+    assert [one.path for one in late_store.token_stores(store.path.parent)] == [store.path]
+    assert late_store.token_stores(store.path.parent)[0].sizes()["texts"] == 50
+
+
+KILLED = """
+import os, sys
+import numpy as np
+from mirblab.late_store import TokenStore
+store = TokenStore(sys.argv[1], {"model": "toy", "dimensions": 6})
+for number in range(10**6):
+    store.append([f"{number}"], [np.full((3, 6), number % 1000, np.float32)])
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
+    """Two processes write at once and are killed; what was reported stored is there, each text its own."""
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [[int(writer.stdout.readline()) for _ in range(25)] for writer in writers]
+    for writer in writers:
+        writer.kill()
+        said[0] += map(int, writer.communicate()[0].split())
+    last = max(map(max, said))
+    stored, missing = TokenStore(tmp_path, {"model": "toy", "dimensions": 6}).read([str(n) for n in range(last + 1)])
+    assert not len(missing)
+    assert [one[0, 0] for one in matrices(stored)] == [n % 1000 for n in range(last + 1)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture
+def tiny(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Encoder:
+    """Return a tiny random encoder with an empty store."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    return encoder(folder)
+
+
+@pytest.fixture
+def passes(tiny: Encoder) -> Iterator[list[int]]:
+    """Count the texts of each pass through the model."""
+    seen: list[int] = []
+    hook = tiny._model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0]["input_ids"])))
+    yield seen
+    hook.remove()
+
+
+def test_a_second_call_encodes_nothing(tiny: Encoder, folder: Path, passes: list[int]) -> None:
+    """In another order or by another Encoder neither; the bytes are the same, near the model's own numbers."""
+    texts = [*sentences(40), "", sentences(1)[0]]
+    first = late_tokens.token_rows(tiny, texts)
+    assert sum(passes) == 41
+    again = late_tokens.token_rows(encoder(folder), texts[::-1])
+    agree(again, matrices(first)[::-1])
+    assert sum(passes) == 41
+    for ours, theirs in zip(matrices(first), tiny.token_vectors(texts), strict=True):
+        np.testing.assert_allclose(ours, theirs.reshape(len(theirs), -1 if len(theirs) else 16), atol=5e-4)
+
+
+def test_an_interrupted_call_goes_on_where_it_stopped(
+    tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole chunks are kept."""
+    monkeypatch.setattr(late_tokens, "CHUNK_TEXTS", 10)
+    texts, encode = sentences(40), tiny.token_vectors
+
+    def interrupted(some, *rest):
+        if texts[20] in some:
+            raise KeyboardInterrupt
+        return encode(some, *rest)
+
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+        patch.setattr(tiny, "token_vectors", interrupted)
+        late_tokens.token_rows(tiny, texts)
+    assert sum(passes) == 20
+    agree(late_tokens.token_rows(tiny, texts), matrices(late_tokens.token_rows(tiny, texts)))
+    assert sum(passes) == 40
+
+
+def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:
+    """All that determines a vector is in the space; merging tokens is for documents only."""
+    spaces = [
+        late_tokens.token_store(tiny, *arguments).path
+        for arguments in (
+            ("document",),
+            ("query",),
+            ("document", "", Shrink(4)),
+            ("document", "", Shrink(4, seed=1)),
+            ("document", "", Shrink(0, 2)),
+        )
+    ]
+    assert len(set(spaces)) == 5
+    assert late_tokens.token_store(tiny, "query", "", Shrink(0, 2)).path == spaces[1]
+    assert late_tokens.token_store(tiny, "document", "", Shrink(0, 1, seed=7)).path == spaces[0]
+
+
+def test_shrunk_tokens_are_stored_once_and_made_without_the_model(tiny: Encoder, passes: list[int]) -> None:
+    """From the whole ones in the store."""
+    texts = sentences(12)
+    whole = matrices(late_tokens.token_rows(tiny, texts))
+    shrink = Shrink(4, 2)
+    expected = [shrink(one).astype(np.float16).astype(np.float32) for one in whole]
+    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), expected)
+    late_tokens.token_store(tiny).remove()
+    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), expected)
+    assert sum(passes) == 12
+
+
+def test_a_system_of_the_kind_late_is_max_sim_over_all_documents(tiny: Encoder, folder: Path, make_folder) -> None:
+    """Scores are those of `max_sim`, the order is that of every run, and what is smaller has another key."""
+    corpus = [{"_id": f"d{n}", "text": text} for n, text in enumerate([*sentences(8), "a ring", "a ring"])]
+    collection = shelf.load(make_folder(corpus, [{"_id": "q1", "text": "ring x"}], "q1\td1\t1\n"))
+    made = System("own", "own", {"kind": "late", "encoder": str(folder)})
+    run = made.search(collection, 10)
+    query = tiny.token_vectors(["ring x"], "query")[0]
+    scores = [late.max_sim(query, one) for one in tiny.token_vectors(collection.texts)]
+    expected = dict(zip(collection.doc_ids, scores, strict=True))
+    assert run.score.tolist() == pytest.approx([expected[doc] for doc in run.doc_id], abs=1e-3)
+    assert run.score.is_monotonic_decreasing and len(run) == 10
+    twins = [doc for doc in run.doc_id if doc in ("d8", "d9")]
+    assert twins == ["d9", "d8"]
+    small = System("own", "own", made.settings | {"dimensions": 4, "factor": 2})
+    assert small.run_key(collection) != made.run_key(collection) and len(small.search(collection, 10)) == 10
+
+
+def test_minilm_late_is_registered() -> None:
+    """With the encoder's key in its own."""
+    assert system("minilm-late").key["encoder"]["model"].endswith("all-MiniLM-L6-v2")
+    with pytest.raises(MirblabError, match="cannot set 'dimension'; did you mean 'dimensions'"):
+        from mirblab.recipes import checked
+
+        checked("x", {"kind": "late", "encoder": "minilm", "dimension": 3})

@@ -82,6 +82,8 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
     Raises MirblabError naming the entry when the id can only be a folder and there is none, and when code in the
     folder is to be run without a commit that it is a copy of.
     """
+    if entry.get("trained"):
+        return _trained(name, entry)
     given = str(entry.get("id", ""))
     folder = Path(given).expanduser()
     if not (folder.is_absolute() or given.startswith(".")):
@@ -92,6 +94,13 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
         found = folder.resolve()
         return dict(entry) | {"id": found.name, "revision": folder_digest(found)}, found
     raise MirblabError(f"encoder '{name}' in {origin(name)}: its id is the folder {given}, which is not there")
+
+
+def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    folder = paths.models() / name
+    if not (folder / "modules.json").is_file():
+        raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
+    return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 
 
 def folder_digest(folder: Path) -> str:
@@ -118,8 +127,11 @@ def describe(folder: Path) -> dict[str, Any]:
     wide = _read(folder / "config_sentence_transformers.json")
     longest = own.get("max_seq_length") or _read(folder / "tokenizer_config.json").get("model_max_length")
     dimensions = model.get("hidden_size")
-    if "Dense" in kinds:
-        dimensions = _read(kinds["Dense"] / "config.json").get("out_features")
+    dense = _read(kinds["Dense"] / "config.json") if "Dense" in kinds else {}
+    if dense.get("module_input_name", "sentence_embedding") == "sentence_embedding":  # else a layer of token vectors
+        dimensions = dense.get("out_features", dimensions)
+    if "StaticEmbedding" in kinds:
+        longest, dimensions = _static(kinds["StaticEmbedding"])
     prompts = dict(wide.get("prompts") or {})
     prompts = {"document": ""} | prompts | {"query": prompts.get("query", "") + "{instruction}"}
     return {
@@ -134,11 +146,37 @@ def describe(folder: Path) -> dict[str, Any]:
     }
 
 
+def _static(folder: Path) -> tuple[int | None, int]:
+    """Return the longest text, None for any, and the dimensions of a static embedding."""
+    from safetensors import safe_open
+
+    with safe_open(str(folder / _WEIGHTS), framework="np") as weights:
+        dimensions = weights.get_slice("embedding.weight").get_shape()[1]
+    return (_read(folder / "tokenizer.json").get("truncation") or {}).get("max_length"), int(dimensions)
+
+
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
     except json.JSONDecodeError as error:
         raise MirblabError(f"{path} is not valid JSON: {error}") from error
+
+
+def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:
+    """Return what `load` is called with for an encoder; MirblabError for one that runs at a vendor."""
+    if "vendor" in entry:
+        raise MirblabError(
+            f"encoder '{name}' runs at {entry['vendor']}, which returns one vector per text: its tokens "
+            "can be neither counted nor compared here; take an encoder that runs on this machine"
+        )
+    wanted = {field: entry[field] for field in LOADING if field in entry}
+    # under the registered name, so that both modes share one loaded model where it is the same
+    return name.removesuffix("-mirb"), json.dumps(wanted, sort_keys=True), folder
+
+
+def load_anew(name: str, entry: Mapping[str, Any], folder: Path | None) -> Any:
+    """Return a newly loaded model that nobody else has, for a caller who changes it (training)."""
+    return load.__wrapped__(*loading(name, entry, folder))
 
 
 @lru_cache(maxsize=2)

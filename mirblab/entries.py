@@ -29,7 +29,7 @@ _TYPES: dict[str, type] = (
     dict.fromkeys(("price_per_million_tokens", "budget", "timeout"), float)
     | dict.fromkeys(_TEXT, str)
     | dict.fromkeys(_NUMBER, int)
-    | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled"), bool)
+    | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled", "trained"), bool)
     | dict.fromkeys((*BY_ROLE, *VARIANTS), dict)
 )
 _WORDS = {
@@ -67,6 +67,8 @@ def checked(name: str, entry: Any) -> Entry:
     for field, value in entry.items():
         _check_field(where, field, value)
     needed = HOSTED if is_hosted(entry) else LOCAL
+    if entry.get("trained"):  # what is trained here is known by its name, and by a digest of its files
+        needed = tuple(field for field in needed if field not in ("id", "revision"))
     absent = [field for field in needed if field not in entry]
     if absent:
         raise MirblabError(f"{where} lacks {', '.join(absent)}; add what is missing to the entry")

@@ -24,7 +24,10 @@ def fit(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
     *is_plain*: the folder is a bare transformer without `modules.json`, so the pooling is the entry's to choose;
     else the model's own pooling must be the entry's. Raises MirblabError naming both sides where they differ.
     """
-    model.max_seq_length = int(entry["max_length"])
+    if callable(model.tokenizer):
+        model.max_seq_length = int(entry["max_length"])
+    else:  # a static embedding, whose bare tokenizer cuts
+        model.tokenizer.enable_truncation(int(entry["max_length"]))
     _read_plain_text(model)
     if entry.get("padding"):
         model.tokenizer.padding_side = entry["padding"]
@@ -88,7 +91,8 @@ def _read_plain_text(model: Any) -> None:
         config = getattr(module, "modality_config", None)
         if config and "message" in config and "text" in config:
             module.modality_config = {key: value for key, value in config.items() if key != "message"}
-    if model.tokenizer.pad_token is None:
+    # a static embedding has a bare tokenizer, which pads nothing
+    if getattr(model.tokenizer, "pad_token", "") is None:
         model.tokenizer.pad_token = model.tokenizer.eos_token
 
 

@@ -20,7 +20,7 @@ def checkout() -> Path | None:
 
 
 def home() -> Path:
-    """Return the folder that holds `data/`, `cache/` and `figures/`.
+    """Return the folder that holds `data/`, `cache/`, `models/` and `figures/`.
 
     `MIRBLAB_HOME` when it is set, else the checkout, else the platform's folder for user data.
     """
@@ -43,6 +43,11 @@ def data() -> Path:
 def cache() -> Path:
     """Return the folder of stored vectors and runs: `<home>/cache`; safe to delete, costly to make again."""
     return home() / "cache"
+
+
+def models() -> Path:
+    """Return the folder of the models that were trained here: `<home>/models`."""
+    return home() / "models"
 
 
 def figures() -> Path:

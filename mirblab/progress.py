@@ -14,6 +14,9 @@ class Bar(Protocol):
     def update(self, n: int = 1) -> object:
         """Count *n* more units as done."""
 
+    def set_postfix_str(self, text: str) -> object:
+        """Show *text* behind the bar."""
+
 
 @contextmanager
 def progress(total: int, label: str, unit: str = "it") -> Iterator[Bar]:

@@ -46,10 +46,10 @@ def refusal(response: httpx.Response, hosted: Hosted) -> Exception:
         401: f"set the environment variable {variable} to a key that {host} accepts",
         402: "the account's credit is used up",
         403: f"the account of the key in {variable} may not use '{model}'",
-        404: f"check model ('{model}') and url in the encoder's entry",
+        404: f"check model ('{model}') and url",
         429: "the account's quota is used up",
     }
-    return MirblabError(f"{told}; {advice.get(status, 'check the entry of the encoder in encoders.toml')}")
+    return MirblabError(f"{told}; {advice.get(status, 'check model, url and parameters')}")
 
 
 def decoded(response: httpx.Response) -> Any:

@@ -1,0 +1,41 @@
+"""command: what `mirblab train` prints: what would be trained, where it went on, and what it reached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mirblab.train import keep
+from mirblab.train.journal import evaluations
+from mirblab.train.training import log, train
+
+
+def run(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
+    """Train the model of the recipe *name* and print what it reached; return the exit status (130: Ctrl-C)."""
+    shown = out or name
+    was_there = (keep.home_of(shown) / "modules.json").is_file() and not force
+    try:
+        folder = train(name, out=out, force=force, **changes)
+    except KeyboardInterrupt:
+        step = int(log(shown).step.max()) if (keep.workshop(shown) / "log.jsonl").is_file() else 0
+        print(f"stopped after step {step}; the same command without --force goes on from there", file=sys.stderr)
+        return 130
+    state = "is there" if was_there else "is trained"
+    print(f"{shown} {state}: {folder}")
+    if (keep.workshop(shown) / "log.jsonl").is_file():
+        _summary(shown)
+    return 0
+
+
+def _summary(name: str) -> None:
+    """Print steps, time and evaluations of a log, the first and the last."""
+    table = log(name)
+    if "loss" in table:
+        steps = table.dropna(subset="loss")
+        seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()
+        print(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
+    found = evaluations(table).to_dict("records")
+    for line in found[:1] + found[1:][-1:]:
+        measures = ", ".join(f"{measure} {value:.4f}" for measure, value in line.items() if measure != "step")
+        print(f"  step {int(line['step']):,}: {measures}")

@@ -1,0 +1,110 @@
+"""evaluation: what the model in training reaches on held-out views, at any step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.encode import Encoder
+from mirblab.errors import MirblabError
+from mirblab.train.gradients import Passes
+
+N_QUERIES = 500
+
+
+@dataclass(frozen=True)
+class Live:
+    """The model as it is at this step, with the method of an encoder that makes vectors; nothing is cached."""
+
+    passes: Passes
+    encoder: Encoder
+
+    def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
+        """Return one vector of length 1 per text, float32 (n, d), in the training's precision, without dropout."""
+        found = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
+        found = found.float().cpu().numpy()
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+
+    def scores(self, queries: Sequence[str], documents: Sequence[str], instruction: str = "") -> np.ndarray:
+        """Return the score of every query with every document, float32 (n, m): what is trained, cosine or MaxSim."""
+        asked, held = self.encoder.strings(queries, "query", instruction), self.encoder.strings(documents)
+        return self._still(lambda: self.passes.scores(asked, held))
+
+    def _still(self, make: Callable[[], Any]) -> Any:
+        """Return what *make* does with the model out of training, without gradients."""
+        import torch
+
+        model = self.passes.model
+        was_training = model.training
+        model.eval()
+        try:
+            with torch.no_grad():
+                return make()
+        finally:
+            model.train(was_training)
+
+
+Evaluate = Callable[[Live, int], Mapping[str, float]]
+
+
+def held_out(
+    views: pd.DataFrame,
+    *,
+    query: str = "informal",
+    document: str = "signature",
+    split: str = "dev",
+    n_rows: int = 2000,
+    seed: int = 0,
+    instruction: str = "",
+) -> Evaluate:
+    """Return a function that measures R@1, R@5 and RR from the view *query* to the view *document* of held-out rows.
+
+    At most 500 rows of *split* are queries; the corpus is they and others of the table, *n_rows* in all, drawn by
+    *seed*. A query's only relevant document is its own row's. Raises MirblabError when the split has no such row.
+
+    >>> from mirblab.views import views
+    >>> callable(held_out(views("mini-views"), n_rows=20))
+    True
+    """
+    whole = views[(views[query].fillna("") != "") & (views[document].fillna("") != "")].sort_values("id")
+    asked = np.flatnonzero((whole["split"] == split).to_numpy())
+    if not len(asked):
+        raise MirblabError(f"the data has no row of split '{split}' with both {query} and {document} to evaluate on")
+    rng = np.random.default_rng(seed)
+    asked = np.sort(rng.permutation(asked)[: min(N_QUERIES, n_rows)])
+    others = rng.permutation(np.setdiff1d(np.arange(len(whole)), asked))[: max(0, n_rows - len(asked))]
+    corpus = np.sort(np.concatenate([asked, others]))
+    queries, documents = whole[query].iloc[asked].tolist(), whole[document].iloc[corpus].tolist()
+    own = np.searchsorted(corpus, asked)
+
+    def evaluate(model: Live, step: int) -> dict[str, float]:
+        ranks = ranks_in(model.scores(queries, documents, instruction), own)
+        return {"R@1": float((ranks <= 1).mean()), "R@5": float((ranks <= 5).mean()), "RR": float((1 / ranks).mean())}
+
+    return evaluate
+
+
+def partner_ranks(queries: np.ndarray, documents: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the rank of document *own*[i] for query i, from 1; of equal scores the later document is first.
+
+    That is the order of `runs`, as long as documents are sorted by id.
+
+    >>> partner_ranks(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 2])).tolist()
+    [2, 1]
+    """
+    return ranks_in(queries @ documents.T, own)
+
+
+def ranks_in(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the rank of document *own*[i] for query i, from 1, in scores (n_queries, n_docs); ties as above.
+
+    >>> ranks_in(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
+    [3]
+    """
+    mine = scores[np.arange(len(own)), own][:, None]
+    is_later = np.arange(scores.shape[1]) > own[:, None]
+    return 1 + ((scores > mine) | ((scores == mine) & is_later)).sum(axis=1)

@@ -1,0 +1,614 @@
+"""The data recipe over real sockets: prompts filled in, answers read strictly, nothing asked twice, keys unseen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from vendor_server import Handler, VendorServer, running, status
+
+from mirblab import limits, paths
+from mirblab.errors import MirblabError
+from mirblab.formula import latex
+from mirblab.train import answers, prompts, rephrase_command, texts
+from mirblab.train.answers import Reply, Unusable
+from mirblab.train.endpoint import ask, chat
+from mirblab.train.falsehoods import wrong
+from mirblab.train.renaming import rename
+from mirblab.train.rephrase import rephrase
+from mirblab.train.replies import Replies, key
+from mirblab.train.rewording import reword
+from mirblab.train.texts import COLUMNS, NEGATIVES
+
+KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
+
+
+class Watch(limits.Clock):
+    """A clock that does not wait."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+class Model:
+    """A chat model: *wrong* has what it answers in place of the right thing, by (step, statement, attempt)."""
+
+    def __init__(self) -> None:
+        self.wrong: dict[tuple[str, str, int], Any] = {}
+        self.seconds = 0.0
+        self.asked: list[tuple[str, str, int]] = []
+        self.lives = 10**9
+
+    def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
+        """Answer as a server of chat completions does."""
+        time.sleep(self.seconds)
+        step, statement, attempt = self.read(body)
+        self.asked.append((step, statement, attempt))
+        self.lives -= 1
+        if self.lives < 0:
+            handler.close_connection = True
+            return
+        found = self.wrong.get((step, statement, attempt), self.right(step, statement))
+        if isinstance(found, bytes):
+            handler.reply(200, found)
+            return
+        text, finish = found if isinstance(found, tuple) else (found, "stop")
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        handler.reply(200, {"id": "x", "choices": [choice], "usage": {"total_tokens": 50}})
+
+    def read(self, body: dict[str, Any]) -> tuple[str, str, int]:
+        """Return step, statement and attempt of a request, by the words of its prompt."""
+        system, user = (message["content"] for message in body["messages"])
+        [step] = [name for name in prompts.STEPS if prompts.prompt(name).system == system]
+        found = re.search(r"S\d+ holds\.", user)
+        return step, found[0] if found else "", int(user.endswith(prompts.prompt(step).retry.strip()))
+
+    def right(self, step: str, statement: str) -> str:
+        """Return a usable answer."""
+        if step == "decompose":
+            return json.dumps({"hypotheses": [], "conclusions": [statement], "normalized_form": f"If so, {statement}"})
+        if step == "rephrase":
+            return f"It is true that {statement}"
+        return json.dumps({"hard_negatives": [f"{word} {statement}" for word in ("Never", "Seldom", "Not")]})
+
+
+def statements(n: int) -> pd.DataFrame:
+    """Return a table of *n* statements."""
+    return pd.DataFrame({"id": [f"d{i}" for i in range(n)], "informal": [f"S{i} holds." for i in range(n)]})
+
+
+@pytest.fixture
+def model() -> Model:
+    """Return a model that answers well."""
+    return Model()
+
+
+@pytest.fixture
+def server(model: Model) -> Iterator[VendorServer]:
+    """Yield a server of that model."""
+    with running() as one:
+        one.always = model
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test its own home, a known key, and no budget or address."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    for name in ("MIRBLAB_BUDGET", "MIRBLAB_CHAT_URL", "MIRBLAB_CHAT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MIRBLAB_CHAT_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-and-nobody-else-0123")
+
+
+def service(server: VendorServer, **limits: Any) -> Any:
+    return chat("small-9b", f"{server.url}/v1", **limits)
+
+
+# ------------------------------------------------------------------ what goes out
+
+
+def test_a_request_is_what_chat_completions_document(server: VendorServer) -> None:
+    """Path, model, messages, parameters and key; nothing else."""
+    step = prompts.prompt("decompose")
+    [(place, reply)] = ask(service(server), step, ["S1 holds."])
+    assert (place, json.loads(reply.text)["conclusions"]) == (0, ["S1 holds."])
+    assert server.requests == [
+        {
+            "path": "/v1/chat/completions",
+            "model": "small-9b",
+            "messages": [{"role": "system", "content": step.system}, {"role": "user", "content": "S1 holds."}],
+            "temperature": 0.0,
+            "max_tokens": 1024,
+        }
+    ]
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("url", ["/v1", "/v1/", "/v1/chat", "/v1/chat/completions"])
+def test_the_address_is_a_base_or_the_whole(url: str) -> None:
+    """As users of OpenAI's client write it."""
+    assert chat("m", f"http://localhost:8000{url}").url == "http://localhost:8000/v1/chat/completions"
+
+
+def test_model_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the error names the variable."""
+    with pytest.raises(MirblabError, match="no chat model: .*MIRBLAB_CHAT_MODEL"):
+        chat()
+    monkeypatch.setenv("MIRBLAB_CHAT_MODEL", "m")
+    with pytest.raises(MirblabError, match="no chat url: .*MIRBLAB_CHAT_URL"):
+        chat()
+    monkeypatch.setenv("MIRBLAB_CHAT_URL", "https://models.example.org/v1")
+    found = chat()
+    assert (found.model, found.host, found.key_variable) == ("m", "models.example.org", "MIRBLAB_CHAT_KEY")
+    with pytest.raises(MirblabError, match="plain http is for this machine only"):
+        chat("m", "http://models.example.org/v1")
+    with pytest.raises(MirblabError, match="no limit of a chat model called 'inflight'.*did you mean 'in_flight'"):
+        chat(inflight=3)
+
+
+def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another host without a key of its own is an error before anything is sent."""
+    monkeypatch.delenv("MIRBLAB_CHAT_KEY")
+    assert chat("m", "https://api.openai.com/v1").key_variable == "OPENAI_API_KEY"
+    with pytest.raises(MirblabError, match=r"no key for models\.example\.org: .*MIRBLAB_CHAT_KEY"):
+        ask(chat("m", "https://models.example.org/v1"), prompts.prompt("rephrase"), ["x"])
+
+
+def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: Model) -> None:
+    """Up to in_flight, and no more."""
+    model.seconds = 0.05
+    rephrase(statements(12), service(server, in_flight=4))
+    assert 2 <= server.busiest <= 4
+
+
+def test_a_budget_stops_before_anything_is_sent(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget of the hosted encoders holds here too."""
+    monkeypatch.setenv("MIRBLAB_BUDGET", "0.001")
+    with pytest.raises(limits.OverBudget, match="nothing was sent"):
+        rephrase(statements(5), service(server, price_per_million_tokens=10.0))
+    assert server.requests == []
+
+
+# ------------------------------------------------------------------ what comes back
+
+
+def test_the_recipe_gives_parts_new_text_and_wrong_versions(server: VendorServer) -> None:
+    """One row per statement, in order; the decomposition is shown to the later steps."""
+    found = rephrase(statements(3), service(server), with_negatives=True)
+    assert found.table.columns.tolist() == list(COLUMNS)
+    row = found.table.iloc[1]
+    assert (row.id, row.rephrasing, row.conclusions) == ("d1", "It is true that S1 holds.", ["S1 holds."])
+    assert [row[name] for name in NEGATIVES] == ["Never S1 holds.", "Seldom S1 holds.", "Not S1 holds."]
+    assert (row.model, row.problem, row.normalized_form) == ("small-9b", "", "If so, S1 holds.")
+    assert found.table.prompts.nunique() == 1
+    users = [body["messages"][1]["content"] for body in server.requests]
+    assert any("It assumes:\n- nothing" in user and "It claims:\n- S1 holds." in user for user in users)
+    assert any('"normalized_form": "If so, S1 holds."' in user for user in users)
+    assert [(count.statements, count.asked, count.usable) for count in found.counts.values()] == [(3, 3, 3)] * 3
+
+
+def test_a_second_run_asks_nothing_and_gives_the_same(server: VendorServer) -> None:
+    """Also for a statement that stands twice; another model, prompt or parameter is asked anew."""
+    table = pd.concat([statements(4), statements(1).assign(id="again")], ignore_index=True)
+    first = rephrase(table, service(server))
+    assert len(server.requests) == 8
+    second = rephrase(table, service(server))
+    assert len(server.requests) == 8
+    pd.testing.assert_frame_equal(first.table, second.table)
+    assert [count.asked for count in second.counts.values()] == [0, 0]
+    rephrase(table, chat("another", f"{server.url}/v1"))
+    assert len(server.requests) == 16
+    own = paths.home() / "registry" / "prompts.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(
+        '[rephrase]\nsystem = "Reword."\nuser = "{statement}"\nretry = " Again."\nattempts = 1\nparameters = {}\n'
+    )
+    rephrase(table, service(server))
+    assert len(server.requests) == 20
+    assert server.requests[-1]["messages"][0]["content"] == "Reword."
+
+
+def test_an_answer_of_no_use_is_asked_for_again_and_counted(server: VendorServer, model: Model) -> None:
+    """Empty, cut off, no JSON: with the addition of the prompt; after the last attempt the row is left without."""
+    model.wrong = {
+        ("rephrase", "S0 holds.", 0): " \n",
+        ("rephrase", "S1 holds.", 0): ("It is tr", "length"),
+        ("rephrase", "S2 holds.", 0): None,
+        ("decompose", "S3 holds.", 0): '{"hypotheses": ["H"',
+        ("rephrase", "S4 holds.", 0): "",
+        ("rephrase", "S4 holds.", 1): "S4  HOLDS.",
+        ("decompose", "S5 holds.", 0): "I cannot do that.",
+        ("decompose", "S5 holds.", 1): "[]",
+    }
+    found = rephrase(statements(7), service(server))
+    assert found.table.rephrasing.tolist() == [f"It is true that S{i} holds." for i in range(4)] + [
+        "", "", "It is true that S6 holds.",
+    ]  # fmt: skip
+    assert found.table.problem.tolist() == [""] * 4 + ["rephrase: unchanged", "decompose: other JSON", ""]
+    assert dict(found.counts["decompose"].answers) == {"no JSON": 2, "other JSON": 2}
+    assert dict(found.counts["rephrase"].answers) == {"empty": 3, "cut off": 1, "unchanged": 2}
+    assert found.counts["rephrase"].statements == 6  # one has no parts
+    assert ("rephrase", "S0 holds.", 1) in model.asked
+    assert model.asked.count(("rephrase", "S4 holds.", 1)) == 2
+    assert "decompose: 6 of 7 statements usable, 10 requests now; answers of no use: no JSON 2" in found.summary()[0]
+    asked = len(model.asked)
+    rephrase(statements(7), service(server))
+    assert len(model.asked) == asked
+
+
+def test_failures_that_pass_are_waited_out(server: VendorServer, model: Model) -> None:
+    """429 with Retry-After, 503, an answer that is no JSON, and one that is no chat completion."""
+    server.plan = [status(429, Retry_After="1"), status(503), status(200, b"<html>"), status(200, {"choices": []})]
+    found = rephrase(statements(3), service(server), clock=Watch())
+    assert (found.table.problem == "").all() and len(server.requests) == 6 + 4
+
+
+def test_a_server_that_dies_keeps_what_it_said(server: VendorServer, model: Model) -> None:
+    """The error says how far it came; when the server is back only the rest is asked for."""
+    model.lives = 5
+    with pytest.raises(
+        MirblabError, match=r"connection to 127.0.0.1 broke .*; 5 of 9 answers came back and are stored"
+    ):
+        rephrase(statements(9), service(server, in_flight=1), clock=Watch())
+    model.lives, model.asked = 10**9, []
+    found = rephrase(statements(9), service(server))
+    assert found.counts["decompose"].asked == 4
+    assert (found.table.rephrasing != "").all()
+
+
+def test_a_refusal_stops_with_what_to_do(server: VendorServer) -> None:
+    """A wrong key is tried once."""
+    server.always = status(401, {"error": {"message": f"Incorrect API key provided: {KEY}"}})
+    with pytest.raises(MirblabError, match="answers 401.*MIRBLAB_CHAT_KEY") as caught:
+        rephrase(statements(4), service(server, in_flight=1))
+    assert KEY not in str(caught.value) and len(server.requests) == 1
+
+
+def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither whole nor in part, with everything logged."""
+    caplog.set_level(logging.DEBUG)
+    rephrase(statements(2), service(server, price_per_million_tokens=1.0))
+    files = [path for path in paths.home().rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY[8:].encode() in path.read_bytes()]
+    assert KEY[8:] not in caplog.text
+
+
+_JOB = """
+import sys
+import pandas as pd
+from mirblab.train.endpoint import chat
+from mirblab.train.falsehoods import wrong
+from mirblab.train.renaming import rename
+from mirblab.train.rephrase import rephrase
+
+rows = pd.DataFrame({"id": [f"d{i}" for i in range(40)], "informal": [f"S{i} holds." for i in range(40)]})
+rephrase(rows, chat("small-9b", sys.argv[1], in_flight=4))
+"""
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_stopped_goes_on_where_it_was(server: VendorServer, model: Model, blow: signal.Signals) -> None:
+    """After kill -9 at most the requests on the wire are repeated, after Ctrl-C none."""
+    model.seconds = 0.03
+    job = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_JOB), f"{server.url}/v1"])
+    until = time.monotonic() + 30
+    while len(server.requests) < 15 and time.monotonic() < until:
+        time.sleep(0.01)
+    job.send_signal(blow)
+    assert job.wait(20) != 0
+    time.sleep(0.2)
+    asked = len(model.asked)
+    assert 15 <= asked < 80
+    model.seconds = 0.0
+    found = rephrase(statements(40), service(server))
+    assert (found.table.rephrasing != "").all()
+    repeated = len(model.asked) - 80
+    assert 0 <= repeated <= (4 if blow == signal.SIGKILL else 0)
+
+
+# ------------------------------------------------------------------ the store
+
+
+def test_a_torn_or_changed_line_counts_as_not_there() -> None:
+    """The others stay."""
+    step = prompts.prompt("rephrase")
+    store = Replies("m", step)
+    for number in range(3):
+        store.put(key(f"q{number}", 0), Reply(f"answer {number} ∀\n", "stop"))
+    [path] = store.folder.glob("*.jsonl")
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"answer 1", b"answer 7")[:-5])
+    again = Replies("m", step)
+    assert len(again) == 1 and again.get(key("q0", 0)) == Reply("answer 0 ∀\n", "stop")
+    again.put(key("q2", 0), Reply("new", "length"))
+    assert Replies("m", step).get(key("q2", 0)) == Reply("new", "length")
+    assert len(Replies("another", step)) == 0
+
+
+# ------------------------------------------------------------------ prompts and answers
+
+
+def test_braces_of_a_statement_and_of_a_prompt_stay_as_they_are() -> None:
+    """Only the known places are filled in, once."""
+    one = prompts.Prompt("p", "", r"\{x\} {other} {statement} | {hypotheses}", "", 1, {})
+    found = one.message({"statement": "{hypotheses} $x^{2}$", "hypotheses": ["{statement}"]})
+    assert found == r"\{x\} {other} {hypotheses} $x^{2}$ | - {statement}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ('user = "{statement}"', "system is None, not str"),
+        ('system = ""\nuser = "nothing"\nretry = ""\nattempts = 1\nparameters = {}', "needs {statement} in user"),
+        ('system = ""\nuser = "{statement}"\nretry = ""\nattempts = 0\nparameters = {}', "attempts from 1"),
+        ('sytem = ""', "did you mean 'system'"),
+    ],
+)
+def test_a_prompt_of_ones_own_is_checked(entry: str, problem: str) -> None:
+    """Field by field."""
+    own = paths.home() / "registry" / "prompts.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"[decompose]\n{entry}\n")
+    with pytest.raises(MirblabError, match=re.escape(problem)):
+        prompts.prompt("decompose")
+
+
+def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> None:
+    """Ours ask for the same in other words: no eight words in a row are the paper's."""
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"[a-z]+", text.lower())
+        return {tuple(words[at : at + 8]) for at in range(len(words) - 7)}
+
+    paper = runs(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
+    for name in prompts.STEPS:
+        one = prompts.prompt(name)
+        assert not runs(f"{one.system} {one.user} {one.retry}") & paper
+
+
+GOOD = '{"hypotheses": ["a"], "conclusions": ["b"]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("<think>let me see</think>\n", "empty"),
+        ("<think>let me see", "cut off"),
+        ("The parts: " + GOOD, "no JSON"),
+        (GOOD + GOOD, "no JSON"),
+        ("[1]", "other JSON"),
+        ('{"hypotheses": "a", "conclusions": ["b"]}', "other JSON"),
+        ('{"hypotheses": [1], "conclusions": ["b"]}', "other JSON"),
+        ('{"hypotheses": [], "conclusions": ["b"], "normalized_form": 3}', "other JSON"),
+        ('{"hypotheses": [], "conclusions": []}', "no conclusion"),
+        ('{"conclusions": ["b"]}', "other JSON"),
+        ("[" * 100_000, "no JSON"),
+    ],
+)
+def test_a_decomposition_of_another_form_is_of_no_use(text: str, reason: str) -> None:
+    """And says why."""
+    with pytest.raises(Unusable, match=f"^{reason}$"):
+        answers.decomposition(Reply(text))
+
+
+def test_json_may_stand_alone_in_a_fence_or_after_a_thought() -> None:
+    """What models do without being asked to."""
+    for text in (GOOD, f"```json\n{GOOD}\n```", f"<think>hm {{</think>\n\n```\n{GOOD}\n```"):
+        assert answers.decomposition(Reply(text)).hypotheses == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Here is a rephrasing: x is y", "not a statement alone"),
+        ("Sure! x is y", "not a statement alone"),
+        ("```\nx is y\n```", "not a statement alone"),
+        ("Rephrased statement: x is y", "not a statement alone"),
+        (" X  is y.", "unchanged"),
+    ],
+)
+def test_a_rephrasing_is_the_statement_alone(text: str, reason: str) -> None:
+    """No introduction, no fence, and not the same again."""
+    with pytest.raises(Unusable, match=reason):
+        answers.rephrasing(Reply(text), "x is y.")
+    assert answers.rephrasing(Reply("Here is where $f: A \\to B$ vanishes."), "x is y") != ""
+
+
+def test_negatives_are_three_and_differ() -> None:
+    """From each other and from the statement."""
+    for found, reason in ((["a", "b"], "not three"), (["a", "b", "B "], "repeats"), (["a", "b", "s"], "repeats")):
+        with pytest.raises(Unusable, match=reason):
+            answers.negatives(Reply(json.dumps({"hard_negatives": found})), "S")
+
+
+# ------------------------------------------------------------------ without a model
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "n_places"),
+    [
+        (r"If $x \in \mathbb{R}$ then $x^2 \ge 0$.", "x", 2),
+        ("Let `f : X → Y` and `g : Y → Z`; `g ∘ f` maps `x` to `g (f x)`.", "fXYgZx", 12),
+        ("`K.op : Jᵒᵖ ⥤ Cᵒᵖ` and `J`, `x₁` and `x'` and x", "KJx", 6),
+        ("A natural number n is even or `n + 1` is.", "n", 2),
+        ("`hx : 0 < x` and `f x`", "f", 1),  # the name hx was made of x
+        (r"$\mathcal{F}$ of F, $\mathrm{d}x$, $gcd(g,b)$", "Fxb", 3),  # g may belong to a name
+        ("p-adic, of `p`; E. Noether and `E`; `(A ⊗ P)_G` and `G`; `b.c`", "Pb", 2),
+        ("`C`, `I`, `e`, `a` stay, and so does $\\undefinedcommand x$", "", 0),
+    ],
+)
+def test_variables_are_renamed_everywhere_and_nothing_else_is(text: str, letters: str, n_places: int) -> None:
+    """In LaTeX, code and prose; what may be a name stays. No two letters become one."""
+    found = rename(text, 3)
+    assert set(found.letters) == set(letters)
+    assert len(set(found.letters.values())) == len(found.letters)
+    assert not set(found.letters.values()) & set(re.findall(r"(?<!\w)[A-Za-z](?![A-Za-z])", text))
+    changes = [(old, new) for old, new in zip(text, found.text, strict=True) if old != new]
+    assert set(changes) == set(found.letters.items()) and len(changes) == n_places
+
+
+def test_renamed_formulas_have_the_same_structure() -> None:
+    """The parser sees trees that differ in names only, one to one; a letter that is a command stays."""
+    formula = r"\sum_{n=1}^{k} \frac{x_n^2}{f(n)} \le \int_X g(x, \alpha)\,dx"
+    new = rename(f"${formula}$", 1).text[1:-1]
+    one, other = latex.parse(formula), latex.parse(new)
+    assert (one.parents, one.relations) == (other.parents, other.relations)
+    pairs = {(a, b) for a, b in zip(one.labels, other.labels, strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    assert sum(a != b for a, b in pairs) == 6
+
+
+def test_an_article_follows_the_letter_behind_it() -> None:
+    """An n-th root is a k-th one."""
+    found = rename("an `n`-th root of an `R`-module", 0)
+    for letter in found.letters.values():
+        wanted = "an" if letter in "FHLMNRSXnmlr" else "a"
+        assert re.search(rf"(\w+) `{letter}`", found.text)[1] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("If A holds, then B does.", {"Whenever A holds, B does.", "Suppose that A holds. Then B does.",
+                                      "Assuming that A holds, B does.", "Let us assume that A holds. Then B does."}),
+        ("It is so iff `x` is.", {"It is so exactly when `x` is.", "It is so if and only if `x` is.",
+                                  "It is so precisely when `x` is."}),
+        ("there exists a root", {"there is a root", "one can find a root", "we can find a root"}),
+        ("there exists a unique root", {"there exists a unique root"}),
+        ("If A, then B. Otherwise C.", {"If A, then B. Otherwise C."}),
+        ("not for every group", {"not for every group"}),
+        ("`if x then y`", {"`if x then y`"}),
+        ("Let `X` be a set.", {"Suppose that `X` is a set.", "Take `X` to be a set.", "Assume that `X` is a set."}),
+    ],
+)  # fmt: skip
+def test_rules_say_the_same_in_other_words(text: str, choices: set[str]) -> None:
+    """Every way is met over some seeds, and no other; what a rule does not fit stays."""
+    assert {reword(text, seed, letters=False).text for seed in range(60)} == choices
+
+
+def test_the_same_seed_gives_the_same_words() -> None:
+    """And another one others."""
+    text = "If `n` is even, then there exists `k` such that `n = 2 * k`."
+    assert reword(text, 5) == reword(text, 5)
+    assert len({reword(text, seed).text for seed in range(20)}) > 5
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "new"),
+    [
+        ("`a ≤ b` always", "sign-exchanged", "`a ≥ b` always"),
+        ("the map `g ∘ f`", "flipped", "the map `f ∘ g`"),
+        ("the map `h (x) ∘ f y`", "", ""),
+        ("`f` is continuous", "negated", "`f` is not continuous"),
+        ("there exists a root", "negated", "there does not exist a root"),
+        ("If A holds and B holds, then C.", "condition-dropped", "If A holds, then C."),
+        ("a finite group", "number-changed", "an infinite group"),
+        ("`f` maps to an injective map", "notion-exchanged", "`f` maps to a surjective map"),
+        ("If `x < y`, then `f x < f y`.", "converse", "If `f x < f y`, then `x < y`."),
+        ("A ring.", "", ""),
+    ],
+)
+def test_falsehoods_change_one_thing(text: str, kind: str, new: str) -> None:
+    """The kinds of `corruptions` in code too, and our own."""
+    found = {one.kind: one.text for one in wrong(text, 0, n=9)}
+    assert found.get(kind, "") == new
+    assert kind or not found
+
+
+def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
+    """At most n, as many kinds as there are, the same for the same seed."""
+    text = "If `f` and `g` are injective and `X` is finite, then `g ∘ f` is injective and `a ≤ b`."
+    found = wrong(text, 1)
+    assert len({one.text for one in found} | {text}) == 4 and len({one.kind for one in found}) == 3
+    assert wrong(text, 1) == found and wrong(text, 1, n=1) == found[:1]
+
+
+def test_most_real_statements_can_be_reworded(shared: Path) -> None:
+    """Of a sample at least half; each new text is another one, and the same when made again."""
+    table = pd.read_json(shared / "data" / "mathlib-views" / "views.jsonl.gz", lines=True, nrows=1500, dtype=False)
+    found = texts.by_rules(table, with_negatives=True)
+    done = found.rephrasing != ""
+    assert done.mean() > 0.5 and (found.negative_1 != "").mean() > 0.6
+    assert (found.rephrasing[done] != table.informal[done]).all()
+    pd.testing.assert_frame_equal(found, texts.by_rules(table, with_negatives=True))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, ending: str) -> None:
+    """Lists stay lists; the same table gives the same bytes; rows without new text have ""."""
+    views = pd.DataFrame({"id": ["a", "b", "c"], "informal": ["If $x$ then $y$.", "A ring", "$n \\le m$"]})
+    found = texts.by_rules(views.head(2), with_negatives=True)
+    found.at[0, "hypotheses"] = ["$x$", "∀"]
+    path = texts.save(found, tmp_path / f"new.{ending}")
+    again = texts.read(path)
+    assert list(again.hypotheses[0]) == ["$x$", "∀"] and again.columns.tolist() == list(COLUMNS)
+    assert texts.save(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
+    joined = texts.join(views.iloc[::-1], again)
+    assert joined.id.tolist() == ["c", "b", "a"] and joined.rephrasing.tolist()[:2] == ["", ""]
+    assert joined.rephrasing.tolist()[2] == found.rephrasing[0] != ""
+
+
+def test_wrong_tables_are_named(tmp_path: Path) -> None:
+    """Columns, ids, endings, files."""
+    with pytest.raises(MirblabError, match="has a column informal; found id"):
+        texts.by_rules(pd.DataFrame({"id": ["a"]}))
+    with pytest.raises(MirblabError, match="id 'a' occurs twice"):
+        texts.by_rules(pd.DataFrame({"id": ["a", "a"], "informal": ["x", "y"]}))
+    with pytest.raises(MirblabError, match=r"new\.csv is neither"):
+        texts.save(pd.DataFrame(), tmp_path / "new.csv")
+    with pytest.raises(FileNotFoundError, match="run: mirblab rephrase"):
+        texts.read(tmp_path / "no.parquet")
+    (tmp_path / "other.jsonl").write_text('{"id": "a"}\n')
+    with pytest.raises(MirblabError, match="has no column rephrasing"):
+        texts.read(tmp_path / "other.jsonl")
+    with pytest.raises(MirblabError, match="belong to another table"):
+        texts.join(statements(2), texts.by_rules(statements(1).assign(id="z")))
+
+
+# ------------------------------------------------------------------ the command
+
+
+def test_the_command_writes_the_table_and_says_how_it_went(
+    server: VendorServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a model and by rules, for the bundled views and for a file."""
+    out = tmp_path / "new.parquet"
+    statements(3).assign(module="Mathlib.Order.X", kind="theorem", split="train", signature="s", type="t").to_json(
+        tmp_path / "views.jsonl", orient="records", lines=True
+    )
+    asked = {"model": "small-9b", "url": f"{server.url}/v1", "negatives": True}
+    assert rephrase_command.run(str(tmp_path / "views.jsonl"), out=out, limit=2, **asked) == 0
+    shown = capsys.readouterr().out
+    assert "2 statements" in shown and "rephrase: 2 of 2 statements usable, 2 requests now" in shown
+    assert "wrong versions: 6, of 2 statements" in shown and str(out) in shown
+    assert len(texts.read(out)) == 2
+    assert rephrase_command.run("mini-views", rules=True, split="") == 0
+    shown = capsys.readouterr().out
+    assert "statements reworded" in shown
+    assert len(texts.read(texts.default("mini-views"))) > 100
+
+
+def test_the_command_names_a_choice_that_is_not_there() -> None:
+    """Splits, kinds and modules."""
+    for choice, problem in (
+        ({"split": "tran"}, "no split of the views called 'tran'.*did you mean 'train'"),
+        ({"kinds": ["lema"]}, "no kind of the views called 'lema'.*did you mean 'lemma'"),
+        ({"modules": "maths"}, "no choice of modules 'maths'"),
+    ):
+        with pytest.raises(MirblabError, match=problem):
+            rephrase_command.run("mini-views", rules=True, **choice)

@@ -1,0 +1,541 @@
+"""train: recipes, plans, gradients, checkpoints and what is kept, on tiny models with random weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mirblab import paths, train
+from mirblab.encode import encoder
+from mirblab.errors import MirblabError
+from mirblab.train import checkpoint, journal, keep, loop
+from mirblab.train.evaluation import Live
+from mirblab.train.gradients import Passes
+from mirblab.train.loss import ranking_loss, same_texts
+from mirblab.train.material import gather
+from mirblab.train.plan import Plan
+from mirblab.train.settings import Recipe, checked
+
+WORDS = "ring field group map sum set open closed finite prime ideal kernel image order limit norm".split()
+
+
+def table(n: int = 40, seed: int = 0) -> pd.DataFrame:
+    """Return views of *n* made-up declarations in two vocabularies, a quarter in split dev, the rest in train."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for place in range(n):
+        words = rng.choice(WORDS, rng.integers(3, 8)).tolist()
+        formal = [f"{word}x" for word in words]
+        split = "dev" if place % 4 == 0 else "train"
+        rows.append((f"x{place:03d}", split, " ".join(words), " ".join(formal), " ".join(["a", *formal[::-1]])))
+    return pd.DataFrame(rows, columns=["id", "split", "informal", "signature", "type"])
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a BERT with random weights and dropout as a sentence-transformers folder."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    raw, out = tmp_path_factory.mktemp("raw"), tmp_path_factory.mktemp("tiny") / "bert"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "a", *(f"{word}x" for word in WORDS)]
+    BertTokenizer(vocab={piece: at for at, piece in enumerate(pieces)}).save_pretrained(raw)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes)).save_pretrained(raw)
+    modules = [Transformer(str(raw), max_seq_length=48), Pooling(16, "mean"), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(out))
+    return out
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """Give the test a home of its own, whose registry has the tiny model as `tiny` and a recipe `mine`."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MIRBLAB_THREADS", "1")
+    registry = tmp_path / "home" / "registry"
+    registry.mkdir(parents=True)
+    rest = 'pooling = "mean"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\n'
+    rest += 'prompts = { query = "", document = "" }\nlicence = "MIT"\n'
+    mine = f"[mine]\ntrained = true\n{rest}[still]\ntrained = true\n{rest.replace('mean', 'none')}"
+    (registry / "encoders.toml").write_text(f'[tiny]\nid = "{folder}"\nrevision = ""\n{rest}{mine}')
+    shape = 'batch = 6\nmax_length = 16\nwarmup = 2\nlearning_rate = 1e-2\nprecision = "float32"\nevaluate_rows = 20\n'
+    shape += "checkpoint_every = 0\nepochs = 2\ntokens_per_pass = 32\n"
+    (registry / "trained.toml").write_text(
+        f'[mine]\nbase = "tiny"\nlabel = "Mine"\n{shape}[still]\nbase = "static:tiny"\n{shape}'
+    )
+    return tmp_path / "home"
+
+
+def weights(model: Path) -> bytes:
+    return (model / "model.safetensors").read_bytes()
+
+
+def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
+    """From a recipe to a folder that sentence-transformers loads, with its log and what it was made of."""
+    from sentence_transformers import SentenceTransformer
+
+    views = table()
+    with pytest.raises(MirblabError, match="encoder 'mine' is not trained yet; run: mirblab train mine"):
+        encoder("mine")
+    made = train.train("mine", views)
+    assert made == paths.models() / "mine"
+    found = encoder("mine")
+    texts = views.informal.tolist()[:5]
+    plain = SentenceTransformer(str(made), device="cpu")
+    assert plain.max_seq_length == 48
+    np.testing.assert_allclose(found.vectors(texts), plain.encode(texts), atol=1e-6)
+    assert not np.allclose(found.vectors(texts), encoder("tiny").vectors(texts), atol=1e-2)
+    assert found.key["model"] == "mine" and len(found.key["revision"]) == 32
+    log = train.log("mine")
+    assert log.step.tolist() == [0, *range(1, 11), 10] and log.loss.notna().sum() == 10
+    assert log.loss.dropna().iloc[-3:].mean() < log.loss.dropna().iloc[:3].mean()
+    assert log["R@5"].notna().sum() == 2
+    card = (made / "README.md").read_text()
+    assert card.startswith("---\n") and 'license: "mit"' in card and "| 10 |" in card and "R@5" in card
+    assert json.loads((made / "recipe.json").read_text())["fingerprint"] in card
+    assert str(home) not in card
+    assert not list((paths.models() / ".training" / "mine").glob("step-*"))
+
+
+def passes(name: str = "tiny", tokens: int = 32) -> Passes:
+    """Return the tiny model in float32, without dropout, in passes of a few texts."""
+    from mirblab.train import base
+
+    recipe = checked("mine", {"base": name, "max_length": 16})
+    return Passes(base.build(recipe, encoder("tiny")).eval(), "tiny", tokens, "float32")
+
+
+def gradients(model: Any) -> dict[str, np.ndarray]:
+    return {name: one.grad.numpy().copy() for name, one in model.named_parameters() if one.grad is not None}
+
+
+def assert_close(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
+    assert set(one) == set(other) and len(one) > 10
+    for name in one:
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("way", ["backward", "cached_backward"])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_gradients_are_those_of_sentence_transformers(home: Path, way: str, symmetric: bool) -> None:
+    """With and without the way back and hard negatives, at once and cached, whatever passes texts share."""
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    views, ours, theirs = table(8, seed=1), passes(), passes()
+    anchors, positives = views.informal.tolist(), views.signature.tolist()
+    negatives = [] if symmetric else views.type.tolist()[:2] * 4
+    assert not same_texts(anchors, positives).any()
+    sides = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"} if symmetric else {}
+    columns = [anchors, positives, *([negatives] if negatives else [])]
+    loss = MultipleNegativesRankingLoss(theirs.model, scale=20.0, **sides)
+    expected = loss([theirs.model.preprocess(column) for column in columns], None)
+    expected.backward()
+    recipe = Recipe("mine", symmetric=symmetric)
+    found = getattr(ours, way)(anchors + positives + negatives, loop._loss_of(recipe, anchors, positives, negatives))
+    assert len(ours.split(anchors + positives)) > 2
+    assert found == pytest.approx(expected.item(), abs=1e-5)
+    assert_close(gradients(ours.model), gradients(theirs.model))
+
+
+def test_cached_gradients_agree_with_dropout(home: Path) -> None:
+    """The second pass draws what the first drew."""
+    import torch
+
+    found = []
+    for way in ("backward", "cached_backward"):
+        ours = passes()
+        ours.model.train()
+        torch.manual_seed(3)
+        texts = table(8).informal.tolist()
+        getattr(ours, way)(texts, loop._loss_of(Recipe("mine"), texts[:4], texts[4:], []))
+        found.append(gradients(ours.model))
+    assert_close(*found)
+    still = passes()
+    texts = table(8).informal.tolist()
+    still.backward(texts, loop._loss_of(Recipe("mine"), texts[:4], texts[4:], []))
+    name = "0.model.embeddings.word_embeddings.weight"
+    assert not np.allclose(found[0][name], gradients(still.model)[name], atol=1e-4)
+
+
+def test_vectors_come_back_in_the_order_of_the_texts(home: Path) -> None:
+    """Texts of other lengths share a pass, or none; each gets the vector that it has alone."""
+    ours = passes()
+    texts = table(9).informal.tolist()
+    found = ours.vectors(texts).detach().numpy()
+    alone = np.concatenate([ours.vectors([text]).detach().numpy() for text in texts])
+    np.testing.assert_allclose(found, alone, atol=1e-6)
+
+
+def test_equal_texts_are_no_wrong_answers() -> None:
+    """By hand: of three pairs the first two have one target, so only the third is a negative of theirs."""
+    import torch
+
+    anchors = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    same = same_texts(["p", "q", "r"], ["x", "x", "y"])
+    loss = ranking_loss(anchors, anchors, same, scale=1.0)
+    first = -np.log(np.e / (np.e + 1))
+    last = -np.log(np.e / (np.e + 2))
+    assert loss.item() == pytest.approx((2 * first + last) / 3, abs=1e-6)
+    # a positive that is the text of another anchor
+    assert same_texts(["p", "q"], ["q", "z"]).tolist() == [[False, False], [True, False]]
+
+
+def test_a_plan_depends_on_seed_and_step_alone() -> None:
+    """Epochs are permutations, views change from step to step, and absent views are never drawn."""
+    usable = np.array([[True, True], [False, True]] * 10)
+    plan, again = Plan(usable, 4, seed=5), Plan(usable, 4, seed=5)
+    later = again.draw(7)
+    for step in range(10):
+        draw = plan.draw(step)
+        assert usable[draw.rows, draw.pairs].all()
+        assert step != 7 or (draw.rows.tolist(), draw.pairs.tolist()) == (later.rows.tolist(), later.pairs.tolist())
+    epochs = [np.concatenate([plan.draw(step).rows for step in range(start, start + 5)]) for start in (0, 5)]
+    assert all(sorted(rows) == list(range(20)) for rows in epochs) and epochs[0].tolist() != epochs[1].tolist()
+    assert Plan(usable, 4, seed=6).draw(0).rows.tolist() != plan.draw(0).rows.tolist()
+    draws = [plan.draw(step) for step in range(200)]
+    assert {pair for draw in draws for pair in draw.pairs[draw.rows == 0]} == {0, 1}
+    assert plan.torch_seed(1) != plan.torch_seed(2)
+
+
+def test_mixed_batches_are_whole_and_evenly_spread() -> None:
+    """A quarter of the steps, each source in its own epochs."""
+    plan = Plan(np.ones((8, 1), bool), 4, seed=0, n_mixed=4, share=0.25)
+    draws = [plan.draw(step) for step in range(16)]
+    assert [draw.is_mixed for draw in draws] == [False, False, False, True] * 4
+    assert all(sorted(draw.rows) == [0, 1, 2, 3] for draw in draws if draw.is_mixed)
+    main = [draw.rows for draw in draws if not draw.is_mixed]
+    assert all(sorted(np.concatenate(main[at : at + 2])) == list(range(8)) for at in range(0, 12, 2))
+
+
+def interrupted(at: int, error: BaseException) -> Callable[[Live, int], dict[str, float]]:
+    """Return an evaluation that raises at one step."""
+
+    def evaluate(model: Live, step: int) -> dict[str, float]:
+        if step == at:
+            raise error
+        return {"norm": float(np.linalg.norm(model.vectors(["ring map"])))}
+
+    return evaluate
+
+
+@pytest.mark.parametrize("more", [{}, {"cached": True, "precision": "bfloat16"}, {"base": "static:tiny"}])
+def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any]) -> None:
+    """With dropout, at a step between two checkpoints, with the optimiser's state and the log."""
+    views = table()
+    whole = train.train("mine", views, out="whole", evaluate=interrupted(-1, OSError()), evaluate_every=3, **more)
+    often = {"evaluate_every": 3, "checkpoint_every": 1e-9} | more
+    with pytest.raises(OSError, match="pulled"):
+        train.train("mine", views, evaluate=interrupted(6, OSError("pulled")), **often)
+    left = sorted(path.name for path in keep.workshop("mine").glob("step-*"))
+    assert left == ["step-00000004.safetensors", "step-00000005.safetensors"]
+    assert not (paths.models() / "mine").exists()
+    made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
+    assert weights(made) == weights(whole)
+    one, other = train.log("mine"), train.log("whole")
+    columns = ["step", "loss", "learning_rate", "norm"]
+    pd.testing.assert_frame_equal(one[columns], other[columns])
+    assert train.train("mine", views, **often) == made
+
+
+def test_another_seed_gives_another_model(home: Path) -> None:
+    """And the same one the same bytes; a model of another recipe is not taken for this one, nor replaced unasked."""
+    views = table()
+    first = weights(train.train("mine", views, evaluate_rows=0))
+    assert weights(train.train("mine", views, out="again", evaluate_rows=0)) == first
+    with pytest.raises(MirblabError, match="is there, but of another training: seed was 0 and is 1.*--force"):
+        train.train("mine", views, evaluate_rows=0, seed=1)
+    with pytest.raises(MirblabError, match="fingerprint was"):
+        train.train("mine", views.assign(informal=views.informal + " a"), evaluate_rows=0)
+    assert weights(paths.models() / "mine") == first
+    assert weights(train.train("mine", views, evaluate_rows=0, seed=1, force=True)) != first
+
+
+def test_a_forced_training_that_was_stopped_goes_on(home: Path) -> None:
+    """Without --force, and the old model stays until then."""
+    views, other = table(), {"seed": 1, "checkpoint_every": 1e-9, "evaluate_every": 3}
+    old = weights(train.train("mine", views, evaluate_rows=0))
+    new = weights(train.train("mine", views, out="whole", evaluate_rows=0, seed=1))
+    with pytest.raises(OSError):
+        train.train("mine", views, evaluate=interrupted(6, OSError()), force=True, **other)
+    assert weights(paths.models() / "mine") == old
+    assert weights(train.train("mine", views, evaluate=interrupted(3, OSError()), **other)) == new
+
+
+def stopped(views: pd.DataFrame, at: int = 6) -> list[Path]:
+    """Return the checkpoints of a run that stopped at a step."""
+    with pytest.raises(OSError):
+        train.train("mine", views, evaluate=interrupted(at, OSError()), evaluate_every=3, checkpoint_every=1e-9)
+    return sorted(keep.workshop("mine").glob("step-*.safetensors"))
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
+def test_a_damaged_checkpoint_is_set_aside(home: Path, harm: str) -> None:
+    """The one before it is taken, and the run still ends as it would have."""
+    views = table()
+    whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
+    newest = stopped(views)[-1]
+    content = bytearray(newest.read_bytes())
+    content[-100] ^= 1
+    newest.write_bytes({"cut": bytes(content[:-50]), "flip": bytes(content), "empty": b""}[harm])
+    with pytest.warns(UserWarning, match="step-00000005.safetensors is damaged.*set aside as"):
+        made = train.train("mine", views, evaluate_rows=0)
+    assert weights(made) == whole
+    assert (newest.parent / f"{newest.name}.damaged").exists()
+
+
+def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
+    """What differs is named: a setting, or the data; nothing is lost, and --force begins anew."""
+    views = table()
+    before = stopped(views)
+    with pytest.raises(MirblabError, match="learning_rate was 0.01 and is 0.02.*--force.*--out"):
+        train.train("mine", views, learning_rate=0.02)
+    with pytest.raises(MirblabError, match="fingerprint was"):
+        train.train("mine", views.iloc[:-1])
+    assert sorted(keep.workshop("mine").glob("step-*.safetensors")) == before
+    assert train.train("mine", views, learning_rate=0.02, force=True, evaluate_rows=0).is_dir()
+
+
+def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
+    """At the end of the step, with nothing lost: the next call takes the steps that are left."""
+    import os
+    import signal
+
+    views = table()
+    whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
+
+    def press(model: Live, step: int) -> dict[str, float]:
+        if step == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        train.train("mine", views, evaluate=press, evaluate_every=4)
+    assert [path.name for path in keep.workshop("mine").glob("step-*")] == ["step-00000004.safetensors"]
+    assert train.log("mine").step.max() == 4
+    assert weights(train.train("mine", views, evaluate_rows=0)) == whole
+
+
+def test_a_torn_log_is_mended(home: Path) -> None:
+    """A last line without an end is dropped; any other broken line is named."""
+    folder = keep.workshop("mine")
+    folder.mkdir(parents=True)
+    (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
+    assert train.log("mine").step.tolist() == [1, 2]
+    journal.Journal(folder, 1).write({"step": 2, "loss": 0.5})
+    assert train.log("mine").loss.tolist() == [2.0, 0.5]
+    (folder / "log.jsonl").write_text('{"st\n{"step": 2}\n')
+    with pytest.raises(MirblabError, match="log.jsonl, line 1: broken JSON"):
+        train.log("mine")
+
+
+def test_a_static_embedding_is_trained_and_encodes(home: Path) -> None:
+    """It needs no attention, is found by name, and counts its tokens."""
+    made = train.train("still", table(), learning_rate=0.1)
+    found = encoder("still")
+    texts = ["ring field", "field ring", "ring " * 100]
+    vectors = found.vectors(texts)
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert found.n_truncated(texts) == 1
+    described = encoder(made)
+    assert (described.dimensions, described.max_length, described.entry["pooling"]) == (16, 48, "none")
+    np.testing.assert_array_equal(described.vectors(texts), vectors)
+
+
+def test_a_model_without_an_entry_is_found_by_its_name(home: Path) -> None:
+    """What was trained under --out needs no line in the registry."""
+    train.train("mine", table(), out="other", evaluate_rows=0)
+    assert encoder("other").dimensions == 16 and encoder("other").vectors(["ring"]).shape == (1, 16)
+
+
+def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> None:
+    """Its checkpoints hold the adapters alone; the kept model has them merged, and a resumed run ends the same."""
+    pytest.importorskip("peft")
+    from safetensors import safe_open
+    from sentence_transformers import SentenceTransformer
+
+    views, more = table(), {"lora": 4, "recompute": True, "cached": True}
+    whole = train.train("mine", views, out="whole", evaluate_rows=0, **more)
+    plain = {name for name, _ in SentenceTransformer(str(whole), device="cpu").named_parameters()}
+    assert plain == {name for name, _ in passes().model.named_parameters()}
+    assert not np.allclose(encoder("whole").vectors(["ring"]), encoder("tiny").vectors(["ring"]), atol=1e-3)
+    with pytest.raises(OSError):
+        train.train("mine", views, evaluate=interrupted(6, OSError()), evaluate_every=3, checkpoint_every=1e-9, **more)
+    with safe_open(sorted(keep.workshop("mine").glob("step-*"))[-1], framework="np") as file:
+        held = [name for name in file.keys() if name.startswith("weight/")]
+    assert held and all("lora_" in name for name in held)
+    assert weights(train.train("mine", views, evaluate_rows=0, **more)) == weights(whole)
+
+
+def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) -> None:
+    """Rows of other splits are left out; a file with a wrong line is named."""
+    views = table()
+    near = tmp_path / "hard.jsonl"
+    near.write_text('{"id": "x001", "negatives": ["x000", "x002", "x003"]}\n')
+    recipe = train.recipe("mine", hard=str(near), n_hard=1)
+    material = gather(recipe, views)
+    plan, seen = material.plan(recipe), set()
+    for step in range(60):
+        draw = plan.draw(step)
+        anchors, positives, negatives = material.texts(draw)
+        assert len(negatives) == (0 in draw.rows)
+        if negatives:
+            at = draw.rows.tolist().index(0)
+            view = material.pairs[draw.pairs[at]][0 if draw.flipped[at] else 1]
+            assert negatives[0] in views.set_index("id").loc[["x002", "x003"], view].tolist()
+            seen.add(negatives[0])
+    assert len(seen) > 2
+    assert train.train("mine", views, hard=str(near), evaluate_rows=0).is_dir()
+    near.write_text('{"id": "x001"}\n')
+    with pytest.raises(MirblabError, match="hard.jsonl, line 1: expected"):
+        gather(recipe, views)
+
+
+def test_a_collection_can_be_mixed_in(home: Path) -> None:
+    """Its relevant pairs fill their share of the batches."""
+    recipe = train.recipe("mine", mix="mini-qa", mix_split="test", share=0.5)
+    material = gather(recipe, table())
+    plan = material.plan(recipe)
+    anchors, positives, _ = material.texts(plan.draw(1))
+    assert plan.draw(1).is_mixed and len(anchors) == 6
+    from mirblab import shelf
+
+    held = shelf.load("mini-qa")
+    assert set(anchors) <= set(held.query_texts) and set(positives) <= set(held.texts)
+
+
+def test_absent_views_are_never_drawn() -> None:
+    """An empty text and a missing one are absent; rows without a pair are left out."""
+    views = table(12).assign(rephrased="")
+    views.loc[1, "rephrased"], views.loc[2, "informal"], views.loc[3, ["informal", "signature"]] = "again", None, ""
+    recipe = checked("mine", {"batch": 2, "view_pairs": ["informal:rephrased", "informal:signature"]})
+    material = gather(recipe, views)
+    assert len(material) == 7 and material.usable[:, 0].tolist() == [True] + [False] * 6
+    texts = [
+        text for step in range(20) for side in material.texts(material.plan(recipe).draw(step))[:2] for text in side
+    ]
+    assert "" not in texts and "again" in texts
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"bach": 3}, "no field of recipe 'mine' in trained.toml called 'bach'.*did you mean 'batch'"),
+        ({"batch": "3"}, "batch is '3'; write a whole number"),
+        ({"batch": 1}, "at least 2"),
+        ({"learning_rate": 0}, "learning_rate is 0.0; write a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"precision": "fp16"}, "precision is 'fp16', not auto or float32 or bfloat16"),
+        ({"view_pairs": ["informal"]}, "write pairs of columns"),
+        ({"view_pairs": ["type:type"]}, "write pairs of columns"),
+        ({"mix": "mini-qa"}, "name both"),
+    ],
+)
+def test_a_wrong_recipe_is_refused(fields: dict[str, Any], message: str) -> None:
+    """Before anything is loaded, naming the field."""
+    with pytest.raises(MirblabError, match=message):
+        checked("mine", fields)
+
+
+def test_wrong_data_is_refused(home: Path) -> None:
+    """A view, a split or enough rows that are not there."""
+    with pytest.raises(MirblabError, match="no view in the data of recipe 'mine' called 'signature'"):
+        train.train("mine", table().drop(columns="signature"))
+    with pytest.raises(MirblabError, match="no split .* called 'training'.*did you mean 'train'"):
+        train.train("mine", table(), split="training")
+    with pytest.raises(MirblabError, match="30 rows of split 'train' have a pair of views, fewer than one batch of 64"):
+        train.train("mine", table(), batch=64)
+    with pytest.raises(MirblabError, match="no recipe 'mime'; found .*did you mean 'mine'"):
+        train.train("mime")
+
+
+def test_a_loss_that_is_no_number_stops_the_run(home: Path) -> None:
+    """Nothing of it is kept."""
+    with pytest.raises(MirblabError, match="the loss of step .* is .*lower the learning rate"):
+        train.train("mine", table(), learning_rate=1e30, clip=0.0, evaluate_rows=0, warmup=0)
+    assert not (paths.models() / "mine").exists()
+
+
+def test_the_packages_recipes_are_sound_and_have_encoders() -> None:
+    """Each that is an encoder is one by its own name, and its base is registered."""
+    from mirblab import registry
+
+    for name in registry.read("trained"):
+        assert train.recipe(name).encoder in registry.read("encoders")
+    trained = {name for name, entry in registry.read("encoders").items() if entry.get("trained")}
+    assert trained <= set(registry.read("trained")) and "minilm-math" in trained
+
+
+def test_only_the_newest_two_checkpoints_stay(tmp_path: Path) -> None:
+    """And what a killed process left half written is swept."""
+    import torch
+
+    for step in range(4):
+        checkpoint.write(tmp_path, step, {"weight/a": torch.ones(2) * step}, {"seed": 0})
+    (tmp_path / ".abc.partial.step-00000009.safetensors").write_bytes(b"half")
+    found = checkpoint.newest(tmp_path, {"seed": 0})
+    assert found is not None and found.step == 3 and found.tensors["weight/a"].tolist() == [3.0, 3.0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-0000000{n}.safetensors" for n in (2, 3)]
+    shutil.rmtree(tmp_path)
+    assert checkpoint.newest(tmp_path, {}) is None
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_train
+from mirblab import train
+
+train.train("mine", test_train.table(), evaluate_rows=0, checkpoint_every=1e-9)
+"""
+
+
+def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
+    """A process killed at a moment of its own ends, after another call, with the weights of one that was not."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    views = table()
+    whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
+    code = KILLED.format(tests=str(Path(__file__).parent))
+    environment = os.environ | {"MIRBLAB_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
+    other = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
+    folder, end = keep.workshop("mine"), time.monotonic() + 120
+    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.poll() is None:
+        time.sleep(0.005)
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert list(folder.glob("step-*.safetensors")) and not (paths.models() / "mine").exists()
+    assert weights(train.train("mine", views, evaluate_rows=0)) == whole
+
+
+def test_the_command_trains_and_says_what_it_reached(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once; the second time it says that the model is there."""
+    from mirblab.train import command
+
+    table().assign(module="Mathlib.Algebra.Group", kind="theorem").to_json(
+        tmp_path / "views.jsonl", orient="records", lines=True
+    )
+    changes = {"data": str(tmp_path / "views.jsonl"), "seed": 2}
+    assert command.run("mine", changes, out="own") == 0
+    first = capsys.readouterr().out
+    assert "own is trained" in first and "10 steps in" in first and "step 0: R@1" in first and "step 10: R@1" in first
+    assert command.run("mine", changes, out="own") == 0
+    assert "own is there" in capsys.readouterr().out
+    assert str(tmp_path) not in (paths.models() / "own" / "README.md").read_text()

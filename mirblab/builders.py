@@ -11,12 +11,14 @@ from mirblab import paths
 from mirblab.errors import MirblabError, unknown
 from mirblab.sources import (
     arqmath,
+    blueprints,
     hard,
     holstep,
     hub,
     leandojo,
     mapl,
     mathlib_informal,
+    meld,
     metamath,
     mini,
     naturalproofs,
@@ -24,6 +26,7 @@ from mirblab.sources import (
     rocq,
     stackexchange,
     stacks,
+    views,
 )
 
 
@@ -74,11 +77,13 @@ def _mini(origin: str | None, out: Path) -> list[Path]:
 
 BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "arqmath": arqmath.build,
+    "blueprints": blueprints.build,
     "hard": hard.build,
     "holstep": holstep.build,
     "leandojo": leandojo.build,
     "mapl": mapl.build,
     "mathlib-informal": mathlib_informal.build,
+    "meld": meld.build,
     "metamath": metamath.build,
     "mini": _mini,
     "mirb": hub.build,
@@ -87,4 +92,5 @@ BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "rocq": rocq.build,
     "stackexchange": stackexchange.build,
     "stacks": stacks.build,
+    "views": views.build,
 }

@@ -1,14 +1,15 @@
-"""cli: the command `mirblab`: build, add, run, batch, plan, cache and doctor."""
+"""cli: the command `mirblab`: build, add, run, batch, plan, train, cache and doctor."""
 
 from __future__ import annotations
 
-import ast
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from mirblab import arguments, train_commands
+from mirblab.arguments import Set
 from mirblab.errors import MirblabError
 
 app = typer.Typer(
@@ -21,7 +22,6 @@ app = typer.Typer(
 )
 
 Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name begins so; may be repeated.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as name=value; may be repeated.")]
 
 
 @app.command()
@@ -38,7 +38,7 @@ def build(
     """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""
     from mirblab import builders
 
-    for folder in builders.build(source, origin, **_settings(settings)):
+    for folder in builders.build(source, origin, **arguments.settings(settings)):
         _describe(folder)
 
 
@@ -77,7 +77,7 @@ def batch(
     """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
     from mirblab import console, suites
 
-    chosen = suites.read(suite, _settings(settings), only, fetch=not plan)
+    chosen = suites.read(suite, arguments.settings(settings), only, fetch=not plan)
     if plan:
         console.show_plan(chosen, force=force)
         return
@@ -115,7 +115,23 @@ def plan(
     if suite == "mirb":
         console.show_costs([name.strip() for name in models.split(",")] if models else None)
         return
-    console.show_plan(suites.read(suite, _settings(settings), only))
+    console.show_plan(suites.read(suite, arguments.settings(settings), only))
+
+
+@app.command()
+def redraw(
+    path: Annotated[Path, typer.Argument(help="The .csv or .json file beside a map.")],
+    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("redrawn"),
+) -> None:
+    """Draw a map again from its stored coordinates, to the same bytes."""
+    from mirblab import redrawing
+
+    for written in redrawing.redraw(path, out):
+        typer.echo(str(written))
+
+
+app.command()(train_commands.train)
+app.command()(train_commands.rephrase)
 
 
 @app.command()
@@ -201,20 +217,6 @@ def doctor() -> None:
     from mirblab import console
 
     raise typer.Exit(console.show_doctor())
-
-
-def _settings(pairs: list[str] | None) -> dict[str, Any]:
-    """Return parameters from name=value; a value that is no Python literal is a text."""
-    found = {}
-    for pair in pairs or []:
-        name, sign, value = pair.partition("=")
-        if not sign:
-            raise MirblabError(f"--set wants name=value, found '{pair}'")
-        try:
-            found[name.strip()] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found[name.strip()] = value
-    return found
 
 
 def _describe(folder: Path) -> None:

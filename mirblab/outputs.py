@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab import paths, plots, rerank, tables
+from mirblab import paths, plots, rerank, tables, train
 from mirblab.collection import Collection
 from mirblab.encode import encoder
 from mirblab.systems import System
@@ -35,7 +35,12 @@ LIBRARIES = (
 )
 
 # Parameters that name a model, and what determines it.
-MODELS = {"encoder": lambda name: encoder(name).key, "reranker": rerank.settings}
+MODELS = {
+    "encoder": lambda name: encoder(name).key,
+    "encoders": lambda names: {name: encoder(name).key for name in names},
+    "recipes": lambda names: {name: train.recipe(name).determining() for name in names},
+    "reranker": rerank.settings,
+}
 
 
 @dataclass

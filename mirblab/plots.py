@@ -11,7 +11,11 @@ import pandas as pd
 from mirblab.changeplot import curve, effects
 from mirblab.figures import GREY, PALETTE, axis, look, need, panels, save_figure, show, style, styled
 from mirblab.grids import heatmap, p_values
+from mirblab.learnplot import learning
+from mirblab.mapplot import map
+from mirblab.matchplot import matches
 from mirblab.origins import origins
+from mirblab.partnerplot import overlap
 from mirblab.strataplot import strata
 from mirblab.treeplot import tree
 
@@ -19,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "bars", "curve", "decay", "depth_curve", "differences", "effects", "heatmap", "look", "map", "means", "origins",
-    "p_values", "save_figure", "show", "strata", "style", "tree",
+    "bars", "curve", "decay", "depth_curve", "differences", "effects", "heatmap", "learning", "look", "map", "matches",
+    "means", "origins", "overlap", "p_values", "save_figure", "show", "strata", "style", "tree",
 ]  # fmt: skip
 
 
@@ -145,43 +149,6 @@ def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", 
     ax.set_xlabel("judgements hidden, percent")
     ax.set_ylabel(axis(measure) if value == "value" else f"{measure}, −1 to 1")
     ax.set_ylim(bottom=0 if value == "value" else None)
-    _legend(ax)
-    return ax
-
-
-@styled(lambda table: (7.4, 5.4))
-def map(table: pd.DataFrame, *, ax: Axes | None = None, distractor: str = "distractor") -> Axes:
-    """Draw statements in the plane: equivalent ones as large dots joined by grey lines, distractors as triangles.
-
-    *table*: x, y, class_id, field (one colour each), kind (*distractor* or anything else). Distances between far
-    points mean nothing in a projection.
-
-    >>> rows = [(0, 0, "p", "sets", "pair"), (1, 1, "p", "categories", "pair"), (2, 0, "", "sets", "distractor")]
-    >>> ax = map(pd.DataFrame(rows, columns=["x", "y", "class_id", "field", "kind"]))
-    >>> sorted(text.get_text() for text in ax.get_legend().get_texts())[0]
-    'categories, equivalent (1)'
-    """
-    from matplotlib.collections import LineCollection
-
-    need(table, "x", "y", "class_id", "field", "kind")
-    is_distractor = table.kind.astype(str) == distractor
-    pairs = table[~is_distractor].groupby("class_id", sort=True, observed=True)
-    lines = [part[["x", "y"]].to_numpy() for _, part in pairs if len(part) > 1]
-    ax.add_collection(LineCollection(lines, colors="#B0B0B0", linewidths=0.8, zorder=1))
-    for place, field in enumerate(sorted(table.field.astype(str).unique())):
-        colour, mine = PALETTE[place % len(PALETTE)], table.field.astype(str) == field
-        for chosen, size, marker, kind in (
-            (~is_distractor, 55, "o", "equivalent"),
-            (is_distractor, 24, "^", distractor),
-        ):
-            points = table[mine & chosen]
-            if len(points):
-                ax.scatter(points.x, points.y, s=size, marker=marker, color=colour, linewidths=0.6, edgecolors="white",
-                           label=f"{field}, {kind} ({len(points):,})", zorder=2 if marker == "^" else 3)  # fmt: skip
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.set_xlabel("projection, first axis (no unit)")
-    ax.set_ylabel("projection, second axis (no unit)")
     _legend(ax)
     return ax
 

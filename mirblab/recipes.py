@@ -30,6 +30,7 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "compat": str,
     },
     "dense": {"encoder*": str, "compat": str},
+    "late": {"encoder*": str, "dimensions": int, "factor": int, "seed": int, "compat": str},
     "fusion": {
         "of*": list, "method": str, "k": (int, float), "sigma": (int, float), "weights": list, "measure": str,
         "folds": int, "seed": int, "resamples": int, "depth": int,

@@ -8,17 +8,19 @@ from pathlib import Path
 
 _HERE = Path(__file__).parent
 _ORDER = ("runs", "ranking")
-_WORDS = ("tokenizers", "spellings", "formula/ngrams", "formula/pretokens", "formula/pretoken_names", "formula/posts",
-          "formula/lexer")  # fmt: skip
+_WORDS = ("tokenizers", "spellings", "chargrams", "formula/ngrams", "formula/pretokens", "formula/pretoken_names",
+          "formula/posts", "formula/lexer")  # fmt: skip
 _FUSION = ("fusion", "methods", "voting", "folds", "tuning", "provenance", "measures", "judged", "per_query")
+_LATE = ("late", "late_tokens", "late_store", "late_shard", "late_shrink", "hidden", "cache", "shard", "index")
 # A name with a slash and a star is every module of that room.
 ROOMS = {
     "bm25": ("lexical", "candidates", "rules", "postings", "weights", "best", *_WORDS, *_ORDER),
     "dense": ("dense", "candidates", "rules", "best", *_ORDER),
+    "late": ("late_search", *_LATE, "candidates", "rules", "best", *_ORDER),
     "structure": ("formula/*", "candidates", "rules", "best", *_ORDER),
     "approach0": ("formula/*", "rerank", "systems", *_ORDER),
     "fusion": ("systems", *_FUSION, *_ORDER),
-    "rerank": ("rerank", "systems", "late", *_ORDER),
+    "rerank": ("rerank", "systems", *_LATE, *_ORDER),
     "imported": ("results", "trec", *_ORDER),
 }  # fmt: skip
 

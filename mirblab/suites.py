@@ -40,7 +40,7 @@ class Job:
     @property
     def collections(self) -> list[str]:
         """Return the collections that the parameters name."""
-        return _named(self.parameters, ("collection", "collections"))
+        return _named(self.parameters, ("collection", "collections", "mirb"))
 
     @property
     def systems(self) -> list[str]:
@@ -101,10 +101,11 @@ def read(
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
-    the notebook once for each of them; `match = ["*-qa"]` beside a notebook narrows both, and leaves the notebook
-    out when nothing matches. *only* keeps notebooks whose name begins so; *fetch* gets collections that are
-    registered and not here. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters,
-    collections and systems, with suggestions.
+    the notebook once for each of them; `match = ["*-qa", "!mse-*"]` beside a notebook narrows both ("!" leaves out),
+    and leaves the notebook out when nothing matches, as `needs = [...]` does unless all of these are built or added.
+    *only* keeps notebooks whose name begins so; *fetch* gets
+    collections that are registered and not here. Raises MirblabError, before anything runs, for unknown suites,
+    notebooks, parameters, collections and systems, with suggestions.
     """
     path = folder() / f"{suite}.toml"
     if not path.is_file():
@@ -132,6 +133,8 @@ def read(
 def _jobs(
     suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any], fetch: bool
 ) -> list[Job]:
+    if not set(entry.get("needs", [])) <= set(shelf.built_names()):
+        return []
     source = _notebook(entry["name"])
     known, given = parameters_of(source), entry.get("parameters", {})
     for name in given:
@@ -141,7 +144,7 @@ def _jobs(
     values = known | {key: value for layer in layers for key, value in layer.items() if key in known}
     jobs = [Job(suite, source, values)]
     if EVERY in (values.get("collection"), *values.get("collections", [])):
-        here = [name for name in _built() if any(fnmatch(name, sign) for sign in entry.get("match", [EVERY]))]
+        here = [name for name in _built() if _matches(name, entry.get("match", [EVERY]))]
         values["collections"] = here if values.get("collections") == [EVERY] else values.get("collections")
         jobs = [Job(suite, source, {key: value for key, value in values.items() if key in known})] if here else []
         if values.get("collection") == EVERY:
@@ -149,6 +152,13 @@ def _jobs(
     for job in jobs:
         _check(job, known, fetch)
     return jobs
+
+
+def _matches(name: str, signs: list[str]) -> bool:
+    """Return whether a collection's name fits one of the *signs* and none that begins with "!"."""
+    wanted = [sign for sign in signs if not sign.startswith("!")] or [EVERY]
+    unwanted = [sign[1:] for sign in signs if sign.startswith("!")]
+    return any(fnmatch(name, sign) for sign in wanted) and not any(fnmatch(name, sign) for sign in unwanted)
 
 
 def _check(job: Job, known: dict[str, Any], fetch: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import dense, fusion, lexical, paths, recipes, registry, rerank, results, rooms, runs
+from mirblab import dense, fusion, late_search, lexical, paths, recipes, registry, rerank, results, rooms, runs
 from mirblab.collection import Collection
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError, unknown
@@ -114,7 +114,8 @@ def system(name: str) -> System:
 
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
     "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a, 10 when no depth
-    is given, and "a>approach0@50" Approach0's scoring. MirblabError with a suggestion for an unknown name.
+    is given, and "a>approach0@50" Approach0's scoring. A model that was trained here (`--out NAME`) is a dense system
+    without an entry. MirblabError with a suggestion for an unknown name.
 
     >>> system("bm25+minilm").label
     'BM25 + MiniLM'
@@ -126,6 +127,8 @@ def system(name: str) -> System:
         return System(name, str(entries[name].get("label", name)), recipes.checked(name, entries[name]))
     if name in results.names():
         return System(name, name, results.settings(name))
+    if (paths.models() / name / "modules.json").is_file():
+        return System(name, name, {"kind": "dense", "encoder": name})
     found = recipes.composed(name)
     if found is None:
         raise unknown("system", name, {*entries, *results.names()})
@@ -152,6 +155,10 @@ def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     queries = model.vectors(collection.query_texts, "query", instruction)
     found = dense.search(queries, documents, depth=depth, candidates=collection.candidates)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, self.name, collection.name)
+
+
+def _late(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    return late_search.run(collection, depth, self.name, **recipes.options(self.settings))
 
 
 def _encoder(settings: Mapping[str, Any]) -> Encoder:
@@ -207,7 +214,7 @@ def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 _KINDS = {
     "approach0": _approach0, "bm25": _bm25, "dense": _dense, "fusion": _fusion, "imported": _imported,
-    "rerank": _rerank, "structure": _structure,
+    "late": _late, "rerank": _rerank, "structure": _structure,
 }  # fmt: skip
 
 

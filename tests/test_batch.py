@@ -167,7 +167,7 @@ def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):
 def test_the_bundled_suite_is_sound():
     """All notebooks, with parameters that they have; the plan names what is not stored."""
     jobs = suites.read("mini")
-    assert len(jobs) == 16 and {job.part for job in jobs} == {""}
+    assert len(jobs) == 21 and {job.part for job in jobs} == {""}
     todo = batch.steps([job for job in jobs if job.name == "13_significance"])
     assert {step.collection for step in todo} <= {"mini-qa"}
     fused = [step.system for step in todo]
@@ -184,5 +184,9 @@ def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
     entry = '[[notebook]]\nname = "one"\nmatch = ["{}"]\nparameters = {{ collection = "*" }}\n'
     suite.write_text(entry.format("left-q*"), encoding="utf-8")
     assert [job.part for job in suites.read("own")] == ["left-qa"]
+    suite.write_text(entry.format('!*-qa", "left*'), encoding="utf-8")
+    assert [job.part for job in suites.read("own")] == ["left-premise"]
     suite.write_text(entry.format("right-*"), encoding="utf-8")
+    assert suites.read("own") == []
+    suite.write_text(entry.format("*") + 'needs = ["left-qa", "right-qa"]\n', encoding="utf-8")
     assert suites.read("own") == []

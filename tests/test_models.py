@@ -233,7 +233,7 @@ def unit(vector: np.ndarray) -> np.ndarray:
 
 def test_the_templates_cover_the_registry() -> None:
     """Every encoder is checked below, in both modes where it has two."""
-    found = registry.read("encoders")
+    found = {name: entry for name, entry in registry.read("encoders").items() if not entry.get("trained")}
     assert set(STRINGS) == set(found)
     assert {name for name in STRINGS if len(STRINGS[name]) == 4} == {name for name in found if "mirb" in found[name]}
 

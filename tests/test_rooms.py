@@ -13,6 +13,7 @@ PACKAGE = Path(rooms.__file__).parent
 ENTRIES = {
     "bm25": ["lexical"],
     "dense": ["dense"],
+    "late": ["late_search"],
     "structure": ["formula/search"],
     "approach0": ["formula/approach0"],
     "fusion": ["fusion"],

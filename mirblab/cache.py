@@ -158,12 +158,15 @@ class VectorStore:
 
     def _opened(self, name: str) -> Shard | None:
         try:
-            return shard.open_shard(self.path / name, self.dimensions, self.digest)
+            return self._shard(self.path / name)
         except Damaged as reason:
             self._set_aside(self.path / name, str(reason))
         except FileNotFoundError:  # removed by somebody else since it was listed
             pass
         return None
+
+    def _shard(self, path: Path) -> Shard:
+        return shard.open_shard(path, self.dimensions, self.digest)
 
     def _set_aside(self, path: Path, reason: str) -> None:
         self._open.pop(path.name, None)

@@ -16,7 +16,6 @@ from mirblab import late_shard, shard
 from mirblab.cache import VectorStore, text_keys
 from mirblab.errors import MirblabError
 from mirblab.late_shard import TokenShard
-from mirblab.shard import Damaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +103,8 @@ class TokenStore(VectorStore):
         name = f"{time.time_ns():019d}-{uuid.uuid4().hex}{shard.SUFFIX}"
         late_shard.write(self.path / name, keys, halves, self.digest)
 
-    def _opened(self, name: str) -> TokenShard | None:  # type: ignore[override]
-        try:
-            return late_shard.open_shard(self.path / name, self.digest)
-        except Damaged as reason:
-            self._set_aside(self.path / name, str(reason))
-        except FileNotFoundError:  # removed by somebody else since it was listed
-            pass
-        return None
+    def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
+        return late_shard.open_shard(path, self.digest)
 
 
 def token_stores(folder: str | Path) -> list[TokenStore]:

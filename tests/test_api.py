@@ -317,12 +317,12 @@ def api_embed(handler: Any, body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
-        (400, "check the entry of the encoder"),
+        (400, "check model, url and parameters"),
         (401, "set the environment variable OPENAI_API_KEY"),
         (402, "credit is used up"),
         (403, "may not use 'm-large'"),
         (404, r"check model \('m-large'\) and url"),
-        (422, "check the entry of the encoder"),
+        (422, "check model, url and parameters"),
     ],
 )
 def test_what_cannot_pass_is_not_tried_again(server: VendorServer, watch: Watch, code: int, advice: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from mirblab.encode import Encoder
 from mirblab.errors import MirblabError
 from mirblab.train import late as training
 from mirblab.train.loss import ranking_loss
+
+late_loss = partial(ranking_loss, score=training.packed_scores)
 
 LENGTHS = ([3, 1, 4, 0], [2, 5, 0, 3, 1])
 
@@ -61,7 +64,7 @@ def test_the_loss_is_that_of_sentence_transformers_scores():
     logits = 20 * torch.cat(columns, dim=1).float()
     expected = torch.nn.functional.cross_entropy(logits, torch.arange(3))
     none = np.zeros((3, 3), bool), np.zeros((3, 2), bool)
-    found = training.late_loss(a, p, none[0], negatives=n, same_negatives=none[1])
+    found = late_loss(a, p, none[0], negatives=n, same_negatives=none[1])
     assert found.item() == pytest.approx(expected.item(), abs=1e-4)
 
 
@@ -70,7 +73,7 @@ def test_texts_of_one_token_have_the_loss_of_passage_vectors():
     (a, am), (p, pm), (n, nm) = (batch([1] * 4, seed=seed, longest=1) for seed in range(3))
     same, others = np.eye(4, k=1, dtype=bool), np.eye(4, k=-1, dtype=bool)
     options: dict[str, Any] = {"scale": 5.0, "symmetric": True, "same_negatives": others}
-    found = training.late_loss(packed(a, am), packed(p, pm), same, negatives=packed(n, nm), **options)
+    found = late_loss(packed(a, am), packed(p, pm), same, negatives=packed(n, nm), **options)
     plain = ranking_loss(a[:, 0], p[:, 0], same, negatives=n[:, 0], **options)
     assert found.item() == pytest.approx(plain.item(), abs=1e-6)
 
@@ -81,7 +84,7 @@ def test_the_gradient_agrees_with_finite_differences():
     a.requires_grad_(), p.requires_grad_()
 
     def loss(a: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
-        return training.late_loss(packed(a, am), packed(p, pm), np.zeros((4, 4), bool), scale=3.0, symmetric=True)
+        return late_loss(packed(a, am), packed(p, pm), np.zeros((4, 4), bool), scale=3.0, symmetric=True)
 
     assert torch.autograd.gradcheck(loss, (a, p), eps=1e-6, atol=1e-6)
     loss(a, p).backward()
@@ -134,7 +137,7 @@ def test_cached_gradients_are_the_plain_ones(model: Any):
     texts = sentences(8)
 
     def loss_of(vectors: torch.Tensor) -> torch.Tensor:
-        return training.late_loss(vectors[:4], vectors[4:], np.zeros((4, 4), bool))
+        return late_loss(vectors[:4], vectors[4:], np.zeros((4, 4), bool))
 
     gradients = []
     for backward in (passes(model).backward, passes(model, tokens=40).cached_backward):
@@ -155,7 +158,7 @@ def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder:
     losses = []
     for _ in range(30):
         optimiser.zero_grad()
-        loss_of = lambda v: training.late_loss(v[:8], v[8:], np.zeros((8, 8), bool), symmetric=True)  # noqa: E731
+        loss_of = lambda v: late_loss(v[:8], v[8:], np.zeros((8, 8), bool), symmetric=True)  # noqa: E731
         losses.append(passes(model).backward(anchors + positives, loss_of))
         optimiser.step()
     assert losses[-1] < 0.5 * losses[0]

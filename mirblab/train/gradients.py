@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,12 @@ class Passes:
         device = self.model.device
         moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
         with autocast(self.precision, device.type):
-            return self.model(moved)["sentence_embedding"]
+            made = self.model(moved)
+        return self._wanted(made, features)
+
+    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
+        """Return of a pass's output what stands for the texts, a row each."""
+        return made["sentence_embedding"]
 
 
 def _random_state(device: torch.device) -> list[torch.Tensor]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirblab import hidden, inputs
+from mirblab import hidden
 from mirblab.errors import MirblabError
 from mirblab.late import NOTHING, Ragged, max_sims
 from mirblab.late_search import token_blocks
 from mirblab.train.gradients import Passes
-from mirblab.train.precision import autocast
 
 if TYPE_CHECKING:
     import torch
@@ -32,15 +31,11 @@ class TokenPasses(Passes):
 
     length: int = 128
 
-    def _run(self, strings: Sequence[str], batch: Sequence[int]) -> torch.Tensor:
+    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
         import torch
         from torch.nn.functional import normalize, pad
 
-        features = inputs.features(self.model, [strings[place] for place in batch])
         mask = torch.from_numpy(hidden.is_token(self.model.tokenizer, features)).to(self.model.device)
-        moved = {name: value.to(mask.device) if hasattr(value, "to") else value for name, value in features.items()}
-        with autocast(self.precision, mask.device.type):
-            made = self.model(moved)
         if mask.shape[1] > self.length:
             raise MirblabError(f"a text has {mask.shape[1]} tokens, padding is for {self.length}; raise length")
         tokens = normalize(made[hidden.output(self.model)].float(), dim=-1) * mask[..., None]
@@ -95,32 +90,13 @@ def late_scores(
     return torch.where(is_full, summed / counts.clamp(min=1), NOTHING)
 
 
-def late_loss(
-    anchors: torch.Tensor,
-    positives: torch.Tensor,
-    same: np.ndarray,
-    *,
-    scale: float = 20.0,
-    symmetric: bool = False,
-    negatives: torch.Tensor | None = None,
-    same_negatives: np.ndarray | None = None,
-) -> torch.Tensor:
-    """Return the mean cross-entropy of finding each anchor's positive by MaxSim times *scale*, a scalar from 0.
+def packed_scores(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the MaxSim of texts as `TokenPasses` packs them, (n, length, d + 1): the *score* of `loss.ranking_loss`.
 
-    All are as in `loss.ranking_loss`, but texts are tensors (n, length, d + 1) of `TokenPasses`. The softmax of
-    Khattab and Zaharia (SIGIR 2020), over the batch; since MaxSim is a mean here and not a sum, *scale* is that of
-    a cosine.
+    The softmax over the batch is that of Khattab and Zaharia (SIGIR 2020); since MaxSim is a mean here and not a sum,
+    the loss's scale is that of a cosine.
     """
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    own = torch.arange(len(anchors), device=anchors.device)
-    scores = _scaled(anchors, positives, same, scale)
-    forth = scores
-    if negatives is not None and same_negatives is not None:
-        forth = torch.cat([scores, _scaled(anchors, negatives, same_negatives, scale)], dim=1)
-    loss = cross_entropy(forth, own)
-    return (loss + cross_entropy(scores.T, own)) / 2 if symmetric else loss
+    return late_scores(one[..., :-1], one[..., -1], other[..., :-1], other[..., -1])
 
 
 def add_layer(model: Any, dimensions: int, seed: int = 0) -> None:
@@ -143,10 +119,3 @@ def add_layer(model: Any, dimensions: int, seed: int = 0) -> None:
     names = {"module_input_name": hidden.TOKENS, "module_output_name": OUTPUT}
     layer = Dense(width, dimensions, bias=False, activation_function=None, init_weight=weight, **names)
     model.insert(1, layer.to(model.device))
-
-
-def _scaled(anchors: torch.Tensor, others: torch.Tensor, left_out: np.ndarray, scale: float) -> torch.Tensor:
-    import torch
-
-    scores = late_scores(anchors[..., :-1], anchors[..., -1], others[..., :-1], others[..., -1])
-    return (scale * scores).masked_fill(torch.from_numpy(left_out).to(scores.device), -torch.inf)

@@ -19,8 +19,8 @@ from mirblab.train import checkpoint, state
 from mirblab.train.evaluation import Evaluate, Live
 from mirblab.train.gradients import Passes
 from mirblab.train.journal import Journal
-from mirblab.train.late import late_loss
-from mirblab.train.loss import ranking_loss, same_as_negatives, same_texts
+from mirblab.train.late import packed_scores
+from mirblab.train.loss import cosines, ranking_loss, same_as_negatives, same_texts
 from mirblab.train.material import Material
 from mirblab.train.settings import Recipe
 
@@ -136,9 +136,12 @@ def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives
     def loss_of(vectors: Any) -> Any:
         further = vectors[2 * n :] if negatives else None
         columns = {"negatives": further, "same_negatives": others}
-        kind = {"scale": recipe.scale, "symmetric": recipe.symmetric}
-        loss = late_loss if recipe.late else ranking_loss
-        return loss(vectors[:n], vectors[n : 2 * n], same, **kind, **columns)
+        kind = {
+            "scale": recipe.scale,
+            "symmetric": recipe.symmetric,
+            "score": packed_scores if recipe.late else cosines,
+        }
+        return ranking_loss(vectors[:n], vectors[n : 2 * n], same, **kind, **columns)
 
     return loss_of
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     import torch
+
+
+def cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of every row of *one* (n, d) with every row of *other* (m, d), float32 (n, m)."""
+    from torch.nn.functional import normalize
+
+    return normalize(one.float(), dim=-1) @ normalize(other.float(), dim=-1).T
 
 
 def ranking_loss(
@@ -20,29 +27,29 @@ def ranking_loss(
     symmetric: bool = False,
     negatives: torch.Tensor | None = None,
     same_negatives: np.ndarray | None = None,
+    score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = cosines,
 ) -> torch.Tensor:
-    """Return the mean cross-entropy of finding each anchor's positive by cosine times *scale*, a scalar from 0.
+    """Return the mean cross-entropy of finding each anchor's positive by its *score* times *scale*, a scalar from 0.
 
-    *anchors* and *positives* are (n, d), *negatives* (m, d) further columns for every anchor. *same* (n, n) and
-    *same_negatives* (n, m) are True where a text is no wrong answer, and is left out. Symmetric: the mean with the
-    way back, from positives to anchors. Henderson et al. 2017 (multiple negatives), van den Oord et al. 2018.
+    *anchors* and *positives* are n texts, (n, d) for cosines, *negatives* m further columns for every anchor. *same*
+    (n, n) and *same_negatives* (n, m) are True where a text is no wrong answer, and is left out. Symmetric: the mean
+    with the way back, from positives to anchors. Henderson et al. 2017 (multiple negatives), van den Oord et al. 2018.
 
     >>> import torch
     >>> round(ranking_loss(torch.eye(2), torch.eye(2), np.zeros((2, 2), bool), scale=1.0).item(), 4)
     0.3133
     """
     import torch
-    from torch.nn.functional import cross_entropy, normalize
+    from torch.nn.functional import cross_entropy
 
-    anchors, positives = normalize(anchors.float(), dim=-1), normalize(positives.float(), dim=-1)
-    left_out = torch.from_numpy(same).to(anchors.device)
-    own = torch.arange(len(anchors), device=anchors.device)
-    scores = (scale * anchors @ positives.T).masked_fill(left_out, -torch.inf)
+    def scored(others: torch.Tensor, left_out: np.ndarray) -> torch.Tensor:
+        mask = torch.from_numpy(left_out).to(anchors.device)
+        return (scale * score(anchors, others)).masked_fill(mask, -torch.inf)
+
+    own, scores = torch.arange(len(anchors), device=anchors.device), scored(positives, same)
     forth = scores
     if negatives is not None and same_negatives is not None:
-        further = scale * anchors @ normalize(negatives.float(), dim=-1).T
-        mask = torch.from_numpy(same_negatives).to(anchors.device)
-        forth = torch.cat([scores, further.masked_fill(mask, -torch.inf)], dim=1)
+        forth = torch.cat([scores, scored(negatives, same_negatives)], dim=1)
     loss = cross_entropy(forth, own)
     return (loss + cross_entropy(scores.T, own)) / 2 if symmetric else loss
 

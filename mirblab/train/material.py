@@ -123,6 +123,7 @@ def _apart(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFr
     shown = [name for name in VIEWS if name in views]
     if held_out.empty or not shown:
         return rows
-    kept = without_near(rows, held_out, shown, recipe.near)
+    blank = dict.fromkeys(shown, "")
+    kept = without_near(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
     print(f"{recipe.name}: {kept.summary()}")
     return kept.rows

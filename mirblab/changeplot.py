@@ -67,6 +67,8 @@ def _effects(ax: Axes, part: pd.DataFrame) -> None:
     ax.axvline(0, color=GREY, linewidth=0.8)
     ax.set_yticks(range(len(part)), part.system_a.astype(str))
     ax.set_ylim(len(part) - 0.5, -0.5)
+    if not part[["low", "high"]].abs().gt(1e-9).any(axis=None):
+        ax.set_xlim(-0.01, 0.01)  # else the axis shows rounding errors
     ax.locator_params(axis="x", nbins=4)
     ax.set_xlabel(f"{fill(f'change of {part.measure.iloc[0]},', _LETTERS)}\n−1 to 1, right of 0: better")
     ax.grid(axis="y", visible=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -35,7 +36,7 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=str(system))
             axes[1].plot(reached.step, reached[measure], color=colour, marker=marker, label=str(system))
         axes[0].set_ylabel("loss, lower is better")
-        axes[1].set_ylabel(axis(f"held-out {measure}"))
+        axes[1].set_ylabel(fill(axis(f"held-out {measure}"), 26))
         for one in axes:
             one.set_xlabel("step")
             one.set_ylim(bottom=0)

@@ -59,7 +59,7 @@ def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float) -> Axes
     for place, row in enumerate(table.itertuples()):
         colour, marker = look(row.system)
         ax.plot([row.low, row.high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
-        ax.plot(row.mean, place, marker=marker, color=colour, markersize=7, linestyle="none")
+        ax.plot(row.mean, place, marker=marker, color=colour, markersize=7, linestyle="none", clip_on=False)
     ax.set_yticks(range(len(table)), [str(name) for name in table.system])
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, min(1.0, max(0.05, 1.08 * longest)))

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xxhash
@@ -54,6 +54,9 @@ def check_texts(texts: Sequence[str]) -> None:
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise MirblabError(f"text {position} is {type(text).__name__} ({text!r:.40}), not a string")
+
+
+Store = TypeVar("Store", bound="VectorStore")
 
 
 class VectorStore:
@@ -181,15 +184,15 @@ class VectorStore:
         warnings.warn(f"damaged shard set aside, its texts will be encoded again: {path} ({reason})", stacklevel=4)
 
 
-def spaces(folder: str | Path) -> list[VectorStore]:
-    """Return the stores in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
+def spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
+    """Return the stores of one *kind* in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
 
     A folder whose `space.json` is absent or belongs elsewhere is left out.
     """
     found = []
     for path in sorted(Path(folder).glob("*/space.json")):
         try:
-            store = VectorStore(folder, json.loads(path.read_text("utf-8")))
+            store = kind(folder, json.loads(path.read_text("utf-8")))
         except (ValueError, AttributeError):  # not JSON, or not that of a space
             continue
         if store.path == path.parent:

@@ -62,6 +62,17 @@ class Collection:
         """Return each query's text, stripped, in the order of `query_ids`."""
         return [text.strip() for text in self.queries.text.to_list()]
 
+    @property
+    def relevant(self) -> pd.DataFrame:
+        """Return the judgements that count as relevant: those from the card's `relevant_from` up."""
+        return self.qrels[self.qrels.relevance >= self.card.relevant_from]
+
+    @cached_property
+    def first_tags(self) -> np.ndarray:
+        """Return the first tag of each document, "" where it has none, in the order of `doc_ids`, object (n_docs,)."""
+        tags = self.corpus["tags"] if "tags" in self.corpus else [None] * len(self.corpus)
+        return np.array([own[0] if own else "" for own in tags], dtype=object)
+
     def document(self, doc_id: str) -> str:
         """Return the text of one document; MirblabError for an unknown id."""
         return self.texts[_position(self.doc_ids, doc_id, "document", self.name)]
@@ -109,25 +120,19 @@ class Collection:
         ids = pd.Index(queries.query_id, name=None)
         qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
         odd = count_oddities(self.corpus, queries, qrels, self.card.relevant_from)
-        candidates = self.candidates.select(places)
-        return replace(self, queries=queries, qrels=qrels, candidates=candidates, oddities=odd)
+        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places), oddities=odd)
 
     def example(self, longest: int = 400) -> dict[str, str]:
         """Return task, a query and the best document judged for it, texts cut to *longest* characters."""
-        judged = self.qrels[self.qrels.relevance >= self.card.relevant_from]
-        if judged.empty:
-            return {"task": self.card.task, "collection": self.name, "query": "", "document": ""}
-        first = judged[judged.query_id == judged.query_id.iloc[0]].sort_values("relevance").iloc[-1]
-        texts = (self.query(str(first.query_id)), self.document(str(first.doc_id)))
+        judged, texts = self.relevant, ("", "")
+        if not judged.empty:
+            first = judged[judged.query_id == judged.query_id.iloc[0]].sort_values("relevance").iloc[-1]
+            texts = (self.query(str(first.query_id)), self.document(str(first.doc_id)))
         query, document = (_shortened(text, longest) for text in texts)
         return {"task": self.card.task, "collection": self.name, "query": query, "document": document}
 
     def statistics(self) -> dict[str, object]:
-        """Return the row that this collection has in a table like MIRB's Table 1.
-
-        Relevant per query counts judgements at or above `card.relevant_from`; words are separated by blanks.
-        """
-        relevant = int((self.qrels.relevance >= self.card.relevant_from).sum())
+        """Return the row of this collection in a table like MIRB's Table 1; words are separated by blanks."""
         n_levels = len({0, *(self.card.relevance_levels or self.qrels.relevance.unique())})
         return {
             "collection": self.name,
@@ -135,7 +140,7 @@ class Collection:
             "relevance": "binary" if n_levels == 2 else f"{n_levels}-level",
             "queries": len(self.queries),
             "documents": len(self.corpus),
-            "relevant per query": relevant / max(len(self.queries), 1),
+            "relevant per query": len(self.relevant) / max(len(self.queries), 1),
             "words per query": _mean_words(self.query_texts),
             "words per document": _mean_words(self.texts),
             "candidates": ", ".join(self.candidates.names) or "all",

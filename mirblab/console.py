@@ -20,7 +20,7 @@ from mirblab.batch import Outcome, Step
 from mirblab.cache import spaces, sweep
 from mirblab.doctor import examine
 from mirblab.errors import unknown
-from mirblab.late_store import token_stores
+from mirblab.late_store import TokenStore
 from mirblab.suites import Job
 from mirblab.systems import system
 
@@ -197,7 +197,7 @@ def show_doctor() -> int:
 
 def _verify(console: Console) -> None:
     """Check every stored vector, set damaged files aside, and sweep what a killed process left behind."""
-    stores = [*spaces(paths.cache() / "vectors"), *token_stores(paths.cache() / "tokens")]
+    stores = [*spaces(paths.cache() / "vectors"), *spaces(paths.cache() / "tokens", TokenStore)]
     damaged = [line for store in stores for line in store.verify()]
     for line in damaged:
         console.print(line, markup=False, soft_wrap=True)

@@ -24,7 +24,7 @@ def duels(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
     >>> duels(system("bm25").search(c), c).kind.tolist()
     ['near', 'any']
     """
-    judged = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    judged = collection.relevant
     gold = set(zip(judged.query_id.cat.codes, judged.doc_id.cat.codes, strict=True))
     if not gold:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is nothing to compare")

@@ -35,9 +35,9 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     if str(name) in known:
         entry = entries.variant(str(name), known[str(name)], compat)
         return Encoder(f"{name}-{compat}" if compat else str(name), *engine.own_folder(str(name), entry))
-    for folder in (Path(name).expanduser(), paths.models() / name):
-        if not (folder / "modules.json").is_file():
-            continue
+    given = Path(name).expanduser()
+    folder = given if (given / "modules.json").is_file() else engine.trained(name)
+    if folder is not None:
         found = engine.describe(folder)
         return Encoder(folder.name, entries.variant(folder.name, found, compat), folder.resolve())
     raise unknown("encoder", str(name), known)

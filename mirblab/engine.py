@@ -96,9 +96,18 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
     raise MirblabError(f"encoder '{name}' in {origin(name)}: its id is the folder {given}, which is not there")
 
 
-def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+def trained(name: str | Path) -> Path | None:
+    """Return the folder of the model that was trained here under *name*, or None.
+
+    >>> trained("never-trained")
+    """
     folder = paths.models() / name
-    if not (folder / "modules.json").is_file():
+    return folder if (folder / "modules.json").is_file() else None
+
+
+def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    folder = trained(name)
+    if folder is None:
         raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
     return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 

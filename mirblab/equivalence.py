@@ -54,8 +54,7 @@ def _inside(collection: Collection, fields: Sequence[str]) -> np.ndarray:
     """Return which documents have one of the *fields* as first tag, bool (n_docs,); all of them without fields."""
     if not fields:
         return np.ones(len(collection.doc_ids), dtype=bool)
-    rows = collection.corpus.tags if "tags" in collection.corpus else [None] * len(collection.corpus)
-    tags = np.array([row[0] if row else "" for row in rows], dtype=object)
+    tags = collection.first_tags
     for field in fields:
         if field not in tags:
             raise unknown("field", field, {tag for tag in tags if tag})
@@ -71,7 +70,7 @@ def best_judged(collection: Collection) -> pd.DataFrame:
     >>> bool(best_judged(load("mini-qa")).query_id.is_unique)
     True
     """
-    judged = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    judged = collection.relevant
     judged = judged.sort_values(["query_id", "relevance", "doc_id"], ascending=[True, False, True])
     return judged.drop_duplicates("query_id")
 

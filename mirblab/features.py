@@ -61,7 +61,7 @@ def query_features(collection: Collection) -> pd.DataFrame:
         rows.append((query_id, len(text.split()), len(formulas), share, overlap, spoken, own[0] if own else ""))
     names = ["query_id", "words", "formulas", "formula_share", "overlap", "language", "field"]
     found = pd.DataFrame(rows, columns=names)
-    judged = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    judged = collection.relevant
     counts = judged.query_id.astype("str").value_counts()
     found.insert(0, "collection", collection.name)
     return found.assign(relevant=found.query_id.map(counts).fillna(0).astype(int))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import xxhash
 
 from mirblab import paths
-from mirblab.shard import Damaged, stamp
+from mirblab.shard import Damaged, mapped, safetensors_head, stamp
 
 FORMAT = "mirblab-tokens-1"
 _LONGEST_HEADER = 4096
@@ -42,12 +41,7 @@ class TokenShard:
         n = int(self.ends[-1])
         if not n * self.width:
             return np.empty((n, self.width), np.float16)
-        try:
-            with open(self.path, "rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return np.frombuffer(memory, np.float16, n * self.width, self.offset).reshape(n, self.width)
-        except (FileNotFoundError, ValueError):  # removed, emptied or cut since it was opened
-            return None
+        return mapped(self.path, np.float16, (n, self.width), self.offset)
 
     def agree(self, texts: np.ndarray) -> bool:
         """Return whether the rows of these texts, by number in the shard, agree with their checksums."""
@@ -108,14 +102,9 @@ def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends:
     state = xxhash.xxh3_128(space.encode())
     for part in (checks, ends, keys):
         state.update(np.ascontiguousarray(part).data)
-    head: dict[str, object] = {"__metadata__": {"format": FORMAT, "space": space, "digest": state.hexdigest()}}
-    kinds = [("checks", "U64", [n]), ("ends", "I64", [n]), ("keys", "U8", [n, 16]), ("rows", "F16", [n_rows, width])]
-    bounds = np.cumsum([0, 8 * n, 8 * n, 16 * n, 2 * n_rows * width]).tolist()
-    for (name, dtype, shape), first, last in zip(kinds, bounds[:-1], bounds[1:], strict=True):
-        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [first, last]}
-    text = json.dumps(head, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
+    about = {"format": FORMAT, "space": space, "digest": state.hexdigest()}
+    parts = [("checks", "U64", [n]), ("ends", "I64", [n]), ("keys", "U8", [n, 16]), ("rows", "F16", [n_rows, width])]
+    return safetensors_head(about, parts)
 
 
 def _facts(head: bytes, length: int) -> tuple[int, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -105,17 +104,3 @@ class TokenStore(VectorStore):
 
     def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
         return late_shard.open_shard(path, self.digest)
-
-
-def token_stores(folder: str | Path) -> list[TokenStore]:
-    """Return the stores of token vectors in *folder*, ordered by name, as `cache.spaces` does for vectors."""
-    found = []
-    for path in sorted(Path(folder).glob("*/space.json")):
-        try:
-            space = json.loads(path.read_text("utf-8"))
-            store = TokenStore(folder, {name: value for name, value in space.items() if name != "tokens"})
-        except (ValueError, AttributeError):  # not JSON, or not that of a space
-            continue
-        if store.path == path.parent:
-            found.append(store)
-    return found

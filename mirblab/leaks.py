@@ -42,7 +42,7 @@ def leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
     >>> leaks(load("mini-qa"))[0].columns.tolist()
     ['query_id', 'doc_id', 'kind', 'text']
     """
-    qrels = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    qrels = collection.relevant
     queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
     names = _Names(collection)
     rows = [row for pair in zip(queries.tolist(), docs.tolist(), strict=True) for row in names.in_pair(*pair)]

@@ -29,7 +29,7 @@ def sides(collection: Collection) -> pd.DataFrame:
     >>> sides(load("mini-pairs")).domain_pair.nunique()
     9
     """
-    judged = collection.qrels[collection.qrels.relevance >= collection.card.relevant_from]
+    judged = collection.relevant
     found = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
     if len(found) < len(judged) or len(found) < len(collection.query_ids):
         counts = f"{len(judged):,} relevant documents for {len(collection.query_ids):,} queries"
@@ -38,7 +38,7 @@ def sides(collection: Collection) -> pd.DataFrame:
         )
     for one, other in found.items():
         _check(collection, one, other, found.get(other))
-    fields = _fields(collection)
+    fields = dict(zip(collection.doc_ids, collection.first_tags, strict=True))
     names = pd.Series(list(found), dtype="str")
     parts = names.str.extract(_SIDE)
     first, second = ((parts[0] + f"-{side}").map(fields) for side in (1, 2))
@@ -118,12 +118,6 @@ def _check(collection: Collection, one: str, other: str, back: str | None) -> No
         amiss = f"the query '{one}' is not a document of the same text under the same id"
     if amiss:
         raise MirblabError(f"{collection.name} is no collection of pairs: {amiss}")
-
-
-def _fields(collection: Collection) -> dict[str, str]:
-    """Return the first tag of each document, or ""."""
-    tags = collection.corpus["tags"] if "tags" in collection.corpus else [None] * len(collection.corpus)
-    return {name: own[0] if own else "" for name, own in zip(collection.doc_ids, tags, strict=True)}
 
 
 def _run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:

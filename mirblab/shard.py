@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ SUFFIX = ".safetensors"
 BLOCK_BYTES = 1 << 19  # rows handled at a time: small enough to stay in a core's own cache while they are checked
 READ_BYTES = 1 << 25  # a larger shard is mapped, so that its vectors are never in memory twice
 _LONGEST_HEADER = 4096
+_BYTES = {"U8": 1, "F16": 2, "F32": 4, "U64": 8, "I64": 8}
 
 
 class Damaged(MirblabError):
@@ -65,12 +67,19 @@ def _whole(vectors: np.ndarray) -> str:
 
 def _header(n: int, d: int, space: str, whole: str, digest: str) -> bytes:
     """Return the head of a shard of *n* rows: the only bytes that may stand there, so that any change is seen."""
-    ends = np.cumsum([0, 8 * n, 4 * n * d, 16 * n]).tolist()
-    kinds = [("checks", "U64", [n]), ("vectors", "F32", [n, d]), ("keys", "U8", [n, 16])]
-    head: dict[str, object] = {"__metadata__": {"format": FORMAT, "space": space, "vectors": whole, "digest": digest}}
-    for (name, dtype, shape), start, end in zip(kinds, ends[:-1], ends[1:], strict=True):
-        head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
-    text = json.dumps(head, separators=(",", ":")).encode()
+    about = {"format": FORMAT, "space": space, "vectors": whole, "digest": digest}
+    return safetensors_head(about, [("checks", "U64", [n]), ("vectors", "F32", [n, d]), ("keys", "U8", [n, 16])])
+
+
+def safetensors_head(about: dict[str, str], parts: list[tuple[str, str, list[int]]]) -> bytes:
+    """Return the head of a safetensors file of *parts*, name, type and shape, that follow each other without gaps."""
+    found: dict[str, object] = {"__metadata__": about}
+    start = 0
+    for name, dtype, shape in parts:
+        end = start + math.prod(shape) * _BYTES[dtype]
+        found[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(found, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 
@@ -149,13 +158,17 @@ class Shard:
 
     def _map(self) -> np.ndarray | None:
         """Return the vectors as a memory map, or None when the file is not the one that was opened."""
-        n = len(self.keys)
-        try:
-            with open(self.path, "rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return np.frombuffer(memory, np.float32, n * self.dimensions, self.offset).reshape(n, -1)
-        except (FileNotFoundError, ValueError):  # removed, emptied or cut since
-            return None
+        return mapped(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
+
+
+def mapped(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
+    """Return the rows of a file as a memory map, or None when they are not there: it was removed, emptied or cut."""
+    try:
+        with open(path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(memory, dtype, math.prod(shape), offset).reshape(shape)
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:

@@ -14,6 +14,7 @@ import pandas as pd
 from mirblab import dense, fusion, late_search, lexical, paths, recipes, registry, rerank, results, rooms, runs
 from mirblab.collection import Collection
 from mirblab.encode import Encoder, encoder
+from mirblab.engine import trained
 from mirblab.errors import MirblabError, unknown
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
@@ -127,7 +128,7 @@ def system(name: str) -> System:
         return System(name, str(entries[name].get("label", name)), recipes.checked(name, entries[name]))
     if name in results.names():
         return System(name, name, results.settings(name))
-    if (paths.models() / name / "modules.json").is_file():
+    if trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
     found = recipes.composed(name)
     if found is None:

@@ -36,8 +36,7 @@ def overlaps(collection: Collection, *, tokenizer: str = "math") -> pd.DataFrame
     shared = _shared(collection.texts, tokenizer)
     places = collection.doc_ids.get_indexer(found.query_id)
     partner = collection.doc_ids.get_indexer(found.partner)
-    tags = collection.corpus["tags"] if "tags" in collection.corpus else [None] * len(collection.corpus)
-    fields = np.array([row[0] if row else "" for row in tags], dtype=object)
+    fields = collection.first_tags
     rivals = np.where(fields[places][:, None] == fields[None], shared[places], -1.0)
     rivals[np.arange(len(found)), places] = rivals[np.arange(len(found)), partner] = -1.0
     best = rivals.argmax(axis=1)

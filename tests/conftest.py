@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from mirblab.encode import Encoder
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -56,3 +60,12 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture
+def passes(tiny: Encoder) -> Iterator[list[int]]:
+    """Count what passes through the model itself: the number of texts of each forward pass."""
+    seen: list[int] = []
+    hook = tiny._model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0]["input_ids"])))
+    yield seen
+    hook.remove()

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +63,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tiny(folder: Path, home: Path) -> Encoder:
     """Return the tiny encoder with an empty cache."""
     return encoder(folder)
-
-
-@pytest.fixture
-def passes(tiny: Encoder) -> Iterator[list[int]]:
-    """Count what passes through the model itself: the number of texts of each forward pass."""
-    seen: list[int] = []
-    hook = tiny._model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0]["input_ids"])))
-    yield seen
-    hook.remove()
 
 
 def sentences(n: int, seed: int = 0) -> list[str]:

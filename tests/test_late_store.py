@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
+from test_cache import flip, names, shards
 from test_encode import make_model, sentences
 
-from mirblab import cache, late, late_store, late_tokens, shelf
+from mirblab import cache, late, late_tokens, shelf
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError
 from mirblab.late_shrink import Shrink
@@ -23,10 +23,6 @@ from mirblab.late_store import Stored, TokenStore
 from mirblab.systems import System, system
 
 SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
-
-
-def names(n: int, start: int = 0) -> list[str]:
-    return [f"{i:05d} lemma" for i in range(start, start + n)]
 
 
 def tokens(texts: list[str], d: int = 6) -> list[np.ndarray]:
@@ -46,17 +42,6 @@ def agree(stored: Stored, expected: list[np.ndarray]) -> None:
     assert stored.lengths.tolist() == [len(one) for one in expected]
     for ours, theirs in zip(matrices(stored), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def shards(store: TokenStore) -> list[Path]:
-    return sorted(store.path.glob("*.safetensors"))
-
-
-def flip(path: Path, at: int) -> None:
-    """Change one bit of one byte of a file, keeping its length."""
-    data = bytearray(path.read_bytes())
-    data[at] ^= 0x10
-    path.write_bytes(bytes(data))
 
 
 @pytest.fixture
@@ -190,8 +175,8 @@ def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
     cache.VectorStore(store.path.parent, SPACE).append(["a"], np.ones((1, 6), np.float32))
     (store.path.parent / "broken").mkdir()
     (store.path.parent / "broken" / "space.json").write_text("{")
-    assert [one.path for one in late_store.token_stores(store.path.parent)] == [store.path]
-    assert late_store.token_stores(store.path.parent)[0].sizes()["texts"] == 50
+    assert [one.path for one in cache.spaces(store.path.parent, TokenStore)] == [store.path]
+    assert cache.spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
 
 
 KILLED = """
@@ -229,15 +214,6 @@ def tiny(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Encod
     """Return a tiny random encoder with an empty store."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     return encoder(folder)
-
-
-@pytest.fixture
-def passes(tiny: Encoder) -> Iterator[list[int]]:
-    """Count the texts of each pass through the model."""
-    seen: list[int] = []
-    hook = tiny._model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0]["input_ids"])))
-    yield seen
-    hook.remove()
 
 
 def test_a_second_call_encodes_nothing(tiny: Encoder, folder: Path, passes: list[int]) -> None:

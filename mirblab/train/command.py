@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from mirblab import engine
 from mirblab.train import keep
 from mirblab.train.journal import evaluations
 from mirblab.train.training import log, train
@@ -14,7 +15,7 @@ from mirblab.train.training import log, train
 def run(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
     """Train the model of the recipe *name* and print what it reached; return the exit status (130: Ctrl-C)."""
     shown = out or name
-    was_there = (keep.home_of(shown) / "modules.json").is_file() and not force
+    was_there = engine.trained(shown) is not None and not force
     try:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mirblab.encode import Encoder
 from mirblab.errors import MirblabError
+from mirblab.hidden import unit
 from mirblab.train.gradients import Passes
 
 N_QUERIES = 500
@@ -27,7 +28,7 @@ class Live:
         """Return one vector of length 1 per text, float32 (n, d), in the training's precision, without dropout."""
         found = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
         found = found.float().cpu().numpy()
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return unit(found)
 
     def scores(self, queries: Sequence[str], documents: Sequence[str], instruction: str = "") -> np.ndarray:
         """Return the score of every query with every document, float32 (n, m): what is trained, cosine or MaxSim."""

@@ -24,8 +24,7 @@ def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
     if not recipe.mix:
         return [], []
     held = shelf.load(recipe.mix, recipe.mix_split)
-    relevant = held.qrels[(held.qrels.relevance >= held.card.relevant_from).to_numpy()]
-    queries, documents = relevant.query_id.cat.codes.tolist(), relevant.doc_id.cat.codes.tolist()
+    queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
     found = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
     found = [(query, text) for query, text in found if query and text and query != text]
     if len(found) < recipe.batch:

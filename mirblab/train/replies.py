@@ -26,7 +26,7 @@ class Replies:
         name = hashlib.blake2b(json.dumps([model, prompt.fingerprint()]).encode(), digest_size=8).hexdigest()
         self.folder = paths.cache() / "replies" / f"{prompt.name}-{name}"
         self._own = self.folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.jsonl"
-        self._places = {key: place for key, place, _ in self._read()}
+        self._places = dict(self._read())
 
     def __len__(self) -> int:
         """Return how many answers there are."""
@@ -53,8 +53,8 @@ class Replies:
             file.write(json.dumps(record).encode() + b"\n")
         self._places[key] = (self._own, start)
 
-    def _read(self) -> Iterator[tuple[str, tuple[Path, int], Reply]]:
-        """Yield key, place and content of each sound line."""
+    def _read(self) -> Iterator[tuple[str, tuple[Path, int]]]:
+        """Yield key and place of each sound line."""
         for path in sorted(self.folder.glob("*.jsonl")):
             start = 0
             with path.open("rb") as file:
@@ -63,7 +63,7 @@ class Replies:
                         found = json.loads(line)
                         reply = Reply(found["text"], found["finish"])
                         if line.endswith(b"\n") and found["check"] == _check(found["key"], reply):
-                            yield found["key"], (path, start), reply
+                            yield found["key"], (path, start)
                     except (ValueError, KeyError, TypeError):
                         pass
                     start += len(line)

@@ -14,10 +14,10 @@ Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as na
 
 
 def settings(pairs: Iterable[str] | None) -> dict[str, Any]:
-    """Return parameters from name=value; a value that is no Python literal is a text.
+    """Return parameters from name=value; a value that is no literal of Python or TOML is a text.
 
-    >>> settings(["seed=3", "data=mini-views"])
-    {'seed': 3, 'data': 'mini-views'}
+    >>> settings(["seed=3", "data=mini-views", "decay=true"])
+    {'seed': 3, 'data': 'mini-views', 'decay': True}
     """
     found = {}
     for pair in pairs or []:
@@ -27,5 +27,5 @@ def settings(pairs: Iterable[str] | None) -> dict[str, Any]:
         try:
             found[name.strip()] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name.strip()] = value
+            found[name.strip()] = {"true": True, "false": False}.get(value, value)
     return found

@@ -208,6 +208,44 @@ def test_a_plan_depends_on_seed_and_step_alone() -> None:
     assert plan.torch_seed(1) != plan.torch_seed(2)
 
 
+def test_neighbours_share_a_batch() -> None:
+    """Every epoch has every row once; groups of neighbours stay whole and begin elsewhere in the next epoch."""
+    plan = Plan(np.ones((21, 1), bool), 7, seed=0, together=7)
+    epochs = [[sorted(plan.draw(step).rows.tolist()) for step in range(at, at + 3)] for at in (0, 3)]
+    assert all(sorted(sum(batches, [])) == list(range(21)) for batches in epochs) and epochs[0] != epochs[1]
+    close = [np.diff(sorted(plan.draw(step).rows)) for step in range(30)]
+    assert np.mean(np.concatenate(close) == 1) > 0.8
+    apart = [np.diff(sorted(Plan(np.ones((21, 1), bool), 7, 0).draw(step).rows)) for step in range(30)]
+    assert np.mean(np.concatenate(apart) == 1) < 0.5
+
+
+def test_neighbours_are_rows_of_one_module(home: Path) -> None:
+    """By module, then by id, whatever their order in the table was; a table with neither is refused."""
+    views = table().assign(module=lambda rows: [f"m{place % 3}" for place in range(len(rows))])
+    shuffled = views.sample(frac=1, random_state=1)
+    found = gather(train.recipe("mine", together=4, near=0.0), shuffled).columns["informal"]
+    expected = views[views.split == "train"].sort_values(["module", "id"]).informal.tolist()
+    assert found == expected
+    with pytest.raises(MirblabError, match="together = 4.*no module and no id"):
+        gather(train.recipe("mine", together=4, near=0.0), views.drop(columns=["module", "id"]))
+
+
+def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
+    """With ten times the rate, the first step of AdamW moves the embeddings of seen words ten times as far."""
+    from safetensors.torch import load_file
+
+    views, moved = table(), {}
+    start = load_file(str(folder) + "/model.safetensors")
+    for rate in (1.0, 10.0):
+        out = f"rate-{rate:.0f}"
+        made = train.train("mine", views, out=out, embedding_rate=rate, steps=1, clip=0.0, evaluate_rows=0)
+        after = load_file(made / "model.safetensors")
+        step = {name: (after[name] - start[name]).abs().max().item() for name in after}
+        moved[rate] = [next(step[name] for name in step if part in name) for part in ("word_emb", "layer.0")]
+    (slow, body), (fast, again) = moved[1.0], moved[10.0]
+    assert fast == pytest.approx(10 * slow, rel=0.01) and again == pytest.approx(body, rel=0.01)
+
+
 def test_mixed_batches_are_whole_and_evenly_spread() -> None:
     """A quarter of the steps, each source in its own epochs."""
     plan = Plan(np.ones((8, 1), bool), 4, seed=0, n_mixed=4, share=0.25)

@@ -81,20 +81,31 @@ def to_the_end(run: Run) -> None:
     run.passes.model.eval()
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
-    """Return the learning rate of a *step*, from 0: it rises evenly over the warm-up and then stays.
+def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
+    """Return the learning rate of a *step*, from 0: it rises evenly over the warm-up, then stays or falls evenly to 0.
 
-    >>> [learning_rate(Recipe("mine", learning_rate=1.0, warmup=2), step) for step in range(3)]
-    [0.5, 1.0, 1.0]
+    >>> [learning_rate(Recipe("mine", learning_rate=1.0, warmup=2), step, 4) for step in range(4)]
+    [0.5, 1.0, 1.0, 1.0]
+    >>> [learning_rate(Recipe("mine", learning_rate=1.0, warmup=2, decay=True), step, 4) for step in range(4)]
+    [0.5, 1.0, 1.0, 0.5]
     """
-    return recipe.learning_rate * min(1.0, (step + 1) / recipe.warmup if recipe.warmup else 1.0)
+    rising = (step + 1) / recipe.warmup if recipe.warmup else 1.0
+    falling = (n_steps - step) / max(1, n_steps - recipe.warmup) if recipe.decay else 1.0
+    return recipe.learning_rate * min(1.0, rising, falling)
 
 
 def _optimiser(run: Run) -> Any:
+    """Return AdamW over the trained weights: those of the token embeddings, which most texts do not touch, apart."""
     import torch
 
-    weights = list(state.trained(run.passes.model).values())
-    return torch.optim.AdamW(weights, lr=run.recipe.learning_rate, weight_decay=run.recipe.weight_decay, fused=True)
+    models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
+    tokens = {id(model.get_input_embeddings().weight) for model in models}
+    rest, own = [], []
+    for weight in state.trained(run.passes.model).values():
+        (own if id(weight) in tokens else rest).append(weight)
+    groups = [{"params": rest, "rate": 1.0}, {"params": own, "rate": run.recipe.embedding_rate}]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=run.recipe.learning_rate, weight_decay=run.recipe.weight_decay, fused=True)
 
 
 def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
@@ -115,11 +126,12 @@ def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
         )
     if recipe.clip:
         torch.nn.utils.clip_grad_norm_(state.trained(run.passes.model).values(), recipe.clip)
+    rate = learning_rate(recipe, step, run.n_steps)
     for group in optimiser.param_groups:
-        group["lr"] = learning_rate(recipe, step)
+        group["lr"] = rate * group["rate"]
     optimiser.step()
     seconds = time.perf_counter() - start
-    facts = {"loss": loss, "learning_rate": learning_rate(recipe, step), "seconds": round(seconds, 3)}
+    facts = {"loss": loss, "learning_rate": rate, "seconds": round(seconds, 3)}
     return {"step": step + 1, **facts, "pairs_per_second": round(len(anchors) / seconds, 2)}
 
 

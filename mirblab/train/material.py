@@ -41,7 +41,7 @@ class Material:
 
     def plan(self, recipe: Recipe) -> Plan:
         """Return the plan of the batches over these texts."""
-        return Plan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share)
+        return Plan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
 
     def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
         """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
@@ -82,6 +82,8 @@ def gather(recipe: Recipe, views: pd.DataFrame) -> Material:
     if recipe.rephrased:
         views = rewritten.join(views, rewritten.read(recipe.rephrased))
     rows = _apart(recipe, _of_split(recipe, views), views)
+    if recipe.together > 1:
+        rows = _neighbours(recipe, rows)
     for column in recipe.columns():
         if column not in rows:
             raise unknown(f"view in the data of recipe '{recipe.name}' called", column, rows.columns)
@@ -113,6 +115,16 @@ def _of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
 
         rows = in_modules(rows)
     return rows
+
+
+def _neighbours(recipe: Recipe, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return *rows* by module and name, so that what is about the same thing stands together."""
+    by = [name for name in ("module", "id") if name in rows]
+    if not by:
+        raise MirblabError(
+            f"recipe '{recipe.name}': together = {recipe.together}, but the data has no module and no id"
+        )
+    return rows.sort_values(by, kind="stable")
 
 
 def _apart(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFrame:

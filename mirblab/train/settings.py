@@ -47,10 +47,13 @@ class Recipe:
     rephrased: str = ""
     view_pairs: tuple[str, ...] = ("informal:signature", "informal:type", "signature:type")
     batch: int = 48
+    together: int = 1
     epochs: float = 2.0
     steps: int = 0
     max_pairs: int = 0
     learning_rate: float = 5e-5
+    embedding_rate: float = 1.0
+    decay: bool = False
     warmup: int = 20
     weight_decay: float = 0.0
     clip: float = 1.0
@@ -106,8 +109,6 @@ class Recipe:
     def determining(self) -> dict[str, Any]:
         """Return the fields that can change the trained weights, as JSON holds them; of a path its last name."""
         found = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE}
-        if not self.late:  # models that were trained before there was such a field stay what they are
-            del found["late"]
         return found | {"view_pairs": list(self.view_pairs)} | {name: Path(getattr(self, name)).name for name in _FILES}
 
 

@@ -1,13 +1,15 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
 # make test                 run the tests
 # make test-browser         run every notebook in JupyterLab in Chromium
+# make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab
 PYTHON ?= python3
 SUITE ?= mini
 BIN := .venv/bin
 READY := .venv/.ready
+CHROMIUM := { command -v chromium || command -v google-chrome; } > /dev/null
 
-.PHONY: paper test test-browser lab clean
+.PHONY: paper test test-browser docs lab clean
 
 paper: $(READY)
 	$(BIN)/mirblab batch $(SUITE)
@@ -15,10 +17,16 @@ paper: $(READY)
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+	@if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser; \
+	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one."; fi
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/python -m pytest -m browser tests/test_browser.py tests/test_mapview.py
+	@$(CHROMIUM) || { apt-get update && apt-get install --yes --no-install-recommends chromium; } || $(BIN)/playwright install chromium
+	$(BIN)/python -m pytest -n 2 --dist load -m browser tests
+
+docs: $(READY)
+	$(BIN)/python docs/build.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --KernelManager.transport_encryption=auto

@@ -1,5 +1,7 @@
 from . import formula as formula
 from . import fusion as fusion
+from . import lessons as lessons
+from . import moves as moves
 from . import plots as plots
 from . import tables as tables
 from . import train as train
@@ -7,7 +9,9 @@ from . import views as views
 from .ablation import depth_curve as depth_curve
 from .ablation import factors as factors
 from .ablation import rerank_table as rerank_table
+from .browsing import browse as browse
 from .builders import build as build
+from .builders import collect as collect
 from .builders import harden as harden
 from .collection import Collection as Collection
 from .costs import cost_table as cost_table
@@ -15,6 +19,7 @@ from .duel import duels as duels
 from .encode import encoder as encoder
 from .equivalence import statements as statements
 from .errors import MirblabError as MirblabError
+from .explorer import explore as explore
 from .features import associations as associations
 from .features import query_features as query_features
 from .features import strata as strata

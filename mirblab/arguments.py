@@ -23,7 +23,7 @@ def settings(pairs: Iterable[str] | None) -> dict[str, Any]:
     for pair in pairs or []:
         name, sign, value = pair.partition("=")
         if not sign:
-            raise MirblabError(f"--set wants name=value, found '{pair}'")
+            raise MirblabError(f"--set wants name=value, found '{pair}'; write for example --set seed=1")
         try:
             found[name.strip()] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

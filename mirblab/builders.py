@@ -23,6 +23,7 @@ from mirblab.sources import (
     mini,
     naturalproofs,
     ntcir,
+    own,
     rocq,
     stackexchange,
     stacks,
@@ -65,6 +66,21 @@ def harden(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:
     return hard.build(name, paths.cache() / "collections", seed=seed, near=near)
 
 
+def collect(origin: str = "", **options: Any) -> list[Path]:
+    """Return the folders of the collections made from one's own files, or from the two bundled examples ("").
+
+    They stand in the cache, not among the collections that suites find; `build("own", origin)` puts them there. See
+    `sources.own.build` for the *options*.
+
+    >>> [folder.name for folder in collect()]  # doctest: +ELLIPSIS
+    own-latex: 2 .tex files, 12 statements...
+    ['own-latex-qa', 'own-latex-premise', 'own']
+    """
+    examples = [paths.bundled("data", "examples", name) for name in ("own-latex", "own.csv")]
+    into = paths.cache() / "collections"
+    return [folder for one in ([origin] if origin else examples) for folder in own.build(one, into, **options)]
+
+
 def _options(names: list[str]) -> str:
     return ", ".join(f"--set {name}=..." for name in names) or "--from only"
 
@@ -89,6 +105,7 @@ BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "mirb": hub.build,
     "naturalproofs": naturalproofs.build,
     "ntcir": ntcir.build,
+    "own": own.build,
     "rocq": rocq.build,
     "stackexchange": stackexchange.build,
     "stacks": stacks.build,

@@ -18,7 +18,7 @@ def raw(folder: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MirblabError(f"{path} is not valid TOML in UTF-8: {error}") from error
+        raise MirblabError(f"{path} is not valid TOML in UTF-8: {error}; mend that place of it") from error
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,30 @@ from typing import Annotated
 
 import typer
 
-from mirblab import arguments, train_commands
+from mirblab import arguments, diff_command, train_commands
 from mirblab.arguments import Set
 from mirblab.errors import MirblabError
+from mirblab.lessons import command as lessons_command
 
 app = typer.Typer(
     name="mirblab",
     help="A workbench for mathematical information retrieval: build collections, run suites of notebooks.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name begins so; may be repeated.")]
+
+
+@app.callback()
+def start(context: typer.Context) -> None:
+    """Say what one can do here, where no command is given."""
+    if context.invoked_subcommand is None:
+        from mirblab import welcome
+
+        welcome.show()
 
 
 @app.command()
@@ -130,6 +140,8 @@ def redraw(
         typer.echo(str(written))
 
 
+app.command()(diff_command.diff)
+app.command()(lessons_command.lessons)
 app.command()(train_commands.train)
 app.command()(train_commands.rephrase)
 

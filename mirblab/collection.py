@@ -156,7 +156,7 @@ class Collection:
 
     def _repr_html_(self) -> str:
         facts = pd.Series(self.statistics()).drop("collection").rename(self.name).to_frame()
-        return facts.to_html(float_format=lambda number: f"{number:.2f}")
+        return facts.to_html(float_format="{:.2f}".format, classes="tex2jax_ignore mathjax_ignore")
 
 
 def load_folder(path: str | Path, split: str = "test") -> Collection:
@@ -207,7 +207,7 @@ def _rules(
 
 def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagOverlap:
     if "tags" not in corpus or "tags" not in asked:
-        raise MirblabError(f"{folder}: the card says candidates = 'tags', but corpus and queries carry no 'tags'")
+        raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
     names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
     gold = qrels[qrels.relevance >= card.relevant_from]
     kept = Listed.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
@@ -218,7 +218,7 @@ def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
     missing = int(texts["order"].isna().sum()) if "order" in texts else len(texts)
     if missing:
         raise MirblabError(
-            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'"
+            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'; add it"
         )
     return texts["order"].to_numpy(dtype=np.int64)
 

@@ -102,6 +102,13 @@ class Encoder:
             raise MirblabError(f"{len(missing)} vectors cannot be read back from {store.path}; check the disk")
         return found
 
+    def unstored(self, text: str, role: str = "query", instruction: str = "") -> np.ndarray:
+        """Return the vector of one text, float32 (1, d), which is neither read from the store nor kept there.
+
+        For what somebody types, of which each would be a file of its own.
+        """
+        return next(vectors for _, vectors in self._batches(_checked([text]), role, instruction))
+
     def n_truncated(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
         """Return how many *texts* have more than `max_length` tokens, prompt and special tokens included."""
         return int((self._lengths(self.strings(_checked(texts), role, instruction)) > self.max_length).sum())

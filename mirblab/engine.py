@@ -93,7 +93,9 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
             pinned(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
         found = folder.resolve()
         return dict(entry) | {"id": found.name, "revision": folder_digest(found)}, found
-    raise MirblabError(f"encoder '{name}' in {origin(name)}: its id is the folder {given}, which is not there")
+    raise MirblabError(
+        f"encoder '{name}' in {origin(name)}: its id is the folder {given}, which is not there; correct the entry"
+    )
 
 
 def trained(name: str | Path) -> Path | None:
@@ -168,7 +170,7 @@ def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
     except json.JSONDecodeError as error:
-        raise MirblabError(f"{path} is not valid JSON: {error}") from error
+        raise MirblabError(f"{path} is not valid JSON: {error}; fetch or copy the model again") from error
 
 
 def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:
@@ -213,7 +215,9 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
     try:
         engine = SentenceTransformer(str(found), device=device, model_kwargs=numbers, config_kwargs=code, **trust)
     except (OSError, ValueError, ImportError) as error:
-        raise MirblabError(f"encoder '{name}': the model in {found} cannot be loaded: {error}") from error
+        raise MirblabError(
+            f"encoder '{name}': the model in {found} cannot be loaded: {error}; mirblab doctor checks the libraries"
+        ) from error
     fit(name, entry, engine, is_plain=not (found / "modules.json").is_file())
     return engine.eval()
 

@@ -139,7 +139,7 @@ def _check_field(where: str, field: str, value: Any) -> None:
     if not is_right:
         raise MirblabError(f"{where}: {field} is {value!r}; write {_WORDS[wanted]}")
     if field in _CHOICES and value not in _CHOICES[field]:
-        raise MirblabError(f"{where}: {field} is {value!r}, not {' or '.join(_CHOICES[field])}")
+        raise MirblabError(f"{where}: {field} is {value!r}; write {' or '.join(_CHOICES[field])}")
     for inner in value if field in BY_ROLE else ():
         if not isinstance(value[inner], str):
             raise MirblabError(f"{where}: {field}.{inner} is {value[inner]!r}; write text in quotes")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import html
 import io
 import json
 import zlib
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mirblab import paths
+from mirblab import figurehtml, paths
 from mirblab.errors import MirblabError, unknown
 
 if TYPE_CHECKING:
@@ -166,33 +164,35 @@ def save_figure(
 ) -> HTML:
     """Write `<name>.pdf`, `.png` (200 dpi), `.svg`, `.json` (provenance, caption, alt) and `.csv` (*table*), close.
 
-    Return the picture for display. The same drawing gives the same bytes; each file appears whole or not at all.
-    Raises MirblabError without caption or alt text.
+    Return the picture for display, with its caption, its alt text and its numbers to unfold. The same drawing gives
+    the same bytes; each file appears whole or not at all. Raises MirblabError without caption, alt text or table.
     """
     for what, text in (("caption", caption), ("alt text", alt)):
         if not text.strip():
             raise MirblabError(f"figure {name} has no {what}; say what it shows")
+    if table is None:
+        raise MirblabError(f"figure {name} has no table; give the numbers that it shows as table=")
     figure, folder = figure_of(drawn), Path(folder)
     record = {"name": name, "caption": caption, "alt": alt, "provenance": dict(provenance)}
     text = {"json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n"}
-    if table is not None:
-        text["csv"] = table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n")
+    text["csv"] = table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n")
     with _closing(figure):
         pictures = {suffix: _picture(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
     for suffix, content in (pictures | {suffix: part.encode() for suffix, part in text.items()}).items():
         with paths.write_atomically(folder / f"{name}.{suffix}") as beside:
             beside.write_bytes(content)
-    return _html(pictures["png"], alt, caption)
+    return figurehtml.figure(pictures["png"], _DPI, alt, caption, table, f"are in {name}.csv")
 
 
-def show(drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str) -> HTML:
-    """Return the picture as HTML with its alt text and a visible caption, and close the figure.
+def show(drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str, *, table: pd.DataFrame | None = None) -> HTML:
+    """Return the picture as HTML with its alt text, a visible caption and its numbers to unfold; close the figure.
 
-    JupyterLab drops the alt text of a displayed figure, but keeps that of an `<img>`.
+    JupyterLab drops the alt text of a displayed figure, but keeps that of an `<img>`. *table* None: no numbers.
     """
     figure = figure_of(drawn)
     with _closing(figure):
-        return _html(_picture(figure, "png", "", alt), alt, caption)
+        png = _picture(figure, "png", "", alt)
+    return figurehtml.figure(png, _DPI, alt, caption, table, "are in the table that was drawn")
 
 
 @contextmanager
@@ -216,18 +216,6 @@ def _picture(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     with style():
         figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches="tight", metadata=metadata[suffix])
     return buffer.getvalue()
-
-
-def _html(png: bytes, alt: str, caption: str) -> HTML:
-    """Return the picture at its own size, 100 dots an inch on the page."""
-    from IPython.display import HTML
-
-    width = int.from_bytes(png[16:20], "big") / (_DPI / 100)  # in the header; the margins were cut off
-    source = base64.b64encode(png).decode()
-    return HTML(
-        f'<figure style="margin: 0"><img alt="{html.escape(alt)}" style="max-width: 100%; width: {width:.0f}px" '
-        f'src="data:image/png;base64,{source}"><figcaption>{html.escape(caption)}</figcaption></figure>'
-    )
 
 
 def axis(measure: str) -> str:

@@ -185,7 +185,10 @@ def read_lists(
     without = sorted(set(range(len(asked))) - {int(part[0]) for part in at if len(part)}) if every_query else []
     if without:
         first = asked.query_id.iloc[without[0]]
-        raise MirblabError(f"{path} lists no candidates for {len(without):,} queries of the split, first '{first}'")
+        raise MirblabError(
+            f"{path} lists no candidates for {len(without):,} queries of the split, first '{first}'; "
+            "add a line for each"
+        )
     return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
 
 

@@ -87,9 +87,9 @@ def table(path: Path, system: str = "", collection: str = "", percent: bool = Fa
                     raise MirblabError(f"{where}: {n_cells} cells, but {len(header)} columns: {', '.join(header)}")
                 found.add(_row({key: value.strip() for key, value in row.items()}, given, where, percent), where)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise MirblabError(f"{path} cannot be read as CSV in UTF-8: {error}") from error
+        raise MirblabError(f"{path} cannot be read as CSV in UTF-8: {error}; save it so") from error
     if not found.rows:
-        raise MirblabError(f"{path} has a header and no values")
+        raise MirblabError(f"{path} has a header and no values; put a row for each value below it")
     return found
 
 

@@ -50,14 +50,14 @@ class Report:
         return {title: table for title, table in found.items() if len(table)}
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from mirblab.browsing import html
+        from mirblab.escape import plain_html
 
-        items = "".join(f"<li>{escape(text)}</li>" for text in self.findings)
-        parts = [f"<h3>{escape(self.collection)}</h3>", f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"]
-        for title, table in self.tables().items():
-            shown = table.map(lambda value: value.replace("$", "&#36;") if isinstance(value, str) else value)
-            parts.append(f"<h4>{escape(title)}</h4>{shown.to_html(index=False, float_format='{:.3g}'.format)}")
-        return "\n".join([*parts, *(f"<p><small>{escape(note)}</small></p>" for note in self.notes)])
+        items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
+        first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
+        parts = [html(table, caption=title) for title, table in self.tables().items()]
+        notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
+        return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
 
     def __repr__(self) -> str:
         return "\n".join([f"Report on {self.collection}", *(f"- {text}" for text in self.findings)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mirblab import runs
+from mirblab.candidates import Candidates
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
 from mirblab.postings import Index
@@ -64,14 +67,13 @@ def search(
         raise MirblabError(f"depth must be at least 1, found {depth}")
     tokenize = tokenizer_named(settings["tokenizer"])
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
-    queries, candidates = tokenize(collection.query_texts), collection.candidates
+    asked, candidates = collection.query_texts, collection.candidates
     if engine == "rank-bm25":
         allowed = candidates.allowed if candidates.rules else None
-        found = _okapi(tokenize(collection.texts), queries, depth, settings["k1"], settings["b"], allowed)
+        found = _okapi(tokenize(collection.texts), tokenize(asked), depth, settings["k1"], settings["b"], allowed)
     else:
-        index = _index(collection, settings)
-        found = index.search(queries, depth, candidates if candidates.rules else None, published=compat == "mirb")
-    notes = settings | {"engine": engine, "compat": compat} | ({"notes": MIRB_NOTE} if compat else {})
+        found = Prepared(collection, settings, _index(collection, settings)).search(asked, depth, candidates)
+    notes = settings | {"engine": engine} | ({"notes": MIRB_NOTE} if compat else {})
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
 
 
@@ -96,20 +98,53 @@ def explain(
     >>> explain(collection, collection.query_texts[0], collection.doc_ids[0]).columns.tolist()
     ['term', 'idf', 'frequency', 'contribution']
     """
-    settings = _settings(method, k1, b, delta, tokenizer, "bm25s", "")
-    tokenize = tokenizer_named(settings["tokenizer"])
-    own = tokenize([collection.document(doc_id)])[0]
-    index = _index(collection, settings)
-    counts = index.queries(tokenize([query_text]))
-    names, position = list(index.vocabulary), collection.doc_ids.get_loc(doc_id)
-    row = index.weights[[position]].toarray().ravel() + index.absent
-    idf, found_in = IDF[settings["method"]], index.document_counts
-    rows = [
-        (names[term], idf(found_in[term], len(collection.corpus)), own.count(names[term]), row[term] * count)
-        for term, count in zip(counts.indices, counts.data, strict=True)
-    ]
-    table = pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
-    return table.sort_values(["contribution", "term"], ascending=[False, True], ignore_index=True)
+    options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
+    return Prepared.of(collection, **options).explain(query_text, doc_id)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A collection whose documents are indexed once, for many searches and explanations."""
+
+    collection: Collection
+    settings: dict[str, Any]
+    index: Index
+
+    @classmethod
+    def of(cls, collection: Collection, **options: Any) -> Prepared:
+        """Return the collection with its index; *options* are those of `search` but for the engine."""
+        given = dict.fromkeys(("method", "k1", "b", "tokenizer")) | {"delta": 0.5, "compat": ""} | options
+        settings = _settings(engine="bm25s", **given)
+        return cls(collection, settings, _index(collection, settings))
+
+    def search(
+        self, texts: Sequence[str], depth: int, candidates: Candidates | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (rows, positions, scores) of the *depth* best documents of each of *texts*, best first."""
+        rules = candidates if candidates is not None and candidates.rules else None
+        tokens = tokenizer_named(self.settings["tokenizer"])(texts)
+        return self.index.search(tokens, depth, rules, published=self.settings["compat"] == "mirb")
+
+    def explain(self, query_text: str, doc_id: str) -> pd.DataFrame:
+        """Return the table of the function `explain`."""
+        tokenize, index = tokenizer_named(self.settings["tokenizer"]), self.index
+        if doc_id not in self.collection.doc_ids:
+            self.collection.document(doc_id)  # says what is wrong
+        names, position = self._names, self.collection.doc_ids.get_loc(doc_id)
+        own = tokenize([self.collection.texts[position]])[0]
+        counts = index.queries(tokenize([query_text]))
+        row = index.weights[[position]].toarray().ravel() + index.absent
+        idf, found_in = IDF[self.settings["method"]], index.document_counts
+        rows = [
+            (names[term], idf(found_in[term], len(self.collection.corpus)), own.count(names[term]), row[term] * count)
+            for term, count in zip(counts.indices, counts.data, strict=True)
+        ]
+        table = pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
+        return table.sort_values(["contribution", "term"], ascending=[False, True], ignore_index=True)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self.index.vocabulary)
 
 
 def defect(collection: Collection, depth: int = 10) -> pd.DataFrame:
@@ -150,13 +185,13 @@ def _settings(
     given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
     settings = (PUBLISHED if compat else USUAL) | {key: value for key, value in given.items() if value is not None}
     if engine == "rank-bm25":
-        return settings | {"method": "okapi"}
+        return settings | {"method": "okapi", "compat": compat}
     if settings["method"] not in IDF:
         raise unknown("BM25 method", settings["method"], IDF)
     if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
         found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
         raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")
-    return settings | {"delta": delta}
+    return settings | {"delta": delta, "compat": compat}
 
 
 def _index(collection: Collection, settings: dict[str, Any]) -> Index:

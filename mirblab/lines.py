@@ -55,7 +55,7 @@ def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
                 if text.strip():
                     yield number, text
     except (EOFError, OSError, zlib.error) as error:
-        raise MirblabError(f"{path} cannot be read: {error}") from error
+        raise MirblabError(f"{path} cannot be read: {error}; copy or unpack it again") from error
 
 
 def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -192,7 +192,7 @@ def _table(found: Found, measures: list[Measure], system: str, collection: str) 
     """Return the values of all measures and queries, strings as categories."""
     n_queries, names = len(found.returned), [str(measure) for measure in measures]
     if len(set(names)) < len(names):
-        raise MirblabError(f"each measure once; found {', '.join(names)}")
+        raise MirblabError(f"name each measure once; found {', '.join(names)}")
     rows = n_queries * len(names)
     values = [measure.values(found) for measure in measures]
     columns = {

@@ -108,9 +108,11 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except json.JSONDecodeError as error:
-        raise MirblabError(f"{path}, line {error.lineno}: broken JSON: {error.msg} at column {error.colno}") from error
+        raise MirblabError(
+            f"{path}, line {error.lineno}: broken JSON: {error.msg} at column {error.colno}; write it again"
+        ) from error
     except UnicodeDecodeError as error:
-        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}") from error
+        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     if not isinstance(data, dict):
         raise MirblabError(f"{path}: expected a JSON object, found {type(data).__name__}")
     return data

@@ -14,6 +14,7 @@ from mirblab.grids import heatmap, p_values
 from mirblab.learnplot import learning
 from mirblab.mapplot import map
 from mirblab.matchplot import matches
+from mirblab.moveplot import shifts, versus
 from mirblab.origins import origins
 from mirblab.partnerplot import overlap
 from mirblab.strataplot import strata
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bars", "curve", "decay", "depth_curve", "differences", "effects", "heatmap", "learning", "look", "map", "matches",
-    "means", "origins", "overlap", "p_values", "save_figure", "show", "strata", "style", "tree",
+    "means", "origins", "overlap", "p_values", "save_figure", "shifts", "show", "strata", "style", "tree", "versus",
 ]  # fmt: skip
 
 

@@ -58,12 +58,13 @@ def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         if key in ("kind", "label", "paper"):
             continue
         if key not in known:
-            raise MirblabError(f"system '{name}' ({kind}) cannot set '{key}'{suggest(key, known)}")
+            more = suggest(key, known) or f"; it takes {', '.join(known)}"
+            raise MirblabError(f"system '{name}' ({kind}) cannot set '{key}'{more}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
-            raise MirblabError(f"system '{name}' ({kind}): '{key}' cannot be {value!r}")
+            raise MirblabError(f"system '{name}' ({kind}): '{key}' cannot be {value!r}; correct the entry")
     absent = [key[:-1] for key in KINDS[kind] if key.endswith("*") and key[:-1] not in settings]
     if absent:
-        raise MirblabError(f"system '{name}' ({kind}) lacks {', '.join(absent)}")
+        raise MirblabError(f"system '{name}' ({kind}) lacks {', '.join(absent)}; add what is missing to the entry")
     if kind == "fusion":
         _check_fusion(name, settings)
     return dict(settings)

@@ -54,20 +54,27 @@ def _coordinates(path: Path) -> pd.DataFrame:
     ).rename_axis(index=None)
     missing = [column for column in (*_TEXT, "x", "y") if column not in table]
     if missing:
-        raise MirblabError(f"{path} is no stored map: it has no column {', '.join(missing)}, found {', '.join(table)}")
+        raise MirblabError(
+            f"{path} is no stored map: it has no column {', '.join(missing)}, found {', '.join(table)}; "
+            "give the CSV beside a map"
+        )
     return table
 
 
 def _record(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise FileNotFoundError(f"no {path.name} beside the coordinates in {path.parent}; it holds name and caption")
+        raise FileNotFoundError(
+            f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
+        )
     try:
         record = json.loads(path.read_text("utf-8"))
         missing = [name for name in ("name", "caption", "alt", "provenance") if name not in record]
     except (ValueError, TypeError) as error:
         raise MirblabError(f"{path} cannot be read as JSON: {error}; restore it, or draw the map anew") from None
     if missing:
-        raise MirblabError(f"{path} was not saved with a figure: it has no {', '.join(missing)}")
+        raise MirblabError(
+            f"{path} was not saved with a figure: it has no {', '.join(missing)}; give the file beside a map"
+        )
     return record
 
 

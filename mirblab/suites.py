@@ -113,7 +113,7 @@ def read(
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise MirblabError(f"{path.name} is not valid TOML: {error}") from error
+        raise MirblabError(f"{path.name} is not valid TOML: {error}; mend that place of it") from error
     entries = found.get("notebook", [])
     known = [entry["name"] for entry in entries]
     for start in only or []:

@@ -235,7 +235,7 @@ def _once(key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> 
         store.put(key, deep, make())
         run = store.get(key, depth)
     if run is None:
-        raise MirblabError(f"a run could not be stored under {paths.cache()}")
+        raise MirblabError(f"a run could not be stored under {paths.cache()}; mirblab doctor checks rights and space")
     return run
 
 

@@ -36,7 +36,7 @@ def read(path: Path) -> pd.DataFrame:
         raise MirblabError(f"{path} is not a whole gzip file: {error}; fetch or write it again") from error
     except (ValueError, OverflowError) as error:
         _refuse_lines(path)
-        raise MirblabError(f"{path} cannot be read as a run: {error}") from error
+        raise MirblabError(f"{path} cannot be read as a run: {error}; give a file in TREC's form") from error
     if len(rows) and ("" in set(rows.system.cat.categories) or set(rows.more.cat.categories) != {""}):
         _refuse_lines(path)
     return rows[["query_id", "doc_id", "score", "system"]]
@@ -65,7 +65,9 @@ def _writable(ids: pd.Series) -> np.ndarray:
     names = ids.cat.categories.to_numpy(dtype=object)
     for code in np.unique(ids.cat.codes):
         if names[code].split() != [names[code]]:
-            raise MirblabError(f"{ids.name} '{names[code]}' is empty or has white space, which a TREC file cannot hold")
+            raise MirblabError(
+                f"{ids.name} '{names[code]}' is empty or has white space, which a TREC file cannot hold; rename it"
+            )
     return names
 
 

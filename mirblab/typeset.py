@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab import paths
-from mirblab.escape import Cell, display, html_cell, latex, latex_cell, markdown, markdown_cell, plain_html
+from mirblab import paths, tablehtml
+from mirblab.escape import Cell, display, latex, latex_cell, markdown, markdown_cell, plain_html
 
 
 @dataclass(repr=False)
@@ -22,7 +22,7 @@ class Table:
     *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
     *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
     *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
-    *formats* gives columns a format specification of their own, *maths* names those whose cells hold `$…$`.
+    *formats* gives columns a format specification of their own, *maths* names those whose texts hold formulas.
     """
 
     frame: pd.DataFrame
@@ -44,8 +44,9 @@ class Table:
         for row, name in enumerate(self.frame.index):
             cells = []
             for column, (how, is_maths) in enumerate(kinds):
-                text = display(columns[column][row], self.digits, how)
-                cells.append(Cell(text, *("" if flag is None else str(flag[row, column]) for flag in flags), is_maths))
+                value = columns[column][row]
+                said = ("" if flag is None else str(flag[row, column]) for flag in flags)
+                cells.append(Cell(display(value, self.digits, how), *said, is_maths and isinstance(value, str)))
             yield str(name), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
@@ -95,22 +96,13 @@ class Table:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_html(self) -> str:
-        """Return an HTML table that leaves colours to the theme and maths off, but for the columns declared maths."""
-        groups, names = self.header()
-        top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
-        heads = "".join(f'<th scope="col">{plain_html(name)}</th>' for name in names)
-        lines = [
-            f'<tr><th scope="row">{plain_html(name)}</th>{"".join(map(html_cell, c))}</tr>' for name, c in self.rows()
-        ]
-        body = "\n".join(lines)
-        return (
-            f'<table class="dataframe">\n<caption>{plain_html(self.caption)}</caption>\n<thead>\n'
-            + (f"<tr><td></td>{top}</tr>\n" if groups else "")
-            + f"<tr><td></td>{heads}</tr>\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
-            + "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
-        )
+        """Return a plain HTML table with its caption and notes, without style and script; maths is MathML."""
+        notes = "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
+        return tablehtml.element(self) + notes
 
-    _repr_html_ = to_html
+    def _repr_html_(self) -> str:
+        return tablehtml.controlled(self, rest="are in its CSV, which to_csv() gives whole")
+
     __repr__ = to_markdown
 
     def to_csv(self) -> str:

@@ -480,5 +480,5 @@ def test_pretokens_and_their_rules_are_part_of_the_key(tiny: Encoder, monkeypatc
     assert len(paths) == 4 and not {"pretokens", "pretokens_version"} & set(tiny.key)
     monkeypatch.setattr(pretokens, "VERSION", pretokens.VERSION + 1)
     assert made[1].store().path not in paths and made[0].store().path in paths
-    with pytest.raises(MirblabError, match="pretokens is 'pya', not pya0 or pya0-plain or pya0-wide"):
+    with pytest.raises(MirblabError, match="pretokens is 'pya'; write pya0 or pya0-plain or pya0-wide"):
         Encoder("tiny", tiny.entry | {"pretokens": "pya"})

@@ -94,7 +94,7 @@ def test_the_order_of_rows_changes_no_byte(tmp_path: Path):
     """What lies on top is settled by field, kind and id."""
     said = {"provenance": {}, "caption": "c", "alt": "a"}
     for name, table in (("one", POINTS), ("two", POINTS.sample(frac=1, random_state=1))):
-        plots.save_figure(plots.map(table), tmp_path / name, "map", **said)
+        plots.save_figure(plots.map(table), tmp_path / name, "map", table=table, **said)
     for suffix in ("png", "svg", "pdf"):
         one, two = ((tmp_path / name / f"map.{suffix}").read_bytes() for name in ("one", "two"))
         assert one == two, suffix

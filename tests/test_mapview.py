@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from lab_browser import chromium  # noqa: F401  a fixture
 from lxml import html
 
 from mirblab import mapview
@@ -128,38 +128,32 @@ def test_a_formula_too_large_is_the_beginning_of_its_source():
 
 
 @pytest.mark.browser
-def test_it_works_in_a_browser_by_mouse_and_by_keys(mini, tmp_path: Path):
+def test_it_works_in_a_browser_by_mouse_and_by_keys(mini, browser, tmp_path: Path):
     """A point shows its statement and marks its partner; boxes hide; hostile text runs nothing; no error."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
     addresses = [
         mapview.map_page(table, tmp_path / f"{name}.html", title=name).as_uri()
         for name, table in (("mini", mini), ("hostile", placed(hostile())))
     ]
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, headless=True, args=["--no-sandbox"])
-        page = browser.new_page()
-        errors, asked = [], []
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(addresses[0])
-        page.locator(".point").nth(10).hover(force=True)
-        assert page.locator("#told p").count() == 3 and page.locator("#told math").count() > 0
-        assert page.locator(".partner").count() == 1 and page.locator(".link.chosen").count() == 1
-        signs = page.eval_on_selector_all("#formulas math", "all => all.map(one => one.innerHTML)")
-        assert "<mi>V</mi>" in signs and not [sign for sign in signs if not sign.startswith("<")]
-        page.locator(".point").nth(10).focus()
-        before = page.evaluate("document.activeElement.getAttribute('aria-label')")
-        page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.getAttribute('aria-label')") != before
-        page.locator("input[name=field]").first.uncheck()
-        assert page.locator(".point:not(.away)").count() == 18 and page.locator(".link:not(.away)").count() == 0
-        page.goto(addresses[1])
-        page.locator(".point").first.hover(force=True)
-        assert "<img src=x" in page.locator("#told").inner_text()
-        assert page.evaluate("window.hacked === undefined")
-        browser.close()
+    page = browser.new_page()
+    errors, asked = [], []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(addresses[0])
+    page.locator(".point").nth(10).hover(force=True)
+    assert page.locator("#told p").count() == 3 and page.locator("#told math").count() > 0
+    assert page.locator(".partner").count() == 1 and page.locator(".link.chosen").count() == 1
+    signs = page.eval_on_selector_all("#formulas math", "all => all.map(one => one.innerHTML)")
+    assert "<mi>V</mi>" in signs and not [sign for sign in signs if not sign.startswith("<")]
+    page.locator(".point").nth(10).focus()
+    before = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") != before
+    page.locator("input[name=field]").first.uncheck()
+    assert page.locator(".point:not(.away)").count() == 18 and page.locator(".link:not(.away)").count() == 0
+    page.goto(addresses[1])
+    page.locator(".point").first.hover(force=True)
+    assert "<img src=x" in page.locator("#told").inner_text()
+    assert page.evaluate("window.hacked === undefined")
+    page.close()
     assert not errors and asked == addresses

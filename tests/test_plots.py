@@ -178,7 +178,7 @@ def test_files_are_the_same_twice_and_hold_no_type_3_font(
 def test_the_ground_is_opaque_so_that_a_dark_theme_does_not_shine_through(tmp_path: Path) -> None:
     """The PNG's corner is white and opaque even where the user's own settings say transparent."""
     with matplotlib.rc_context({"savefig.transparent": True, "figure.facecolor": "none"}):
-        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt="a")
+        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt="a", table=COUNTS)
     assert plt.imread(tmp_path / "f.png")[0, 0].tolist() == [1, 1, 1, 1]
 
 

@@ -295,14 +295,29 @@ def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
     assert escape.latex("only $5", is_maths=True) == r"only \$5"
 
 
+def test_mathematics_that_reads_files_or_is_html_is_no_mathematics() -> None:
+    """In LaTeX its commands are text; in Markdown angle brackets have names, and a link falls apart."""
+    assert escape.latex(r"$\input{x}$", is_maths=True) == r"\$\textbackslash{}input\{x\}\$"
+    assert escape.latex(r"$\left(x\right)$", is_maths=True) == r"$\left(x\right)$"
+    assert escape.markdown("$a<b>[c](d)$", is_maths=True) == r"$a\lt b\gt [c] (d)$"
+
+
+def test_a_dollar_that_was_escaped_is_a_dollar() -> None:
+    r"""Excerpts write `\$` for one in prose; in a formula it stays LaTeX."""
+    shown = escape.maths_html(r"\$5 for $x=\$y$")
+    assert ">$5 for <math" in shown and r'alttext="x=\$y"' in shown
+    assert "mathjax_ignore" in escape.plain_html(r"\(x\)") and "mathjax_ignore" not in escape.plain_html("x")
+
+
 def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
-    """No style, no colour; a dollar outside declared maths is kept from MathJax; markup is text; tags are balanced."""
-    frame = pd.DataFrame({"a": ["$5 <script>"], "b": ["$x_1 < y$"]}, index=["r&1"])
+    """No style, no colour; formulas are MathML, other dollars are kept from MathJax; markup is text; tags balance."""
+    frame = pd.DataFrame({"a": ["$5 <script>"], "b": ["so $x_1 < y$"], "n": [0.125]}, index=["r&1"])
     text = tables.table(frame, "Caption", notes=["a note"], maths=["b"]).to_html()
     assert "color" not in text and "style" not in text and "<script>" not in text
-    assert '<span class="tex2jax_ignore mathjax_ignore">$5 &lt;script&gt;</span>' in text
-    assert "<td>$x_1 &lt; y$</td>" in text
-    assert '<th scope="row">r&amp;1</th>' in text
+    assert '<td><span class="tex2jax_ignore mathjax_ignore">$5 &lt;script&gt;</span></td>' in text
+    assert "<msub><mi>x</mi>" in text and 'alttext="x_1 &lt; y"' in text and ">so <math" in text
+    assert '<td class="mirblab-number" data-value="0.125">0.12</td>' in text
+    assert '<th scope="row">r&amp;1</th>' in text and "<caption>Caption</caption>" in text
 
     class Balance(HTMLParser):
         open: list[str] = []

@@ -152,7 +152,8 @@ def test_real_formulas_fit_the_page(shared: Path, tmp_path: Path):
         assert len(symbols) == len(nodes)
         assert ax.figure.get_figwidth() <= 7.4 and min(text.get_fontsize() for text in symbols) >= 6
         plt.close(ax.figure)
-    save_figure(treeplot.tree(table(SQUARE)), tmp_path, "square", provenance={}, caption="A tree.", alt="A tree.")
+    said = {"provenance": {}, "caption": "A tree.", "alt": "A tree.", "table": table(SQUARE)}
+    save_figure(treeplot.tree(table(SQUARE)), tmp_path, "square", **said)
     assert (tmp_path / "square.svg").is_file()
 
 

@@ -45,7 +45,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """One formula: its layout, its operations, the pairs of nodes where each key occurs, and the weights."""
 
     layout: Tree
@@ -55,12 +55,17 @@ class _Side:
 
 
 def explain(
-    query: str | Tree, document: str | Tree, index: Index, *, weights: Mapping[str, float] | None = None, b: float = B
+    query: str | Tree | Side,
+    document: str | Tree | Side,
+    index: Index,
+    *,
+    weights: Mapping[str, float] | None = None,
+    b: float = B,
 ) -> Explanation:
     """Return why *document* scores what it does for *query* in a search of *index*; both are LaTeX or layout trees.
 
     The index gives the weights of tokens; *document* need not be in it. Of a token that one formula has more often
-    than the other, each occurrence counts as shared in part.
+    than the other, each occurrence counts as shared in part. A formula that is explained often is read once, by `side`.
 
     >>> index = Index.build([("a", "x^2+x"), ("b", "y^2+y"), ("c", "z")])
     >>> why = explain("x^2+x", "y^2+y", index)
@@ -69,7 +74,7 @@ def explain(
     >>> why.tokens.token.tolist()[:6]
     ['+', '2', 'plus(SUP(N))', 'plus(SUP(V))', 'SUP(V, N)', 'plus(SUP(V, N), V)']
     """
-    one, other = (_side(formula, index, weights) for formula in (query, document))
+    one, other = (own if isinstance(own, Side) else side(own, index, weights) for own in (query, document))
     often = dict(zip(other.asked.keys.tolist(), other.asked.counts.tolist(), strict=True))
     rows, votes, shares = [], defaultdict(float), {}
     for key, count, weight in zip(one.asked.keys.tolist(), one.asked.counts.tolist(), one.asked.weights, strict=True):
@@ -87,20 +92,21 @@ def explain(
     )
     total = float(sum(row[-1] for row in rows))
     score = scoring.score(np.array([total]), one.asked.length, np.array([other.asked.length]), b) if total else [0.0]
-    parts = (total / side.asked.length if side.asked.length else 0.0 for side in (one, other))
-    nodes = (_nodes(side, shares) for side in (one, other))
+    parts = (total / own.asked.length if own.asked.length else 0.0 for own in (one, other))
+    nodes = (_nodes(own, shares) for own in (one, other))
     return Explanation(float(score[0]), *parts, table, one.layout, other.layout, *nodes, _renamed(votes))
 
 
-def _side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None) -> _Side:
+def side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None = None) -> Side:
+    """Return a formula read for `explain`: its trees, where its tokens are, and what they weigh in *index*."""
     layout = trees([formula])[0]
     found, places = read([layout]), defaultdict(list)
     for key, first, second in zip(found.keys.tolist(), found.firsts.tolist(), found.seconds.tolist(), strict=True):
         places[key].append((first, second))
-    return _Side(layout, operator_tree(layout), places, index.queries([layout], weights)[0])
+    return Side(layout, operator_tree(layout), places, index.queries([layout], weights)[0])
 
 
-def _text(side: _Side, name: str, key: int) -> str:
+def _text(side: Side, name: str, key: int) -> str:
     """Return a token as a reader sees it; `V` stands for any variable, and relations stand over an arrow."""
     tree = side.operations if name in _OF_OPERATIONS else side.layout
     first, second = side.places[key][0]
@@ -145,7 +151,7 @@ def _meeting(tree: Tree, first: int, second: int) -> int:
     return first
 
 
-def _vote(votes: dict, name: str, one: _Side, other: _Side, key: int, weight: float) -> None:
+def _vote(votes: dict, name: str, one: Side, other: Side, key: int, weight: float) -> None:
     """Add what a shared token says about which name of the query stands for which of the document."""
     pairs = [(mine, theirs) for mine in one.places[key] for theirs in other.places[key]]
     labels = [(side.operations if name in _OF_OPERATIONS else side.layout).labels for side in (one, other)]
@@ -174,7 +180,7 @@ def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
     return found
 
 
-def _nodes(side: _Side, shares: dict[int, int]) -> dict[int, float]:
+def _nodes(side: Side, shares: dict[int, int]) -> dict[int, float]:
     """Return for each node of the layout the share of the weight of the tokens around it that is shared."""
     weight, agreed = np.zeros(len(side.layout)), np.zeros(len(side.layout))
     by_span = {span: node for node, span in enumerate(side.layout.spans) if span != (0, 0)}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from mirblab import paths, runs
+from mirblab.candidates import Candidates
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
 from mirblab.formula import bags
@@ -44,16 +47,59 @@ def search(
     """
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
-    bare = are_formulas(collection.card.task, collection.texts)
-    documents, queries = owned(collection.texts, bare), [formulas(text, bare) for text in collection.query_texts]
-    if bare and documents.is_single and max(map(len, queries), default=0) <= 1:
-        single = [query[0] if query else "" for query in queries]
-        found = stored(documents.column()).search(single, depth, collection.candidates, weights=weights, b=b)
-    else:
-        asked = stored(documents.formulas), documents, queries, weights
-        found = _ranked(_best(*asked, b) if bare else bags.scores(*asked), collection, depth)
+    queries, candidates = collection.query_texts, collection.candidates
+    found = Prepared.of(collection).search(queries, depth, candidates, weights=weights, b=b)
     notes = {"b": b, "weights": dict(zip(WEIGHTS, kind_weights(weights).tolist(), strict=True))}
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The formulas of a collection's documents, indexed once for many searches.
+
+    `is_bare`: each text is one formula; `is_single`: the index has one formula, or none, for each document, not the
+    distinct ones, because neither documents nor queries have several.
+    """
+
+    is_bare: bool
+    is_single: bool
+    documents: Owned
+    index: Index
+
+    @classmethod
+    def of(cls, collection: Collection) -> Prepared:
+        """Return the formulas of a collection and their index, which is read from the cache where it is there."""
+        is_bare = are_formulas(collection.card.task, collection.texts)
+        documents = owned(collection.texts, is_bare)
+        longest = max((len(formulas(text, is_bare)) for text in collection.query_texts), default=0)
+        is_single = is_bare and documents.is_single and longest <= 1
+        return cls(is_bare, is_single, documents, stored(documents.column() if is_single else documents.formulas))
+
+    def search(
+        self,
+        texts: Sequence[str],
+        depth: int,
+        candidates: Candidates,
+        *,
+        weights: Mapping[str, float] | None = None,
+        b: float = B,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
+        queries = [formulas(text, self.is_bare) for text in texts]
+        if self.is_single and max(map(len, queries), default=0) <= 1:
+            single = [query[0] if query else "" for query in queries]
+            return self.index.search(single, depth, candidates, weights=weights, b=b)
+        if not self.is_bare:
+            return _ranked(bags.scores(self.index, self.documents, queries, weights), candidates, depth)
+        return _ranked(_best(self.index, self.formulas, queries, weights, b), candidates, depth)
+
+    @cached_property
+    def formulas(self) -> Owned:
+        """Return which document has which formula of the index."""
+        if not self.is_single:
+            return self.documents
+        places = np.flatnonzero(np.diff(self.documents.starts))
+        return Owned(self.documents.column(), places, self.documents.starts)
 
 
 def stored(latex: Sequence[str]) -> Index:
@@ -97,12 +143,12 @@ def _best(
 
 
 def _ranked(
-    scored: Iterable[np.ndarray], collection: Collection, depth: int
+    scored: Iterable[np.ndarray], candidates: Candidates, depth: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (rows, positions, scores) of each query's best documents with a score above 0, flat, best first."""
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
     for row, scores in enumerate(scored):
-        allowed = collection.candidates.allowed(np.array([row]))
+        allowed = candidates.allowed(np.array([row]))
         _, positions, best = runs.top_k(np.where(scores > 0, scores, -np.inf)[None], depth, allowed)
         parts.append((np.full(len(positions), row), positions, best))
     rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))

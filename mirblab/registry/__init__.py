@@ -27,4 +27,4 @@ def _parse(text: str, name: str) -> dict[str, dict[str, Any]]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise MirblabError(f"{name} is not valid TOML: {error}") from error
+        raise MirblabError(f"{name} is not valid TOML: {error}; mend that place of it") from error

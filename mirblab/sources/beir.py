@@ -21,7 +21,9 @@ def ids(files: Sequence[Path]) -> set[str]:
         for number, row in read(path, ["_id"], Counter()):
             name = _id(row, "_id", path, number)
             if name in found:
-                raise MirblabError(f"{place(path, number)}: '{name}' is the _id of an earlier row, too")
+                raise MirblabError(
+                    f"{place(path, number)}: '{name}' is the _id of an earlier row, too; give each row its own"
+                )
             found.add(name)
     return found
 
@@ -62,9 +64,15 @@ def judgements(
         for number, row in read(path, ["query-id", "corpus-id", "score"], unused):
             query, doc = _id(row, "query-id", path, number), _id(row, "corpus-id", path, number)
             if query not in queries:
-                raise MirblabError(f"{place(path, number)}: judges the query '{query}', which is not in queries")
+                raise MirblabError(
+                    f"{place(path, number)}: judges the query '{query}', which is not in queries; "
+                    "add it there, or leave this line out"
+                )
             if doc not in docs:
-                raise MirblabError(f"{place(path, number)}: judges the document '{doc}', which is not in corpus")
+                raise MirblabError(
+                    f"{place(path, number)}: judges the document '{doc}', which is not in corpus; "
+                    "add it there, or leave this line out"
+                )
             score = _score(row.get("score"), path, number)
             left_out["judgements of a pair that is judged again (the last counts)"] += (query, doc) in found
             left_out["scores with a fraction (cut to whole numbers)"] += not score.is_integer()
@@ -93,7 +101,9 @@ def excluded(
             if not isinstance(names, list):
                 raise MirblabError(f"{place(path, number)}: 'excluded-ids' must be a list, found {_short(names)}")
             if query in seen:
-                raise MirblabError(f"{place(path, number)}: lists the query '{query}' a second time")
+                raise MirblabError(
+                    f"{place(path, number)}: lists the query '{query}' a second time; keep one of the lines"
+                )
             seen.add(query)
             if query not in queries:
                 left_out["excluded lists of queries that are not in queries"] += 1
@@ -101,14 +111,18 @@ def excluded(
             names = [str(name) for name in names]
             unknown = next((name for name in names if name not in docs), None)
             if unknown is not None:
-                raise MirblabError(f"{place(path, number)}: excludes the document '{unknown}', which is not in corpus")
+                raise MirblabError(
+                    f"{place(path, number)}: excludes the document '{unknown}', which is not in corpus; leave it out"
+                )
             own = judged.get(query, ())
             left_out["relevant documents that are excluded for their query"] += sum(name in own for name in names)
             yield {"query-id": query, "excluded-ids": names}
     without = [query for query in judged if query not in seen]
     if without:
         where = ", ".join(map(str, files))
-        raise MirblabError(f"{where}: no row for {len(without):,} queries of the split, first '{min(without)}'")
+        raise MirblabError(
+            f"{where}: no row for {len(without):,} queries of the split, first '{min(without)}'; add a row for each"
+        )
 
 
 def _count(unused: Counter[str], what: str, left_out: Counter[str]) -> None:
@@ -123,7 +137,7 @@ def _id(row: Row, key: str, path: Path, number: int) -> str:
         found = f"found {_short(value)}" if key in row else f"found the columns {', '.join(row) or 'none of ours'}"
         raise MirblabError(f"{place(path, number)}: no '{key}'; {found}")
     if any(sign in name for sign in "\t\n\r"):
-        raise MirblabError(f"{place(path, number)}: '{key}' has a tab or a line break: {name!r}")
+        raise MirblabError(f"{place(path, number)}: '{key}' has a tab or a line break: {name!r}; rename it")
     _check_text(name, key, path, number)
     return name
 
@@ -134,7 +148,9 @@ def _check_text(value: object, key: str, path: Path, number: int) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise MirblabError(f"{place(path, number)}: '{key}' holds half a character (a lone surrogate)") from error
+        raise MirblabError(
+            f"{place(path, number)}: '{key}' holds half a character (a lone surrogate); repair the text"
+        ) from error
 
 
 def _score(value: object, path: Path, number: int) -> float:

@@ -58,7 +58,10 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
             raise unknown("repository", missing[0], here)
         made = Made(read, mathlib, odd)
         if not made.pairs:
-            raise MirblabError(f"{found.shown}: {len(read)} repositories, and no statement that names a declaration")
+            raise MirblabError(
+                f"{found.shown}: {len(read)} repositories, and no statement that names a declaration; "
+                f"give others, or check for \\lean{{...}}"
+            )
         with origins.together(out, tuple(COLLECTIONS)) as folders:
             for folder in folders:
                 about = {"title": COLLECTIONS[folder.name], **ABOUT, **made.about}

@@ -87,7 +87,7 @@ def find(origin: str | Path, stems: tuple[str, ...]) -> Files:
     elif path.suffix.lower() == ".7z" and path.is_file():
         there = sorted(sevenzip.members(path))
     elif path.exists():
-        raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump")
+        raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump; give one of these")
     else:
         raise FileNotFoundError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
     return Files(path, {stem: _one(path, stem, there) for stem in stems})

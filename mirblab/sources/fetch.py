@@ -67,7 +67,9 @@ def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
             raise MirblabError(f"the Hub refuses {where}: {_first(error)}; {instead}") from error
         return _cached(hub, revision, where, choose, f"{_first(error)}; {instead}", error)
     if info.sha != revision:
-        raise MirblabError(f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken")
+        raise MirblabError(
+            f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken: try again later"
+        )
     sums = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in info.siblings or []}
     parts = choose(sums, where)
     folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
@@ -94,7 +96,8 @@ def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
         folder = path.parents[name.count("/")]
         if folder.name != revision:
             raise MirblabError(
-                f"the Hub sent {name} of {hub} from commit {folder.name}, not {revision}; it is not used"
+                f"the Hub sent {name} of {hub} from commit {folder.name}, not {revision}; "
+                "it is not used: try again later"
             )
     return folder
 

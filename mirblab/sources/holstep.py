@@ -52,7 +52,10 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
     with releases.opened(origin, "the HolStep release", ADDRESS) as release, together(out, (NAME,)) as [folder]:
         files = {split: release.matching(rf"{split}/\d+") for split in SPLITS}
         if not files["test"]:
-            raise FileNotFoundError(f"no test/00001 or the like in {release.origin.folder}; found {release.shown()}")
+            raise FileNotFoundError(
+                f"no test/00001 or the like in {release.origin.folder}; found {release.shown()}; "
+                "give the folder above test"
+            )
         found = _read(files)
         parts = _parts(found, names, corpus)
         sizes = {f"documents_of_{split}": len(docs) for split, docs in found.used.items()}

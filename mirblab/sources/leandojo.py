@@ -103,7 +103,10 @@ class _States:
                 known = sum(trained.issuperset(docs) for docs in queries.values())
                 self.left_out[f"{split} queries of which training shows every premise (kept)"] = known
             if not queries:
-                raise MirblabError(f"{self.files[split]}: no tactic in it names a premise of {self.premises.path.name}")
+                raise MirblabError(
+                    f"{self.files[split]}: no tactic in it names a premise of {self.premises.path.name}; "
+                    "give both of one release"
+                )
 
     def _tactics(self, split: str) -> Iterator[tuple[str, str, list[str]]]:
         """Yield state, name and premises of each tactic that names a premise of the corpus."""

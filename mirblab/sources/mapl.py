@@ -79,7 +79,9 @@ def pair_files(release: Release) -> list[Path]:
         found = [path.relative_to(release.origin.folder) for path in release.matching(pattern)]
         if kept := [release.origin.folder / name for name in found if "raw_data" not in name.parts]:
             return kept
-    raise FileNotFoundError(f"no full_dataset.json, .jsonl or .parquet file; found {release.shown()}")
+    raise FileNotFoundError(
+        f"no full_dataset.json, .jsonl or .parquet file; found {release.shown()}; give the folder that holds one"
+    )
 
 
 def pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:

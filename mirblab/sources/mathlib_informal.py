@@ -130,7 +130,10 @@ class _Reading:
         self.left_out["judgements of declarations that are not there"] = len(found) - len(known)
         if not known:
             path = self.files["judgements"]
-            raise MirblabError(f"{path}: none of its {len(found):,} judgements names a declaration that is there")
+            raise MirblabError(
+                f"{path}: none of its {len(found):,} judgements names a declaration that is there; "
+                "give files of one release"
+            )
         return known
 
     def _rows(self, what: str, columns: list[str]) -> Iterator[tuple[str, Row]]:

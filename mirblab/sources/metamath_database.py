@@ -96,7 +96,9 @@ class _Tokens:
             return
         path = (self.root / " ".join(inside[1:-1])).resolve()
         if not path.is_relative_to(self.root) or not path.is_file():
-            raise MirblabError(f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}")
+            raise MirblabError(
+                f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}; put it there"
+            )
         yield from self.read(path)
 
 

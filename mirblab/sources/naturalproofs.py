@@ -65,7 +65,9 @@ def _files(release: Release) -> dict[str, Path]:
         if release.matching(rf"naturalproofs_{stem}\.json")
     }
     if not files:
-        raise FileNotFoundError(f"no naturalproofs_*.json of {', '.join(SUBSETS)}; found {release.shown()}")
+        raise FileNotFoundError(
+            f"no naturalproofs_*.json of {', '.join(SUBSETS)}; found {release.shown()}; give the folder that holds them"
+        )
     if missing := [f"naturalproofs_{stem}.json" for stem in SUBSETS if stem not in files]:
         print(f"not there, so not built: {', '.join(missing)}")
     return files

@@ -14,6 +14,7 @@ _TAGS = frozenset(
     "td th thead tr u ul".split()
 )
 _SCHEMES = ("http://", "https://", "mailto:")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
 # Formulas wait behind two private characters while the rest is cleaned; these are taken out of the source before.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
@@ -50,7 +51,7 @@ def safe(source: str, render: Render | None = None) -> str:
 
     parts = [
         part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
-        for part, is_code in _parts(_PRIVATE.sub("", source))
+        for part, is_code in _parts(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
     ]
     clean = nh3.clean(
         "".join(parts),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from mirblab.sources.html import title_text
-from mirblab.sources.thread_html import safe, safe_line
+from mirblab.sources.thread_html import CONTROL, safe, safe_line
 from mirblab.sources.thread_math import Render
 from mirblab.sources.thread_style import POLICY, STYLE
 from mirblab.sources.threads import Comment, Link, Post, Thread
@@ -62,13 +62,14 @@ def index(threads: Sequence[Thread], render: Render | None = None, source: str =
 
 
 def _document(title: str, body: str, language: str) -> str:
-    return (
+    page = (
         f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{escape(title.strip())}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
+    return CONTROL.sub("\ufffd", page)
 
 
 def _words(title: str) -> str:

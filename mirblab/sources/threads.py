@@ -92,7 +92,7 @@ def read(origin: str | Path, ids: Iterable[str | int], odd: dump.Odd | None = No
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise MirblabError(
             f"{reading.shown} has no question and no answer {', '.join(missing[:_NAMED])}{more}; "
-            f"{reading.n_posts:,} posts were read"
+            f"{reading.n_posts:,} posts were read; give ids of this dump"
         )
     reading.around()
     return [reading.threads[each] for each in wanted]

@@ -50,7 +50,10 @@ def build(origin: str | Path | None, out: Path, *, modules: str = "all") -> list
             left_out["declarations of other modules"] = len(rows) - len(kept)
             rows = kept
         if not any(row["split"] == "test" for row in rows):
-            raise MirblabError(f"{release.shown()}: none of {len(rows):,} declarations is in the split test")
+            raise MirblabError(
+                f"{release.shown()}: none of {len(rows):,} declarations is in the split test; "
+                "give data with such a split"
+            )
         found = replace(release.origin, source=SOURCE)
         made: Row = {"builder": "views", "revision": releases.revision(files), "licence": LICENCE}
         made["options"] = {"modules": modules}
@@ -71,7 +74,10 @@ def files_of(release: Release) -> list[Path]:
     for pattern in (r"[^/]*\.jsonl(?:\.gz)?", r"[^/]*\.parquet"):
         if found := release.matching(pattern):
             return found
-    raise FileNotFoundError(f"no {' or '.join(FORMS)} file in {release.origin.folder}; found {release.shown()}")
+    raise FileNotFoundError(
+        f"no {' or '.join(FORMS)} file in {release.origin.folder}; found {release.shown()}; "
+        "give the folder that holds one"
+    )
 
 
 def _about(name: str) -> Row:

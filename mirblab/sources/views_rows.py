@@ -62,7 +62,9 @@ def read(files: Sequence[Path], left_out: Counter[str]) -> list[Row]:
             left_out.update(f"declarations without a text for {view}" for view in lacking[:1])
             found += [] if lacking else [row]
     if not found:
-        raise MirblabError(f"{places.shown(files)}: no declaration with the views {', '.join(VIEWS)}")
+        raise MirblabError(
+            f"{places.shown(files)}: no declaration with the views {', '.join(VIEWS)}; give data that has them"
+        )
     return sorted(found, key=lambda row: row["id"])
 
 

@@ -15,7 +15,9 @@ def starting_encoder(recipe: Recipe) -> Encoder:
     """Return the registry's encoder that *recipe* starts from; MirblabError for one that cannot be trained here."""
     found = encoder(recipe.encoder)
     if "vendor" in found.entry:
-        raise MirblabError(f"recipe '{recipe.name}': '{recipe.encoder}' runs at a vendor and cannot be trained here")
+        raise MirblabError(
+            f"recipe '{recipe.name}': '{recipe.encoder}' runs at a vendor and cannot be trained here; take another base"
+        )
     if not found.entry.get("prompt_pooled", True):
         raise MirblabError(
             f"recipe '{recipe.name}': '{recipe.encoder}' leaves its prompt out of the pooling, which training does "

@@ -74,7 +74,10 @@ def held_out(
     whole = views[(views[query].fillna("") != "") & (views[document].fillna("") != "")].sort_values("id")
     asked = np.flatnonzero((whole["split"] == split).to_numpy())
     if not len(asked):
-        raise MirblabError(f"the data has no row of split '{split}' with both {query} and {document} to evaluate on")
+        raise MirblabError(
+            f"the data has no row of split '{split}' with both {query} and {document} to evaluate on; "
+            "give data with such a split"
+        )
     rng = np.random.default_rng(seed)
     asked = np.sort(rng.permutation(asked)[: min(N_QUERIES, n_rows)])
     others = rng.permutation(np.setdiff1d(np.arange(len(whole)), asked))[: max(0, n_rows - len(asked))]

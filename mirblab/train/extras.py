@@ -57,7 +57,9 @@ def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
     path = Path(recipe.hard).expanduser()
     if not path.is_file():
-        raise FileNotFoundError(f"recipe '{recipe.name}': no file of hard negatives at {path}")
+        raise FileNotFoundError(
+            f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
+        )
     places, problems = {one: place for place, one in enumerate(ids)}, Problems(path)
     found: list[list[int]] = [[] for _ in ids]
     for number, record in records(path, problems):
@@ -68,5 +70,8 @@ def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
             found[places[record["id"]]] = [places[one] for one in near if one in places and one != record["id"]]
     problems.raise_if_any()
     if not any(found):
-        raise MirblabError(f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'")
+        raise MirblabError(
+            f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
+            "make it from the same data"
+        )
     return found

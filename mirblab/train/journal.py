@@ -41,7 +41,7 @@ class Journal:
 def read(folder: Path) -> pd.DataFrame:
     """Return the log in *folder* as a table with a row per line, in their order."""
     if not (folder / FILE).is_file():
-        raise FileNotFoundError(f"no log at {folder / FILE}; it is written while a model is trained")
+        raise FileNotFoundError(f"no log at {folder / FILE}; train the model first, which writes it")
     return pd.DataFrame(_lines(folder / FILE))
 
 

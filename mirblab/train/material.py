@@ -105,7 +105,10 @@ def _of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
     rows = views
     if recipe.split:
         if "split" not in rows:
-            raise MirblabError(f"recipe '{recipe.name}' takes split '{recipe.split}', but the data has no such column")
+            raise MirblabError(
+                f"recipe '{recipe.name}' takes split '{recipe.split}', but the data has no such column; "
+                "add a column split"
+            )
         known = sorted(rows["split"].astype("str").unique())
         if recipe.split not in known:
             raise unknown(f"split in the data of recipe '{recipe.name}' called", recipe.split, known)

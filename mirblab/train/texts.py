@@ -87,7 +87,7 @@ def save(found: pd.DataFrame, path: str | Path) -> Path:
     """
     path = Path(path).expanduser()
     if path.suffix not in (".parquet", ".jsonl"):
-        raise MirblabError(f"{path.name} is neither .parquet nor .jsonl")
+        raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
     with paths.write_atomically(path) as beside:
         if path.suffix == ".parquet":
             found.to_parquet(beside, index=False)
@@ -104,10 +104,10 @@ def read(path: str | Path) -> pd.DataFrame:
     try:
         found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_json(path, lines=True, dtype=False)
     except (ValueError, OSError) as error:
-        raise MirblabError(f"{path} cannot be read as rephrasings: {error}") from error
+        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
     absent = [name for name in COLUMNS if name not in found]
     if absent:
-        raise MirblabError(f"{path} has no column {', '.join(absent)}; it was not written by mirblab rephrase")
+        raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
     return found[list(COLUMNS)]
 
 
@@ -121,6 +121,8 @@ def join(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     ['$l$ is even', '']
     """
     if not set(views.id) & set(found.id):
-        raise MirblabError("no id of the views is among the rephrasings; they belong to another table")
+        raise MirblabError(
+            "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"
+        )
     added = found.set_index("id")[list(ADDED)].reindex(views.id).fillna("")
     return views.assign(**{name: added[name].array for name in ADDED})

@@ -1,0 +1,106 @@
+"""books: notebooks as pages, executed where a batch has left an executed copy, without anything remote."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import nbformat
+from nbconvert import HTMLExporter
+from words import code, markdown, slug
+
+from mirblab import paths
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SHOWN = (
+    "text/html",
+    "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "text/markdown",
+    "text/plain",
+)  # no widgets: they need a kernel
+_NOTE = (
+    '<p class="note">This notebook is shown without outputs, because no executed copy was found. '
+    "<code>mirblab batch mini</code> makes them, then build this site again.</p>"
+)
+
+
+def sources() -> list[Path]:
+    """Return the notebooks, in order."""
+    return sorted(paths.bundled("notebooks").glob("*.ipynb"))
+
+
+def executed(source: Path) -> Path | None:
+    """Return the newest executed copy of a notebook in any suite, or None."""
+    folder = paths.figures() / "_executed"
+    found = [*folder.glob(f"*/{source.stem}.ipynb"), *folder.glob(f"*/{source.stem}.*.ipynb")]
+    whole = [path for path in found if path.is_file() and "partial" not in path.name]
+    return max(whole, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def title(source: Path) -> str:
+    """Return a notebook's first heading."""
+    first = nbformat.read(source, as_version=4).cells[0].source.splitlines()[0]
+    return first.lstrip("# ").strip()
+
+
+def page(source: Path) -> str:
+    """Return a notebook as HTML: its executed copy where there is one, else itself with a note."""
+    found = executed(source)
+    book = nbformat.read(found or source, as_version=4)
+    body, _ = _exporter().from_notebook_node(book)
+    body = _once(body)
+    return body if found else body.replace("</h1>", f"</h1>{_NOTE}", 1)
+
+
+@cache
+def _exporter() -> HTMLExporter:
+    made = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
+    made.register_filter("markdown2html", _markdown)
+    made.register_filter("highlight_code", lambda text, metadata=None, **_: code(text, "python"))
+    made.register_filter("ansi2html", lambda text: re.sub(r"[<>&]", lambda s: f"&#{ord(s[0])};", _ANSI.sub("", text)))
+    made.config.NbConvertBase.display_data_priority = list(_SHOWN)
+    return made
+
+
+def _markdown(context: object, source: str = "", **_: object) -> str:
+    return markdown(source if isinstance(context, dict) or source else str(context))
+
+
+def _once(body: str) -> str:
+    """Return the page with each heading's anchor used once: every cell was rendered by itself."""
+    seen: dict[str, int] = {}
+
+    def name(found: re.Match[str]) -> str:
+        seen[found[2]] = seen.get(found[2], 0) + 1
+        return f'{found[1]}{found[2]}{"" if seen[found[2]] == 1 else f"-{seen[found[2]]}"}"'
+
+    return re.sub(r'(<h[1-6] id=")([^"]*)"', name, body)
+
+
+def index() -> str:
+    """Return the list of notebooks by whom they are for."""
+    by_digit: dict[str, list[Path]] = {}
+    for source in sources():
+        by_digit.setdefault(source.stem[0], []).append(source)
+    parts = ["<h1>Notebooks</h1><p>Each answers one question, which is its title.</p>"]
+    for digit, name in AUDIENCE.items():
+        if digit in by_digit:
+            lines = [
+                f'<li><a href="{one.stem}.html"><code>{one.stem}</code></a> {title(one)}</li>'
+                for one in by_digit[digit]
+            ]
+            parts.append(f'<h2 id="{slug(name)}">{name}</h2><ul>{"".join(lines)}</ul>')
+    return "".join(parts)
+
+
+AUDIENCE = {
+    "0": "Start and lessons",
+    "1": "Tables, and what is behind them",
+    "2": "Structure search, dense retrieval and fusion",
+    "3": "Equivalence",
+    "4": "ARQMath",
+    "5": "Exploration",
+}

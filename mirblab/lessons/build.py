@@ -1,0 +1,118 @@
+"""build: the student's and the teacher's version of the lessons, from the one source of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mirblab import paths
+from mirblab.errors import MirblabError, unknown
+from mirblab.lessons.marks import without_solutions
+
+_STAMP = "mirblab"
+
+
+def sources(only: Sequence[str] = ()) -> list[Path]:
+    """Return the notebooks of the lessons, 01 to 08, in order; with *only* those whose names begin so.
+
+    MirblabError for a beginning that no lesson has.
+
+    >>> [path.stem for path in sources(["01"])]
+    ['01_what_is_a_test_collection']
+    """
+    found = sorted(paths.bundled("notebooks").glob("0[1-8]_*.ipynb"))
+    for start in only:
+        if not any(path.stem.startswith(start) for path in found):
+            raise unknown("lesson", start, [path.stem for path in found])
+    return [path for path in found if not only or path.stem.startswith(tuple(only))]
+
+
+def student(source: Path) -> dict[str, Any]:
+    """Return a lesson as its students get it: no solutions, no outputs, clean metadata; tags and ids stay."""
+    return _version(source, is_teacher=False)
+
+
+def teacher(source: Path) -> dict[str, Any]:
+    """Return a lesson with its solutions and their marks, without outputs."""
+    return _version(source, is_teacher=True)
+
+
+def write(
+    folder: str | Path, *, for_teacher: bool = False, only: Sequence[str] = (), force: bool = False
+) -> list[Path]:
+    """Write the lessons into *folder* and return the files that were written, those that already say the same left out.
+
+    A file in which somebody worked is kept: MirblabError names each, and nothing is written, unless *force*. A file
+    as an earlier version of mirblab wrote it, also with outputs, is nobody's work and is replaced.
+    """
+    make = teacher if for_teacher else student
+    books = {Path(folder) / path.name: make(path) for path in sources(only)}
+    stale = {path: book for path, book in books.items() if not path.exists() or _cells(path) != _texts(book)}
+    worked_in = [path for path in stale if path.exists() and not _is_untouched(path)]
+    if worked_in and not force:
+        named = "\n  ".join(map(str, worked_in))
+        raise MirblabError(
+            f"somebody worked in these files, so nothing was written:\n  {named}\n"
+            "choose another folder with --out, or give --force to lose that work"
+        )
+    for path, book in stale.items():
+        with paths.write_atomically(path) as beside:
+            beside.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+    return list(stale)
+
+
+def _version(source: Path, is_teacher: bool) -> dict[str, Any]:
+    book = json.loads(source.read_text("utf-8"))
+    cells = [_clean(cell, f"{source.name}, cell {cell['id']}", is_teacher) for cell in book["cells"]]
+    metadata = {key: book["metadata"][key] for key in ("kernelspec", "language_info") if key in book["metadata"]}
+    made = {
+        "cells": cells,
+        "metadata": metadata,
+        "nbformat": book["nbformat"],
+        "nbformat_minor": book["nbformat_minor"],
+    }
+    metadata[_STAMP] = {"lesson": source.stem, "cells": _digest(_texts(made))}
+    return made
+
+
+def _clean(cell: dict[str, Any], where: str, is_teacher: bool) -> dict[str, Any]:
+    text = _text(cell)
+    is_code = cell["cell_type"] == "code"
+    stripped = without_solutions(text, where) if is_code else text
+    tags = cell["metadata"].get("tags")
+    kept = {
+        "cell_type": cell["cell_type"],
+        "id": cell["id"],
+        "metadata": {"tags": tags} if tags else {},
+        "source": (text if is_teacher else stripped).splitlines(keepends=True),
+    }
+    return kept | ({"execution_count": None, "outputs": []} if is_code else {})
+
+
+def _text(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def _texts(book: dict[str, Any]) -> list[list[str]]:
+    return [[cell["cell_type"], _text(cell)] for cell in book["cells"]]
+
+
+def _digest(texts: list[list[str]]) -> str:
+    return hashlib.blake2b(json.dumps(texts).encode(), digest_size=8).hexdigest()
+
+
+def _cells(path: Path) -> list[list[str]] | None:
+    """Return kind and text of each cell of a notebook on disk, None when it cannot be read as one."""
+    try:
+        return _texts(json.loads(path.read_text("utf-8")))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _is_untouched(path: Path) -> bool:
+    texts = _cells(path)
+    stamp = json.loads(path.read_text("utf-8"))["metadata"].get(_STAMP, {}) if texts is not None else {}
+    return bool(stamp) and stamp.get("cells") == _digest(texts)

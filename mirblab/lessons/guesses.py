@@ -1,0 +1,120 @@
+"""guesses: a question that is asked before the answer is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirblab.errors import MirblabError, unknown
+from mirblab.lessons.notes import Note, cell, show
+
+_NOTHING = "nothing chosen yet"
+
+
+def guess(question: str, choices: Sequence[str] | tuple[float, float]) -> Guess:
+    """Show *question* with radio buttons for *choices*, or with a slider from the first number to the second.
+
+    Nothing is chosen at first, also in Run All. Two whole numbers give a slider of whole numbers.
+
+    >>> mine = guess("How many of three?", (0, 3))
+    Your guess: How many of three? (from 0 to 3)
+    >>> mine.compare(2)
+    You did not guess; it is 2.
+    """
+    made = Guess(question, choices)
+    made.show()
+    return made
+
+
+class Guess:
+    """A *question*, its *choices*, and what was chosen."""
+
+    def __init__(self, question: str, choices: Sequence[str] | tuple[float, float]) -> None:
+        self.question, self.choices = question, choices
+        self.is_range = len(choices) == 2 and not any(isinstance(choice, str) for choice in choices)
+        if isinstance(choices, str) or len(choices) < 2 or (self.is_range and not choices[0] < choices[1]):
+            raise MirblabError(
+                f"a guess needs two or more choices, or a lowest and a highest number; found {choices!r}"
+            )
+        self.cell = cell()
+        self.input, self.chosen = None, None
+
+    def show(self) -> None:
+        """Show the question, then what it is answered with; without a notebook both are one line of text."""
+        if not cell():
+            return print(f"Your guess: {self.question} ({self._said()})")
+        self.input = self.input or self._widget()
+        show(Note("guess", "Your guess:", self.question, self._said()))
+        show(self.input)
+
+    def compare(self, actual: str | float) -> Note:
+        """Return the sentence that sets the guess beside what is *actual*; MirblabError for none of the choices."""
+        if not self.is_range and str(actual) not in self.choices:
+            raise unknown("choice", str(actual), list(map(str, self.choices)))
+        truth = self._written(actual)
+        if self.chosen is None:
+            return Note("guess", f"You did not guess; it is {truth}.")
+        mine = self._written(self.chosen)
+        if mine == truth:
+            return Note("right", f"✓ You guessed it: {truth}.")
+        return Note("guess", f"You guessed {mine}; it is {truth}.", self._distance(actual))
+
+    def _written(self, answer: str | float) -> str:
+        return _number(answer, self.choices) if self.is_range else f"“{answer}”"
+
+    def _distance(self, actual: str | float) -> str:
+        if not self.is_range:
+            return ""
+        lowest, highest = self.choices
+        far = (self.chosen - float(actual)) / (highest - lowest)
+        if abs(far) <= 0.05:
+            return "That is close."
+        return "Your guess was too high." if far > 0 else "Your guess was too low."
+
+    def _said(self) -> str:
+        if self.is_range:
+            return f"from {self.choices[0]:g} to {self.choices[1]:g}"
+        return " / ".join(map(str, self.choices))
+
+    def _widget(self) -> Any:
+        return self._slider() if self.is_range else self._buttons()
+
+    def _buttons(self) -> Any:
+        import ipywidgets
+
+        buttons = ipywidgets.RadioButtons(options=list(self.choices), index=None, layout={"width": "auto"})
+        buttons.observe(lambda change: self._choose(change["new"]), "value")
+        return buttons
+
+    def _slider(self) -> Any:
+        import ipywidgets
+
+        lowest, highest = self.choices
+        is_whole = all(isinstance(end, int) for end in self.choices)
+        kind = ipywidgets.IntSlider if is_whole else ipywidgets.FloatSlider
+        step = 1 if is_whole else (highest - lowest) / 100
+        slider = kind(value=lowest, min=lowest, max=highest, step=step, readout=False, layout={"width": "24em"})
+        ends = [ipywidgets.Label(f"{end:g}") for end in self.choices]
+        shown = ipywidgets.Label(_NOTHING)
+
+        def choose(change: dict[str, Any]) -> None:
+            self._choose(change["new"])
+            shown.value = f"your guess: {_number(change['new'], self.choices)}"
+
+        slider.observe(choose, "value")
+        return ipywidgets.HBox([ends[0], slider, ends[1], shown])
+
+    def _choose(self, value: Any) -> None:
+        self.chosen = value
+
+    def _ipython_display_(self) -> None:
+        # `guess` has shown it already, also where it is not the last line of its cell.
+        if cell() != self.cell:
+            self.show()
+
+
+def _number(value: str | float, choices: Sequence[Any]) -> str:
+    """Return a number whole where its range is of whole numbers and it is one, else with three digits."""
+    if all(isinstance(end, int) for end in choices) and float(value) == int(float(value)):
+        return f"{int(float(value)):,}"
+    return f"{float(value):.3g}"

@@ -1,0 +1,182 @@
+"""Whatever a title, post, formula, id or name says, it is shown as text: over two hundred known attacks, everywhere."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+
+import mistune
+import pandas as pd
+import pytest
+from attacks import ATTACKS
+from judging import offences, parsed
+
+from mirblab import browsing, figurehtml, formula_view, mapscript, mapview, prose, tables, tablescript, threads
+from mirblab.formula import latex as parser
+from mirblab.formula.explain import explain
+from mirblab.formula.index import Index
+from mirblab.sources import thread_page, thread_style
+from mirblab.sources import threads as reader
+
+OWN = [tablescript.STYLE, tablescript.SCRIPT]
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+INDEX = Index.build([("one", "x^2")])
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x10\x00\x00\x00\x10"
+
+
+def held(attack: str) -> str:
+    """Return an attack as a table of pandas can hold it, which is not half of a character."""
+    return attack.encode("utf-8", "replace").decode()
+
+
+def framed(attack: str) -> pd.DataFrame:
+    """Return a table that an attack fills: names of rows and columns, a cell, and one with mathematics."""
+    attack = held(attack)
+    return pd.DataFrame({attack: [attack, 1], "maths": [attack, f"so ${attack}$"]}, index=[attack, attack * 2])
+
+
+def table(attack: str) -> tables.Table:
+    """Return a display table that an attack fills: captions, notes, groups, marks and what stands beside."""
+    frame = framed(attack)
+    shown = tables.table(frame, attack, notes=[attack], maths=["maths"])
+    shown.marks = pd.DataFrame([["best", "second"]] * 2, frame.index, frame.columns)
+    shown.signs = shown.beside = frame.astype(str)
+    return shown
+
+
+def thread(attack: str, render: Callable[[str, bool], str] | None = threads.mathml) -> str:
+    """Return the page of a thread, and the index, all of whose parts are an attack."""
+    said = [reader.Comment(text, 1, attack, "", attack) for text in (attack, f"math-container {attack}")]
+    post = reader.Post(attack, attack, attack, [attack], 1, attack, "", attack, None, said)
+    found = reader.Thread(post, [post], attack, [reader.Link(attack, "related", attack)], {attack: 3})
+    return thread_page.page(found, render, []) + thread_page.index([found], render, attack)
+
+
+def formulas(attack: str) -> str:
+    """Return formulas that were found, and one pair of them, beside an attack in every other column."""
+    rows = pd.DataFrame({"doc_id": [held(attack)], held(attack): [held(attack)], "formula": [held(attack)]})
+    shown = formula_view.found(attack, {attack: rows}, title=attack).data
+    why = explain(held(attack)[:80], held(attack)[:80], INDEX)
+    return shown + formula_view.pair(why, attack, attack, title=attack).data
+
+
+def text(attack: str) -> str:
+    """Return prose, whole, cut, and marked in the midst of the attack."""
+    marked = [(0, len(attack) // 2, 0.5), (1, 3, 1.0)]
+    return prose.html_of(attack) + prose.html_of(f"so ${attack}$ and", marked) + prose.html_of(attack, longest=20)
+
+
+def points(attack: str) -> str:
+    """Return a map of statements."""
+    attack = held(attack)
+    rows = pd.DataFrame({
+        "id": ["a", "b"], "class_id": attack, "field": ["f", attack], "kind": "pair",
+        "text": [attack, f"so ${attack}$"],
+        "x": [0.0, 1.0], "y": [0.0, 1.0], "seed": 0,
+    })  # fmt: skip
+    return mapview.page(rows, attack, attack)
+
+
+def figure(attack: str) -> str:
+    return figurehtml.figure(PNG, 200, attack, attack, framed(attack), attack).data
+
+
+PLACES = {
+    "table": lambda attack: table(attack).to_html(), "table in a notebook": lambda attack: table(attack)._repr_html_(),
+    "browsed": lambda attack: browsing.browse(framed(attack), maths=["maths"], caption=attack).data,
+    "formulas": formulas, "prose": text, "figure": figure,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_in_a_notebook_is_made_of_data(place: str) -> None:
+    """Only known elements, attributes and styles, our own script, and nothing that MathJax would follow."""
+    wrong = {
+        ascii(attack): found for attack in ATTACKS if (found := offences(PLACES[place](attack), OWN, in_notebook=True))
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("render", [threads.mathml, None], ids=["mathml", "latex"])
+def test_nothing_in_a_thread_is_made_of_data(render: Callable[[str, bool], str] | None) -> None:
+    """What a post may have of HTML stays; its addresses are of three schemes."""
+    wrong = {
+        ascii(attack): found for attack in ATTACKS if (found := offences(thread(attack, render), [thread_style.STYLE]))
+    }
+    assert not wrong
+
+
+def test_nothing_in_a_map_is_made_of_data() -> None:
+    """The data stand as JSON in a script element, which no text ends."""
+    for attack in ATTACKS:
+        page = points(attack)
+        data = parsed(page).get_element_by_id("data").text
+        assert held(attack) in json.loads(data)["fields"], ascii(attack)
+        assert not offences(page, [mapscript.STYLE, mapscript.SCRIPT, data]), ascii(attack)
+
+
+@pytest.mark.parametrize("place", ["table", "browsed", "figure"])
+def test_what_it_says_can_be_read_all_the_same(place: str) -> None:
+    """Sign by sign, blanks aside; a sign that no page may have is replaced by one that says so."""
+    for attack in ATTACKS:
+        said = "".join(parsed(PLACES[place](attack)).itertext())
+        shown = _CONTROL.sub("\ufffd", " ".join(held(attack).split()))
+        assert "".join(shown.split()) in "".join(said.split()), ascii(attack)
+
+
+def test_markdown_of_a_table_becomes_no_markup() -> None:
+    """Neither by its own signs nor by HTML, which a renderer of Markdown lets pass; no cell is lost."""
+    render = mistune.create_markdown(escape=False, plugins=["table", "strikethrough"])
+    for attack in map(held, ATTACKS):
+        page = render(table(attack).to_markdown().replace("<u>", "").replace("</u>", ""))
+        tree = parsed(page)
+        allowed = {"html", "body", "div", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "br"}
+        assert {element.tag for element in tree.iter()} <= allowed, ascii(attack)
+        assert {name for element in tree.iter() for name in element.attrib} <= {"style"}, ascii(attack)
+        assert len(tree.findall(".//td")) == 6, ascii(attack)
+
+
+def test_latex_of_a_table_reads_and_writes_no_file() -> None:
+    """Commands that reach outside, or change what others mean, are text also in mathematics."""
+    for attack in map(held, ATTACKS):
+        written = table(attack).to_latex()
+        assert not re.search(r"\\(?:input|includegraphics|write|catcode|[egx]?def|newcommand)(?![a-zA-Z])", written), (
+            attack
+        )
+
+
+def test_a_formula_has_no_address_no_style_and_no_name_of_the_data() -> None:
+    """Whatever commands its LaTeX has: MathML as it is checked for threads, but for the marks."""
+    from mirblab.formula.markup import mathml
+    from mirblab.sources.thread_math import checked
+
+    for attack in ATTACKS:
+        for source in (attack, attack.strip("$")):
+            assert checked(mathml(parser.parse(source), latex=source)), ascii(source)
+
+
+def test_there_are_enough_attacks_and_none_twice() -> None:
+    """Of every kind; none is plain text to a browser that shows it raw, but for those that wait for unescaping."""
+    assert len(ATTACKS) == len(set(ATTACKS)) >= 200
+    raw = [attack for attack in ATTACKS if offences(f"<p>{attack.encode('utf-8', 'replace').decode()}</p>")]
+    assert len(raw) > 150
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<script>x()</script>", "<p onclick=x>y", "<a href='javascript:x'>y</a>", "<p style='background:url(//e)'>x",
+     "<img src=//e.example alt=x>", "<svg><use></use></svg>", "<p><!-- x -->", "<p title=x>y", "<input type=text>",
+     "<p style='position:fixed'>x", "<iframe></iframe>", "<math href='x'></math>", "<p>\x00</p>"],
+)  # fmt: skip
+def test_the_judge_sees_what_it_should_see(page: str) -> None:
+    """Else it would find every page good."""
+    assert offences(page)
+
+
+def test_the_judge_sees_what_is_left_to_mathjax() -> None:
+    r"""A dollar or `\(` in a notebook's text, but not in code nor where it is told to look away."""
+    bad = html.escape(r"\(\href{javascript:x()}{y}\)")
+    assert offences(f"<p>{bad}</p>", in_notebook=True) and not offences(f"<p>{bad}</p>")
+    assert not offences(f"<p><code>{bad}</code><b class='mathjax_ignore'>{bad}</b></p>", in_notebook=True)

@@ -1,0 +1,111 @@
+"""`mirblab diff`: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from mirblab import diff_command, diff_view, runs, shelf, systems
+from mirblab.errors import MirblabError
+
+
+@pytest.fixture(scope="module")
+def found() -> diff_view.Difference:
+    return diff_view.compared("bm25", "bm25-okapi", "mini-qa", ["nDCG@10", "RR"], depth=30)
+
+
+def printed(found: diff_view.Difference) -> str:
+    file = io.StringIO()
+    diff_view.show(found, Console(file=file, width=120, highlight=False, force_terminal=False))
+    return file.getvalue()
+
+
+def test_it_answers_every_question(found):
+    """Means, likeness, queries, documents, what nobody judged; both systems named."""
+    text = printed(found)
+    for part in ("mini-qa, 204 queries: means", "how alike the rankings are", "queries that changed most in nDCG@10",
+                 "rank before and", "documents are in the first 10 of bm25-okapi and not of bm25", "does it hang on",
+                 "only bm25-okapi's"):  # fmt: skip
+        assert part in text, part
+    assert f"{found.tests.difference.iloc[0]:+.4f}" in text
+
+
+def test_the_csv_has_every_query_and_agrees_with_the_means(found, tmp_path):
+    """One row per query, in order; the mean of the differences is the difference of the means."""
+    table = pd.read_csv(diff_view.write(found, tmp_path / "deep" / "a.csv"), index_col="query_id")
+    assert table.index.tolist() == list(found.collection.query_ids)
+    assert table["difference in RR"].mean() == pytest.approx(found.tests.difference.iloc[1])
+    assert {"rbo", "tau", "overlap", "entered", "left_unjudged"} <= set(table.columns)
+
+
+def test_a_run_with_itself_changes_nothing(tmp_path):
+    """A file of the same run: no query changed, no document new, nothing hangs on holes."""
+    c = shelf.load("mini-qa")
+    runs.write_run(systems.system("bm25").search(c, 20), tmp_path / "same.trec")
+    found = diff_view.compared("bm25", str(tmp_path / "same.trec"), "mini-qa", ["RR"], depth=20)
+    text = printed(found)
+    assert found.names == ("bm25", "same.trec")
+    assert "none: the value is the same for every query" in text and "does it hang" not in text
+    assert "0 documents are in the first 10" in text and "1.000" in text
+
+
+def test_a_query_that_is_missing_is_said(tmp_path):
+    """It scores 0, and a note names it."""
+    c = shelf.load("mini-qa")
+    run = systems.system("bm25").search(c, 20)
+    runs.write_run(run[run.query_id != c.query_ids[0]], tmp_path / "less.trec")
+    text = printed(diff_view.compared("bm25", str(tmp_path / "less.trec"), "mini-qa", ["RR"], depth=20))
+    assert f"note: 1 of 204 queries are not in the run and score 0: '{c.query_ids[0]}'" in text
+
+
+def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
+    """An id or text with markup or escape codes stands there as text."""
+    folder = make_folder([{"_id": f"d{n}", "title": "", "text": f"\x1b[31m[bold]red[/bold] {n}"} for n in (1, 2, 3)])
+    for name, order in (("a", "d1 d2"), ("b", "d2 d1")):
+        lines = [f"q{q} Q0 {doc} 1 {-at} {name}\x1b[2J\n" for q in (1, 2) for at, doc in enumerate(order.split())]
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    text = printed(diff_view.compared(str(tmp_path / "a"), str(tmp_path / "b"), str(folder), ["RR"]))
+    assert "\x1b" not in text and "[bold]red[/bold]" in text.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (("bm25", "minilm", "mini-qq", ["RR"]), "no collection 'mini-qq'; found .*did you mean 'mini-qa'"),
+        (("bm25", "bm52", "mini-qa", ["RR"]), "'bm52' is neither a run file here nor a system"),
+        (("bm25", "old.trec", "mini-qa", ["RR"]), "no run file 'old.trec'; looked in"),
+        (("bm25", "minilm", "mini-qa", ["nDGC@10"]), "no measure 'nDGC@10'"),
+        (("bm25", "minilm", "mini-qa", []), "no measure to compare by; name one, for example --measures nDCG@10"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(asked, says):
+    """Before anything is searched, with the next step."""
+    with pytest.raises(MirblabError, match=says):
+        diff_view.compared(*asked)
+
+
+def test_the_command_prints_and_writes(tmp_path, capsys):
+    """As it is called from the command line."""
+    import typer
+    from typer.testing import CliRunner
+
+    app = typer.Typer()
+    app.command()(diff_command.diff)
+    asked = [
+        "bm25",
+        "bm25-okapi",
+        "--collection",
+        "mini-qa",
+        "--measures",
+        "RR",
+        "--depth",
+        "30",
+        "--out",
+        str(tmp_path / "a.csv"),
+    ]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "how alike the rankings are" in done.output and (tmp_path / "a.csv").is_file()

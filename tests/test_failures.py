@@ -1,0 +1,297 @@
+"""Where one system wins and another loses, and what those queries have in common, or that nothing is."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from mirblab import contrasts, failureplot, failures, query_clusters, shelf
+from mirblab.collection import load_folder
+from mirblab.errors import MirblabError
+from mirblab.failure_clusters import failure_clusters
+from mirblab.measures import evaluate
+from mirblab.systems import system
+
+
+def a_values(a: list[float], b: list[float], collection: str = "c") -> pd.DataFrame:
+    ids = [f"q{n}" for n in range(1, len(a) + 1)]
+    parts = [pd.DataFrame({"system": s, "query_id": ids, "value": own}) for s, own in (("a", a), ("b", b))]
+    return pd.concat(parts, ignore_index=True).assign(collection=collection, measure="RR")
+
+
+def test_outcomes_by_hand():
+    """Won, tied, lost, the largest gain first; within the margin is a tie."""
+    values = a_values([0.2, 1.0, 0.5, 0.55], [0.8, 0.5, 0.5, 0.5])
+    found = failures.outcomes(values, "RR", "a", "b", margin=0.1)
+    assert found.query_id.tolist() == ["q2", "q4", "q3", "q1"]
+    assert found.outcome.tolist() == ["won", "tied", "tied", "lost"]
+    assert failures.outcomes(values, "RR", "a", "b").outcome.tolist() == ["won", "won", "tied", "lost"]
+    assert found.difference.round(9).tolist() == [0.5, 0.05, 0.0, -0.6]
+
+
+def test_swapping_the_systems_mirrors_the_outcomes():
+    """What A wins, B loses, by the same amount."""
+    rng = np.random.default_rng(1)
+    values = a_values(rng.random(30).round(1).tolist(), rng.random(30).round(1).tolist())
+    one, other = failures.outcomes(values, "RR", "a", "b"), failures.outcomes(values, "RR", "b", "a")
+    both = one.merge(other, on=["collection", "query_id"])
+    assert np.allclose(both.difference_x, -both.difference_y)
+    assert both.outcome_x.map({"won": "lost", "lost": "won", "tied": "tied"}).tolist() == both.outcome_y.tolist()
+    assert failures.tally(one).queries.tolist() == failures.tally(other).queries.tolist()[::-1]
+
+
+def test_the_order_of_queries_changes_nothing():
+    """Values are shuffled."""
+    values = a_values([0.2, 1.0, 0.5], [0.8, 0.5, 0.5])
+    shuffled = values.sample(frac=1, random_state=3)
+    assert failures.outcomes(shuffled, "RR", "a", "b").equals(failures.outcomes(values, "RR", "a", "b"))
+
+
+def test_the_tally_counts_both_at_zero_and_has_wilsons_interval():
+    """Per collection, three rows, also those that never occur."""
+    found = failures.tally(
+        failures.outcomes(a_values([0, 1.0, 0.5, 0], [0.05, 0.5, 0.5, 0]), "RR", "a", "b", margin=0.1)
+    )
+    assert found.queries.tolist() == [1, 3, 0] and found.at_zero.tolist() == [0, 1, 0]
+    assert found.share.tolist() == [0.25, 0.75, 0.0] and np.isnan(found.difference[2])
+    low, high = stats.binomtest(1, 4).proportion_ci(method="wilson")
+    assert (found.low[0], found.high[0]) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
+
+
+def test_wrong_systems_and_margins_are_refused():
+    """What was found is named."""
+    values = a_values([1.0], [0.5])
+    with pytest.raises(MirblabError, match="values of a, b"):
+        failures.outcomes(values, "RR", "a", "c")
+    with pytest.raises(MirblabError, match="two systems"):
+        failures.outcomes(values, "RR", "a", "a")
+    with pytest.raises(MirblabError, match="margin"):
+        failures.outcomes(values, "RR", "a", "b", margin=1.5)
+
+
+def a_frame(words: list[float], collection: str = "c") -> pd.DataFrame:
+    return pd.DataFrame({"collection": collection, "query_id": [f"q{n}" for n in range(len(words))], "words": words})
+
+
+def test_the_chance_is_that_of_mann_and_whitney_and_p_is_near_the_exact_one():
+    """Against scipy, without ties."""
+    rng = np.random.default_rng(2)
+    words = rng.permutation(20).astype(float)
+    group = np.arange(20) < 8
+    found = contrasts.contrasts(a_frame(words.tolist()), group).iloc[0]
+    true = stats.mannwhitneyu(words[group], words[~group], method="exact")
+    assert found.chance == pytest.approx(true.statistic / (8 * 12))
+    assert found.p == pytest.approx(true.pvalue, abs=0.02)
+    assert found.low < found.chance < found.high and (found.n_group, found.n_others) == (8, 12)
+
+
+def test_swapping_group_and_others_mirrors_the_contrast():
+    """The chance is 1 less it, p the same but for the draws, and the medians change places."""
+    rng = np.random.default_rng(3)
+    frame, group = a_frame(rng.integers(1, 9, 40).tolist()), rng.random(40) < 0.4
+    one, other = (contrasts.contrasts(frame, marks).iloc[0] for marks in (group, ~group))
+    assert one.chance == pytest.approx(1 - other.chance) and one.low == pytest.approx(1 - other.high)
+    assert (one.group, one.others) == (other.others, other.group) and one.p == pytest.approx(other.p, abs=0.03)
+
+
+def test_newcombes_interval_holds_what_it_should():
+    """No difference: 0.5 lies inside nearly always; all above: the interval does not shrink to a point."""
+    rng = np.random.default_rng(4)
+    held = 0
+    for _ in range(100):
+        row = contrasts.contrasts(a_frame(rng.random(24).tolist()), np.arange(24) < 10, n_permutations=9).iloc[0]
+        held += row.low <= 0.5 <= row.high
+    assert 88 <= held <= 99
+    row = contrasts.contrasts(a_frame([9, 8, 7, 3, 2, 1]), [True] * 3 + [False] * 3).iloc[0]
+    assert row.chance == row.high == 1.0 and 0.3 < row.low < 0.9
+
+
+def test_a_difference_between_collections_is_none_within_them():
+    """All queries of the group come from the wordy collection mostly; within each nothing differs."""
+    rng = np.random.default_rng(5)
+    short, long = rng.integers(1, 9, 60), rng.integers(101, 109, 60)
+    frame = pd.concat([a_frame(short.tolist(), "short"), a_frame(long.tolist(), "long")], ignore_index=True)
+    group = np.concatenate([np.arange(60) < 10, np.arange(60) < 50])
+    row = contrasts.contrasts(frame, group).iloc[0]
+    assert 0.35 < row.chance < 0.65 and not row.differs and row.group > row.others
+    together = contrasts.contrasts(frame.assign(collection="one"), group).iloc[0]
+    assert together.differs and together.chance > 0.75
+
+
+def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
+    """A language that two queries have says nothing, nor one that nearly all have."""
+    frame = a_frame([1.0] * 20).assign(language=["Lean"] * 8 + ["prose"] * 10 + ["HOL"] * 2, field="")
+    found = contrasts.contrasts(frame, np.arange(20) < 6)
+    assert found.feature.tolist() == ["language Lean", "language prose"]
+    assert found.group.tolist() == [1.0, 0.0] and found.others.tolist() == [pytest.approx(1 / 7), pytest.approx(5 / 7)]
+
+
+@pytest.mark.parametrize("group", [[False] * 4, [True] * 4])
+def test_nothing_to_compare_is_said(group: list[bool]):
+    """No failure at all, or nothing but failures."""
+    found = contrasts.contrasts(a_frame([1, 2, 3, 4]), group)
+    assert not len(found) and contrasts.said(found, "those").startswith("Nothing can be compared: those")
+
+
+def test_luck_is_called_luck():
+    """Random marks: no cause is named; marks by words: the cause is."""
+    rng = np.random.default_rng(6)
+    frame = a_frame(rng.random(50).tolist())
+    assert contrasts.said(contrasts.contrasts(frame, rng.random(50) < 0.5)).startswith("Nothing differs beyond luck")
+    assert "more words" in contrasts.said(contrasts.contrasts(frame, frame.words > 0.5))
+
+
+def test_clusters_find_what_is_there_and_the_seed_settles_them():
+    """Three bundles of vectors; shuffled rows are in the same company."""
+    rng = np.random.default_rng(7)
+    truth = np.repeat([0, 1, 2], [9, 7, 5])
+    rows = np.eye(8)[truth] + 0.05 * rng.random((21, 8))
+    found = query_clusters.cluster(rows, seed=1)
+    assert found.labels.tolist() == truth.tolist() and found.fits.n_clusters.tolist() == [2, 3, 4, 5, 6]
+    assert found.fits.silhouette.idxmax() == 1 and [truth[at] for at in found.centre] == [0, 1, 2]
+    again = query_clusters.cluster(rows, seed=1)
+    assert again.labels.tolist() == found.labels.tolist() and again.fits.equals(found.fits)
+    order = rng.permutation(21)
+    assert query_clusters.cluster(rows[order], seed=1).labels.tolist() == truth[order].tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_few_texts_are_one_cluster(n: int):
+    """None, one, two, and fewer than twice the least size."""
+    found = query_clusters.cluster(np.eye(6)[:n])
+    assert found.labels.tolist() == [0] * n and len(found.centre) == min(n, 1) and not len(found.fits)
+
+
+def test_texts_that_are_all_the_same_are_one_cluster():
+    """k-means finds fewer groups than asked for."""
+    with pytest.warns(UserWarning, match="distinct clusters"):
+        found = query_clusters.cluster(np.ones((8, 3)))
+    assert set(found.labels) == {0} and not len(found.fits)
+
+
+def test_names_tell_clusters_from_all_other_texts():
+    """A term that every text has names nothing; stop words and commands of the layout neither."""
+    texts = [r"Is the ring \(\frac{a}{b}\) local?", "A local ring", "open set of the ring", "Is the open set a ring?"]
+    assert query_clusters.names(texts, np.array([0, 0, 1, 1]), ["a ring"] * 4)[1] == "open, set"
+    assert query_clusters.names(["x", "y"], np.array([0, 1])) == ["no common terms"] * 2
+    assert query_clusters.names([], np.array([], dtype=int)) == []
+
+
+def test_failures_that_lie_together_are_told_from_those_that_do_not():
+    """Cuzick and Edwards' test; NaN where there is nothing to test."""
+    rng = np.random.default_rng(8)
+    rows = np.eye(4)[np.repeat([0, 1, 2, 3], 10)] + 0.05 * rng.random((40, 4))
+    names = ["c"] * 40
+    close = query_clusters.together(rows, np.arange(40) < 10, names)
+    assert close["share"] == 1.0 and close["p"] < 0.001 and 0.1 < close["by_chance"] < 0.35
+    assert query_clusters.together(rows, np.arange(40) % 4 == 0, names)["p"] > 0.05
+    assert np.isnan(query_clusters.together(rows, np.arange(40) < 1, names)["p"])
+    assert np.isnan(query_clusters.together(rows, np.ones(40, bool), names)["p"])
+    assert np.isnan(query_clusters.together(rows[:1], np.ones(1, bool), names[:1])["p"])
+
+
+@pytest.fixture(scope="module")
+def mini() -> tuple:
+    """Two systems without vectors on a bundled collection."""
+    c = shelf.load("mini-mathlib")
+    runs = {(c.name, s): system(s).search(c) for s in ("bm25", "chargrams")}
+    values = pd.concat([evaluate(run, c, "nDCG@10") for run in runs.values()])
+    duel = failures.outcomes(values, "nDCG@10", "bm25", "chargrams")
+    return c, runs, duel, failures.traits([c])
+
+
+@pytest.mark.filterwarnings("ignore::mirblab.measures.QueryWarning")
+def test_the_clusters_of_a_collection_hold_every_failure_once(mini: tuple):
+    """The table, its members, the same seed and shuffled rows."""
+    c, _, duel, features = mini
+    found = failure_clusters([c], duel, features, "lost", seed=2)
+    assert sorted(found.members.query_id) == sorted(duel.query_id[duel.outcome == "lost"])
+    assert found.table.queries.sum() == len(found.members) and found.members.is_typical.sum() == len(found.table)
+    assert found.members.groupby("cluster").size().to_dict() == dict(
+        zip(found.table.cluster, found.table.queries, strict=True)
+    )
+    shuffled = duel.sample(frac=1, random_state=1)
+    again = failure_clusters([c], shuffled, features, "lost", seed=2)
+    assert again.members.equals(found.members) and again.said() == found.said()
+    assert found.said().startswith(f"{len(found.members)} queries that chargrams wins make")
+    first = found.first(2)
+    assert first.groupby("cluster").size().max() <= 2 and first.groupby("cluster", sort=False).is_typical.first().all()
+
+
+@pytest.mark.filterwarnings("ignore::mirblab.measures.QueryWarning")
+def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
+    """Nothing breaks, and nothing is claimed."""
+    c, _, duel, features = mini
+    ties = duel.assign(outcome="tied")
+    none = failure_clusters([c], ties, features, "lost")
+    assert none.said() == "There are no queries that chargrams wins, so there is nothing to cluster."
+    assert not len(none.first(3)) and not len(none.table)
+    assert failureplot.contrasts(none.contrasts).get_title() == ""
+    single = ties.assign(outcome=["won"] + ["tied"] * (len(ties) - 1))
+    one = failure_clusters([c], single, features, "won")
+    assert one.said().startswith("Of queries that bm25 wins there is one") and one.table.queries.tolist() == [1]
+    every = failure_clusters([c], ties, features, "tied")
+    assert "cannot be tested" in every.said() and every.table.queries.sum() == len(ties)
+    plt.close("all")
+
+
+def test_a_collection_of_one_query(make_folder):
+    """From outcome to cases."""
+    c = load_folder(make_folder(queries=[{"_id": "q1", "text": "document 1"}], qrels="q1\td1\t1\n"))
+    runs = {(c.name, s): system(s).search(c) for s in ("bm25", "chargrams")}
+    values = pd.concat([evaluate(run, c, "RR") for run in runs.values()])
+    duel = failures.outcomes(values, "RR", "bm25", "chargrams")
+    features = failures.traits([c])
+    assert duel.outcome.tolist() == ["tied"] and features.answer_words.tolist() == [2.0]
+    assert failures.cases(duel, [c], runs)["answer in bm25"].tolist() == ["1"]
+    assert not len(contrasts.contrasts(duel.merge(features, on=["collection", "query_id"]), [True]))
+    assert "there is one" in failure_clusters([c], duel, features, "tied").said()
+
+
+def test_a_query_without_an_outcome_is_refused(mini: tuple):
+    """And an unknown outcome."""
+    c, _, duel, features = mini
+    with pytest.raises(MirblabError, match="needs one outcome"):
+        failure_clusters([c], duel.head(3), features)
+    with pytest.raises(MirblabError, match="did you mean 'lost'"):
+        failure_clusters([c], duel, features, "lots")
+
+
+def test_cases_say_what_stands_first_and_where_the_answer_is(make_folder):
+    """Grade, unjudged, not returned, nothing relevant."""
+    c = load_folder(make_folder(qrels="q1\td1\t2\nq1\td2\t0\nq2\td1\t0\n"))
+    rows = pd.DataFrame(
+        [("q1", "d2", 2.0), ("q1", "d1", 1.0), ("q2", "d3", 1.0)], columns=["query_id", "doc_id", "score"]
+    )
+    run = rows.astype({"query_id": "category", "doc_id": "category"})
+    found = failures.cases(pd.DataFrame({"collection": c.name, "query_id": ["q1", "q2"]}), [c], {(c.name, "s"): run})
+    assert found["first of s"].tolist() == ["[0] document 2", "[?] document 3"]
+    assert found["answer in s"].tolist() == ["2", "–"]
+    empty = failures.cases(
+        pd.DataFrame({"collection": c.name, "query_id": ["q1"]}), [c], {(c.name, "s"): run[run.score > 5]}
+    )
+    assert (empty["first of s"][0], empty["answer in s"][0]) == ("nothing", "none")
+
+
+def test_gains_go_through_associations_and_strata():
+    """As values of a system that is a difference."""
+    made = failures.gains(failures.outcomes(a_values([0.2, 1.0], [0.8, 0.5]), "RR", "a", "b"))
+    assert made.system.unique().tolist() == ["a − b"] and made.value.round(9).tolist() == [0.5, -0.6]
+    assert made.measure.unique().tolist() == ["RR"]
+
+
+def test_the_duel_is_drawn_with_its_queries_named_and_the_middle_counted():
+    """Both ends, the winner's largest gain above; an empty table says so."""
+    values = a_values(np.linspace(0, 1, 40).tolist(), [0.5] * 40)
+    ax = failureplot.duel(failures.outcomes(values, "RR", "a", "b"), n=5)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names[0] == "q40" and names[-1] == "q1" and len(names) == 10
+    assert "30 queries between" in [text.get_text() for text in ax.texts]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+    few = failures.outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
+    assert [label.get_text() for label in failureplot.duel(few).get_yticklabels()] == ["q1", "q2"]
+    assert "Nothing to show" in failureplot.duel(few.head(0)).texts[0].get_text()
+    plt.close("all")

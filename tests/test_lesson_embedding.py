@@ -1,0 +1,75 @@
+"""The checks of the lesson about embeddings: right answers pass, usual slips get a hint that names them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mirblab as lab
+from mirblab.lessons.exercises import checks
+
+FRACTION = ["\\", "fra", "##c", "{", "1", "}", "{", "n", "}"]
+
+
+def _cosine(u, v):
+    return sum(a * b for a, b in zip(u, v, strict=True)) / (math.hypot(*u) * math.hypot(*v))
+
+
+RIGHT = {"tokens": FRACTION, "share_read": lambda n, limit: min(1, (limit - 2) / n), "cosine": _cosine}
+WRONG = [
+    ("tokens", ["\\frac", "{", "1", "}", "{", "n", "}"], "no token of the vocabulary"),
+    ("tokens", ["\\", "fra", "c", "{", "1", "}", "{", "n", "}"], "carries a mark"),
+    ("tokens", ["fra", "##c", "{", "1", "}", "{", "n", "}"], "backslash"),
+    ("tokens", ["\\", "fra", "##c", "{1}", "{n}"], "joins several signs"),
+    ("tokens", ["\\", "fra", "##c", "1", "n"], "too few"),
+    ("tokens", ["\\", "fr", "##ac", "{", "1", "}", "{", "n", "}"], "cut in other places"),
+    ("tokens", "".join(FRACTION), "one string"),
+    ("tokens", 9, "list of strings"),
+    ("share_read", lambda n, limit: min(1, limit / n), "taken by the marks"),
+    ("share_read", lambda n, limit: (limit - 2) / n, "never above 1"),
+    ("share_read", lambda n, limit: 1 - min(1, (limit - 2) / n), "share that is lost"),
+    ("share_read", lambda n, limit: min(1, limit / (n + 2)), "none of the text's tokens"),
+    ("share_read", lambda n, limit: min(n, limit - 2), "number of tokens"),
+    ("share_read", lambda n, limit: 100 * min(1, (limit - 2) / n), "percent"),
+    ("cosine", lambda u, v: sum(a * b for a, b in zip(u, v, strict=True)), "sum of products"),
+    ("cosine", lambda u, v: math.dist(u, v), "distance"),
+    ("cosine", lambda u, v: math.acos(min(1, max(-1, _cosine(u, v)))), "angle"),
+    ("cosine", lambda u, v: abs(_cosine(u, v)), "sign is lost"),
+    ("cosine", lambda u, v: _cosine(u, v) / math.hypot(*u) / math.hypot(*v), "square root"),
+    ("cosine", lambda u, v: np.dot(u, v) / math.hypot(*u), "one of the two lengths"),
+]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_right_answer_passes_and_an_empty_one_does_not(name):
+    """Every exercise of the lesson has a check that tells the two apart."""
+    assert lab.lessons.check(f"embedding.{name}", RIGHT[name]).passed
+    assert not lab.lessons.check(f"embedding.{name}", ...).passed
+
+
+@pytest.mark.parametrize(("name", "answer", "hint"), WRONG)
+def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
+    """The hint says what went wrong; it never holds the right tokens or the right number."""
+    verdict = lab.lessons.check(f"embedding.{name}", answer)
+    assert not verdict.passed
+    assert hint in verdict.message
+    assert not any(given in verdict.message for given in ("fra'", "##c", "0.96", "0.8889", "(limit - 2)"))
+
+
+def test_numpy_numbers_are_numbers():
+    """A cosine by NumPy passes, too."""
+    assert lab.lessons.check(
+        "embedding.cosine", lambda u, v: np.dot(u, v) / np.linalg.norm(u) / np.linalg.norm(v)
+    ).passed
+
+
+def test_every_exercise_is_tried_here():
+    """No check of the topic is left without right and wrong answers."""
+    assert set(checks("embedding")) == set(RIGHT) == {name for name, _, _ in WRONG}
+
+
+def test_the_tokens_asked_for_are_those_of_the_network():
+    """The value by hand is what MiniLM's tokenizer says."""
+    assert lab.encoder("minilm").tokens([r"\frac{1}{n}"])[0] == FRACTION

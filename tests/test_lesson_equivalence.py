@@ -1,0 +1,105 @@
+"""The checks of the lesson about A = B: right answers pass, usual slips get a hint that names them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mirblab as lab
+from mirblab.lessons.checks import equivalence
+from mirblab.lessons.exercises import checks
+
+
+def _rank(scores, partner):
+    return 1 + sum(score > scores[partner] for score in scores.values())
+
+
+def _luck(n):
+    return sum(1 / rank for rank in range(1, n + 1)) / n
+
+
+def _logs(cosines, scale=20):
+    powers = np.exp(scale * np.array(cosines))
+    return np.log(powers.diagonal() / powers.sum(axis=1))
+
+
+def _loss(cosines, scale=20):
+    return -_logs(cosines, scale).mean()
+
+
+def _verdict(low, high):
+    return "better" if low > 0 else "worse" if high < 0 else "luck"
+
+
+RIGHT = {"partner_rank": _rank, "luck": _luck, "loss": _loss, "verdict": _verdict}
+WRONG = [
+    ("partner_rank", lambda scores, partner: _rank(scores, partner) - 1, "begin at 1"),
+    ("partner_rank", lambda scores, partner: sorted(scores.values()).index(scores[partner]) + 1, "begin at 1|lowest"),
+    ("partner_rank", lambda scores, partner: list(scores).index(partner) + 1, "place in the dictionary"),
+    ("partner_rank", lambda scores, partner: scores[partner], "that is the score"),
+    ("luck", lambda n: 2 / (n + 1), "one over the mean rank"),
+    ("luck", lambda n: 1 / n, "rank 1 alone"),
+    ("luck", lambda n: n * _luck(n), "what is their mean"),
+    ("luck", lambda n: (n + 1) / 2, "the mean rank"),
+    ("luck", lambda n: sum(1 / rank for rank in range(1, n)) / n, "too early"),
+    ("luck", lambda n: sum(1 / rank for rank in range(n)) / n, "ZeroDivisionError"),
+    ("loss", lambda cosines, scale=20: -_loss(cosines, scale), "sign"),
+    ("loss", lambda cosines, scale=20: -_logs(cosines, scale).sum(), "their mean"),
+    ("loss", lambda cosines, scale=20: _loss(np.array(cosines).T, scale), "within columns"),
+    ("loss", lambda cosines, scale=20: _loss(cosines, 1), "multiplied by the scale"),
+    ("loss", lambda cosines, scale=20: _loss(cosines, scale) / math.log(2), "base 2"),
+    ("loss", lambda cosines, scale=20: np.exp(_logs(cosines, scale)).mean(), "logarithms are missing"),
+    ("loss", lambda cosines, scale=20: -np.log(np.exp(_logs(cosines, scale)).mean()), "logarithm of the mean"),
+    ("verdict", lambda low, high: "better" if low + high > 0 else "worse", "middle"),
+    ("verdict", lambda low, high: "better" if low >= 0 else "worse" if high <= 0 else "luck", "ends belong"),
+    ("verdict", lambda low, high: "worse" if low > 0 else "better" if high < 0 else "luck", "which side"),
+    ("verdict", lambda low, high: "luck", "is 0 in this interval"),
+    ("verdict", lambda low, high: low > 0, "is wanted"),
+]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_right_answer_passes_and_an_empty_one_does_not(name):
+    """Every exercise of the lesson has a check that tells the two apart."""
+    assert lab.lessons.check(f"equivalence.{name}", RIGHT[name]).passed
+    assert not lab.lessons.check(f"equivalence.{name}", ...).passed
+
+
+@pytest.mark.parametrize(("name", "answer", "hint"), WRONG)
+def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
+    """The hint says what went wrong; it never holds the right number."""
+    verdict = lab.lessons.check(f"equivalence.{name}", answer)
+    assert not verdict.passed
+    assert any(part in verdict.message for part in hint.split("|"))
+    right = [_luck(4), _loss(equivalence._BATCH), 1.0986]
+    assert not any(f"{value:.3f}" in verdict.message for value in right)
+
+
+def test_every_exercise_is_tried_here():
+    """No check of the topic is left without right and wrong answers."""
+    assert set(checks("equivalence")) == set(RIGHT) == {name for name, _, _ in WRONG}
+
+
+def test_the_loss_by_hand_is_the_one_that_trains():
+    """Three vectors with the cosines of a batch have the same loss in the library, one way."""
+    import torch
+
+    from mirblab.train.loss import ranking_loss
+
+    anchors = torch.eye(3)
+    positives = torch.tensor([[0.6, 0.4, 0.1], [0.5, 0.5, 0.5], [0.2, 0.3, 0.4]])
+    positives = torch.cat([positives, (1 - (positives**2).sum(dim=1, keepdim=True)).sqrt()], dim=1)
+    anchors = torch.cat([anchors, torch.zeros(3, 1)], dim=1)
+    trained = ranking_loss(anchors, positives, np.zeros((3, 3), bool), scale=20.0).item()
+    assert trained == pytest.approx(equivalence._of(equivalence._BATCH, 20), rel=1e-4)
+
+
+def test_luck_is_what_the_table_of_partners_says():
+    """The expected reciprocal rank by hand is that of the last row of `partner_table`."""
+    import pandas as pd
+
+    row = {"collection": "c", "measure": "RR", "system": "s", "mean": 0.5, "low": 0.4, "high": 0.6, "n_queries": 9}
+    table = lab.partner_table(pd.DataFrame([row]), others=10)
+    assert table.frame.loc["by chance", "MRR"] == pytest.approx(_luck(10))

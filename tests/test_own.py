@@ -1,0 +1,306 @@
+"""One's own files as collections: LaTeX as people write it, tables as spreadsheets save them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mirblab import paths
+from mirblab.collection import Collection, load_folder
+from mirblab.errors import MirblabError
+from mirblab.sources import own, own_columns, own_latex, own_macros, own_table
+
+PAPER = r"""\documentclass{amsart}
+\newtheorem{satz}{Theorem}
+\newtheorem*{rem}{Remark}
+\newcommand{\R}{\mathbb{R}}
+\newcommand{\norm}[1]{\lVert #1 \rVert}
+\newenvironment{aside}{\comment}{\endcomment}
+\begin{document}
+% \begin{satz} This one is commented out. \end{satz}
+\begin{satz}[Main result]\label{main} % a comment
+Every $x \in \R$ has $\norm{x} \ge 0$.
+\begin{aside}This is left out in print.\end{aside}
+\end{satz}
+\begin{rem}
+Nobody proves a remark.
+\end{rem}
+\begin{proof}
+By Lemma~\ref{help} and a look at $\norm{x}_\R$ we are done here.
+\end{proof}
+\begin{verbatim}
+\begin{satz}Code is no statement.\end{satz}
+\end{verbatim}
+\begin{lemma}
+Without a label, see \ref{main}.
+\end{lemma}
+\section{Later}
+\begin{proof} A proof in a section of its own belongs to nothing here. \end{proof}
+\begin{proof}[Proof of Lemma \ref{help}] The heading says which statement this proves. \end{proof}
+\end{document}
+"""
+OTHER = r"\begin{lemma}\label{help} Helpful in the other file. \end{lemma}"
+
+
+def one(origin: Path, out: Path, **options: str) -> Collection:
+    folders = own.build(origin, out, **options)
+    assert len(folders) == 1
+    return load_folder(folders[0])
+
+
+def table(tmp_path: Path, content: str | bytes, name: str = "mine.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.fixture
+def paper(tmp_path) -> Path:
+    folder = tmp_path / "My Paper"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "a.tex").write_text(PAPER, encoding="utf-8")
+    (folder / "parts" / "b.tex").write_text(OTHER, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_of_latex_makes_two_tasks(paper, tmp_path):
+    """Statement to proof, and statement to the results it refers to; named after the folder; with a card."""
+    proofs, premises = own.build(paper, tmp_path / "out")
+    assert (proofs.name, premises.name) == ("my-paper-qa", "my-paper-premise")
+    answers, used = load_folder(proofs), load_folder(premises)
+    assert set(zip(answers.qrels.query_id, answers.qrels.doc_id, strict=True)) == {
+        ("main", "main-proof"),
+        ("help", "help-proof"),
+    }
+    assert set(zip(used.qrels.query_id, used.qrels.doc_id, strict=True)) == {("main", "help"), ("a.tex:22", "main")}
+    card = tomllib.loads((premises / "card.toml").read_text("utf-8"))
+    assert card["candidates"] == "not-self" and card["command"] == "mirblab build own --from 'My Paper'"
+    assert card["counts"]["left_out"]["proofs of no statement"] == 1
+
+
+def test_statements_are_read_as_their_author_meant(paper):
+    """Own commands written out, comments and code gone, kinds as printed, file and line kept."""
+    found = own_latex.read({"a.tex": paper / "a.tex", "parts/b.tex": paper / "parts" / "b.tex"})
+    main, remark, lemma, helped = found.statements
+    assert main.text == r"Every $x \in \mathbb{R}$ has $\lVert x \rVert \ge 0$."
+    assert (main.title, main.kind, main.line, remark.kind) == ("Main result", "theorem", 9, "remark")
+    assert lemma.id == "a.tex:22" and PAPER.splitlines()[lemma.line - 1] == r"\begin{lemma}"
+    assert main.proofs[0].text.endswith(r"$\lVert x \rVert_{\mathbb{R}}$ we are done here.")
+    assert helped.file == "parts/b.tex" and len(helped.proofs) == 1 and not remark.proofs
+
+
+def test_a_label_of_two_files_means_the_nearer_one(tmp_path):
+    """In its own file the own one; from a third file neither."""
+    for name, more in (("a", r"\ref{x}"), ("b", r"\ref{x}"), ("c", r"\ref{x}")):
+        mine = "" if name == "c" else rf"\begin{{lemma}}\label{{x}} Fact {name}.\end{{lemma}}"
+        (tmp_path / f"{name}.tex").write_text(
+            mine + rf"\begin{{theorem}}\label{{t{name}}} See {more}.\end{{theorem}}", "utf-8"
+        )
+    found = one(tmp_path, tmp_path / "out")
+    assert set(zip(found.qrels.query_id, found.qrels.doc_id, strict=True)) == {("ta", "x"), ("tb", "x#2")}
+
+
+def test_commands_of_the_author_are_written_out():
+    """With arguments and defaults, through one another, never in a circle or without end."""
+    source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
+    odd: Counter[str] = Counter()
+    macros = own_macros.defined([source], odd)
+    assert own_macros.expanded(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
+    assert odd["definitions of commands that use themselves"] == 2 and r"\l" not in macros
+    bomb = {
+        rf"\{name}": own_macros.Macro(0, None, rf"\{after}" * 99)
+        for name, after in zip("abcdefg", "bcdefgh", strict=True)
+    }
+    assert own_macros.expanded(r"\a", bomb, odd) == r"\a"
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (r"No statement at all.", "no statement in them; looked for environments such as corollary"),
+        (
+            r"\begin{lemma}Alone.\end{lemma}",
+            r"1 statements, but no proof of over five words .* add proofs or references",
+        ),
+        (b"\\begin{lemma}caf\xe9\\end{lemma}", "a.tex, line 1: byte 16 .0xE9. is not UTF-8; if '.*café"),
+    ],
+)
+def test_latex_without_a_task_is_refused(tmp_path, source, says):
+    """With what is needed."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    table(folder, source, "a.tex")
+    with pytest.raises(MirblabError, match=says):
+        own.build(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_titles_ask_for_their_texts(tmp_path, capsys):
+    """The known-item rule: the title is the query and not in the document; what was taken is told."""
+    content = 'Nr;Name;Body;Year\n1;Alpha;"first; with a sign\nand a line";1999\n\n;;;\n2;Beta;"he said ""x""";2000\n'
+    found = one(table(tmp_path, b"\xef\xbb\xbf" + content.encode()), tmp_path / "out")
+    assert found.texts == ["first; with a sign\nand a line", 'he said "x"'] and found.query_texts == ["Alpha", "Beta"]
+    assert found.qrels.doc_id.tolist() == ["1", "2"] and found.card.task == "Known-Item Retrieval"
+    said = capsys.readouterr().out
+    assert "text = 'Body', id = 'Nr', title = 'Name'; not used: 'Year'" in said and "1  empty rows" in said
+
+
+def test_questions_ask_for_the_text_beside_them(tmp_path):
+    """One question twice has two answers; rows without an id are numbered; tabs and Windows line ends are read."""
+    content = "question\tanswer\r\nWhy?\tBecause.\r\nwhy? \tSo it is.\r\nHow?\tLike this.\r\n"
+    found = one(table(tmp_path, content, "mine.tsv"), tmp_path / "out")
+    assert found.query_texts == ["Why?", "How?"] or sorted(found.query_texts) == ["How?", "Why?"]
+    assert found.qrels.groupby("query_id", observed=True).size().tolist() == [2, 1]
+    assert set(found.doc_ids) == {"row-1", "row-2", "row-3"}
+
+
+def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
+    """JSON lines and tables mix; grades survive, and several documents stand in one cell."""
+    docs = table(tmp_path, '{"_id": "a 1", "text": "one"}\n{"_id": "b", "text": "two", "more": {}}\n', "docs.jsonl")
+    table(tmp_path, "id,text,answers\nq,ask,a 1; b\n", "asked.csv")
+    with pytest.raises(MirblabError, match="names the document 'a', which is not there"):
+        own.build(docs, tmp_path / "out", queries="asked.csv")
+    table(tmp_path, "id,text,answers\nq,ask,a_1;b\n", "asked.csv")
+    assert len(one(docs, tmp_path / "out", queries="asked.csv").qrels) == 2
+    table(tmp_path, "qid,docid,score\nq,a 1,3\nq,b,0\n", "judged.csv")
+    found = one(docs, tmp_path / "out", queries="asked.csv", qrels="judged.csv")
+    assert found.qrels.relevance.tolist() == [3, 0] and found.card.relevance_levels == [0, 1, 3]
+    assert "judged.csv" in tomllib.loads((tmp_path / "out/docs/card.toml").read_text("utf-8"))["command"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("text\nonly\ntexts\n", "nothing to ask for them; found the columns 'text'; needed is a column of titles"),
+        ("a,b\n1,2\n", "line 1: no column looks like the text; found 'a', 'b'; name it there, or say --set text="),
+        ("id,title,text\n1,t,x\n1,u,y\n", "line 3: the id '1' again, with another text; first on line 2"),
+        ("id,title,text\n1,t,x\n,u,y\n", "line 3: no id in the column 'id'; give it one, or say --set id=- to number"),
+        ("id,title,text\n1,t,x,y\n", "line 2: 4 cells, but 3 columns .*; a text with ',' in it stands in"),
+        ('id,title,text\n1,t,"x\ny\n', "line 2: unexpected end of data; a quote that opens a cell must close it"),
+        ("id,title,title\n1,t,x\n", "line 1: the name 'title' stands twice"),
+        ("id,title,text\n", "has no row with a text"),
+        ("", "has no row with a text"),
+        (b"id,title,text\n1,t,caf\xe9 noir\n", "line 2: byte 21 .0xE9. is not UTF-8; if '.*café noir' looks right"),
+        ("id,title,text\n1,t,x\n".encode("utf-16"), "is UTF-16; save it as UTF-8, or say --set encoding=utf-16"),
+        (b"PK\x03\x04 and so on", "is a spreadsheet's own format; save it there as 'CSV UTF-8'"),
+        ("query,text,relevance\nq,x,very\n", "line 2: the relevance must be a whole number from 0, found 'very'"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_used_is_refused(tmp_path, content, says):
+    """With file, line, what was found and what to do; and nothing is written."""
+    with pytest.raises(MirblabError, match=says):
+        own.build(table(tmp_path, content), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_asked_for_is_taken(tmp_path):
+    """Columns by name, another encoding, another delimiter; a column that is not there has a suggestion."""
+    path = table(tmp_path, "eins|zwei|drei\nx|titre|é\n".encode("cp1252"))
+    chosen = {"text": "drei", "title": "ZWEI", "id": "eins", "encoding": "cp1252"}
+    assert one(path, tmp_path / "out", **chosen, delimiter="bar").texts == ["é"]
+    with pytest.raises(MirblabError, match="--set text=dre: no column 'dre'; found .*did you mean 'drei'"):
+        own.build(path, tmp_path / "out", **(chosen | {"text": "dre"}))
+    with pytest.raises(MirblabError, match="no encoding 'klingon'"):
+        own.build(path, tmp_path / "out", encoding="klingon")
+
+
+def test_equal_rows_are_one_document(tmp_path, capsys):
+    """Merged and counted, as blanks in ids are."""
+    found = one(table(tmp_path, "id,title,text\nLemma 1,t,x\nLemma 1,t,x\n"), tmp_path / "out")
+    assert found.doc_ids.tolist() == ["Lemma_1"]
+    assert "rows that repeat a document (merged)" in capsys.readouterr().out
+
+
+def test_votes_beside_a_text_are_no_judgements():
+    """A column `score` counts in a file of judgements only."""
+    columns = ["question", "answer", "score"]
+    assert "relevance" not in own_columns.taken("a.csv", columns, own_columns.DOCUMENTS)
+    assert own_columns.taken("a.csv", ["qid", "docid", "score"], own_columns.QRELS)["relevance"] == "score"
+
+
+def test_long_cells_and_odd_line_ends_are_whole(tmp_path):
+    """More than the csv module's limit, a form feed and U+2028 inside a cell."""
+    long = "x" * 200_000 + "\f\u2028end"
+    assert own_table.read(table(tmp_path, f"title,text\nt,{long}\n")).rows == [(2, {"title": "t", "text": long})]
+
+
+def test_a_name_of_another_collection_is_not_taken(tmp_path):
+    """Only what was built so before is replaced."""
+    path, out = table(tmp_path, "title,text\nt,x\n"), tmp_path / "out"
+    assert own.build(path, out, name="mine") == own.build(path, out, name="mine")
+    with pytest.raises(MirblabError, match="'mini-qa' is the name of another collection here; say --set name=ANOTHER"):
+        own.build(path, out, name="mini-qa")
+    assert load_folder(out / "mine").card.revision.startswith("blake2b:")
+    (out / "mine" / "card.toml").write_text('command = "mirblab build stacks"', encoding="utf-8")
+    with pytest.raises(MirblabError, match="'mine' is the name of another"):
+        own.build(path, out, name="mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        (None, "", "say where your files are: --from, with a folder of .tex files"),
+        ("nowhere", None, "no file or folder .*nowhere'; looked in .*; give the whole path"),
+        ("a.pdf", "%PDF", "a.pdf is not a folder of .tex files, one .tex file, or a table"),
+    ],
+)
+def test_what_is_no_origin_is_refused(tmp_path, name, content, says):
+    """With what would be one."""
+    if name and content is not None:
+        table(tmp_path, content, name)
+    with pytest.raises(MirblabError, match=says):
+        own.build(tmp_path / name if name else None, tmp_path / "out")
+
+
+def test_a_folder_without_a_choice_is_refused(tmp_path):
+    """Several tables, a collection that is one already, options for tables with LaTeX."""
+    for name in ("a.csv", "b.csv"):
+        table(tmp_path, "title,text\nt,x\n", name)
+    with pytest.raises(MirblabError, match="found several tables; give the one with the documents itself"):
+        own.build(tmp_path, tmp_path / "out")
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        table(tmp_path, "{}", name)
+    with pytest.raises(MirblabError, match="is a collection already; run: mirblab add"):
+        own.build(tmp_path, tmp_path / "out")
+    table(tmp_path, PAPER, "a.tex")
+    with pytest.raises(MirblabError, match="--set text=body is about tables, and these are LaTeX files"):
+        own.build(tmp_path, tmp_path / "out", text="body")
+
+
+def test_the_bundled_examples_build(tmp_path):
+    """Twelve statements in two files, and twenty rows; the same input gives the same bytes."""
+    found = {}
+    for name in ("own-latex", "own.csv"):
+        for folder in own.build(paths.bundled("data", "examples", name), tmp_path / "one"):
+            found[folder.name] = load_folder(folder)
+        own.build(paths.bundled("data", "examples", name), tmp_path / "two")
+    assert {name: len(c.query_ids) for name, c in found.items()} == {
+        "own-latex-qa": 10,
+        "own-latex-premise": 8,
+        "own": 20,
+    }
+    for path in (tmp_path / "one").rglob("*.*"):
+        assert (
+            path.is_dir() or path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+        )
+    assert len(found["own-latex-premise"].corpus) == 12
+
+
+def test_a_chapter_of_the_stacks_project(shared, tmp_path):
+    """Real LaTeX: nearly every lemma has a proof, no environment's name is left in a text, lines are right."""
+    import tarfile
+
+    with tarfile.open(shared / "sources" / "stacks-project.tar.gz") as tar:
+        for member in tar:
+            if member.name.endswith(("/sets.tex", "/preamble.tex")):
+                tar.extract(member, tmp_path, filter="data")
+    proofs, premises = own.build(tmp_path / "stacks-project", tmp_path / "out")
+    rows = [json.loads(line) for line in (premises / "corpus.jsonl").read_text("utf-8").splitlines()]
+    source = (tmp_path / "stacks-project" / "sets.tex").read_text("utf-8").splitlines()
+    assert len(load_folder(proofs).query_ids) >= 10 and len(rows) >= 20
+    assert all(source[row["metadata"]["line"] - 1].startswith("\\begin{" + row["metadata"]["kind"]) for row in rows)
+    assert not any(word in row["text"].split() for row in rows for word in ("slogan", "reference", "history"))

@@ -1,10 +1,11 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
-# make test                 run the tests
-# make test-browser         run every notebook in JupyterLab in Chromium
+# make test                 run the tests; where Chromium is, those in a browser too, except every notebook
+# make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab
 PYTHON ?= python3
 SUITE ?= mini
+WHICH ?= browser
 BIN := .venv/bin
 READY := .venv/.ready
 CHROMIUM := { command -v chromium || command -v google-chrome; } > /dev/null
@@ -17,13 +18,13 @@ paper: $(READY)
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	@if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser; \
+	@if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow"; \
 	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one."; fi
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright
 	@$(CHROMIUM) || { apt-get update && apt-get install --yes --no-install-recommends chromium; } || $(BIN)/playwright install chromium
-	$(BIN)/python -m pytest -n 2 --dist load -m browser tests
+	$(BIN)/python -m pytest -n 2 --dist load -m "$(WHICH)" tests
 
 docs: $(READY)
 	$(BIN)/python docs/build.py

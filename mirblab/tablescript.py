@@ -5,9 +5,8 @@ from __future__ import annotations
 STYLE = """
 .mirblab-table { margin: 0 0 1em; max-width: 100%; }
 .mirblab-table > figcaption { text-align: left; padding: 0.3em 0.5em; font-weight: 600; overflow-wrap: anywhere; }
-.mirblab-table .mirblab-box { max-height: 34em; overflow: auto; max-width: 100%; width: fit-content;
-  isolation: isolate; }
-.mirblab-table .mirblab-box[tabindex] { border-bottom: 1px solid var(--jp-border-color1, GrayText); }
+.mirblab-table .mirblab-box { overflow: auto; max-width: 100%; width: fit-content; isolation: isolate; }
+.mirblab-table .mirblab-box[tabindex] { max-height: 34em; border-bottom: 1px solid var(--jp-border-color1, GrayText); }
 .mirblab-table table.dataframe { table-layout: auto; border-collapse: separate; border-spacing: 0; margin: 0;
   border: none; font-size: inherit; }
 .mirblab-table table.dataframe thead { position: sticky; top: 0; z-index: 1; }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lab_browser import CELLS, RUN_ALL, THEME, Watch, chromium, opened, pictures, served  # noqa: F401  a fixture
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 
@@ -26,7 +26,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, browser, name, tmp_path):
     """Run All succeeds, every figure has alternative text, and the console stays quiet, in both themes."""
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
     watch = Watch(page)
     opened(page, lab.replace("NAME", name))
     succeeded = page.evaluate(RUN_ALL)
@@ -34,6 +34,7 @@ def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, 
     raised = [output["evalue"] for output in outputs if output["output_type"] == "error"]
     folder = pictures(tmp_path)
     page.screenshot(path=folder / f"{Path(name).stem}.png")
+    page.set_viewport_size({"width": 1920, "height": 1000})
     page.evaluate(THEME, "JupyterLab Dark")
     page.wait_for_timeout(1500)
     page.screenshot(path=folder / f"{Path(name).stem}.dark.png")

@@ -83,6 +83,17 @@ def test_matched_nodes_are_marked_by_strength():
     assert "style" not in written(tree) and "style" not in written(tree, {1: 0.0})
 
 
+@pytest.mark.parametrize(
+    ("source", "grows"),
+    [(r"f(a'_1)", False), (r"[0,1)\frac{a}{b}", False), (r"\left(\frac{a}{b}\right)", True),
+     (r"\begin{pmatrix}a & b \\ c & d\end{pmatrix}", True), (r"(\sum_{i} x_i)", True), (r"|x^2|", False)],
+)  # fmt: skip
+def test_brackets_grow_around_what_has_several_lines(source: str, grows: bool):
+    """As in print: scripts alone do not make them taller, and what stands beside them does not."""
+    found = re.findall(r'stretchy="(\w+)"', written(latex.parse(source)))
+    assert found == [str(grows).lower()] * 2
+
+
 def test_a_screen_reader_gets_the_latex():
     """As alttext and aria-label; without it the symbols one after the other."""
     tree = latex.parse("x<2")

@@ -90,6 +90,9 @@ class _Writer:
         for parent, child, relation in tree.edges():
             self.below[parent].setdefault(relation, child)
         self.is_operation = any(relation in "0123456789" for relation in tree.relations)
+        self.is_tall = [label == "O!divide" or _has_rows(label) for label in tree.labels]
+        for parent, child, relation in reversed(list(tree.edges())):
+            self.is_tall[parent] |= self.is_tall[child] or relation in "uo"
 
     def written(self) -> Iterator[str]:
         """Yield the tags and texts in order, without recursion."""
@@ -192,8 +195,10 @@ class _Writer:
         while cell is not None:
             cells.append(cell)
             cell = self.below[cell].get("e")
+        # as in print, only what has more than a line is taller than its brackets
+        grows = "true" if rows != "1" or any(self.is_tall[cell] for cell in cells[:1]) else "false"
         start, end = (
-            self.token(node, "mo", part, f' form="{form}" lspace="0" rspace="0" stretchy="true"') if part else ""
+            self.token(node, "mo", part, f' form="{form}" lspace="0" rspace="0" stretchy="{grows}"') if part else ""
             for part, form in ((fence[:1], "prefix"), (fence[1:], "postfix"))
         )
         if rows == "1" and (columns == 1 or all(self.ends_with_comma(cell) for cell in cells[:-1])):
@@ -219,6 +224,12 @@ class _Writer:
     def framed(self, name: str, node: int) -> str:
         """Return an opening tag, with a frame where the node is matched."""
         return f"<{name}{_frame(self.weights[node]) if node in self.weights else ''}>"
+
+
+def _has_rows(label: str) -> bool:
+    """Return whether a node is a table of several rows."""
+    found = _SHAPE.fullmatch(label[2:]) if label[:2] == "M!" else None
+    return bool(found) and found[2] != "1"
 
 
 def _row(work: _Work) -> _Work:

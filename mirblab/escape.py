@@ -134,6 +134,11 @@ def maths_html(text: str) -> str:
     return _FORMULA_OR_DOLLAR.sub(lambda found: found[1] or "$", html_of(text))
 
 
+def is_long(cell: Cell) -> bool:
+    """Return whether the text of a cell takes more than a line."""
+    return len(cell.text) > _SHORT
+
+
 def html_cell(cell: Cell, value: str = "", is_number: bool = False) -> str:
     """Return a `<td>` with marks, sign and what stands beside the number.
 
@@ -144,8 +149,8 @@ def html_cell(cell: Cell, value: str = "", is_number: bool = False) -> str:
     sign = f"<sup>{plain_html(cell.sign)}</sup>" if cell.sign else ""
     beside = f" <small>{plain_html(cell.beside)}</small>" if cell.beside else ""
     inner = f"{text}{sign}{beside}"
-    if cell.is_maths or len(cell.text) > _SHORT:
-        long = " mirblab-long" if len(cell.text) > _SHORT else ""
+    if cell.is_maths or is_long(cell):
+        long = " mirblab-long" if is_long(cell) else ""
         inner = f'<div class="mirblab-cell{long}">{inner}</div>'
     says = (' class="mirblab-number"' if is_number else "") + (f' data-value="{value}"' if value else "")
     return f"<td{says}>{inner}</td>"

@@ -139,8 +139,8 @@ class Prepared:
             (names[term], idf(found_in[term], len(self.collection.corpus)), own.count(names[term]), row[term] * count)
             for term, count in zip(counts.indices, counts.data, strict=True)
         ]
-        table = pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
-        return table.sort_values(["contribution", "term"], ascending=[False, True], ignore_index=True)
+        rows.sort(key=lambda row: (-row[-1], row[0]))
+        return pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
 
     @cached_property
     def _names(self) -> list[str]:

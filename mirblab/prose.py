@@ -36,6 +36,10 @@ class Piece(NamedTuple):
     is_formula: bool
 
 
+# What stands behind a formula begins no line.
+_BOUND, _JOINER = tuple(".,;:!?)]"), "&#8288;"
+
+
 def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     r"""Return *text* as HTML that can run nothing and asks for nothing: prose escaped, formulas as MathML.
 
@@ -51,9 +55,12 @@ def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     True
     """
     strength = _strengths(len(text), marks)
-    written = []
+    written, before = [], False
     for piece in shortened(text, longest):
         own = strength[piece.start : piece.start + len(piece.text)]
+        if before and piece.text.startswith(_BOUND):
+            written.append(_JOINER)
+        before = piece.is_formula
         written.append(_formula(piece.text, own) if piece.is_formula else _prose(piece.text, own))
     return _WHOLE.format("".join(written))
 

@@ -6,7 +6,7 @@ from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mirblab.escape import html_cell, plain_html
+from mirblab.escape import html_cell, is_long, plain_html
 from mirblab.prose import escaped
 from mirblab.tablescript import SCRIPT, STYLE
 
@@ -29,13 +29,14 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
     label = escaped(" ".join(table.caption.split())) or "table"
     scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
     body = element(table, most=most, has_names=has_names, has_caption=False)
+    box = f"mirblab-box mirblab-long-{min(_n_long(table, most), 4)}"  # columns of long texts share the width
     notes = list(table.notes)
     if n_rows > most:
         notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
     return (
         f'<figure class="{_CLASSES}"><style>{STYLE}</style>\n'
         + (f"<figcaption>{plain_html(table.caption)}</figcaption>\n" if table.caption.strip() else "")
-        + f'<div class="mirblab-box"{scrolls}>\n{body}</div>\n'
+        + f'<div class="{box}"{scrolls}>\n{body}</div>\n'
         + "".join(f"<p>{plain_html(note)}</p>\n" for note in notes)
         + f"<script>{SCRIPT}</script></figure>\n"
     )
@@ -71,6 +72,12 @@ def number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, Real) or value != value:
         return ""
     return repr(float(value)).replace("inf", "Infinity")
+
+
+def _n_long(table: Table, most: int) -> int:
+    """Return how many columns have a long text among the first *most* rows."""
+    shown = islice(table.rows(), most)
+    return len({place for _, cells in shown for place, cell in enumerate(cells) if is_long(cell)})
 
 
 def _head(name: str, is_number: bool) -> str:

@@ -21,7 +21,13 @@ STYLE = """
 .mirblab-table table.dataframe .mirblab-number { text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap; }
 .mirblab-table .mirblab-cell { max-width: 38em; overflow-x: auto; overflow-wrap: break-word; padding: 0.1em 0; }
-.mirblab-table .mirblab-long { min-width: 16em; }
+.mirblab-table .mirblab-long { max-width: none; }
+.mirblab-table .mirblab-box:has(.mirblab-long) { width: auto; max-width: 90em; }
+.mirblab-table table.dataframe:has(.mirblab-long) { width: 100%; }
+.mirblab-table table.dataframe tbody td:has(.mirblab-long) { max-width: 0; min-width: 14em; width: 80%; }
+.mirblab-table .mirblab-long-2 table.dataframe tbody td:has(.mirblab-long) { width: 40%; }
+.mirblab-table .mirblab-long-3 table.dataframe tbody td:has(.mirblab-long) { width: 27%; }
+.mirblab-table .mirblab-long-4 table.dataframe tbody td:has(.mirblab-long) { width: 20%; }
 .mirblab-table thead button { all: unset; cursor: pointer; font: inherit; color: inherit; white-space: normal; }
 .mirblab-table thead button::after { content: "\\2195"; opacity: 0.45; padding-left: 0.3em; }
 .mirblab-table thead [aria-sort=ascending] button::after { content: "\\2191"; opacity: 1; }
@@ -34,6 +40,8 @@ STYLE = """
   color: var(--jp-content-font-color1, FieldText); background: var(--jp-layout-color1, Field);
   border: 1px solid var(--jp-border-color0, GrayText); border-radius: 2px; }
 .mirblab-table > p { margin: 0.3em 0.5em; font-size: 0.9em; max-width: 60em; }
+.mirblab-table math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre",
+  "Noto Sans Math", math, serif; }
 @media print { .mirblab-table .mirblab-box { max-height: none; overflow: visible; } }
 """
 

@@ -53,6 +53,9 @@ def served(work: Path, notebooks: Path) -> Iterator[str]:
         "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
         "--KernelManager.transport_encryption=auto",
     ]  # fmt: skip
+    quiet = work / "config" / "labconfig" / "default_setting_overrides.json"
+    quiet.parent.mkdir(parents=True, exist_ok=True)
+    quiet.write_text('{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}', "utf-8")
     environment = {**os.environ, "JUPYTER_CONFIG_DIR": str(work / "config"), "MIRBLAB_PROGRESS": "0"}
     with open(work / "log", "wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

@@ -86,3 +86,9 @@ def test_what_is_awkward_is_shown():
 def test_a_long_formula_scrolls_in_its_own_box():
     """A short one needs none."""
     assert "overflow-x:auto" in prose.html_of(f"${'x+' * 20}1$") and "overflow-x" not in prose.html_of("$x$")
+
+
+def test_no_line_begins_with_the_comma_behind_a_formula() -> None:
+    """A word joiner binds it; a blank, a word and a second formula are not bound."""
+    assert prose.html_of("Let $x$, then $y$ and $z$!").count("</math>&#8288;") == 2
+    assert "&#8288;" not in prose.html_of("Let $x$ be $y$ $z$ (so)")

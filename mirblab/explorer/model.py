@@ -86,6 +86,7 @@ class Model:
         self.labels = {name: system(name).label for name in self.systems}
         self._engines: dict[str, Engine] = {}
         self._ready: set[str] = set()
+        self._has_typed = False
         self._values: dict[tuple[str, str], pd.Series] = {}
         self._rows: dict[str, int] = {}
         for row, text in enumerate(self.collection.query_texts):
@@ -97,6 +98,9 @@ class Model:
         A system that fails has a sentence instead of a list. Raises MirblabError for an empty text or unknown id.
         """
         asked = self._asked(text, query_id)
+        if asked.row is None and not self._has_typed:
+            self._has_typed = True
+            self.tell("Searching … The first free text loads the models, which takes some seconds.")
         rankings: dict[str, Ranking] = {}
         problems: dict[str, str] = {}
         for name in self.systems:

@@ -14,6 +14,8 @@ STYLE = """<style>
 .mirblab-explorer{color:var(--jp-content-font-color1,inherit);max-width:100%}
 .mirblab-explorer .widget-html,.mirblab-explorer .widget-html-content{min-width:0;max-width:100%;height:auto}
 .mirblab-explorer .widget-html-content{line-height:1.45;white-space:normal}
+.mirblab-explorer math{font-family:"STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre",
+  "Noto Sans Math", math, serif}
 .mirblab-explorer p{margin:.2em 0}
 .mirblab-explorer :focus-visible{outline:3px solid var(--jp-brand-color1,#1976d2)!important;outline-offset:1px}
 .mirblab-lists{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,11.5rem),1fr));gap:0 1rem}

@@ -87,9 +87,8 @@ def explain(
         if name in _RENAMED:
             _vote(votes, name, one, other, key, weight * shared)
     names = ["kind", "token", "weight", "in_query", "in_document", "shared", "contribution"]
-    table = pd.DataFrame(rows, columns=names).sort_values(
-        ["contribution", "kind", "token"], ascending=[False, True, True], ignore_index=True
-    )
+    rows.sort(key=lambda row: (-row[-1], row[0], row[1]))
+    table = pd.DataFrame(rows, columns=names)
     total = float(sum(row[-1] for row in rows))
     score = scoring.score(np.array([total]), one.asked.length, np.array([other.asked.length]), b) if total else [0.0]
     parts = (total / own.asked.length if own.asked.length else 0.0 for own in (one, other))

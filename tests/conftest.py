@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from lab_browser import chromium  # noqa: F401  the fixture `browser`
 
 if TYPE_CHECKING:
     from mirblab.encode import Encoder

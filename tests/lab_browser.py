@@ -20,11 +20,16 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-ATTACHED = """async () => {
-  await window.jupyterapp.started; await window.jupyterapp.restored;
-  const widget = window.jupyterapp.shell.currentWidget;
-  await widget.context.ready; await widget.sessionContext.ready; await widget.sessionContext.session.kernel.info;
-}"""
+ATTACHED = """() => Promise.race([
+  new Promise((_, fail) => setTimeout(() => fail(new Error('no kernel within three minutes')), 180000)),
+  (async () => {
+    await window.jupyterapp.started; await window.jupyterapp.restored;
+    const widget = window.jupyterapp.shell.currentWidget;
+    await widget.context.ready; await widget.sessionContext.ready; await widget.sessionContext.session.kernel.info;
+  })(),
+])"""
+# Without it JupyterLab asks which kernel is meant.
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
 RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.model.sharedModel.toJSON().cells"
 THEME = "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})"
@@ -77,7 +82,7 @@ def _wait(address: str) -> None:
     raise TimeoutError(f"no answer from {address.split('?')[0]}")
 
 
-@pytest.fixture(name="browser", scope="module")
+@pytest.fixture(name="browser", scope="session")
 def chromium() -> Iterator[object]:
     """Start the system's Chromium."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
@@ -99,6 +104,12 @@ def opened(page, address: str) -> None:
     page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.context")
     page.evaluate(ATTACHED)
     page.evaluate(THEME, "JupyterLab Light")
+
+
+def closed(page) -> None:
+    """Shut the notebook's kernel down, which would go on after its page, and close the page."""
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.close()
 
 
 def pictures(tmp_path: Path) -> Path:

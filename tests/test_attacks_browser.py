@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from attacks import ATTACKS
 from judging import ATTRIBUTES, EVERYWHERE, TAGS
-from lab_browser import chromium  # noqa: F401  a fixture
 from test_attacks import PLACES, held
 
 from mirblab import browsing, mapview

@@ -9,7 +9,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from lab_browser import CELLS, RUN_ALL, THEME, Watch, chromium, opened, pictures, served  # noqa: F401  a fixture
+from lab_browser import CELLS, KERNEL, RUN_ALL, THEME, Watch, opened, pictures, served
 
 from mirblab import browsing, figurehtml, tables, tablescript
 from mirblab.errors import MirblabError
@@ -165,7 +165,7 @@ def test_it_works_in_the_lab_where_keys_are_commands(browser, tmp_path: Path) ->
         "browse(pd.DataFrame({'n': range(30), 'maths': [f'$x^{n}$' for n in range(30)]}), "
         "maths=['maths'], caption='$5')"
     )
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)], metadata=KERNEL)
     (tmp_path / "notebooks").mkdir()
     nbformat.write(book, tmp_path / "notebooks" / "tables.ipynb")
     with served(tmp_path, tmp_path / "notebooks") as address:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_browser import CELLS, RUN_ALL, THEME, Watch, chromium, opened, pictures, served  # noqa: F401  a fixture
+from lab_browser import CELLS, RUN_ALL, THEME, Watch, closed, opened, pictures, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +38,7 @@ def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, 
     page.evaluate(THEME, "JupyterLab Dark")
     page.wait_for_timeout(1500)
     page.screenshot(path=folder / f"{Path(name).stem}.dark.png")
-    page.close()
+    closed(page)
     assert succeeded and not raised, raised
     pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
     images = [text for text in pages if "<img" in text]

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import nbformat
 import pytest
-from lab_browser import RUN_ALL, THEME, Watch, chromium, opened, pictures, served  # noqa: F401  a fixture
+from lab_browser import KERNEL, RUN_ALL, THEME, Watch, closed, opened, pictures, served
 from nbformat.v4 import new_code_cell, new_notebook
 
 pytestmark = pytest.mark.browser
-KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 SOURCE = 'import mirblab as lab\nlab.explore(lab.load("mini-qa"), SYSTEMS)'
 FOUR = '["bm25", "minilm", "structure", "minilm-late"]'
 WIDER = "() => [...document.querySelectorAll('.mirblab-explorer')].some(one => one.scrollWidth > one.clientWidth + 1)"
@@ -39,7 +38,7 @@ def shown(lab, browser, request) -> Iterator[tuple[object, Watch]]:
     page.wait_for_selector(".mirblab-lists li")
     page.set_default_timeout(90_000)
     yield page, watch
-    page.close()
+    closed(page)
 
 
 @pytest.mark.parametrize("shown", [("two", 1280)], indirect=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from lab_browser import chromium  # noqa: F401  a fixture
 from lxml import html
 
 from mirblab import mapview

@@ -26,7 +26,8 @@ _LONGEST = 300  # characters of that
 _ONE = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
 # What a browser takes anyway, for brackets at the ends of a row and elsewhere.
 _USUAL = re.compile(
-    r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|fence="false" stretchy="false")>([()\[\]{}])'
+    r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|fence="false" stretchy="false")>'
+    r"([()\[\]{}])"
 )
 _HEAD = re.compile(r"^<math [^>]*>")
 _SIGN = re.compile(r"<(m[ion])>([^<&\s]|&(?:lt|gt|amp);)</\1>")

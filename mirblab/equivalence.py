@@ -75,6 +75,18 @@ def best_judged(collection: Collection) -> pd.DataFrame:
     return judged.drop_duplicates("query_id")
 
 
+def grades(collection: Collection, query_id: str) -> dict[str, int]:
+    """Return the relevance of every judged document of a query, by its id; empty where nothing is judged.
+
+    >>> from mirblab.shelf import load
+    >>> c = load("mini-qa")
+    >>> max(grades(c, c.query_ids[0]).values())
+    3
+    """
+    judged = collection.qrels[(collection.qrels.query_id == query_id).to_numpy()]
+    return dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))
+
+
 def _best(collection: Collection) -> pd.DataFrame:
     """Return each query's best judged document, as positions; a pair that is judged both ways counts once."""
     best = best_judged(collection)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.figures import GREY, PALETTE, axis, look, need, styled
+from mirblab.figures import GREY, PALETTE, axis, cut, look, need, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +37,8 @@ def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
     """
     need(table, "query_id", "winner", "loser", "difference")
     shown = _ends(table, n)
-    cut = len(shown) < len(table)
-    places = np.arange(len(shown)) + (1.0 * (np.arange(len(shown)) >= n) if cut else 0.0)
+    is_cut = len(shown) < len(table)
+    places = np.arange(len(shown)) + (1.0 * (np.arange(len(shown)) >= n) if is_cut else 0.0)
     ax.hlines(
         places,
         shown[["winner", "loser"]].min(axis=1),
@@ -52,13 +52,11 @@ def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
         ground = colour if side == "winner" else "white"
         ax.plot(shown[side], places, linestyle="none", marker=marker, markersize=6.5, color=colour, label=name,
                 markerfacecolor=ground, markeredgewidth=1.6, clip_on=False)  # fmt: skip
-    if cut:
+    if is_cut:
         between = f"{len(table) - len(shown):,} queries between"
         ax.text(0.5, n, between, ha="center", va="center", color=GREY, fontsize=9)
     labels = shown["label" if "label" in shown else "query_id"].astype(str)
-    ax.set_yticks(
-        places, [text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…" for text in labels], fontsize=8.5
-    )
+    ax.set_yticks(places, [cut(text, _LETTERS) for text in labels], fontsize=8.5)
     ax.set_ylim(places[-1] + 0.6, -0.6)
     ax.set_xlim(0, 1)
     ax.set_xlabel(axis(str(table.attrs.get("measure", "value"))))
@@ -86,7 +84,7 @@ def contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.axvline(0.5, color=GREY, linewidth=0.8)
     names = table.feature.astype(str)
     labels = names + " · " + table.cluster.astype(str) if "cluster" in table else names
-    ax.set_yticks(range(len(table)), [text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…" for text in labels])
+    ax.set_yticks(range(len(table)), [cut(text, _LETTERS) for text in labels])
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")

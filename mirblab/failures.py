@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.collection import Collection
-from mirblab.equivalence import best_judged
+from mirblab.equivalence import best_judged, grades
 from mirblab.errors import MirblabError
 from mirblab.excerpts import excerpts
 from mirblab.features import query_features
@@ -159,12 +159,11 @@ def cases(
 
 def _case(collection: Collection, query_id: str, run: pd.api.typing.DataFrameGroupBy, longest: int) -> tuple[str, str]:
     """Return the first document of a query with its grade, and the best rank of a relevant one."""
-    judged = collection.qrels[collection.qrels.query_id == query_id]
-    grades = dict(zip(judged.doc_id.astype(str), judged.relevance.tolist(), strict=True))
+    judged = grades(collection, query_id)
     found = run.get_group(query_id).doc_id.astype(str).tolist() if query_id in run.groups else []
-    wanted = {name for name, grade in grades.items() if grade >= collection.card.relevant_from}
+    wanted = {name for name, grade in judged.items() if grade >= collection.card.relevant_from}
     answer = next((f"{rank:,}" for rank, name in enumerate(found, 1) if name in wanted), "none" if wanted else "–")
     if not found:
         return "nothing", answer
     text = excerpts([collection.document(found[0])], collection.card.task, longest)[0]
-    return f"[{grades.get(found[0], '?')}] {text}", answer
+    return f"[{judged.get(found[0], '?')}] {text}", answer

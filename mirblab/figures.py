@@ -218,6 +218,20 @@ def _picture(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     return buffer.getvalue()
 
 
+def legend_beside(ax: Axes, **options: Any) -> None:
+    """Put the legend at the right of the axes, where it hides nothing."""
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
+
+
+def cut(label: str, longest: int) -> str:
+    """Return a label of at most *longest* characters, the last a mark where something is missing.
+
+    >>> cut("bezout", 6), cut("pythagoras", 6)
+    ('bezout', 'pytha…')
+    """
+    return label if len(label) <= longest else f"{label[: longest - 1]}…"
+
+
 def axis(measure: str) -> str:
     """Return the label of an axis of values.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -14,12 +13,11 @@ from mirblab.formula.explain import Explanation, explain
 from mirblab.formula.index import Index
 from mirblab.formula.latex import parse
 from mirblab.formula.markup import highlighted, mathml
+from mirblab.prose import beginning, is_large
 
 if TYPE_CHECKING:
     from IPython.display import HTML
 
-_MOST_NODES = 400  # a larger formula is shown as the beginning of its source
-_LONGEST = 300  # characters of that
 _HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
 _SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
 _CELL = "text-align:left;vertical-align:middle;padding:0.2em 0.6em"
@@ -83,8 +81,8 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
     True
     """
     tree = parse(latex) if why is None else why.document
-    if len(tree) > _MOST_NODES:
-        return f"<code{_QUIET}>{html.escape(latex[:_LONGEST])} …</code>"
+    if is_large(tree):
+        return beginning(latex, _QUIET)
     shown = mathml(tree, () if why is None else why.document_nodes, latex=latex)
     size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
     return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from mirblab.figures import GREY, PALETTE, need, panels, style, styled
+from mirblab.figures import GREY, PALETTE, legend_beside, need, panels, style, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ def _legend(axes: list[Axes], below: bool) -> None:
         if below:
             axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
         else:
-            axes[-1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+            legend_beside(axes[-1], handles=handles, labels=labels)
 
 
 @styled(lambda table: (_PAGE, _TALL * _PAGE))

@@ -18,11 +18,10 @@ from mirblab.formula import markup, posts
 from mirblab.mapplot import COLOURS
 from mirblab.mapscript import SCRIPT, STYLE
 from mirblab.paths import write_atomically
+from mirblab.prose import beginning, escaped, is_large
 
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
 _DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
-_MOST_NODES = 400  # of a formula; a larger one is shown as the beginning of its source
-_LONGEST = 300  # characters of that
 _ONE = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
 # What a browser takes anyway, for brackets at the ends of a row and elsewhere.
 _USUAL = re.compile(
@@ -32,7 +31,6 @@ _USUAL = re.compile(
 _HEAD = re.compile(r"^<math [^>]*>")
 _SIGN = re.compile(r"<(m[ion])>([^<&\s]|&(?:lt|gt|amp);)</\1>")
 _KINDS = {"L": "mi", "N": "mn"}  # by the first letter of a sign's category in Unicode; all others are operators
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
@@ -93,7 +91,7 @@ def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
     }  # fmt: skip
     seeds = [part.seed.iloc[0] for part in parts]
     return _PAGE.format(
-        title=_escaped(title), caption=_escaped(caption), legend=_legend(first, fields, kinds, seeds), width=_WIDTH,
+        title=escaped(title), caption=escaped(caption), legend=_legend(first, fields, kinds, seeds), width=_WIDTH,
         height=_HEIGHT, texts="\n".join(texts), formulas="\n".join(formulas), data=_json(data), script=SCRIPT,
         style=STYLE, allowed="script-src 'unsafe-inline'",
     )  # fmt: skip
@@ -105,7 +103,7 @@ def _written(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     found = []
     for text in texts:
         parts = [
-            f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else _escaped(part)
+            f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else escaped(part)
             for place, part in enumerate(posts.parts(text))
         ]
         found.append(f"<p>{''.join(parts)}</p>")
@@ -118,8 +116,8 @@ def _formula(latex: str) -> str:
     A letter, a digit or another sign that stands in no element of its own is an identifier, a number or an operator.
     """
     tree = reader.parse(latex)
-    if len(tree) > _MOST_NODES:
-        return f"<code>{_escaped(latex[:_LONGEST])} …</code>"
+    if is_large(tree):
+        return beginning(latex)
     inner = _HEAD.sub("", markup.mathml(tree)).removeprefix("<mrow>").removesuffix("</mrow></math>")
     short = _SIGN.sub(_bare, _USUAL.sub(r"<mo>\1", _ONE.sub(r"\1", inner)))
     return f"<math>{short}</math>"
@@ -170,7 +168,7 @@ def _legend(points: pd.DataFrame, fields: list[str], kinds: list[str], seeds: Se
         colour, hollow = COLOURS[place % len(COLOURS)], place // len(COLOURS) % 2 == 1
         look = f'fill="{"none" if hollow else colour}" stroke="{colour if hollow else "currentColor"}"'
         swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="8" stroke-width="2" {look}/></svg>'
-        boxes.append(_box("field", place, f"{swatch}{_escaped(field)} ({(points.field == field).sum():,})"))
+        boxes.append(_box("field", place, f"{swatch}{escaped(field)} ({(points.field == field).sum():,})"))
     path = ("M-8 0a8 8 0 1 0 16 0a8 8 0 1 0-16 0", "M0-9 8 6H-8Z")
     for place, kind in enumerate(kinds):
         swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><path fill="currentColor" d="{path[place]}"/></svg>'
@@ -179,7 +177,7 @@ def _legend(points: pd.DataFrame, fields: list[str], kinds: list[str], seeds: Se
     legend = f"<fieldset><legend>Show</legend>{''.join(boxes)}</fieldset>"
     if len(seeds) == 1:
         return legend
-    maps = [_box("seed", place, _escaped(str(seed)), "radio", place == 0) for place, seed in enumerate(seeds)]
+    maps = [_box("seed", place, escaped(str(seed)), "radio", place == 0) for place, seed in enumerate(seeds)]
     return f"{legend}\n<fieldset><legend>Map of seed</legend>{''.join(maps)}</fieldset>"
 
 
@@ -191,7 +189,3 @@ def _box(name: str, value: int, text: str, kind: str = "checkbox", is_on: bool =
 def _json(data: dict[str, Any]) -> str:
     """Return JSON that ends no script element: every "<" is written as an escape."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _escaped(text: str) -> str:
-    return html.escape(_CONTROL.sub("\ufffd", text))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.figures import GREY, PALETTE, axis, look, need, styled
+from mirblab.figures import GREY, PALETTE, axis, cut, legend_beside, look, need, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SMALLEST, _LARGEST = 18, 320  # areas of dots, in points squared
+_LETTERS = 26  # of a document's id
 _ROW = 0.27  # inches
 # What a document is: colour, filled or not, line.
 _KINDS = {
@@ -53,7 +54,7 @@ def versus(
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set_xlabel(f"{axis(measure)}\n{names[0]}")
     ax.set_ylabel(f"{names[1]}\n{axis(measure)}")
-    _legend(ax)
+    legend_beside(ax)
     return ax
 
 
@@ -108,14 +109,10 @@ def _kinds(relevance: np.ndarray, relevant_from: int) -> list[str]:
 def _labels(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) -> None:
     for side, (name, align) in enumerate((("rank_a", "right"), ("rank_b", "left"))):
         for doc, rank, place in zip(table.doc_id, table[name], places[side], strict=True):
-            parts = [_short(str(doc)), "not returned" if pd.isna(rank) else f"{rank:,}"]
+            parts = [cut(str(doc), _LETTERS), "not returned" if pd.isna(rank) else f"{rank:,}"]
             text = "  ".join(parts if side == 0 else parts[::-1])
             ax.annotate(text, (side, place), xytext=(-8 if side == 0 else 8, 0), textcoords="offset points",
                         ha=align, va="center", fontsize=8, annotation_clip=False)  # fmt: skip
-
-
-def _short(name: str, longest: int = 26) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def _key(ax: Axes, kinds: list[str]) -> None:
@@ -125,7 +122,3 @@ def _key(ax: Axes, kinds: list[str]) -> None:
                    markerfacecolor=colour if is_filled else "white")
             for kind, (colour, is_filled, line) in _KINDS.items() if kind in kinds]  # fmt: skip
     ax.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=3, borderaxespad=0)
-
-
-def _legend(ax: Axes) -> None:
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from mirblab.collection import Collection
+from mirblab.equivalence import grades
 from mirblab.errors import MirblabError
 from mirblab.excerpts import excerpts
 from mirblab.matrices import wide
@@ -32,7 +34,7 @@ class OneQuery:
         """Return the query's text."""
         return self.collection.query(self.query_id)
 
-    @property
+    @cached_property
     def relevant(self) -> list[str]:
         """Return the relevant documents, the highest grade first, then by id."""
         level = self.collection.card.relevant_from
@@ -78,9 +80,7 @@ def one_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame
         )
     if len(found) != len(runs) or not found:
         raise MirblabError(f"each system once and at least one; found {', '.join(found) or 'none'} in {len(runs)} runs")
-    judged = collection.qrels[collection.qrels.query_id == query_id]
-    grades = dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))
-    return OneQuery(collection, query_id, found, grades)
+    return OneQuery(collection, query_id, found, grades(collection, query_id))
 
 
 def differing(values: pd.DataFrame, measure: str, collection: str = "") -> str:

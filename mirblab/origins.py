@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.errors import MirblabError
-from mirblab.figures import GREY, look, need, styled
+from mirblab.figures import GREY, legend_beside, look, need, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,4 +98,4 @@ def _legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
             face = GREY if is_filled else "white"
             keys.append(Line2D([], [], marker="o", linestyle="none", markersize=size, color=GREY, markerfacecolor=face,
                                markeredgewidth=1.6, label=kind))  # fmt: skip
-    ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+    legend_beside(ax, handles=keys)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from mirblab.changeplot import curve, effects
-from mirblab.figures import GREY, PALETTE, axis, look, need, panels, save_figure, show, style, styled
+from mirblab.figures import GREY, PALETTE, axis, legend_beside, look, need, panels, save_figure, show, style, styled
 from mirblab.grids import heatmap, p_values
 from mirblab.learnplot import learning
 from mirblab.mapplot import map
@@ -27,10 +27,6 @@ __all__ = [
     "bars", "curve", "decay", "depth_curve", "differences", "effects", "heatmap", "learning", "look", "map", "matches",
     "means", "origins", "overlap", "p_values", "save_figure", "shifts", "show", "strata", "style", "tree", "versus",
 ]  # fmt: skip
-
-
-def _legend(ax: Axes, **options: Any) -> None:
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
 
 
 def means(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> Axes | list[Axes]:
@@ -96,7 +92,7 @@ def differences(
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_ylabel(f"difference in {measure},\n−1 to 1, above 0: {names[0]} better")
     ax.set_xlim(edges[0], edges[-1])
-    _legend(ax)
+    legend_beside(ax)
     return ax
 
 
@@ -127,7 +123,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "
     ax.set_xlabel("depth: documents reranked per query")
     ax.set_ylabel(axis(measure))
     ax.set_ylim(bottom=0)
-    _legend(ax)
+    legend_beside(ax)
     return ax
 
 
@@ -150,7 +146,7 @@ def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", 
     ax.set_xlabel("judgements hidden, percent")
     ax.set_ylabel(axis(measure) if value == "value" else f"{measure}, −1 to 1")
     ax.set_ylim(bottom=0 if value == "value" else None)
-    _legend(ax)
+    legend_beside(ax)
     return ax
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from mirblab.formula import posts
 from mirblab.formula.latex import parse
 from mirblab.formula.markup import mathml
+from mirblab.formula.tree import Tree
 
 Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
 
@@ -72,6 +73,20 @@ def escaped(text: str) -> str:
     '&lt;b title=&quot;x&quot;&gt;\ufffd'
     """
     return html.escape(_CONTROL.sub("\ufffd", text))
+
+
+def is_large(tree: Tree) -> bool:
+    """Return whether a formula is shown as the `beginning` of its source, since its MathML would be too long."""
+    return len(tree) > _MOST_NODES
+
+
+def beginning(latex: str, attributes: str = "") -> str:
+    """Return the first characters of a formula's source as code, with *attributes* as they stand in the tag.
+
+    >>> beginning("x<y")
+    '<code>x&lt;y …</code>'
+    """
+    return f"<code{attributes}>{escaped(latex[:_LONGEST])} …</code>"
 
 
 @lru_cache(maxsize=512)
@@ -161,7 +176,7 @@ def formula(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
     (True, True)
     """
     tree = parse(latex)
-    if len(tree) > _MOST_NODES:
-        return f"<code>{escaped(latex[:_LONGEST])} …</code>"
+    if is_large(tree):
+        return beginning(latex)
     shown = mathml(tree, dict(matched), latex=latex)
     return _BOX.format(shown) if len(tree) > _WIDE else shown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.figures import GREY, PALETTE, need, styled
+from mirblab.figures import GREY, PALETTE, cut, need, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ def _name(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray,
         row = chosen[place]
         last = min(heights[place], last - _STEP)
         name = str(table.doc_id.iloc[row])
-        text = f"{name if len(name) <= _LETTERS else name[: _LETTERS - 1] + '…'} ({table.grade.iloc[row]})"
+        text = f"{cut(name, _LETTERS)} ({table.grade.iloc[row]})"
         line = {"arrowstyle": "-", "color": PALETTE[place % len(PALETTE)], "linewidth": 1.0}
         ax.annotate(text, (n_systems - 1, filled[row, -1]), xytext=(1.03, last), textcoords="axes fraction",
                     va="center", fontsize=8.5, color="black", annotation_clip=False, arrowprops=line)  # fmt: skip

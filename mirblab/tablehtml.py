@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mirblab.escape import html_cell, is_long, plain_html
+from mirblab.escape import Cell, html_cell, is_long, plain_html
 from mirblab.prose import escaped
 from mirblab.tablescript import SCRIPT, STYLE
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from mirblab.typeset import Table
 
 MOST_ROWS = 500  # in a page
+Row = tuple[str, list[Cell]]  # a name and its cells
 _FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
 _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
 
@@ -28,8 +30,10 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
     n_rows = len(table.frame)
     label = escaped(" ".join(table.caption.split())) or "table"
     scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
-    body = element(table, most=most, has_names=has_names, has_caption=False)
-    box = f"mirblab-box mirblab-long-{min(_n_long(table, most), 4)}"  # columns of long texts share the width
+    rows = list(islice(table.rows(), most))
+    body = element(table, rows, has_names=has_names, has_caption=False)
+    n_long = len({place for _, cells in rows for place, cell in enumerate(cells) if is_long(cell)})
+    box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
     notes = list(table.notes)
     if n_rows > most:
         notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
@@ -42,8 +46,11 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
     )
 
 
-def element(table: Table, *, most: int | None = None, has_names: bool = True, has_caption: bool = True) -> str:
-    """Return the `<table>` alone, at most its first *most* rows (None: all), everything in it escaped."""
+def element(
+    table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
+) -> str:
+    """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
+    shown = list(table.rows()) if rows is None else rows
     groups, names = table.header()
     numbers = table.is_number()
     caption = f"<caption>{plain_html(table.caption)}</caption>\n" if has_caption and table.caption.strip() else ""
@@ -51,9 +58,9 @@ def element(table: Table, *, most: int | None = None, has_names: bool = True, ha
     top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
     above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
     heads = "".join(map(_head, names, numbers))
-    columns = [table.frame.iloc[:most, column].tolist() for column in range(len(names))]
+    columns = [table.frame.iloc[: len(shown), column].tolist() for column in range(len(names))]
     lines = []
-    for row, (name, cells) in enumerate(islice(table.rows(), most)):
+    for row, (name, cells) in enumerate(shown):
         values = (html_cell(cell, number(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
         first = f'<th scope="row">{plain_html(name)}</th>' if has_names else ""
         lines.append(f"<tr>{first}{''.join(values)}</tr>\n")
@@ -72,12 +79,6 @@ def number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, Real) or value != value:
         return ""
     return repr(float(value)).replace("inf", "Infinity")
-
-
-def _n_long(table: Table, most: int) -> int:
-    """Return how many columns have a long text among the first *most* rows."""
-    shown = islice(table.rows(), most)
-    return len({place for _, cells in shown for place, cell in enumerate(cells) if is_long(cell)})
 
 
 def _head(name: str, is_number: bool) -> str:

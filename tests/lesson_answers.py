@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mirblab.lessons import check
+from mirblab.lessons.exercises import Verdict
+from mirblab.lessons.marks import without_solutions
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
 
@@ -31,3 +35,9 @@ def answer_of(source: str, name: str) -> Any:
     space = {"np": np, "product": product}
     exec(source, space)
     return space[name]
+
+
+def verdicts(lesson: str, name: str) -> tuple[Verdict, Verdict]:
+    """Return what the check *name* says of the solution in the notebook, and of the exercise without it."""
+    answer, source = exercises(lesson)[name]
+    return check(name, answer_of(source, answer)), check(name, answer_of(without_solutions(source), answer))

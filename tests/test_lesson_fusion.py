@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lesson_answers import answer_of, exercises
+from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.marks import solutions, without_solutions
+from mirblab.lessons.marks import solutions
 
 LESSON = "06_fusion_and_reranking"
 
@@ -15,10 +15,8 @@ LESSON = "06_fusion_and_reranking"
 @pytest.mark.parametrize("name", ["minmax", "rrf", "held_out", "ceiling"])
 def test_a_solution_passes_and_an_empty_exercise_does_not(name):
     """The teacher's version is right, the student's is not written yet."""
-    answer, source = exercises(LESSON)[f"fusion.{name}"]
-    verdict = check(f"fusion.{name}", answer_of(source, answer))
+    verdict, empty = verdicts(LESSON, f"fusion.{name}")
     assert verdict.passed, verdict.message
-    empty = check(f"fusion.{name}", answer_of(without_solutions(source), answer))
     assert not empty.passed and empty.is_empty
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from lesson_answers import answer_of, exercises
+from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.marks import solutions, without_solutions
+from mirblab.lessons.marks import solutions
 
 LESSON = "04_measures_by_hand"
 
@@ -16,10 +16,8 @@ LESSON = "04_measures_by_hand"
 @pytest.mark.parametrize("name", ["precision", "dcg", "ndcg", "bpref"])
 def test_a_solution_passes_and_an_empty_exercise_does_not(name):
     """The teacher's version is right, the student's is not written yet."""
-    answer, source = exercises(LESSON)[f"measures.{name}"]
-    verdict = check(f"measures.{name}", answer_of(source, answer))
+    verdict, empty = verdicts(LESSON, f"measures.{name}")
     assert verdict.passed, verdict.message
-    empty = check(f"measures.{name}", answer_of(without_solutions(source), answer))
     assert not empty.passed and empty.is_empty
 
 

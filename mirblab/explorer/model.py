@@ -11,6 +11,7 @@ import pandas as pd
 
 from mirblab import measures
 from mirblab.collection import Collection
+from mirblab.equivalence import grades
 from mirblab.errors import MirblabError
 from mirblab.explorer.composed import engine
 from mirblab.explorer.engines import Engine
@@ -108,14 +109,14 @@ class Model:
                 rankings[name] = self._engine(name).search(asked, max(FAR, self.depth))
             except Exception as error:  # a system that fails must not keep the others from answering
                 problems[name] = sentence(error)
+        found = "" if asked.row is None else str(self.collection.query_ids[asked.row])
+        judged = grades(self.collection, found) if found else {}
         columns = [
-            self._column(name, asked, rankings) if name in rankings else self._failed(name, problems[name])
+            self._column(name, asked, rankings, judged) if name in rankings else self._failed(name, problems[name])
             for name in self.systems
         ]
-        if asked.row is None:
-            return Answer(asked.text, "", 0, columns)
-        found = str(self.collection.query_ids[asked.row])
-        return Answer(asked.text, found, int((self.collection.relevant.query_id == found).sum()), columns)
+        n_relevant = sum(grade >= self.collection.card.relevant_from for grade in judged.values())
+        return Answer(asked.text, found, n_relevant, columns)
 
     def differences(self, one: str, other: str, measure: str) -> pd.DataFrame:
         """Return query_id, both values and their difference, the largest absolute one first, then by query_id.
@@ -149,10 +150,9 @@ class Model:
             self._ready.add(name)
         return found
 
-    def _column(self, name: str, asked: Asked, rankings: dict[str, Ranking]) -> Column:
+    def _column(self, name: str, asked: Asked, rankings: dict[str, Ranking], judged: dict[str, int]) -> Column:
         found, own = rankings[name], self._engine(name)
         best = found.positions[: self.depth].tolist()
-        judged = self._judged(asked)
         marked, marks = own.marked, [[] for _ in best]
         try:
             marks = own.marks(asked, best)
@@ -163,21 +163,13 @@ class Model:
             elsewhere = {other: _shallow(each.rank(position)) for other, each in rankings.items() if other != name}
             doc_id, text = str(self.collection.doc_ids[position]), self.collection.texts[position]
             score = float(found.scores[rank - 1])
-            grade = judged.get(position)
+            grade = judged.get(doc_id)
             is_relevant = grade is not None and grade >= self.collection.card.relevant_from
             hits.append(Hit(rank, doc_id, text, score, grade, is_relevant, marks[rank - 1], elsewhere))
         return Column(name, self.labels[name], hits, marked if any(marks) or own.marked != marked else "")
 
     def _failed(self, name: str, problem: str) -> Column:
         return Column(name, self.labels[name], [], problem=problem)
-
-    def _judged(self, asked: Asked) -> dict[int, int]:
-        """Return the relevance of the documents that were judged, by position."""
-        if asked.row is None:
-            return {}
-        qrels = self.collection.qrels
-        own = qrels[qrels.query_id.cat.codes.to_numpy() == asked.row]
-        return dict(zip(own.doc_id.cat.codes.tolist(), own.relevance.tolist(), strict=True))
 
     def _value(self, name: str, measure: str) -> pd.Series:
         if (name, measure) not in self._values:

@@ -246,6 +246,61 @@ def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
     assert fast == pytest.approx(10 * slow, rel=0.01) and again == pytest.approx(body, rel=0.01)
 
 
+def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path, folder: Path) -> None:
+    """They are moved by the share, keep their lengths, and nothing else moves; what is missing is trained first."""
+    from safetensors.torch import load_file
+    from torch.nn.functional import cosine_similarity
+
+    views, still = table(), paths.models() / "still"
+    train.train("still", views, learning_rate=0.1)
+    learned, begun = (
+        load_file(still / "model.safetensors")["embedding.weight"],
+        load_file(folder / "model.safetensors"),
+    )
+    found = {}
+    for share in (0.5, 1.0):
+        more = {"tokens_from": "still", "tokens_share": share, "steps": 1, "learning_rate": 1e-12}
+        found[share] = load_file(
+            train.train("mine", views, out=f"share-{share}", evaluate_rows=0, **more) / "model.safetensors"
+        )
+    name = next(name for name in begun if "word_embeddings" in name)
+    own, half, all_, learned = (
+        one[1:] for one in (begun[name], found[0.5][name], found[1.0][name], learned)
+    )  # 0: padding
+    np.testing.assert_allclose(cosine_similarity(all_, learned), 1, atol=1e-5)
+    np.testing.assert_allclose(cosine_similarity(half, own + learned), 1, atol=1e-5)
+    np.testing.assert_allclose(half.norm(dim=1), own.norm(dim=1), rtol=1e-5)
+    for other in set(begun) - {name}:
+        np.testing.assert_allclose(found[1.0][other], begun[other], atol=1e-6)
+
+
+def test_a_static_model_to_begin_with_is_trained_where_it_is_missing(home: Path) -> None:
+    """Once; another one of that name later means another training; what fits not is refused."""
+    more = {"data": "mini-views", "steps": 2, "evaluate_rows": 0}
+    registry, static = home / "registry" / "trained.toml", 'base = "static:tiny"\n'
+    registry.write_text(registry.read_text().replace(static, f'{static}data = "mini-views"\nsteps = 2\n'))
+    train.train("mine", tokens_from="still", **more)
+    made = weights(paths.models() / "still")
+    train.train("mine", tokens_from="still", **more)
+    assert weights(paths.models() / "still") == made
+    train.train("still", force=True, seed=1)
+    with pytest.raises(MirblabError, match="of another training: tokens_revision was"):
+        train.train("mine", tokens_from="still", **more)
+    with pytest.raises(MirblabError, match="'mine' is no static embedding; train one with base = 'static:tiny'"):
+        train.train("mine", out="other", tokens_from="mine", **more)
+
+
+def test_dropout_can_be_left_out(home: Path) -> None:
+    """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
+    from mirblab.train import base
+
+    for is_kept in (True, False):
+        model = base.build(checked("mine", {"base": "tiny", "max_length": 16, "dropout": is_kept}), encoder("tiny"))
+        own = Passes(model.train(), "tiny", 32, "float32")
+        one, other = (own.vectors(["ring field map"]).detach().numpy() for _ in range(2))
+        assert np.array_equal(one, other) != is_kept
+
+
 def test_mixed_batches_are_whole_and_evenly_spread() -> None:
     """A quarter of the steps, each source in its own epochs."""
     plan = Plan(np.ones((8, 1), bool), 4, seed=0, n_mixed=4, share=0.25)
@@ -478,6 +533,8 @@ def test_absent_views_are_never_drawn() -> None:
         ({"view_pairs": ["informal"]}, "write pairs of columns"),
         ({"view_pairs": ["type:type"]}, "write pairs of columns"),
         ({"mix": "mini-qa"}, "name both"),
+        ({"tokens_from": "still", "tokens_share": 1.5}, "tokens_share 1.5.*write a share up to 1"),
+        ({"tokens_from": "still", "base": "static:tiny"}, "a base that is no static embedding itself"),
     ],
 )
 def test_a_wrong_recipe_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from mirblab import engine
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError
-from mirblab.train import adapters, late
+from mirblab.train import adapters, late, tokens
 from mirblab.train.settings import Recipe
 
 
@@ -44,10 +44,14 @@ def build(recipe: Recipe, found: Encoder) -> Any:
     model = engine.load_anew(found.name, found.entry | numbers, found.folder)
     if recipe.is_static:
         return static(model, recipe.max_length)
+    if recipe.tokens_from:
+        tokens.start(recipe, model)
     if recipe.lora:
         with torch.random.fork_rng():
             torch.manual_seed(recipe.seed)
             adapters.add(recipe, model)
+    if not recipe.dropout:
+        _without_dropout(model)
     if recipe.late:
         late.add_layer(model, recipe.late, recipe.seed)
     if recipe.recompute:
@@ -69,6 +73,18 @@ def static(model: Any, max_length: int) -> Any:
     module = StaticEmbedding(model.tokenizer, embedding_weights=weights)
     module.tokenizer.enable_truncation(max_length)
     return SentenceTransformer(modules=[module, Normalize()], device=str(model.device))
+
+
+def _without_dropout(model: Any) -> None:
+    """Let every layer of *model* keep all of its activations; attention, too, which then runs fused on a CPU."""
+    import torch
+
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        # Qwen's layers keep a number instead of a layer
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 0.0
 
 
 def finish(recipe: Recipe, found: Encoder, model: Any) -> Any:

@@ -50,7 +50,9 @@ def _head(recipe: Recipe, encoder: Encoder) -> str:
 def _what(recipe: Recipe, encoder: Encoder) -> str:
     base = encoder.entry.get("id", recipe.encoder)
     start = f"the token embeddings of {base} alone (no attention, no order of words)" if recipe.is_static else base
-    shown = "; ".join(f"{left} and {right}" for left, right in recipe.pairs())
+    if recipe.tokens_from:
+        start += f" with token embeddings moved towards those of {recipe.tokens_from}"
+    shown = "; ".join(f"{left} and {right}" for left, right in dict.fromkeys(recipe.pairs()))
     return (
         f"An encoder of texts about mathematics, {encoder.dimensions} dimensions, trained from {start} with mirblab. "
         f"It was taught that different views of one declaration belong together: {shown}.\n\n"
@@ -76,13 +78,19 @@ def _data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
 
 def _recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in recipe.determining().items() if value not in ("", 0, 0.0, False)}
-    unused = [field for field, of in (("n_hard", recipe.hard), ("mix_split", recipe.mix)) if not of]
+    shown["dropout"] = recipe.dropout
+    needs = {"n_hard": recipe.hard, "mix_split": recipe.mix, "tokens_share": recipe.tokens_from}
+    unused = [field for field, needed in needs.items() if not needed]
     shown = {name: value for name, value in shown.items() if name not in unused}
     shown |= {"steps": facts["n_steps"], "precision": facts["precision"]}
     rows = [f"| {name} | {json.dumps(value)} |" for name, value in shown.items()]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
-    loss = "Multiple negatives ranking over cosines, equal texts of a batch left out; AdamW, constant after warm-up."
-    return f"{loss} Made with {versions}.\n\n| setting | value |\n|---|---|\n" + "\n".join(rows)
+    after = "falling evenly to 0" if recipe.decay else "constant"
+    loss = "Multiple negatives ranking over cosines, equal texts of a batch left out"
+    return (
+        f"{loss}; AdamW, {after} after warm-up. Made with {versions}.\n\n| setting | value |\n|---|---|\n"
+        + "\n".join(rows)
+    )
 
 
 def _evaluation(recipe: Recipe, table: pd.DataFrame) -> str:

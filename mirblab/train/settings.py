@@ -40,6 +40,8 @@ class Recipe:
     label: str = ""
     licence: str = ""
     base: str = "minilm"
+    tokens_from: str = ""
+    tokens_share: float = 0.5
     data: str = "mathlib-views"
     split: str = "train"
     modules: str = "all"
@@ -57,6 +59,7 @@ class Recipe:
     warmup: int = 20
     weight_decay: float = 0.0
     clip: float = 1.0
+    dropout: bool = True
     scale: float = 20.0
     symmetric: bool = True
     max_length: int = 128
@@ -170,6 +173,11 @@ def _check_ranges(where: str, made: Recipe) -> None:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             if not math.isfinite(value) or value < 0 or (value == 0 and field not in _FROM_ZERO):
                 raise MirblabError(f"{where}: {field} is {value!r}; write a number above 0")
+    if made.tokens_from and (made.is_static or made.tokens_share > 1):
+        raise MirblabError(
+            f"{where}: tokens_from is {made.tokens_from!r} with tokens_share {made.tokens_share} and base "
+            f"{made.base!r}; write a share up to 1, and a base that is no static embedding itself"
+        )
     if made.late and made.is_static:
         raise MirblabError(f"{where}: late is {made.late}, but {made.base} gives no token vectors; write late = 0")
     if made.batch < 2:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from mirblab import engine
 from mirblab.train import base, checkpoint, journal, keep
 from mirblab.train.evaluation import Evaluate, held_out
 from mirblab.train.gradients import Passes
@@ -37,6 +38,7 @@ def train(
     trained on; None: the recipe's data. *out*: a name for the model other than the recipe's. *evaluate*: called with
     the model and the step, returns measures for the log; None: `held_out` on split dev, where the data has one.
 
+    The model that the recipe takes token embeddings from is trained first by its own recipe, where it is missing.
     A run that was killed goes on at its last checkpoint, and ends where it would have ended. A model that is there is
     returned as it is; *force* trains it anew, and the old one stays until the new one is whole. Raises MirblabError
     when what is there was trained in another way.
@@ -51,6 +53,9 @@ def train(
     material, encoder = gather(plan, table), base.starting_encoder(plan)
     facts = {"fingerprint": material.fingerprint(), "precision": chosen(plan.precision, base.device())}
     identity = plan.determining() | facts | {"base_revision": str(encoder.entry.get("revision", ""))}
+    if plan.tokens_from:
+        begun = keep.home_of(plan.tokens_from)
+        identity |= {"tokens_revision": engine.folder_digest(begun if begun.is_dir() else train(plan.tokens_from))}
     # a forced training that was stopped goes on, although the old model is still there
     is_begun = bool(checkpoint.files(keep.workshop(plan.name)))
     if not force and not is_begun and keep.is_finished(plan.name, identity):

@@ -50,9 +50,18 @@ def page(source: Path) -> str:
     """Return a notebook as HTML: its executed copy where there is one, else itself with a note."""
     found = executed(source)
     book = nbformat.read(found or source, as_version=4)
+    for cell in book.cells:
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if not _is_only_widget(output)]
     body, _ = _exporter().from_notebook_node(book)
     body = _once(body)
     return body if found else body.replace("</h1>", f"</h1>{_NOTE}", 1)
+
+
+def _is_only_widget(output: nbformat.NotebookNode) -> bool:
+    """Return whether an output is nothing without a kernel."""
+    data = output.get("data", {})
+    return "application/vnd.jupyter.widget-view+json" in data and "text/html" not in data
 
 
 @cache

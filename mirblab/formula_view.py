@@ -12,7 +12,7 @@ from mirblab.escape import display, plain_html
 from mirblab.formula.explain import Explanation, explain
 from mirblab.formula.index import Index
 from mirblab.formula.latex import parse
-from mirblab.formula.markup import highlighted, mathml
+from mirblab.formula.markup import MATH_FONTS, highlighted, mathml
 from mirblab.prose import beginning, is_large
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def found(query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = N
     caption = f"<figcaption>{plain_html(title)}</figcaption>" if title else ""
     asked = f'<div style="{_SCROLLS};font-size:1.2em">{rendered(query)}</div>'
     columns = f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start">{"".join(parts)}</div>'
-    return HTML(f'<figure style="margin:0 0 1em 0">{caption}{asked}{columns}</figure>')
+    return HTML(_figure(caption, asked, columns))
 
 
 def pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
@@ -71,7 +71,7 @@ def pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTM
     caption = f"<figcaption>{shares}{'; ' + names if names else ''}</figcaption>"
     head = f'<caption style="text-align:left"><b>{plain_html(title)}</b></caption>' if title else ""
     table = f'<table style="{_TABLE};width:100%">{head}{"".join(rows)}</table>'
-    return HTML(f'<figure style="margin:0 0 1em 0">{table}{caption}</figure>')
+    return HTML(_figure(table, caption))
 
 
 def rendered(latex: str, why: Explanation | None = None) -> str:
@@ -86,6 +86,11 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
     shown = mathml(tree, () if why is None else why.document_nodes, latex=latex)
     size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
     return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'
+
+
+def _figure(*parts: str) -> str:
+    style = f"<style>.mirblab-formulas {MATH_FONTS}</style>"
+    return f'<figure class="mirblab-formulas" style="margin:0 0 1em 0">{style}{"".join(parts)}</figure>'
 
 
 def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:

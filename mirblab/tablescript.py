@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-STYLE = """
+from mirblab.formula.markup import MATH_FONTS
+
+STYLE = (
+    """
 .mirblab-table { margin: 0 0 1em; max-width: 100%; }
 .mirblab-table > figcaption { text-align: left; padding: 0.3em 0.5em; font-weight: 600; overflow-wrap: anywhere; }
 .mirblab-table .mirblab-box { overflow: auto; max-width: 100%; width: fit-content; isolation: isolate; }
@@ -40,10 +43,10 @@ STYLE = """
   color: var(--jp-content-font-color1, FieldText); background: var(--jp-layout-color1, Field);
   border: 1px solid var(--jp-border-color0, GrayText); border-radius: 2px; }
 .mirblab-table > p { margin: 0.3em 0.5em; font-size: 0.9em; max-width: 60em; }
-.mirblab-table math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre",
-  "Noto Sans Math", math, serif; }
 @media print { .mirblab-table .mirblab-box { max-height: none; overflow: visible; } }
 """
+    + f".mirblab-table {MATH_FONTS}"
+)
 
 SCRIPT = """
 (() => {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 from mirblab.chargrams import chargrams
@@ -231,8 +231,8 @@ def _stemmer() -> Callable[[str], str]:
     return Stemmer.Stemmer("english").stemWord
 
 
-def _each(read_with: Callable[[Callable], Reader], texts: Iterable[str]) -> Tokens:
-    return [list(tokens) for tokens in map(read_with(str), texts)]
+def _each(read: Callable[[], Reader], texts: Iterable[str]) -> Tokens:
+    return [list(tokens) for tokens in map(read(), texts)]
 
 
 _READERS: dict[str, Callable[[Callable], Reader]] = {
@@ -246,5 +246,5 @@ _READERS: dict[str, Callable[[Callable], Reader]] = {
     "chargrams": partial(_read_runs, chargrams),
 }
 TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {
-    name: partial(_each, read_with) for name, read_with in _READERS.items()
+    name: partial(_each, cache(partial(own, str))) for name, own in _READERS.items()
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 from mirblab import paths
 from mirblab.suites import Job
@@ -77,6 +80,14 @@ def _explain(error: Exception, kept: Path) -> str:
     return f"{type(error).__name__}: {error} ({where})"
 
 
+def _sign(book: Any) -> None:
+    """Sign an executed notebook for this user, as Jupyter signs what it ran: of others JupyterLab drops the MathML."""
+    from nbformat.sign import NotebookNotary
+
+    with contextlib.suppress(OSError, sqlite3.Error):  # where Jupyter's own folder cannot be written to
+        NotebookNotary().sign(book)
+
+
 def _finish(job: Job, partial: Path, key: str, spent: float, start_ns: int) -> None:
     """Move the executed copy into place, drop what the job's last run left and this one did not make, and stamp it."""
     import nbformat
@@ -87,6 +98,7 @@ def _finish(job: Job, partial: Path, key: str, spent: float, start_ns: int) -> N
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
     nbformat.write(book, partial)
+    _sign(book)
     os.replace(partial, job.executed)
     made = [path for path in job.folder.glob("*") if path.is_file() and path.stat().st_mtime_ns >= start_ns]
     files = sorted(path.relative_to(paths.figures()).as_posix() for path in made)

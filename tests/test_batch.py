@@ -66,6 +66,22 @@ def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
     assert "papermill" not in executed.metadata and str(own_suite) not in json.dumps(executed)
 
 
+def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
+    """Jupyter's own reader of notebooks says so of each cell; of a copy with another output it does not."""
+    from jupyter_server.services.contents.filemanager import FileContentsManager
+
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    (job,) = [job for job in suites.read("own") if job.name == "one"]
+    run([job])
+    changed = nbformat.read(job.executed, as_version=4)
+    changed.cells[-1].outputs.append(nbformat.v4.new_output("stream", text="<b>another</b>"))
+    nbformat.write(changed, job.executed.with_name("changed.ipynb"))
+    reader = FileContentsManager(root_dir=str(job.executed.parent))
+    for name, is_trusted in ((job.executed.name, True), ("changed.ipynb", False)):
+        read = reader.get(name)["content"]
+        assert read.cells[-1].metadata.get("trusted", False) is is_trusted
+
+
 def test_a_second_run_has_nothing_to_do(own_suite):
     """Until notebook, parameters or outputs change."""
     jobs = suites.read("own", only=["one", "two"])

@@ -66,10 +66,11 @@ def _with_output(text: str) -> str:
     book = nbformat.reads(text, as_version=4)
     last = [cell for cell in book.cells if cell.cell_type == "code"][-1]
     data = {"text/html": '<img alt="a dot" src="data:image/png;base64,AAAA">', "text/plain": "a dot"}
-    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "said in words"}
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": "HBox(children=())"}
     last.outputs = [
         nbformat.v4.new_output("display_data", data=data),
         nbformat.v4.new_output("display_data", data=widget),
+        nbformat.v4.new_output("display_data", data=widget | {"text/html": "<p>said in words</p>"}),
         nbformat.v4.new_output("stream", text="\x1b[31mred <b>words</b>\x1b[0m"),
     ]
     return nbformat.writes(book)
@@ -140,12 +141,13 @@ def test_every_room_is_in_the_picture_once(site, pages):
 
 
 def test_every_notebook_has_a_page_and_says_whether_it_was_executed(site):
-    """Outputs are shown with their words instead of widgets; what a program printed is text."""
+    """A widget is shown by its page, or not at all; what a program printed is text."""
     for source in (ROOT / "notebooks").glob("*.ipynb"):
         text = (site / "notebooks" / f"{source.stem}.html").read_text("utf-8")
         assert ("shown without outputs" in text) == (source.stem != "00_start_here"), source.stem
     text = (site / "notebooks" / "00_start_here.html").read_text("utf-8")
     assert 'alt="a dot"' in text and "said in words" in text and "widget-view" not in text
+    assert "HBox(" not in text
     assert "red &lt;b&gt;words" in text and "\x1b" not in text
 
 

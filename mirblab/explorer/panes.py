@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from mirblab import prose
 from mirblab.explorer.model import FAR, Answer, Column, Hit, one_line
+from mirblab.formula.markup import MATH_FONTS
 from mirblab.prose import Mark
 
 _LONGEST = 420  # characters of a document in a list
 _BEFORE = 60  # characters shown before the first strong match, where that is further down
-STYLE = """<style>
+STYLE = (
+    f"<style>\n.mirblab-explorer {MATH_FONTS}"
+    + """
 .mirblab-explorer{color:var(--jp-content-font-color1,inherit);max-width:100%}
 .mirblab-explorer .widget-html,.mirblab-explorer .widget-html-content{min-width:0;max-width:100%;height:auto}
 .mirblab-explorer .widget-html-content{line-height:1.45;white-space:normal}
-.mirblab-explorer math{font-family:"STIX Two Math", "Latin Modern Math", "Cambria Math", "DejaVu Math TeX Gyre",
-  "Noto Sans Math", math, serif}
 .mirblab-explorer p{margin:.2em 0}
 .mirblab-explorer :focus-visible{outline:3px solid var(--jp-brand-color1,#1976d2)!important;outline-offset:1px}
 .mirblab-lists{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,11.5rem),1fr));gap:0 1rem}
@@ -34,6 +35,7 @@ max-height:14em;overflow:auto;overflow-wrap:anywhere}
 .mirblab-problem{border-left:5px solid var(--jp-warn-color1,#f57c00);padding:.3em .6em;margin:.3em 0;
 overflow-wrap:anywhere}
 </style>"""
+)
 
 
 def lists(answer: Answer) -> str:

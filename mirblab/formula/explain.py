@@ -102,7 +102,7 @@ def side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None 
     found, places = read([layout]), defaultdict(list)
     for key, first, second in zip(found.keys.tolist(), found.firsts.tolist(), found.seconds.tolist(), strict=True):
         places[key].append((first, second))
-    return Side(layout, operator_tree(layout), places, index.queries([layout], weights)[0])
+    return Side(layout, operator_tree(layout), places, index.weighed(found, 1, weights)[0])
 
 
 def _text(side: Side, name: str, key: int) -> str:

@@ -18,7 +18,7 @@ from mirblab.formula.parts import read, trees
 from mirblab.formula.scoring import Query, Top
 from mirblab.formula.segments import Segment, merge
 from mirblab.formula.storage import Stored
-from mirblab.formula.tokens import counted
+from mirblab.formula.tokens import Tokens, counted
 from mirblab.formula.tree import Tree
 from mirblab.formula.version import code_hash
 from mirblab.formula.weighting import B, kind_weights, sums
@@ -121,11 +121,15 @@ class Index:
 
     def queries(self, formulas: Sequence[str | Tree], weights: Mapping[str, float] | None = None) -> list[Query]:
         """Return the weighed tokens of each query, with the *weights* of kinds of tokens (None: the usual ones)."""
+        return self.weighed(read(trees(formulas)), len(formulas), weights)
+
+    def weighed(self, found: Tokens, n: int, weights: Mapping[str, float] | None = None) -> list[Query]:
+        """Return the tokens *found* in *n* queries, weighed as `queries` weighs them."""
         kinds, segments = kind_weights(weights), self.state.segments
-        keys, documents, rows, counts = counted(read(trees(formulas)))
+        keys, documents, rows, counts = counted(found)
         order = np.argsort(rows, kind="stable")
         keys, counts = np.repeat(keys, documents)[order], counts[order]
-        edges = np.searchsorted(rows[order], np.arange(len(formulas) + 1)).tolist()
+        edges = np.searchsorted(rows[order], np.arange(n + 1)).tolist()
         return [scoring.query(keys[at:end], counts[at:end], segments, kinds) for at, end in pairwise(edges)]
 
     def search(

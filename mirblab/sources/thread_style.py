@@ -5,11 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from mirblab.formula.markup import MATH_FONTS
-
-STYLE = (
-    MATH_FONTS
-    + """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --paper: #fff; --soft: #59636e; --line: #d1d9e0; --tint: #f3f5f8;
   --good: #116329; --link: #0550ae; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f1318; --soft: #9aa4af; --line: #323a44;
@@ -20,7 +16,8 @@ body { margin: 0 auto; padding: 1rem 1.25rem 3rem; max-width: 50rem; color: var(
 h1 { font-size: 1.5rem; line-height: 1.3; margin: .5rem 0 1rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
 a { color: var(--link); }
-math { font-size: 1.08em; }
+math { font-size: 1.08em; font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math",
+  "TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }
 .display { display: block; overflow-x: auto; text-align: center; margin: .6rem 0; padding: .1rem 0; }
 .wide { display: inline-block; max-width: 100%; overflow: auto hidden; vertical-align: middle; padding: .1rem 0; }
 .post { display: grid; grid-template-columns: 6rem minmax(0, 1fr); gap: 0 1rem; padding: 1rem 0; }
@@ -51,6 +48,5 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
   .side { display: flex; gap: .75rem; align-items: baseline; text-align: left; } }
 @media print { body { max-width: none; } }
 """
-)
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"

@@ -12,8 +12,8 @@ from mirblab.escape import display, plain_html
 from mirblab.formula.explain import Explanation, explain
 from mirblab.formula.index import Index
 from mirblab.formula.latex import parse
-from mirblab.formula.markup import MATH_FONTS, highlighted, mathml
-from mirblab.prose import beginning, is_large
+from mirblab.formula.markup import highlighted, mathml
+from mirblab.prose import MATH_FONTS, beginning, is_large
 
 if TYPE_CHECKING:
     from IPython.display import HTML

@@ -17,6 +17,12 @@ from mirblab.formula.tree import Tree
 
 Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
 
+# CSS: fonts that say how brackets grow and where scripts stand; without a named one browsers guess, and guess badly.
+MATH_FONTS = (
+    'math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math", '
+    '"TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }'
+)
+
 _MOST_NODES = 400  # a larger formula is shown as the beginning of its source
 _LONGEST = 300  # characters of that
 _WIDE = 14  # nodes of a formula that may be wider than a narrow column, so that it gets a box that scrolls

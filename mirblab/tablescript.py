@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirblab.formula.markup import MATH_FONTS
+from mirblab.prose import MATH_FONTS
 
 STYLE = (
     """

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from mirblab import prose
 from mirblab.explorer.model import FAR, Answer, Column, Hit, one_line
-from mirblab.formula.markup import MATH_FONTS
-from mirblab.prose import Mark
+from mirblab.prose import MATH_FONTS, Mark
 
 _LONGEST = 420  # characters of a document in a list
 _BEFORE = 60  # characters shown before the first strong match, where that is further down

@@ -9,12 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from mirblab.formula.mathml_rows import CLOSING, OPENING, is_operator
 from mirblab.formula.tree import Tree, shown
 
-# CSS: fonts that say how brackets grow and where scripts stand; without a named one browsers guess, and guess badly.
-MATH_FONTS = (
-    'math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math", '
-    '"TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }'
-)
-
 _SHAPE = re.compile(r"(.*?)(\d+)x(\d+)", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")

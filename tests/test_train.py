@@ -290,6 +290,21 @@ def test_a_static_model_to_begin_with_is_trained_where_it_is_missing(home: Path)
         train.train("mine", out="other", tokens_from="mine", **more)
 
 
+def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> None:
+    """Of its own weights and the trained ones; the evaluation after the last step is that of the mean."""
+    from safetensors.torch import load_file
+
+    views, base = table(), load_file(folder / "model.safetensors")
+    whole, part = (train.train("mine", views, out=f"part-{share}", trained_share=share) for share in (1.0, 0.25))
+    ends, mean = load_file(whole / "model.safetensors"), load_file(part / "model.safetensors")
+    for name, own in base.items():
+        np.testing.assert_allclose(mean[name], own + 0.25 * (ends[name] - own), atol=1e-6, err_msg=name)
+    assert any(not np.allclose(ends[name], own, atol=1e-3) for name, own in base.items())
+    logs = [train.log(f"part-{share}") for share in (1.0, 0.25)]
+    assert logs[0].loss.dropna().tolist() == logs[1].loss.dropna().tolist()
+    assert logs[0].RR.dropna().iloc[-1] != logs[1].RR.dropna().iloc[-1]
+
+
 def test_dropout_can_be_left_out(home: Path) -> None:
     """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
     from mirblab.train import base
@@ -322,16 +337,24 @@ def interrupted(at: int, error: BaseException) -> Callable[[Live, int], dict[str
     return evaluate
 
 
-@pytest.mark.parametrize("more", [{}, {"cached": True, "precision": "bfloat16"}, {"base": "static:tiny"}])
-def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("more", "at"),
+    [
+        ({}, 6),
+        ({"cached": True, "precision": "bfloat16"}, 6),
+        ({"base": "static:tiny"}, 6),
+        ({"trained_share": 0.5}, 10),
+    ],
+)
+def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any], at: int) -> None:
     """With dropout, at a step between two checkpoints, with the optimiser's state and the log."""
     views = table()
     whole = train.train("mine", views, out="whole", evaluate=interrupted(-1, OSError()), evaluate_every=3, **more)
     often = {"evaluate_every": 3, "checkpoint_every": 1e-9} | more
     with pytest.raises(OSError, match="pulled"):
-        train.train("mine", views, evaluate=interrupted(6, OSError("pulled")), **often)
+        train.train("mine", views, evaluate=interrupted(at, OSError("pulled")), **often)
     left = sorted(path.name for path in keep.workshop("mine").glob("step-*"))
-    assert left == ["step-00000004.safetensors", "step-00000005.safetensors"]
+    assert left == [f"step-{step:08d}.safetensors" for step in (at - 2, at - 1)]
     assert not (paths.models() / "mine").exists()
     made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
     assert weights(made) == weights(whole)
@@ -534,6 +557,8 @@ def test_absent_views_are_never_drawn() -> None:
         ({"view_pairs": ["type:type"]}, "write pairs of columns"),
         ({"mix": "mini-qa"}, "name both"),
         ({"tokens_from": "still", "tokens_share": 1.5}, "tokens_share 1.5.*write a share up to 1"),
+        ({"trained_share": 1.5}, "trained_share is 1.5"),
+        ({"trained_share": 0.5, "lora": 4}, "below 1 only where the base's own weights are trained"),
         ({"tokens_from": "still", "base": "static:tiny"}, "a base that is no static embedding itself"),
     ],
 )

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,10 @@ from mirblab.train.settings import Recipe
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: a model in `passes`, the encoder it was, its texts, and the folder of its log and checkpoints."""
+    """A training run: a model in `passes`, the encoder it was, its texts, and the folder of its log and checkpoints.
+
+    *before* are the base's weights by name, where the last step ends with a mean of them and the trained ones.
+    """
 
     recipe: Recipe
     passes: Passes
@@ -36,6 +39,7 @@ class Run:
     folder: Path
     identity: Mapping[str, Any]
     evaluate: Evaluate | None = None
+    before: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_steps(self) -> int:
@@ -68,6 +72,8 @@ def to_the_end(run: Run) -> None:
             journal.write(line)
             bar.set_postfix_str(f"loss {line['loss']:.3f}")
             bar.update()
+            if done == run.n_steps and run.before:  # before the last checkpoint, so that nobody does it twice
+                state.average(run.passes.model, run.before, run.recipe.trained_share)
             every = run.recipe.evaluate_every
             if done == run.n_steps or (every and done % every == 0):
                 _evaluate(run, journal, done)

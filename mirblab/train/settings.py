@@ -60,6 +60,7 @@ class Recipe:
     weight_decay: float = 0.0
     clip: float = 1.0
     dropout: bool = True
+    trained_share: float = 1.0
     scale: float = 20.0
     symmetric: bool = True
     max_length: int = 128
@@ -177,6 +178,11 @@ def _check_ranges(where: str, made: Recipe) -> None:
         raise MirblabError(
             f"{where}: tokens_from is {made.tokens_from!r} with tokens_share {made.tokens_share} and base "
             f"{made.base!r}; write a share up to 1, and a base that is no static embedding itself"
+        )
+    if made.trained_share > 1 or (made.trained_share < 1 and (made.lora or made.late)):
+        raise MirblabError(
+            f"{where}: trained_share is {made.trained_share} with lora = {made.lora} and late = {made.late}; write a "
+            "share up to 1, and below 1 only where the base's own weights are trained"
         )
     if made.late and made.is_static:
         raise MirblabError(f"{where}: late is {made.late}, but {made.base} gives no token vectors; write late = 0")

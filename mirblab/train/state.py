@@ -24,6 +24,18 @@ def snapshot(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
     return {name: value.cpu().contiguous() for name, value in found.items()}
 
 
+def average(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
+    """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
+
+    Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
+    """
+    import torch
+
+    with torch.no_grad():
+        for name, parameter in trained(model).items():
+            parameter.copy_(torch.lerp(before[name].to(parameter.device), parameter, share))
+
+
 def restore(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
     """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
     import torch

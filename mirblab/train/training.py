@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from mirblab import engine
-from mirblab.train import base, checkpoint, journal, keep
+from mirblab.encode import Encoder
+from mirblab.train import base, checkpoint, journal, keep, state
 from mirblab.train.evaluation import Evaluate, held_out
 from mirblab.train.gradients import Passes
 from mirblab.train.late import TokenPasses
@@ -66,7 +67,7 @@ def train(
     model = base.build(plan, encoder)
     runs_texts = partial(TokenPasses, length=plan.max_length) if plan.late else Passes
     passes = runs_texts(model, plan.name, plan.tokens_per_pass, facts["precision"])
-    run = Run(plan, passes, encoder, material, folder, identity, evaluate)
+    run = Run(plan, passes, encoder, material, folder, identity, evaluate, _before(plan, encoder))
     to_the_end(run)
     facts |= {"n_rows": len(material), "n_steps": run.n_steps}
     card = model_card(plan, encoder, facts, journal.read(folder))
@@ -97,6 +98,15 @@ def _views(plan: Recipe) -> pd.DataFrame:
     from mirblab import views
 
     return views.views(plan.data)
+
+
+def _before(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
+    """Return the base's own weights by name where they become a part of the trained ones."""
+    if plan.trained_share == 1:
+        return {}
+    return {
+        name: own.detach() for name, own in state.trained(base.build(replace(plan, tokens_from=""), encoder)).items()
+    }
 
 
 def _workshop(plan: Recipe, force: bool) -> Path:

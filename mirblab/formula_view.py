@@ -18,6 +18,7 @@ from mirblab.prose import MATH_FONTS, beginning, is_large
 if TYPE_CHECKING:
     from IPython.display import HTML
 
+STYLE = f".mirblab-formulas {MATH_FONTS}"
 _HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
 _SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
 _CELL = "text-align:left;vertical-align:middle;padding:0.2em 0.6em"
@@ -89,8 +90,8 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
 
 
 def _figure(*parts: str) -> str:
-    style = f"<style>.mirblab-formulas {MATH_FONTS}</style>"
-    return f'<figure class="mirblab-formulas" style="margin:0 0 1em 0">{style}{"".join(parts)}</figure>'
+    opened = f'<figure class="mirblab-formulas" style="margin:0 0 1em 0"><style>{STYLE}</style>'
+    return f"{opened}{''.join(parts)}</figure>"
 
 
 def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:

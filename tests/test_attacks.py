@@ -20,7 +20,7 @@ from mirblab.formula.index import Index
 from mirblab.sources import thread_page, thread_style
 from mirblab.sources import threads as reader
 
-OWN = [tablescript.STYLE, tablescript.SCRIPT]
+OWN = [tablescript.STYLE, tablescript.SCRIPT, formula_view.STYLE]
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 INDEX = Index.build([("one", "x^2")])
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x10\x00\x00\x00\x10"

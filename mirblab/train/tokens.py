@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mirblab import engine
+from mirblab.encode import encoder
 from mirblab.errors import MirblabError
-from mirblab.train import keep
 from mirblab.train.settings import Recipe
 
 
@@ -16,9 +17,9 @@ def start(recipe: Recipe, model: Any) -> None:
     models do not have the same tokens and dimensions.
     """
     import torch
-    from sentence_transformers import SentenceTransformer
 
-    learned = SentenceTransformer(str(keep.home_of(recipe.tokens_from)), device="cpu")
+    static = encoder(recipe.tokens_from)
+    learned = engine.load_anew(static.name, static.entry, static.folder)
     own, table = model[0].model.get_input_embeddings().weight, getattr(learned[0], "embedding", None)
     if table is None:
         raise MirblabError(f"{_where(recipe)} is no static embedding; train one with base = 'static:{recipe.base}'")

@@ -53,10 +53,7 @@ def train(
     table = _views(plan) if views is None else views
     material, encoder = gather(plan, table), base.starting_encoder(plan)
     facts = {"fingerprint": material.fingerprint(), "precision": chosen(plan.precision, base.device())}
-    identity = plan.determining() | facts | {"base_revision": str(encoder.entry.get("revision", ""))}
-    if plan.tokens_from:
-        begun = keep.home_of(plan.tokens_from)
-        identity |= {"tokens_revision": engine.folder_digest(begun if begun.is_dir() else train(plan.tokens_from))}
+    identity = plan.determining() | facts | _begun_with(plan, encoder)
     # a forced training that was stopped goes on, although the old model is still there
     is_begun = bool(checkpoint.files(keep.workshop(plan.name)))
     if not force and not is_begun and keep.is_finished(plan.name, identity):
@@ -100,13 +97,20 @@ def _views(plan: Recipe) -> pd.DataFrame:
     return views.views(plan.data)
 
 
+def _begun_with(plan: Recipe, encoder: Encoder) -> dict[str, str]:
+    """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
+    found = {"base_revision": str(encoder.entry.get("revision", ""))}
+    if plan.tokens_from:
+        tokens = engine.trained(plan.tokens_from) or train(plan.tokens_from)
+        found["tokens_revision"] = engine.folder_digest(tokens)
+    return found
+
+
 def _before(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
     """Return the base's own weights by name where they become a part of the trained ones."""
     if plan.trained_share == 1:
         return {}
-    return {
-        name: own.detach() for name, own in state.trained(base.build(replace(plan, tokens_from=""), encoder)).items()
-    }
+    return state.trained(base.build(replace(plan, tokens_from=""), encoder))
 
 
 def _workshop(plan: Recipe, force: bool) -> Path:

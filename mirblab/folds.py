@@ -10,7 +10,7 @@ import pandas as pd
 
 from mirblab.errors import MirblabError
 
-LEAST = 0.05  # for all parts but the best together: half a step of the grid, so that they order its ties
+LEAST = 0.01  # of all parts but one together, so that they order what it does not return
 
 
 def simplex(n_parts: int, steps: int = 10) -> np.ndarray:
@@ -101,25 +101,19 @@ def chosen(
 def _preferred(
     values: np.ndarray, alone: np.ndarray, weights: np.ndarray, resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the mean of the weights that are best on resamples of the queries; without any the best on all.
-
-    Where that is not better than the best part's own run by a standard error (of the difference, paired by query),
-    and where it is nearest to a part alone, that part leads and the others have LEAST; but only if the part alone is
-    among the *weights*.
+    """Return the weights that are best on all queries; with resamples the mean of what these prefer, drawn half of the
+    way to the part whose own run is best, if that part alone is among the *weights*.
     """
     n_queries, single = len(values), np.eye(alone.shape[1])
-    shares = np.full(n_queries, 1 / n_queries)
-    counts = rng.multinomial(n_queries, shares, size=resamples) if resamples else np.ones((1, n_queries))
-    found = weights[(counts @ values / n_queries).round(12).argmax(axis=1)].mean(axis=0).round(9)
-    nearest = weights[np.square(weights - found).sum(axis=1).round(9).argmin()]
-    leads = (nearest == single).all(axis=1)
+    if not resamples:
+        return weights[values.mean(axis=0).round(12).argmax()]
+    counts = rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries), size=resamples)
+    found = weights[(counts @ values / n_queries).round(12).argmax(axis=1)].mean(axis=0)
     is_there = (weights[:, None] == single).all(axis=2).any(axis=0)
-    if is_there.any() and not leads.any():
-        best = np.where(is_there, alone.mean(axis=0), -np.inf).argmax()
-        # The mean of weights itself was not evaluated, but its nearest was.
-        gain = values[:, (weights == nearest).all(axis=1)].mean(axis=1) - alone[:, best]
-        leads = (single[best] > 0) & (gain.mean() < gain.std() / np.sqrt(n_queries))
-    return np.where(leads, 1 - LEAST, LEAST / (len(leads) - 1)).round(9) if leads.any() else found
+    if is_there.any():
+        found = (found + single[np.where(is_there, alone.mean(axis=0), -np.inf).argmax()]) / 2
+    leads = found > 1 - LEAST
+    return (np.where(leads, 1 - LEAST, LEAST / (len(leads) - 1)) if leads.any() else found).round(9)
 
 
 def described(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:

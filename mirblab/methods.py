@@ -27,11 +27,15 @@ def rrf(parts: Sequence[pd.DataFrame], k: float = 60, depth: int | None = None) 
     return Sides.of(parts).merge(lambda block: 1.0 / (k + block.rank.astype(np.float64)), Block.sum, depth)
 
 
-def linear(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None) -> pd.DataFrame:
+def linear(
+    parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None, span: str = "query"
+) -> pd.DataFrame:
     """Return the weighted sum of scores that are scaled to 0..1 within each query and part (min-max).
 
     A document that a part does not return counts 0 there. A query whose scores are all equal counts 1, so the only
-    document of a part counts as much as the best of many. *depth* cuts the result (None: all documents). Raises
+    document of a part counts as much as the best of many. With *span* "mean" a part's scores above the worst of
+    their query are divided by what best and worst are apart in the mean over its queries: a query for which a part
+    finds nothing better than the rest is not stretched. *depth* cuts the result (None: all documents). Raises
     MirblabError unless there is one weight per part.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
@@ -39,8 +43,9 @@ def linear(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int |
     >>> [f"{score:.2f}" for score in linear([one, two], [0.3, 0.7]).score]
     ['0.70', '0.30']
     """
-    found = _weights(parts, weights)
-    return Sides.of(parts).merge(lambda block: found[block.part] * block.scaled, Block.sum, depth)
+    found, sides = _weights(parts, weights), Sides.of(parts)
+    scaled = sides.scale(span)
+    return sides.merge(lambda block: found[block.part] * scaled(block), Block.sum, depth)
 
 
 def weighted_sum(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None) -> pd.DataFrame:

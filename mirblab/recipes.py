@@ -18,8 +18,8 @@ _OPTIONS = re.compile(r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,
 
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
-    "rrf": ("k",), "linear": ("weights",), "sum": ("weights",), "logisr": ("sigma",),
-    "cv": ("measure", "folds", "seed", "resamples"),
+    "rrf": ("k",), "linear": ("weights", "span"), "sum": ("weights",), "logisr": ("sigma",),
+    "cv": ("measure", "folds", "seed", "resamples", "span"),
 }  # fmt: skip
 _EVERY_FUSION = ("kind", "label", "paper", "of", "method", "depth")
 
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "late": {"encoder*": str, "dimensions": int, "factor": int, "seed": int, "compat": str},
     "fusion": {
         "of*": list, "method": str, "k": (int, float), "sigma": (int, float), "weights": list, "measure": str,
-        "folds": int, "seed": int, "resamples": int, "depth": int,
+        "folds": int, "seed": int, "resamples": int, "span": str, "depth": int,
     },
     "structure": {"weights": dict, "b": (int, float)},
     APPROACH0: {"first*": str, "depth*": int},

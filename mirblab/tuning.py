@@ -16,10 +16,11 @@ from mirblab.folds import assign, checked_grid, chosen, described
 from mirblab.methods import rrf
 from mirblab.provenance import column_names
 from mirblab.ranking import edges, sort_rows
-from mirblab.voting import Block, Sides
+from mirblab.voting import Block, Sides, Vote
 
 MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
-MEASURES = "nDCG',AP',nDCG@10"
+MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
+FOLDS = 20  # more of them choose by more queries, and differ less
 RESAMPLES = 100
 K = 60  # of the reciprocal ranks where there are too few
 
@@ -28,25 +29,26 @@ def cross_validated(
     parts: Sequence[pd.DataFrame],
     qrels: Any,
     measure: str = MEASURES,
-    folds: int = 5,
+    folds: int = FOLDS,
     grid: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
     depth: int | None = None,
     relevant_from: int | None = None,
     resamples: int = RESAMPLES,
+    span: str = "mean",
 ) -> pd.DataFrame:
     """Return the linear fusion of runs in which each query is scored with weights that did not see it.
 
     The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
     them, drawn with replacement, each prefers those of *grid* (None: `simplex`) with the best mean *measure*, of
-    equal ones the first; what they prefer is averaged (bagging: Breiman, Machine Learning 24, 1996). Where that gains
-    less than a standard error over the best part's own run, that part gets 0.95 and the others the rest, if *grid* has
-    it alone. *measure* is one, or several with commas between, whose mean counts: each sees something else of few
-    judgements. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are those of
-    `measures.evaluate`.
+    equal ones the first; what they prefer is averaged (bagging: Breiman, Machine Learning 24, 1996), and then once
+    more with the best part alone, if *grid* has it alone: few queries choose badly, and half of a wrong step costs
+    less than a whole one. *measure* is one, or several with commas between, whose mean counts: each sees something
+    else of few judgements. *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and
+    *relevant_from* are those of `measures.evaluate`.
 
-    With *resamples* 0 the queries choose once, as they are: `grid=simplex(2)[:-2], resamples=0` is the choice among
-    0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.
+    With *resamples* 0 the queries choose once, and that stands: `folds=5, grid=simplex(2)[:-2], resamples=0,
+    span="query"` is the choice among 0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.
 
     `attrs["method"]` is "cv", and `attrs["folds"]` has what `fold_table` shows. With fewer than MIN_QUERIES queries,
     or fewer than *folds*, that have a relevant document, the result is the reciprocal rank fusion (k = 60),
@@ -72,14 +74,15 @@ def cross_validated(
     # Queries with and without a relevant document are dealt apart, so that every fold has its share of both.
     others = sides.query_ids.union(ids).difference(relevant)
     fold = pd.concat([pd.Series(assign(known, folds, seed), known) for known in (relevant, others)])
-    pairs = _Pairs.of(sides, judged, weights)
+    scaled = sides.scale(span)
+    pairs = _Pairs.of(sides, scaled, judged, weights)
     here = fold[ids].to_numpy()
     alone = np.stack([judged.values(part) for part in parts], axis=1)
     found = chosen(pairs.values(weights, judged), alone, here, weights, resamples, seed)
     own = found[fold[sides.query_ids].to_numpy()]
     rows = described(pairs.values(found, judged), here, found)
-    notes |= {"method": "cv", "seed": seed, "resamples": resamples, "folds": rows}
-    return sides.merge(lambda block: own[block.row_query, block.part] * block.scaled, Block.sum, depth, **notes)
+    notes |= {"method": "cv", "seed": seed, "resamples": resamples, "span": span, "folds": rows}
+    return sides.merge(lambda block: own[block.row_query, block.part] * scaled(block), Block.sum, depth, **notes)
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,12 @@ class _Pairs:
     scores: np.ndarray  # (n_pairs, n_parts)
 
     @classmethod
-    def of(cls, sides: Sides, judged: _Judged, weights: np.ndarray) -> _Pairs:
+    def of(cls, sides: Sides, scaled: Vote, judged: _Judged, weights: np.ndarray) -> _Pairs:
         """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
         keys, depth = judged.keys(sides), judged.depth()
         found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
         for block in sides.blocks():
-            queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(block.scaled)
+            queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
             kept = np.full(len(queries), depth is None)
             kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
             for row in weights if depth else ():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab import runs
-from mirblab.errors import MirblabError
+from mirblab.errors import MirblabError, unknown
 from mirblab.ranking import edges, sort_rows
 
 _ROWS = 1 << 17  # of all parts, handled together: what is needed of them stays in the processor's cache
@@ -68,13 +68,28 @@ class Block:
     @cached_property
     def scaled(self) -> np.ndarray:
         """Return each row's score scaled to 0..1 within its query and part (min-max); equal scores all count 1."""
-        scores = self.score.astype(np.float64)
-        starts = np.flatnonzero(self.rank == 1)
-        lengths = self.length[starts]
-        best, worst = scores[starts], scores[starts + lengths - 1]
-        span = np.repeat(best - worst, lengths)
+        span = np.repeat(self.spans, self.length[self.starts_of_lists])
         constant = span == 0
-        return np.where(constant, 1.0, (scores - np.repeat(worst, lengths)) / np.where(constant, 1.0, span))
+        return np.where(constant, 1.0, self.above / np.where(constant, 1.0, span))
+
+    @cached_property
+    def starts_of_lists(self) -> np.ndarray:
+        """Return the row with which each list begins: what one part returns for one query."""
+        return np.flatnonzero(self.rank == 1)
+
+    @cached_property
+    def spans(self) -> np.ndarray:
+        """Return the best minus the worst score of each list."""
+        first = self.starts_of_lists
+        scores = self.score.astype(np.float64)
+        return scores[first] - scores[first + self.length[first] - 1]
+
+    @cached_property
+    def above(self) -> np.ndarray:
+        """Return how far each row's score is above the worst of its list."""
+        first = self.starts_of_lists
+        scores = self.score.astype(np.float64)
+        return scores - np.repeat(scores[first + self.length[first] - 1], self.length[first])
 
     def sum(self, votes: np.ndarray) -> np.ndarray:
         """Return the sum over each pair's rows."""
@@ -126,6 +141,22 @@ class Sides:
         cuts = edges(block)
         for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             yield self._block(first, last)
+
+    def scale(self, span: str) -> Vote:
+        """Return what scales a block's scores: by each list's own span ("query"), or by the part's mean span ("mean").
+
+        MirblabError for another word.
+        """
+        if span == "query":
+            return lambda block: block.scaled
+        if span != "mean":
+            raise unknown("span of scores", span, ("query", "mean"))
+        blocks = list(self.blocks())
+        parts = np.concatenate([block.part[block.starts_of_lists] for block in blocks])
+        total = np.bincount(parts, np.concatenate([block.spans for block in blocks]), len(self.parts))
+        mean = total / np.maximum(np.bincount(parts, minlength=len(self.parts)), 1)
+        mean = np.where(mean == 0, 1.0, mean)
+        return lambda block: block.above / mean[block.part]
 
     def _block(self, first: int, last: int) -> Block:
         """Return the block of the queries at *first* to *last* (not included)."""

@@ -195,7 +195,7 @@ def test_cross_validated_weights_are_stored_with_the_run():
         run = systems.system("bm25+bm25-mirb@cv").search(c)
         table = fusion.fold_table(run)
         assert table.columns.tolist() == ["fold", "queries", "bm25", "bm25-mirb", "trained", "held_out"]
-        assert len(table) == 5 and table.queries.sum() == len(c.query_ids)
+        assert len(table) == 20 and table.queries.sum() == len(c.query_ids)
 
 
 def test_few_queries_are_fused_by_reciprocal_ranks():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from mirblab import shelf
 from mirblab.errors import MirblabError
+from mirblab.near import near_pairs
 from mirblab.sources import cards
 
 
@@ -84,3 +86,21 @@ def test_every_pair_is_judged_both_ways():
     assert len(c.queries) == len(c.qrels) == 2 * sum(len(group["pair"]) for group in cards.pairs())
     fields = Counter(tag for row in c.queries.tags for tag in row)
     assert len(fields) == 18 and c.card.candidates == ["not-self"]
+
+
+def test_bridges_share_no_field_and_no_wording_with_the_pairs_that_are_measured():
+    """What is trained on has other fields, and nothing of it is nearly a statement of mini-pairs."""
+    measured, taught = cards.pairs(), cards.bridges()
+    assert cards.pair_problems(taught) == [] and len(taught) == 16
+    assert not {field for group in measured for field in group["domains"]} & {
+        field for group in taught for field in group["domains"]
+    }
+    one, other = (
+        [row[side] for group in groups for row in group["pair"] for side in ("first", "second")]
+        for groups in (measured, taught)
+    )
+    found = near_pairs([*one, *other], 0.25, asked=np.arange(len(one + other)) < len(one))
+    crossing = (found.left < len(one)) & (found.right >= len(one))
+    assert not crossing.any(), [(one[a], other[b - len(one)]) for a, b in zip(found.left, found.right, strict=True)]
+    train, test = (shelf.load("mini-bridges", split) for split in ("train", "test"))
+    assert len(train.qrels) == len(test.qrels) == len(other)

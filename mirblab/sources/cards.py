@@ -32,7 +32,7 @@ _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
 
 
 def files(kind: str) -> list[Path]:
-    """Return the bundled files of a *kind*: "cards" or "pairs"."""
+    """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
     return sorted(paths.bundled("data", "mini", kind).glob("*.toml"))
 
 
@@ -52,6 +52,15 @@ def pairs() -> list[Card]:
     9
     """
     return [read(path) for path in files("pairs")]
+
+
+def bridges() -> list[Card]:
+    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
+
+    >>> len(bridges())
+    16
+    """
+    return [read(path) for path in files("bridges")]
 
 
 def read(path: Path) -> Card:

@@ -13,7 +13,7 @@ from mirblab import registry
 from mirblab.errors import MirblabError
 from mirblab.folder import write
 from mirblab.sources import blueprints, views_cards, views_rows, views_tasks
-from mirblab.sources.cards import Card, cards, files, pairs
+from mirblab.sources.cards import Card, bridges, cards, files, pairs
 
 # The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
 # after Mathematics Stack Exchange and ProofWiki.
@@ -50,7 +50,7 @@ def revision() -> str:
     entries = {name: entry for name, entry in registry.read("collections").items() if name in COLLECTIONS}
     digest = hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8)
     rules = [Path(str(module.__file__)) for module in (views_cards, views_rows, views_tasks)]
-    for path in [*files("cards"), *files("pairs"), Path(__file__), *rules, *blueprints.inputs()]:
+    for path in [*files("cards"), *files("pairs"), *files("bridges"), Path(__file__), *rules, *blueprints.inputs()]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 
@@ -161,10 +161,10 @@ def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], Parts]:
     return derive
 
 
-def _equivalents(found: list[Card]) -> Parts:
+def _equivalents(groups: list[Card]) -> Parts:
     """Each statement to its partner in another field, both ways; statements without a partner stand by."""
     sides, alone = [], []
-    for group in pairs():
+    for group in groups:
         for pair in group["pair"]:
             names = [f"{group['id']}--{pair['id']}-{place}" for place in (1, 2)]
             fields, texts = group["domains"], (pair["first"], pair["second"])
@@ -176,6 +176,12 @@ def _equivalents(found: list[Card]) -> Parts:
         [_query(name, text, tags=[field]) for name, field, text in told],
         [row for one, other in sides for row in ((one[0], other[0], 1), (other[0], one[0], 1))],
     )
+
+
+def _bridges(_: list[Card]) -> Parts:
+    """Equivalent statements to train on, the same judgements under both names of a split."""
+    made = _equivalents(bridges())
+    return made._replace(others={"train": made.qrels})
 
 
 def _directed(direction: str) -> Callable[[list[Card]], Parts]:
@@ -212,7 +218,8 @@ COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     "mini-formula": _formulas(
         lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"
     ),
-    "mini-pairs": _equivalents,
+    "mini-pairs": lambda _: _equivalents(pairs()),
+    "mini-bridges": _bridges,
     **{f"mini-views-{direction}": _directed(direction) for direction in views_tasks.DIRECTIONS},
     "mini-blueprint": _blueprint,
 }

@@ -277,6 +277,8 @@ def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path
 def test_a_static_model_to_begin_with_is_trained_where_it_is_missing(home: Path) -> None:
     """Once; another one of that name later means another training; what fits not is refused."""
     more = {"data": "mini-views", "steps": 2, "evaluate_rows": 0}
+    with pytest.raises(MirblabError, match="tokens_from is 'mine', whose base is 'tiny'; name a recipe whose base is"):
+        train.train("mine", tokens_from="mine", **more)
     registry, static = home / "registry" / "trained.toml", 'base = "static:tiny"\n'
     registry.write_text(registry.read_text().replace(static, f'{static}data = "mini-views"\nsteps = 2\n'))
     train.train("mine", tokens_from="still", **more)

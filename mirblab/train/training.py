@@ -13,6 +13,7 @@ import pandas as pd
 
 from mirblab import engine
 from mirblab.encode import Encoder
+from mirblab.errors import MirblabError
 from mirblab.train import base, checkpoint, journal, keep, state
 from mirblab.train.evaluation import Evaluate, held_out
 from mirblab.train.gradients import Passes
@@ -101,8 +102,19 @@ def _begun_with(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     found = {"base_revision": str(encoder.entry.get("revision", ""))}
     if plan.tokens_from:
-        tokens = engine.trained(plan.tokens_from) or train(plan.tokens_from)
+        tokens = engine.trained(plan.tokens_from) or train(_static(plan))
         found["tokens_revision"] = engine.folder_digest(tokens)
+    return found
+
+
+def _static(plan: Recipe) -> Recipe:
+    """Return the recipe that makes the token embeddings; MirblabError for one that makes something else, or itself."""
+    found = recipe(plan.tokens_from)
+    if not found.is_static:
+        raise MirblabError(
+            f"recipe '{plan.name}': tokens_from is '{found.name}', whose base is '{found.base}'; name a recipe whose "
+            f"base is 'static:{plan.base}'"
+        )
     return found
 
 

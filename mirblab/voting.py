@@ -68,28 +68,17 @@ class Block:
     @cached_property
     def scaled(self) -> np.ndarray:
         """Return each row's score scaled to 0..1 within its query and part (min-max); equal scores all count 1."""
-        span = np.repeat(self.spans, self.length[self.starts_of_lists])
+        best = np.flatnonzero(self.rank == 1)
+        span = np.repeat(self.above[best], self.length[best])
         constant = span == 0
         return np.where(constant, 1.0, self.above / np.where(constant, 1.0, span))
 
     @cached_property
-    def starts_of_lists(self) -> np.ndarray:
-        """Return the row with which each list begins: what one part returns for one query."""
-        return np.flatnonzero(self.rank == 1)
-
-    @cached_property
-    def spans(self) -> np.ndarray:
-        """Return the best minus the worst score of each list."""
-        first = self.starts_of_lists
-        scores = self.score.astype(np.float64)
-        return scores[first] - scores[first + self.length[first] - 1]
-
-    @cached_property
     def above(self) -> np.ndarray:
-        """Return how far each row's score is above the worst of its list."""
-        first = self.starts_of_lists
-        scores = self.score.astype(np.float64)
-        return scores - np.repeat(scores[first + self.length[first] - 1], self.length[first])
+        """Return how far each row's score is above the worst of its query and part."""
+        best, scores = np.flatnonzero(self.rank == 1), self.score.astype(np.float64)
+        lengths = self.length[best]
+        return scores - np.repeat(scores[best + lengths - 1], lengths)
 
     def sum(self, votes: np.ndarray) -> np.ndarray:
         """Return the sum over each pair's rows."""
@@ -151,11 +140,7 @@ class Sides:
             return lambda block: block.scaled
         if span != "mean":
             raise unknown("span of scores", span, ("query", "mean"))
-        blocks = list(self.blocks())
-        parts = np.concatenate([block.part[block.starts_of_lists] for block in blocks])
-        total = np.bincount(parts, np.concatenate([block.spans for block in blocks]), len(self.parts))
-        mean = total / np.maximum(np.bincount(parts, minlength=len(self.parts)), 1)
-        mean = np.where(mean == 0, 1.0, mean)
+        mean = np.array([_mean_span(part.score, bounds) for part, bounds in zip(self.parts, self.bounds, strict=True)])
         return lambda block: block.above / mean[block.part]
 
     def _block(self, first: int, last: int) -> Block:
@@ -195,6 +180,13 @@ class Sides:
         return runs.from_positions(
             queries, docs, scores, self.query_ids, self.doc_ids, self.system, self.collection, **notes
         )
+
+
+def _mean_span(scores: pd.Series, bounds: np.ndarray) -> float:
+    """Return what the best and the worst score of a query are apart, in the mean; 1 where they are all equal."""
+    begins, ends = (side[np.diff(bounds) > 0] for side in (bounds[:-1], bounds[1:]))
+    own = scores.to_numpy(np.float64)
+    return float((own[begins] - own[ends - 1]).mean()) or 1.0 if len(begins) else 1.0
 
 
 def _grouped(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mirblab.escape import Cell, html_cell, is_long, plain_html
+from mirblab.escape import Cell, html_cell, is_long, maths_html, plain_html
 from mirblab.prose import escaped
 from mirblab.tablescript import SCRIPT, STYLE
 
@@ -39,7 +39,7 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
         notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
     return (
         f'<figure class="{_CLASSES}"><style>{STYLE}</style>\n'
-        + (f"<figcaption>{plain_html(table.caption)}</figcaption>\n" if table.caption.strip() else "")
+        + (f"<figcaption>{_caption(table)}</figcaption>\n" if table.caption.strip() else "")
         + f'<div class="{box}"{scrolls}>\n{body}</div>\n'
         + "".join(f"<p>{plain_html(note)}</p>\n" for note in notes)
         + f"<script>{SCRIPT}</script></figure>\n"
@@ -53,7 +53,7 @@ def element(
     shown = list(table.rows()) if rows is None else rows
     groups, names = table.header()
     numbers = table.is_number()
-    caption = f"<caption>{plain_html(table.caption)}</caption>\n" if has_caption and table.caption.strip() else ""
+    caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
     corner = _head(str(table.frame.index.name or ""), False) if has_names else ""
     top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
     above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
@@ -79,6 +79,10 @@ def number(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, Real) or value != value:
         return ""
     return repr(float(value)).replace("inf", "Infinity")
+
+
+def _caption(table: Table) -> str:
+    return maths_html(table.caption) if table.maths else plain_html(table.caption)
 
 
 def _head(name: str, is_number: bool) -> str:

@@ -28,7 +28,7 @@ def table(
     """Return any table for display: floats with *digits*, counts with thousands separators, text whole.
 
     *formats* gives columns a format specification of their own ({"p": ".4f"}); *maths* names the columns whose
-    cells hold LaTeX between dollars, which is then kept. The index becomes the first column.
+    cells hold LaTeX between dollars, which is then kept, in the caption, too. The index becomes the first column.
 
     >>> print(table(pd.DataFrame({"queries": [25116]}, index=["MSE Dup."])).to_markdown())
     |  | queries |

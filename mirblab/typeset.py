@@ -22,7 +22,8 @@ class Table:
     *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
     *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
     *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
-    *formats* gives columns a format specification of their own, *maths* names those whose texts hold formulas.
+    *formats* gives columns a format specification of their own, *maths* names those whose texts hold formulas; with
+    any, the caption's are formulas, too.
     """
 
     frame: pd.DataFrame
@@ -74,7 +75,7 @@ class Table:
         made_from = dict(provenance or {}).items()
         lines = [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
         lines += [r"\begin{table}", r"\centering"]
-        lines += [rf"\caption{{{latex(self.caption)}}}"] if self.caption else []
+        lines += [rf"\caption{{{latex(self.caption, bool(self.maths))}}}"] if self.caption else []
         lines += [rf"\label{{{label}}}"] if label else []
         lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
         if groups:
@@ -92,7 +93,7 @@ class Table:
         lines = [["", *heads], rules]
         lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        parts = [markdown(self.caption), body, *map(markdown, self.notes)]
+        parts = [markdown(self.caption, bool(self.maths)), body, *map(markdown, self.notes)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_html(self) -> str:

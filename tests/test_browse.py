@@ -33,7 +33,7 @@ def test_it_is_complete_without_its_script(frame: pd.DataFrame) -> None:
     """All rows and cells, heads for both, no field, no button, nothing hidden."""
     page = parsed(browsing.browse(frame, maths=["formula"], caption="Twelve").data)
     assert [[len(row) for row in page.findall(f".//{part}/tr")] for part in ("thead", "tbody")] == [[4], [4] * 12]
-    assert page.findtext(".//figcaption") == "Twelve" and not page.xpath("//button|//input|//*[@hidden]")
+    assert page.find(".//figcaption").text_content() == "Twelve" and not page.xpath("//button|//input|//*[@hidden]")
     assert [head.get("scope") for head in page.findall(".//th")] == ["col"] * 4
     assert [box.get("aria-label") for box in page.xpath("//*[@role='region']")] == ["Twelve"]
 

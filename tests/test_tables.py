@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import escape, significance, tables, typeset
+from mirblab import escape, significance, tablehtml, tables, typeset
 from mirblab.errors import MirblabError
 
 
@@ -309,6 +309,19 @@ def test_a_dollar_that_was_escaped_is_a_dollar() -> None:
     assert "mathjax_ignore" in escape.plain_html(r"\(x\)") and "mathjax_ignore" not in escape.plain_html("x")
 
 
+def test_a_caption_has_formulas_where_the_cells_have() -> None:
+    """In every form; elsewhere its dollars are money."""
+    frame = pd.DataFrame({"text": ["so $x_1$"]})
+    for maths, tex, mark, page in (
+        (["text"], r"\caption{50\% of $y_2$}", "50% of $y_2$", "<mi>y</mi>"),
+        ([], r"\caption{50\% of \$y\_2\$}", r"50% of \$y\_2\$", ">50% of $y_2$</span></caption>"),
+    ):
+        shown = tables.table(frame, "50% of $y_2$", maths=maths)
+        assert tex in shown.to_latex() and shown.to_markdown().startswith(mark)
+        assert page in shown.to_html().partition("</caption>")[0] + "</caption>"
+        assert page.removesuffix("</caption>") in tablehtml.controlled(shown).partition("</figcaption>")[0]
+
+
 def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
     """No style, no colour; formulas are MathML, other dollars are kept from MathJax; markup is text; tags balance."""
     frame = pd.DataFrame({"a": ["$5 <script>"], "b": ["so $x_1 < y$"], "n": [0.125]}, index=["r&1"])
@@ -317,7 +330,7 @@ def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> Non
     assert '<td><span class="tex2jax_ignore mathjax_ignore">$5 &lt;script&gt;</span></td>' in text
     assert "<msub><mi>x</mi>" in text and 'alttext="x_1 &lt; y"' in text and ">so <math" in text
     assert '<td class="mirblab-number" data-value="0.125">0.12</td>' in text
-    assert '<th scope="row">r&amp;1</th>' in text and "<caption>Caption</caption>" in text
+    assert '<th scope="row">r&amp;1</th>' in text and ">Caption</bdi></caption>" in text
 
     class Balance(HTMLParser):
         open: list[str] = []

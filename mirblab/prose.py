@@ -43,8 +43,9 @@ class Piece(NamedTuple):
     is_formula: bool
 
 
-# What stands behind a formula begins no line.
-_BOUND, _JOINER = tuple(".,;:!?)]"), "&#8288;"
+# What stands behind a formula begins no line; browsers break behind one whatever character follows.
+_BOUND = re.compile(r"[.,;:!?)\]]{1,3}")
+_TIED = '<span style="white-space:nowrap">{}</span>'
 
 
 def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
@@ -62,14 +63,21 @@ def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     True
     """
     strength = _strengths(len(text), marks)
-    written, before = [], False
+    written = [""]
     for piece in shortened(text, longest):
         own = strength[piece.start : piece.start + len(piece.text)]
-        if before and piece.text.startswith(_BOUND):
-            written.append(_JOINER)
-        before = piece.is_formula
-        written.append(_formula(piece.text, own) if piece.is_formula else _prose(piece.text, own))
+        bound = 0 if piece.is_formula else _n_bound(written[-1], piece.text)
+        if bound:
+            written[-1] = _TIED.format(written[-1] + _prose(piece.text[:bound], own[:bound]))
+        rest = piece.text[bound:]
+        written.append(_formula(rest, own) if piece.is_formula else _prose(rest, own[bound:]))
     return _WHOLE.format("".join(written))
+
+
+def _n_bound(before: str, text: str) -> int:
+    """Return how many characters of *text* stay with the HTML *before* it, if that is a formula without a box."""
+    found = _BOUND.match(text) if before.startswith("<math") else None
+    return found.end() if found else 0
 
 
 def escaped(text: str) -> str:

@@ -36,6 +36,26 @@ def test_a_tree_comes_back_from_its_mathml(source: str):
 
 
 @pytest.mark.parametrize(
+    ("source", "element"),
+    [
+        (r"\nabla^2", "msup"), ("n!^Q", "msup"), (r"a\circ_R b", "msub"), (r"\partial_x^2", "msubsup"),
+        (r"a \sim_R b", "msub"), (r"\overset{d}{=}", "mover"), (r"\xrightarrow{f}", "mover"), (r"\lim_x", "munder"),
+        (r"\sum_i^n", "munderover"), (r"\hat{x}", "mover"), (r"\int_a^b", "msubsup"),
+    ],
+)  # fmt: skip
+def test_scripts_stand_above_and_below_only_where_print_has_them_so(source: str, element: str):
+    """Signs of sums, limits, arrows and what is stacked on relations; all others have them at the corner."""
+    names = {found.tag.removeprefix(NAMESPACE) for found in ElementTree.fromstring(written(latex.parse(source))).iter()}
+    assert {name for name in names if name.startswith(("msu", "mo", "mu")) and name != "mo"} == {element}
+    assert mathml.parse(written(latex.parse(source))) == latex.parse(source)
+
+
+def test_a_minus_is_written_as_one():
+    """The tree has a hyphen, the page a minus sign."""
+    assert "<mo>−</mo>" in written(latex.parse("a-b")) and ">-<" not in written(latex.parse("a-b"))
+
+
+@pytest.mark.parametrize(
     "text", ["[([V!x[)]]]", "[V!a[|[V!b[|[V!c]]]]]", "[M!()1x1,w[V!a[&comma;[V!b]]]]", "[M!()1x2,w[V!a],e[V!b]]"]
 )
 def test_what_is_no_fence_and_no_separator_stays_none(text: str):

@@ -89,6 +89,9 @@ def test_a_long_formula_scrolls_in_its_own_box():
 
 
 def test_no_line_begins_with_the_comma_behind_a_formula() -> None:
-    """A word joiner binds it; a blank, a word and a second formula are not bound."""
-    assert prose.html_of("Let $x$, then $y$ and $z$!").count("</math>&#8288;") == 2
-    assert "&#8288;" not in prose.html_of("Let $x$ be $y$ $z$ (so)")
+    """It stays with it; a blank, a word and a second formula do not, nor does what follows a box that scrolls."""
+    tied = prose.html_of("Let $x$, then $y$ and ($z$)!", [(7, 8, 1.0)])
+    assert tied.count("nowrap") == 2 and "</math><mark" in tied and "</math>)!</span></bdi>" in tied
+    assert "nowrap" not in prose.html_of("Let $x$ be $y$ $z$ (so)")
+    assert "nowrap" not in prose.html_of(f"${'x+' * 20}1$.")
+    assert prose.html_of("$x$" + "." * 50).count("...</span>...") == 1

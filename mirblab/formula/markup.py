@@ -12,7 +12,11 @@ from mirblab.formula.tree import Tree, shown
 _SHAPE = re.compile(r"(.*?)(\d+)x(\d+)", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")
-_INTEGRALS = frozenset("∫∬∭⨌∮∯")
+# Signs that have their scripts above and below; other operators have them at the corner, as in print, but for what is
+# stacked on relations and arrows.
+_STACKED = frozenset("∑∏∐⋃⋂⨆⋁⋀⨁⨂⨀⨄") | {"lim", "sup", "inf", "lim sup", "lim inf", "det"}
+_ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f]")
+_RELATIONS = frozenset("=≡≐≃≅≈∼≤≥<>:⊂⊆")
 _TOKENS = {"V!": "mi", "N!": "mn", "T!": "mtext"}
 _ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark or white letters when it is half clear
 
@@ -81,6 +85,13 @@ def _frame(weight: float) -> str:
     return f' class="mirblab-match" style="outline:2px solid rgba({_ORANGE},{0.3 + 0.7 * weight:.2f})"'
 
 
+def _is_at_corner(label: str, relation: str) -> bool:
+    """Return whether a script above or below a sign is written at its corner."""
+    if label[1:2] == "!" or label[:1] == "?" or label in _STACKED or _ARROWS.match(label):
+        return False
+    return relation == "u" or label not in _RELATIONS
+
+
 class _Writer:
     """The elements of a tree in order; what is still to be written is on a stack."""
 
@@ -133,7 +144,8 @@ class _Writer:
             return "mmultiscripts", "ba|dc"
         inner = "" if label == "O!divide" else "".join(relation for relation in "uo" if relation in below)
         if inner:
-            return (_SCRIPTS[inner.translate({117: "b", 111: "a"}) if label in _INTEGRALS else inner]), inner
+            at_corner = all(_is_at_corner(label, relation) for relation in inner)
+            return _SCRIPTS[inner.translate({117: "b", 111: "a"}) if at_corner else inner], inner
         inner = "".join(relation for relation in "ba" if relation in below)
         return _SCRIPTS[inner], inner
 
@@ -184,7 +196,7 @@ class _Writer:
             says = ' separator="false"'
         elif label == "𝑑":
             says = ' rspace="0"'  # a differential stands close to its variable
-        return self.token(node, "mo", label, says)
+        return self.token(node, "mo", "−" if label == "-" else label, says)
 
     def fence(self, node: int) -> _Work:
         """Return brackets around elements, or around a table of cells."""

@@ -74,7 +74,7 @@ class Job:
         digest.update(self.source.read_bytes())
         digest.update(json.dumps(self.parameters, sort_keys=True).encode())
         for name in self.collections:
-            digest.update(_content(shelf.where(name)))
+            digest.update(shelf.content(name))
         digest.update(json.dumps([systems.system(name).key for name in self.systems], sort_keys=True).encode())
         digest.update(json.dumps(self.models(), sort_keys=True).encode())
         digest.update(_code())
@@ -141,7 +141,7 @@ def _jobs(
         if name not in known:
             raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, known)}")
     layers = [shared, given, overrides, {"suite": suite}]
-    values = known | {key: value for layer in layers for key, value in layer.items() if key in known}
+    values = known | {key: _there(key, value) for layer in layers for key, value in layer.items() if key in known}
     jobs = [Job(suite, source, values)]
     if EVERY in (values.get("collection"), *values.get("collections", [])):
         here = [name for name in _built() if _matches(name, entry.get("match", [EVERY]))]
@@ -152,6 +152,21 @@ def _jobs(
     for job in jobs:
         _check(job, known, fetch)
     return jobs
+
+
+def _there(key: str, value: Any) -> Any:
+    """Return *systems* without those that end with "?" and have a model that is not trained here yet."""
+    if key != "systems" or not isinstance(value, list):
+        return value
+    return [name.rstrip("?") for name in map(str, value) if not name.endswith("?") or _is_trained(name[:-1])]
+
+
+def _is_trained(name: str) -> bool:
+    found = systems.system(name)
+    try:
+        return bool(found.key)
+    except MirblabError:
+        return False
 
 
 def _matches(name: str, signs: list[str]) -> bool:
@@ -218,14 +233,6 @@ def _named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
         value = parameters.get(key, [])
         found += value if isinstance(value, list) else [value] if value else []
     return list(dict.fromkeys(found))
-
-
-def _content(folder: Path) -> bytes:
-    """Return a hash of the files of a collection."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")):
-        digest.update(str(path.relative_to(folder).as_posix()).encode() + b"\0" + path.read_bytes())
-    return digest.digest()
 
 
 @lru_cache

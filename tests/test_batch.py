@@ -206,3 +206,19 @@ def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
     assert suites.read("own") == []
     suite.write_text(entry.format("*") + 'needs = ["left-qa", "right-qa"]\n', encoding="utf-8")
     assert suites.read("own") == []
+
+
+def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, make_folder, monkeypatch):
+    """It is left out until it is; one that nobody knows is refused."""
+    intake.add(make_folder(name="left-qa"))
+    code = 'collections: list[str] = ["mini-qa"]\nsystems: list[str] = ["bm25"]\n'
+    notebook(own_suite, "one", "1", code)
+    suite = own_suite / "suites" / "own.toml"
+    entry = '[[notebook]]\nname = "one"\nparameters = {{ systems = ["bm25", "{}?"] }}\n'
+    suite.write_text(entry.format("bm25+minilm-math@cv"), encoding="utf-8")
+    assert suites.read("own")[0].systems == ["bm25"]
+    monkeypatch.setattr(suites.systems.System, "key", {"trained": True})
+    assert suites.read("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
+    suite.write_text(entry.format("minilm-maths"), encoding="utf-8")
+    with pytest.raises(MirblabError, match="no system 'minilm-maths'.*did you mean 'minilm-math'"):
+        suites.read("own")

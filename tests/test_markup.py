@@ -50,6 +50,12 @@ def test_scripts_stand_above_and_below_only_where_print_has_them_so(source: str,
     assert mathml.parse(written(latex.parse(source))) == latex.parse(source)
 
 
+def test_a_congruence_has_its_gap_before_the_bracket():
+    """And none behind it; other brackets have none."""
+    shown = written(latex.parse(r"1 \pmod p (x)"))
+    assert shown.count('lspace="0.4em"') == 1 and '<mo lspace="0">mod</mo>' in shown
+
+
 def test_a_minus_is_written_as_one():
     """The tree has a hyphen, the page a minus sign."""
     assert "<mo>−</mo>" in written(latex.parse("a-b")) and ">-<" not in written(latex.parse("a-b"))

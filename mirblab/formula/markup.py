@@ -12,8 +12,7 @@ from mirblab.formula.tree import Tree, shown
 _SHAPE = re.compile(r"(.*?)(\d+)x(\d+)", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")
-# Signs that have their scripts above and below; other operators have them at the corner, as in print, but for what is
-# stacked on relations and arrows.
+# Signs with scripts above and below. Others have them at the corner, but for what is stacked on relations and arrows.
 _STACKED = frozenset("∑∏∐⋃⋂⨆⋁⋀⨁⨂⨀⨄") | {"lim", "sup", "inf", "lim sup", "lim inf", "det"}
 _ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f]")
 _RELATIONS = frozenset("=≡≐≃≅≈∼≤≥<>:⊂⊆")
@@ -22,8 +21,7 @@ _ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark
 
 _SCRIPTS = {"": "", "b": "msub", "a": "msup", "ba": "msubsup", "u": "munder", "o": "mover", "uo": "munderover"}
 
-# What to write: text as it is, or the place of the node at which a line begins.
-_Work = list[str | int]
+_Work = list[str | int]  # what to write: text as it is, or the place of the node at which a line begins
 
 
 def mathml(
@@ -87,9 +85,8 @@ def _frame(weight: float) -> str:
 
 def _is_at_corner(label: str, relation: str) -> bool:
     """Return whether a script above or below a sign is written at its corner."""
-    if label[1:2] == "!" or label[:1] == "?" or label in _STACKED or _ARROWS.match(label):
-        return False
-    return relation == "u" or label not in _RELATIONS
+    is_plain = label[1:2] != "!" and label[:1] != "?" and label not in _STACKED and not _ARROWS.match(label)
+    return is_plain and (relation == "u" or label not in _RELATIONS)
 
 
 class _Writer:
@@ -196,6 +193,8 @@ class _Writer:
             says = ' separator="false"'
         elif label == "𝑑":
             says = ' rspace="0"'  # a differential stands close to its variable
+        elif label == "mod" and self.tree.relations[node] == "w":
+            says = ' lspace="0"'
         return self.token(node, "mo", "−" if label == "-" else label, says)
 
     def fence(self, node: int) -> _Work:
@@ -208,10 +207,11 @@ class _Writer:
             cells.append(cell)
             cell = self.below[cell].get("e")
         # as in print, only what has more than a line is taller than its brackets
+        gap = "0.4em" if cells and self.tree.labels[cells[0]] == "mod" else "0"
         grows = "true" if rows != "1" or any(self.is_tall[cell] for cell in cells[:1]) else "false"
         start, end = (
-            self.token(node, "mo", part, f' form="{form}" lspace="0" rspace="0" stretchy="{grows}"') if part else ""
-            for part, form in ((fence[:1], "prefix"), (fence[1:], "postfix"))
+            self.token(node, "mo", part, f' form="{form}" lspace="{gap}" rspace="0" stretchy="{grows}"') if part else ""
+            for part, form, gap in ((fence[:1], "prefix", gap), (fence[1:], "postfix", "0"))
         )
         if rows == "1" and (columns == 1 or all(self.ends_with_comma(cell) for cell in cells[:-1])):
             return ["<mrow>", start, *cells, end, "</mrow>"]

@@ -84,7 +84,7 @@ def test_the_cache_can_be_shown_checked_and_removed(mirblab):
 
 
 def test_build_mini_and_doctor(mirblab, tmp_path):
-    """Twenty collections in the home, and nothing wrong with the installation."""
+    """Twenty-one collections in the home, and nothing wrong with the installation."""
     done = mirblab("build", "mini")
     assert done.returncode == 0 and len(list((tmp_path / "home" / "data").glob("mini-*/card.toml"))) == 21
     done = mirblab("doctor")

@@ -206,12 +206,12 @@ class _Writer:
         while cell is not None:
             cells.append(cell)
             cell = self.below[cell].get("e")
+        before = "0.4em" if cells and self.tree.labels[cells[0]] == "mod" else "0"  # the gap of a congruence
         # as in print, only what has more than a line is taller than its brackets
-        gap = "0.4em" if cells and self.tree.labels[cells[0]] == "mod" else "0"
         grows = "true" if rows != "1" or any(self.is_tall[cell] for cell in cells[:1]) else "false"
         start, end = (
             self.token(node, "mo", part, f' form="{form}" lspace="{gap}" rspace="0" stretchy="{grows}"') if part else ""
-            for part, form, gap in ((fence[:1], "prefix", gap), (fence[1:], "postfix", "0"))
+            for part, form, gap in ((fence[:1], "prefix", before), (fence[1:], "postfix", "0"))
         )
         if rows == "1" and (columns == 1 or all(self.ends_with_comma(cell) for cell in cells[:-1])):
             return ["<mrow>", start, *cells, end, "</mrow>"]

@@ -56,6 +56,27 @@ def test_a_congruence_has_its_gap_before_the_bracket():
     assert shown.count('lspace="0.4em"') == 1 and '<mo lspace="0">mod</mo>' in shown
 
 
+def test_an_accent_is_no_row():
+    """Chromium sets an accent within a row too high."""
+    assert '<mover accent="true"><mi>x</mi><mo>^</mo></mover>' in written(latex.parse(r"\hat{x}"))
+
+
+@pytest.mark.parametrize(
+    ("source", "has_bar"),
+    [
+        (r"\binom{n}{k}", False),
+        (r"{n \choose k}^2", False),
+        (r"\left(\frac{n}{k}\right)", True),
+        (r"\frac{n}{k}", True),
+    ],
+)
+def test_a_binomial_has_no_bar(source: str, has_bar: bool):
+    """Its tree is that of a fraction in brackets; that one command made both tells them apart."""
+    assert ('<mfrac linethickness="0">' not in written(latex.parse(source))) is has_bar
+    unknown = latex.parse(source)
+    assert "linethickness" not in written(Tree(unknown.labels, unknown.parents, unknown.relations))
+
+
 def test_a_minus_is_written_as_one():
     """The tree has a hyphen, the page a minus sign."""
     assert "<mo>−</mo>" in written(latex.parse("a-b")) and ">-<" not in written(latex.parse("a-b"))

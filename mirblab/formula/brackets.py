@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from mirblab.formula.operations import Operations
+from mirblab.formula.tree import Tree
 
 _SHAPE = re.compile(r"M!(.*?)(\d{1,4})x(\d{1,4})", re.DOTALL)
 _SINGLE = {"||": "F!abs", "∥∥": "O!norm", "‖‖": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling", "[]": "M!D-[]"}
@@ -22,6 +23,17 @@ def shape(label: str) -> tuple[str, int, int]:
     """
     found = _SHAPE.fullmatch(label)
     return (found[1], int(found[2]), int(found[3])) if found else (label[2:], 0, 0)
+
+
+def has_bar(tree: Tree, fraction: int) -> bool:
+    r"""Return whether a *fraction* has a bar: one whose brackets came with it from one command, as `\binom`, has none.
+
+    >>> both = Tree(["M!()1x1", "O!divide"], [-1, 0], "-w", [(0, 6), (0, 6)])
+    >>> has_bar(both, 1), has_bar(Tree(both.labels, both.parents, both.relations), 1)
+    (False, True)
+    """
+    fence, spans = tree.parents[fraction], tree.spans or [(0, 0)] * len(tree)
+    return fence < 0 or tree.labels[fence][:2] != "M!" or spans[fence] != spans[fraction] or spans[fence] == (0, 0)
 
 
 def fenced(grown: Operations, label: str, elements: list[int], is_list: bool, span: tuple[int, int]) -> int:

@@ -6,10 +6,10 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from mirblab.formula.brackets import has_bar, shape
 from mirblab.formula.mathml_rows import CLOSING, OPENING, is_operator
 from mirblab.formula.tree import Tree, shown
 
-_SHAPE = re.compile(r"(.*?)(\d+)x(\d+)", re.DOTALL)
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")
 # Signs with scripts above and below. Others have them at the corner, but for what is stacked on relations and arrows.
@@ -18,7 +18,6 @@ _ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f]")
 _RELATIONS = frozenset("=≡≐≃≅≈∼≤≥<>:⊂⊆")
 _TOKENS = {"V!": "mi", "N!": "mn", "T!": "mtext"}
 _ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark or white letters when it is half clear
-
 _SCRIPTS = {"": "", "b": "msub", "a": "msup", "ba": "msubsup", "u": "munder", "o": "mover", "uo": "munderover"}
 
 _Work = list[str | int]  # what to write: text as it is, or the place of the node at which a line begins
@@ -98,7 +97,7 @@ class _Writer:
         for parent, child, relation in tree.edges():
             self.below[parent].setdefault(relation, child)
         self.is_operation = any(relation in "0123456789" for relation in tree.relations)
-        self.is_tall = [label == "O!divide" or _has_rows(label) for label in tree.labels]
+        self.is_tall = [label == "O!divide" or _n_rows(label) > 1 for label in tree.labels]
         for parent, child, relation in reversed(list(tree.edges())):
             self.is_tall[parent] |= self.is_tall[child] or relation in "uo"
 
@@ -126,8 +125,11 @@ class _Writer:
         name, relations = self.scripts(node)
         work = self.base(node)
         if relations:
-            accent = ' accent="true"' if name == "mover" and self.tree.labels[below["o"]] in _ACCENTS else ""
-            work = [f"<{name}{accent}>", *_row(work), *self.arguments(node, relations), f"</{name}>"]
+            over = below.get("o", 0)
+            if name == "mover" and self.tree.labels[over] in _ACCENTS and not self.below[over]:
+                work = ['<mover accent="true">', *_row(work), over, "</mover>"]  # within a row it would float too high
+            else:
+                work = [f"<{name}>", *_row(work), *self.arguments(node, relations), f"</{name}>"]
             rest = "ab" if name.startswith(("mu", "mo")) else ""
             if outer := "".join(relation for relation in "ba" if relation in below and relation in rest):
                 name = _SCRIPTS[outer]
@@ -163,7 +165,8 @@ class _Writer:
         label, below = self.tree.labels[node], self.below[node]
         kind = label[:2]
         if label == "O!divide":
-            return [self.framed("mfrac", node), *self.arguments(node, "ou"), "</mfrac>"]
+            fraction = "mfrac" if has_bar(self.tree, node) else 'mfrac linethickness="0"'
+            return [self.framed(fraction, node), *self.arguments(node, "ou"), "</mfrac>"]
         if label == "O!root" and "c" in below:
             return [self.framed("mroot", node), *self.arguments(node, "wc"), "</mroot>"]
         if label == "O!root":
@@ -199,8 +202,7 @@ class _Writer:
 
     def fence(self, node: int) -> _Work:
         """Return brackets around elements, or around a table of cells."""
-        found = _SHAPE.fullmatch(self.tree.labels[node][2:])
-        fence, rows, columns = (found[1], found[2], int(found[3])) if found else ("", "1", 1)
+        fence, rows, columns = shape(self.tree.labels[node])
         cells = []
         cell = self.below[node].get("w")
         while cell is not None:
@@ -208,12 +210,12 @@ class _Writer:
             cell = self.below[cell].get("e")
         before = "0.4em" if cells and self.tree.labels[cells[0]] == "mod" else "0"  # the gap of a congruence
         # as in print, only what has more than a line is taller than its brackets
-        grows = "true" if rows != "1" or any(self.is_tall[cell] for cell in cells[:1]) else "false"
+        grows = "true" if rows > 1 or any(self.is_tall[cell] for cell in cells[:1]) else "false"
         start, end = (
             self.token(node, "mo", part, f' form="{form}" lspace="{gap}" rspace="0" stretchy="{grows}"') if part else ""
             for part, form, gap in ((fence[:1], "prefix", before), (fence[1:], "postfix", "0"))
         )
-        if rows == "1" and (columns == 1 or all(self.ends_with_comma(cell) for cell in cells[:-1])):
+        if rows <= 1 and (columns == 1 or all(self.ends_with_comma(cell) for cell in cells[:-1])):
             return ["<mrow>", start, *cells, end, "</mrow>"]
         work: _Work = ["<mrow>", start, "<mtable>"]
         for place, cell in enumerate(cells):
@@ -238,10 +240,8 @@ class _Writer:
         return f"<{name}{_frame(self.weights[node]) if node in self.weights else ''}>"
 
 
-def _has_rows(label: str) -> bool:
-    """Return whether a node is a table of several rows."""
-    found = _SHAPE.fullmatch(label[2:]) if label[:2] == "M!" else None
-    return bool(found) and found[2] != "1"
+def _n_rows(label: str) -> int:
+    return shape(label)[1] if label[:2] == "M!" else 0
 
 
 def _row(work: _Work) -> _Work:

@@ -29,11 +29,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def means(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> Axes | list[Axes]:
+def means(
+    table: pd.DataFrame,
+    *,
+    unit: str = "queries",
+    luck: float | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
+) -> Axes | list[Axes]:
     """Draw each system's mean as a dot with its interval, one panel per collection; return the axes.
 
     *table* is from `significance.bootstrap_intervals`, one measure: collection, measure, system, mean, low, high,
-    n_queries. *ax* is one axes, or as many as there are collections; several come back as a list.
+    n_queries; *unit* says what these are. *luck* is the value of a random order, drawn as a dotted line (None: not
+    drawn). *ax* is one axes, or as many as there are collections; several come back as a list.
 
     >>> rows = [("c", "RR", "bm25", 0.5, 0.4, 0.6, 20), ("c", "RR", "minilm", 0.7, 0.6, 0.8, 20)]
     >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -46,12 +53,16 @@ def means(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> Ax
     height = 0.9 + 0.32 * max(1, max(len(part) for _, part in groups))
     axes = panels(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
     for one, (name, part) in zip(axes, groups, strict=True):
-        _means(part, ax=one, title=str(name), longest=float(table.high.max()) if len(table) else 1.0)
+        longest = max(float(table.high.max()) if len(table) else 1.0, luck or 0.0)
+        _means(part, ax=one, title=str(name), longest=longest, unit=unit)
+        if luck is not None:
+            one.axvline(luck, color=GREY, linestyle=":", linewidth=1.5, zorder=0)
+            one.annotate("luck", (luck, 0), (3, 3), ("data", "axes fraction"), "offset points", color=GREY)
     return axes[0] if len(axes) == 1 else axes
 
 
 @styled(lambda table: (6.4, 3))
-def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float) -> Axes:
+def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
     need(table, "system", "measure", "mean", "low", "high", "n_queries")
     for place, row in enumerate(table.itertuples()):
         colour, marker = look(row.system)
@@ -61,7 +72,7 @@ def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float) -> Axes
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, min(1.0, max(0.05, 1.08 * longest)))
     ax.set_xlabel(axis(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value, 0 to 1, higher is better")
-    ax.set_title(f"{title} ({table.n_queries.iloc[0]:,} queries)")
+    ax.set_title(f"{title} ({table.n_queries.iloc[0]:,} {unit})")
     ax.grid(axis="y", visible=False)
     return ax
 

@@ -119,6 +119,14 @@ def test_means_have_one_panel_per_collection() -> None:
         plots.means(both, ax=given[0])
 
 
+def test_means_say_what_was_counted_and_where_luck_lies() -> None:
+    """A dotted line at the value of a random order, within the axis even where every system is below it."""
+    ax = plots.means(INTERVALS, unit="pairs", luck=0.97)
+    assert ax.get_title("left") == "c1 (1,200 pairs)"
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.97]
+    assert ax.get_xlim()[1] > 0.97 and [text.get_text() for text in ax.texts] == ["luck"]
+
+
 def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     """Three lines in the system's colour: values, dashed ceiling, dotted first stage."""
     ax = plots.depth_curve(DEPTHS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -95,6 +96,14 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def content(path: Path) -> bytes:
+    """Return a hash of a file, or of the names and bytes of all files of a folder, hidden ones left out."""
+    digest = hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16)
+    for one in sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith(".")):
+        digest.update(one.relative_to(path).as_posix().encode() + b"\0" + one.read_bytes())
+    return digest.digest()
 
 
 def clean_name(name: str) -> str:

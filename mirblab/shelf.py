@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pandas as pd
@@ -96,10 +95,7 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
 
 def content(name: str) -> bytes:
     """Return a hash of the files of a collection."""
-    folder, digest = where(name), hashlib.blake2b(digest_size=16)
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")):
-        digest.update(str(path.relative_to(folder).as_posix()).encode() + b"\0" + path.read_bytes())
-    return digest.digest()
+    return paths.content(where(name))
 
 
 def _on_disk() -> list[str]:

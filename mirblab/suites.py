@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -69,14 +70,16 @@ class Job:
             return None
 
     def key(self) -> str:
-        """Return the hash of all that determines the outputs: notebook, parameters, data and code."""
+        """Return the hash of all that determines the outputs: notebook, parameters, files named there, data, code."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(self.source.read_bytes())
-        digest.update(json.dumps(self.parameters, sort_keys=True).encode())
         for name in self.collections:
             digest.update(shelf.content(name))
-        digest.update(json.dumps([systems.system(name).key for name in self.systems], sort_keys=True).encode())
-        digest.update(json.dumps(self.models(), sort_keys=True).encode())
+        for value in filter(None, self.parameters.values()):
+            if isinstance(value, str) and os.path.exists(path := self.source.parent / os.path.expanduser(value)):
+                digest.update(paths.content(path))  # a run file, a table, a folder of LaTeX
+        parts = [self.parameters, [systems.system(name).key for name in self.systems], self.models()]
+        digest.update(json.dumps(parts, sort_keys=True).encode())
         digest.update(_code())
         return digest.hexdigest()
 

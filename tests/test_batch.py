@@ -173,6 +173,21 @@ def test_models_and_measures_are_checked_before_anything_runs(own_suite):
         suites.read("own")
 
 
+def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
+    """Else a batch would say that an edited table or run file is done already."""
+    notebook(own_suite, "one", "1", 'suite: str = "own"  # s\nsource: str = ""  # s\n')
+    (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
+    table, texts = tmp_path / "mine.csv", tmp_path / "texts"
+    texts.mkdir()
+    for path, written in ((table, table), (texts, texts / "a.tex")):
+        keys = []
+        for content in ("one", "another", "one"):
+            written.write_text(content, encoding="utf-8")
+            keys.append(suites.read("own", {"source": str(path)})[0].key())
+        assert keys[0] == keys[2] != keys[1]
+    assert suites.read("own", {"source": "a long question " * 50})[0].key()
+
+
 def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):
     """Papermill would keep what was derived from the default."""
     notebook(own_suite, "one", "1", "n: int = 1\nm = n + 1\n")

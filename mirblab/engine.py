@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab import paths
-from mirblab.entries import origin
+from mirblab.entries import is_folder, origin
 from mirblab.errors import MirblabError
 from mirblab.fit import fit, pooling_of
 from mirblab.snapshot import pinned, snapshot
@@ -78,16 +78,15 @@ def locate(name: str, entry: Mapping[str, Any]) -> Path | None:
 def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
     """Return the entry and, if its id is a folder on this machine, that folder, whose digest is then the revision.
 
-    A folder is an absolute path, or one that begins with "~" or "."; all else is a name on the Hub.
     Raises MirblabError naming the entry when the id can only be a folder and there is none, and when code in the
     folder is to be run without a commit that it is a copy of.
     """
     if entry.get("trained"):
         return _trained(name, entry)
     given = str(entry.get("id", ""))
-    folder = Path(given).expanduser()
-    if not (folder.is_absolute() or given.startswith(".")):
+    if not is_folder(given):
         return dict(entry), None
+    folder = Path(given).expanduser()
     if folder.is_dir():
         if entry.get("trust_remote_code"):
             pinned(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mirblab import paths
@@ -56,6 +57,16 @@ def is_hosted(entry: Mapping[str, Any]) -> bool:
     return "vendor" in entry
 
 
+def is_folder(identifier: Any) -> bool:
+    """Return whether an id is a folder on this machine, absolute or with "~" or "." in front; else it is on the Hub.
+
+    >>> is_folder("~/models/mine"), is_folder("./mine"), is_folder("owner/name")
+    (True, True, False)
+    """
+    given = str(identifier or "")
+    return given.startswith(".") or Path(given).expanduser().is_absolute()
+
+
 def checked(name: str, entry: Any) -> Entry:
     """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong.
 
@@ -69,6 +80,8 @@ def checked(name: str, entry: Any) -> Entry:
     needed = HOSTED if is_hosted(entry) else LOCAL
     if entry.get("trained"):  # what is trained here is known by its name, and by a digest of its files
         needed = tuple(field for field in needed if field not in ("id", "revision"))
+    elif is_folder(entry.get("id")):
+        needed = tuple(field for field in needed if field != "revision")
     absent = [field for field in needed if field not in entry]
     if absent:
         raise MirblabError(f"{where} lacks {', '.join(absent)}; add what is missing to the entry")

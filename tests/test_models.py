@@ -630,6 +630,19 @@ def test_code_from_another_repository_is_taken_at_its_own_commit(
     assert (tmp_path / "good").exists() and not (tmp_path / "bad").exists()
 
 
+def test_a_folder_needs_no_revision(register: Callable[..., Path], saved: Callable[..., Path], tmp_path: Path) -> None:
+    """A digest of its files is the revision; a name on the Hub needs its commit."""
+    folder = shutil.copytree(saved("bert", "cls"), tmp_path / "mine")
+    entry = {name: value for name, value in ENTRY.items() if name != "revision"}
+    register("mine", **entry | {"id": str(folder)})
+    before = encoder("mine").key["revision"]
+    (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
+    assert before != encoder("mine").key["revision"]
+    register("mine", **entry)
+    with pytest.raises(MirblabError, match="lacks revision; add what is missing"):
+        encoder("mine")
+
+
 def test_only_a_path_is_a_folder(
     register: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

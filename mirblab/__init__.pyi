@@ -47,6 +47,7 @@ from .published import paper_table as paper_table
 from .redrawing import redraw as redraw
 from .runs import read_run as read_run
 from .runs import write_run as write_run
+from .seeds import seeds_table as seeds_table
 from .separability import separability_table as separability_table
 from .shelf import collection_names as collection_names
 from .shelf import collection_table as collection_table

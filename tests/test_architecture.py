@@ -80,6 +80,7 @@ MAY_IMPORT = {
     "projection": FREE | {"neighbours"},
     "neighbours": {"errors"},
     "separability": {"errors", "neighbours", "significance"},
+    "seeds": {"errors", "significance"},
     "mapview": FREE | {"formula", "plots", "prose"},
     "redrawing": FREE | {"plots"},
     "published": {"errors"},

@@ -61,6 +61,13 @@ def test_an_accent_is_no_row():
     assert '<mover accent="true"><mi>x</mi><mo>^</mo></mover>' in written(latex.parse(r"\hat{x}"))
 
 
+def test_a_bar_over_several_letters_is_as_long_as_they_are():
+    """The accent is there for who reads the tree, and not drawn; one letter has its own bar."""
+    long, short = written(latex.parse(r"\overline{AB}")), written(latex.parse(r"\bar{z}"))
+    assert '<mrow style="border-top:1px solid">' in long and '<mrow style="display:none"><mo>¯</mo></mrow>' in long
+    assert "style" not in short and mathml.parse(long) == latex.parse(r"\overline{AB}")
+
+
 @pytest.mark.parametrize(
     ("source", "has_bar"),
     [

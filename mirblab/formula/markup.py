@@ -20,6 +20,7 @@ _TOKENS = {"V!": "mi", "N!": "mn", "T!": "mtext"}
 _ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark or white letters when it is half clear
 _SCRIPTS = {"": "", "b": "msub", "a": "msup", "ba": "msubsup", "u": "munder", "o": "mover", "uo": "munderover"}
 
+_OVERLINED = '<mrow style="border-top:1px solid">'
 _Work = list[str | int]  # what to write: text as it is, or the place of the node at which a line begins
 
 
@@ -54,8 +55,7 @@ def highlighted(latex: str, tree: Tree, matched: Iterable[int] | Mapping[int, fl
         start, end = tree.spans[node] if tree.spans else (0, 0)
         for place in range(max(start, 0), min(end, len(latex))):
             strength[place] = max(strength[place], weight)
-    written = []
-    start = 0
+    written, start = [], 0
     for end in range(1, len(latex) + 1):
         if end == len(latex) or strength[end] != strength[start]:
             text = _escaped(latex[start:end])
@@ -76,10 +76,6 @@ def _escaped(text: str) -> str:
 def _ground(weight: float, radius: int = 0) -> str:
     corner = f";border-radius:{radius}px" if radius else ""
     return f' class="mirblab-match" style="background:rgba({_ORANGE},{0.2 + 0.45 * weight:.2f});color:inherit{corner}"'
-
-
-def _frame(weight: float) -> str:
-    return f' class="mirblab-match" style="outline:2px solid rgba({_ORANGE},{0.3 + 0.7 * weight:.2f})"'
 
 
 def _is_at_corner(label: str, relation: str) -> bool:
@@ -127,12 +123,14 @@ class _Writer:
         if relations:
             over = below.get("o", 0)
             if name == "mover" and self.tree.labels[over] in _ACCENTS and not self.below[over]:
-                work = ['<mover accent="true">', *_row(work), over, "</mover>"]  # within a row it would float too high
+                accent: _Work = [over]  # within a row it would float too high
+                if self.tree.labels[over] == "¯" and self.tree.labels[node] == "M!1x1":  # no browser's bar is so long
+                    work, accent = [_OVERLINED, *work, "</mrow>"], ['<mrow style="display:none">', over, "</mrow>"]
+                work = ['<mover accent="true">', *_row(work), *accent, "</mover>"]
             else:
                 work = [f"<{name}>", *_row(work), *self.arguments(node, relations), f"</{name}>"]
-            rest = "ab" if name.startswith(("mu", "mo")) else ""
-            if outer := "".join(relation for relation in "ba" if relation in below and relation in rest):
-                name = _SCRIPTS[outer]
+            outer = "".join(one for one in "ba" if one in below and name.startswith(("mu", "mo")))
+            if name := _SCRIPTS[outer]:
                 work = [f"<{name}>", *work, *self.arguments(node, outer), f"</{name}>"]
         return [*work, below["n"]] if "n" in below else work
 
@@ -237,7 +235,8 @@ class _Writer:
 
     def framed(self, name: str, node: int) -> str:
         """Return an opening tag, with a frame where the node is matched."""
-        return f"<{name}{_frame(self.weights[node]) if node in self.weights else ''}>"
+        outline = f"outline:2px solid rgba({_ORANGE},{0.3 + 0.7 * self.weights.get(node, 0):.2f})"
+        return f'<{name} class="mirblab-match" style="{outline}">' if node in self.weights else f"<{name}>"
 
 
 def _n_rows(label: str) -> int:
@@ -246,5 +245,5 @@ def _n_rows(label: str) -> int:
 
 def _row(work: _Work) -> _Work:
     """Return one element: the base of scripts."""
-    return work if len(work) == 1 or work[0] == "<mrow>" or str(work[0])[1:6] in ("mfrac", "msqrt", "mroot") else [
-        "<mrow>", *work, "</mrow>"]  # fmt: skip
+    is_one = len(work) == 1 or str(work[0])[1:].startswith(("mrow", "mfrac", "msqrt", "mroot"))
+    return work if is_one else ["<mrow>", *work, "</mrow>"]

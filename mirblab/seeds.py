@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from mirblab.errors import MirblabError
-from mirblab.significance import bootstrap_intervals, wide
+from mirblab.matrices import matrices
+from mirblab.significance import bootstrap_intervals
 
 
 def seeds_table(
@@ -38,34 +39,25 @@ def seeds_table(
     """
     if not trained:
         raise MirblabError("no system was named that was trained; give one for each seed")
-    own = values[values.measure.astype(str) == measure]
-    rows, gains = [], []
-    for name, part in own.groupby(own.collection.astype(str), sort=False):
-        matrix = wide(part, measure)
+    if measure not in set(values.measure):
+        known = ", ".join(map(str, values.measure.unique()))
+        raise MirblabError(f"the table has no values of {measure}; found {known}")
+    rows = []
+    for name, matrix in matrices(values, measure):
         missing = [system for system in [baseline, *trained] if system not in matrix]
         if missing:
             raise MirblabError(f"{name} has no values of {', '.join(missing)}; evaluate these on it, too")
-        changes = matrix[list(trained)].sub(matrix[baseline], axis=0)
-        means = matrix[list(trained)].mean()
-        ends = _student(changes.mean().to_numpy(), level)
-        rows.append(
-            (name, measure, len(trained), len(matrix), matrix[baseline].mean(), means.min(), means.max(), *ends)
-        )
-        gains.append(
-            changes.mean(axis=1).rename("value").reset_index().assign(collection=name, system="", measure=measure)
-        )
-    if not rows:
-        raise MirblabError(
-            f"the table has no values of {measure}; found {', '.join(map(str, values.measure.unique()))}"
-        )
-    names = ["collection", "measure", "n_seeds", "n_queries", "baseline", "least", "most", "seeds_low", "seeds_high"]
-    table = pd.DataFrame(rows, columns=names)
-    interval = bootstrap_intervals(pd.concat(gains), measure, level=level, n_resamples=n_resamples, seed=seed)
-    found = interval.set_index("collection").loc[table.collection].reset_index()
-    table.insert(7, "difference", found["mean"])
-    table.insert(8, "low", found["low"])
-    table.insert(9, "high", found["high"])
-    return table
+        before, after = matrix[baseline], matrix[list(trained)]
+        changes = after.sub(before, axis=0)
+        gains = changes.mean(axis=1).rename("value").reset_index()
+        gains = gains.assign(collection=name, system="", measure=measure)
+        over_queries = bootstrap_intervals(gains, measure, level=level, n_resamples=n_resamples, seed=seed).iloc[0]
+        seeds_low, seeds_high = _student(changes.mean().to_numpy(), level)
+        row = {"collection": name, "measure": measure, "n_seeds": len(trained), "n_queries": len(matrix)}
+        row |= {"baseline": before.mean(), "least": after.mean().min(), "most": after.mean().max()}
+        row |= {"difference": over_queries["mean"], "low": over_queries.low, "high": over_queries.high}
+        rows.append(row | {"seeds_low": seeds_low, "seeds_high": seeds_high})
+    return pd.DataFrame(rows)
 
 
 def _student(differences: np.ndarray, level: float) -> tuple[float, float]:

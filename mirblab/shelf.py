@@ -93,11 +93,6 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
     raise unknown("collection", name, {*collection_names(), *entries})
 
 
-def content(name: str) -> bytes:
-    """Return a hash of the files of a collection."""
-    return paths.content(where(name))
-
-
 def _on_disk() -> list[str]:
     folder = paths.data()
     if not folder.is_dir():

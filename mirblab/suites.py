@@ -74,7 +74,7 @@ class Job:
         digest = hashlib.blake2b(digest_size=16)
         digest.update(self.source.read_bytes())
         for name in self.collections:
-            digest.update(shelf.content(name))
+            digest.update(paths.content(shelf.where(name)))
         for value in filter(None, self.parameters.values()):
             if isinstance(value, str) and os.path.exists(path := self.source.parent / os.path.expanduser(value)):
                 digest.update(paths.content(path))  # a run file, a table, a folder of LaTeX

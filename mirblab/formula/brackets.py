@@ -32,8 +32,10 @@ def has_bar(tree: Tree, fraction: int) -> bool:
     >>> has_bar(both, 1), has_bar(Tree(both.labels, both.parents, both.relations), 1)
     (False, True)
     """
-    fence, spans = tree.parents[fraction], tree.spans or [(0, 0)] * len(tree)
-    return fence < 0 or tree.labels[fence][:2] != "M!" or spans[fence] != spans[fraction] or spans[fence] == (0, 0)
+    fence, spans = tree.parents[fraction], tree.spans
+    if fence < 0 or not spans or tree.labels[fence][:2] != "M!":
+        return True
+    return spans[fence] != spans[fraction] or spans[fence] == (0, 0)
 
 
 def fenced(grown: Operations, label: str, elements: list[int], is_list: bool, span: tuple[int, int]) -> int:

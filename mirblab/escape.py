@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -10,14 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mirblab.formula import posts
+from mirblab.formula.latex import parse
 from mirblab.prose import escaped, html_of
+from mirblab.texchars import with_commands
 
 _LATEX = {char: "\\" + char for char in "_%&#${}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "−": "$-$", "–": "--", "†": r"$\dagger$", "‡": r"$\ddagger$",
-    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--",
 }  # fmt: skip
-_MATHS = re.compile(r"(?<!\\)(\$(?:\\.|[^$\\])+\$)")
+# What an environment of its own lines is within a line ("": nothing), a sign that would end it, and rows in none.
+_IN_LINE = dict.fromkeys(("align", "flalign", "eqnarray", "multline", "split"), "aligned") | {
+    "gather": "gathered", **dict.fromkeys(("equation", "displaymath", "math", "subequations"), "")
+}  # fmt: skip
+_DISPLAY = re.compile(rf"\\(begin|end)\s*\{{\s*({'|'.join(_IN_LINE)})\*?\s*\}}")
+_SIDES = re.compile(r"\\(left|right)(?![a-zA-Z])")
+_COMMENT = re.compile(r"(?<!\\)[%#]")
+_ROWS = re.compile(r"(?<!\\)&|\\\\")
+_INNERMOST = re.compile(r"\\begin\{.*\\end\{[^}]*\}")
 _MAY_BE_MATHS = re.compile(r"[$\\]")
 _FORMULA_OR_DOLLAR = re.compile(r"(<(math|code)\b.*?</\2>)|\\\$", re.DOTALL)
 _SIGNS = {
@@ -29,6 +40,8 @@ _COMMANDS = re.compile(
     r"\\(?:input|include\w*|openin|openout|read|write|immediate|special|catcode|csname|[egx]?def|(?:future)?let|"
     r"(?:re|provide)?newcommand|usepackage|lstinputlisting|verbatiminput|loop|repeat|expandafter|directlua)(?![a-zA-Z])|\\^\\^"
 )
+# What amsmath, or a formula between dollars, does not have.
+_NO_CELL = re.compile(r"\\(?:tag|nicefrac|[pb]?matrix\s*\{|cases\s*\{|eqalign)|\\[][()]|(?<!\\)(?:\\\\)*\\$")
 
 
 class Cell(NamedTuple):
@@ -42,28 +55,37 @@ class Cell(NamedTuple):
 
 
 def latex(text: str, is_maths: bool = False) -> str:
-    r"""Return *text* with LaTeX's special characters escaped; with *is_maths*, `$…$` stays as it is.
+    r"""Return *text* for pdfLaTeX; with *is_maths*, its formulas, however delimited, are in `$…$`.
 
-    >>> print(latex("50% of x_1 & $y"), latex("let $x_1$ & y", is_maths=True))
-    50\% of x\_1 \& \$y let $x_1$ \& y
+    Needs amsmath and amssymb where there is mathematics. A formula that would not end with its cell is text.
+
+    >>> print(latex("50% of x_1 & $y ∈ S"), latex("let $$x_1$$ & y", is_maths=True))
+    50\% of x\_1 \& \$y $\in$ S let $x_1$ \& y
     """
 
     def escape(part: str) -> str:
-        return "".join(_LATEX.get(char, char) for char in part)
+        return with_commands("".join(_LATEX.get(char, char) for char in part))
 
-    return _outside_maths(text, is_maths, escape, lambda part: escape(part) if _COMMANDS.search(part) else part)
+    def inside(maths: str) -> str:
+        return f"${with_commands(maths, is_maths=True)}$" if _is_whole(maths) else escape(f"${maths}$")
+
+    return _outside_maths(text, is_maths, escape, inside)
 
 
 def markdown(text: str, is_maths: bool = False) -> str:
-    r"""Return *text* with Markdown's special characters escaped; with *is_maths*, `$…$` stays, but for signs of HTML.
+    r"""Return *text* with Markdown's special characters escaped; with *is_maths*, its formulas are in `$…$`.
 
-    In it bars become \vert, angle brackets \lt and \gt, and links fall apart, for readers that do not know mathematics.
+    In them bars become \vert, angle brackets \lt and \gt, and links fall apart, for readers that do not know
+    mathematics.
 
-    >>> print(markdown("a_b|c"), markdown("set $|x|$", is_maths=True))
+    >>> print(markdown("a_b|c"), markdown(r"set \(|x|\)", is_maths=True))
     a\_b\|c set $\vert x\vert $
     """
 
-    return _outside_maths(text, is_maths, lambda part: re.sub(r"([\\`*_|<>$~\[\]&#])", r"\\\1", part), _no_markup)
+    def escape(part: str) -> str:
+        return re.sub(r"([\\`*_|<>$~\[\]&#])", r"\\\1", part)
+
+    return _outside_maths(text, is_maths, escape, lambda maths: f"${_no_markup(maths)}$")
 
 
 def _no_markup(maths: str) -> str:
@@ -72,14 +94,28 @@ def _no_markup(maths: str) -> str:
     return maths
 
 
-def _outside_maths(
-    text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str] = lambda maths: maths
-) -> str:
+def _is_whole(maths: str) -> bool:
+    r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
+    sides = Counter(_SIDES.findall(maths))
+    is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse(maths).problems)
+    return is_known and sides["left"] == sides["right"]
+
+
+def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str]) -> str:
+    """Return *text* on one line, its prose escaped and its formulas, made to stand in a line, as *inside* has them."""
     text = " ".join(text.split())
     if not is_maths:
         return escape(text)
-    parts = _MATHS.split(text)
-    return "".join(inside(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+    parts = enumerate(posts.parts(text))
+    return "".join(inside(_in_line(part)) if n % 2 else escape(part.replace(r"\$", "$")) for n, part in parts)
+
+
+def _in_line(maths: str) -> str:
+    r"""Return a formula as it may stand between dollars: `align` is `aligned`, and so are rows outside of any."""
+    maths = _DISPLAY.sub(lambda found: rf"\{found[1]}{{{_IN_LINE[found[2]]}}}" if _IN_LINE[found[2]] else "", maths)
+    maths = _COMMENT.sub(r"\\\g<0>", maths.strip())
+    has_rows = not maths.startswith(r"\begin") and _ROWS.search(_INNERMOST.sub("", maths))
+    return rf"\begin{{aligned}}{maths}\end{{aligned}}" if has_rows else maths
 
 
 def display(value: Any, digits: int = 2, how: str = "") -> str:

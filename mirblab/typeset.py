@@ -64,7 +64,7 @@ class Table:
         return [types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind) for kind in self.frame.dtypes]
 
     def to_latex(self, label: str = "", provenance: Mapping[str, Any] | None = None) -> str:
-        """Return a `table` environment for booktabs; graphicx too when over eight columns turn their heads.
+        """Return a `table` environment; its first line names the packages it needs. The heads of nine columns turn.
 
         *provenance* becomes `%` comments above it, one line per entry.
         """
@@ -73,7 +73,8 @@ class Table:
         heads = [rf"\rotatebox{{70}}{{{latex(name)}}}" if turned else latex(name) for name in names]
         columns = "".join("r" if number else "l" for number in self.is_number())
         made_from = dict(provenance or {}).items()
-        lines = [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
+        lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * turned}}}"]
+        lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
         lines += [r"\begin{table}", r"\centering"]
         lines += [rf"\caption{{{latex(self.caption, bool(self.maths))}}}"] if self.caption else []
         lines += [rf"\label{{{label}}}"] if label else []

@@ -84,7 +84,7 @@ MAY_IMPORT = {
     "mapview": FREE | {"formula", "plots", "prose"},
     "redrawing": FREE | {"plots"},
     "published": {"errors"},
-    "tables": FREE | {"prose"},
+    "tables": FREE | {"formula", "prose"},
     "plots": FREE | {"prose", "tables"},
     "prose": {"formula"},
     "explorer": FREE
@@ -211,6 +211,7 @@ ROOM = {
     "judged": "measures",
     "per_query": "measures",
     "escape": "tables",
+    "texchars": "tables",
     "marks": "tables",
     "figures": "plots",
     "grids": "plots",

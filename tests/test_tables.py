@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import escape, significance, tablehtml, tables, typeset
+from mirblab import escape, significance, tablehtml, tables, texchars, typeset
 from mirblab.errors import MirblabError
 
 
@@ -250,7 +252,7 @@ def test_latex_is_golden() -> None:
     found = make({("bm25_a", "c&1", "RR"): [0.5, 0.25], ("x>y", "c&1", "RR"): [1.0, 0.5]})
     shown = tables.main_table(found, "RR", caption="50% of $5")
     assert shown.to_latex("tab:x", {"seed": 0, "commit": "ab_c"}) == "\n".join([
-        "% seed: 0",
+        r"% needs \usepackage{amsmath,amssymb,booktabs}", "% seed: 0",
         '% commit: "ab_c"',
         r"\begin{table}",
         r"\centering",
@@ -300,6 +302,57 @@ def test_mathematics_that_reads_files_or_is_html_is_no_mathematics() -> None:
     assert escape.latex(r"$\input{x}$", is_maths=True) == r"\$\textbackslash{}input\{x\}\$"
     assert escape.latex(r"$\left(x\right)$", is_maths=True) == r"$\left(x\right)$"
     assert escape.markdown("$a<b>[c](d)$", is_maths=True) == r"$a\lt b\gt [c] (d)$"
+
+
+@pytest.mark.parametrize(
+    ("source", "tex"),
+    [
+        ("so $$x_1$$.", "so $x_1$."), (r"so \[x_1\].", "so $x_1$."), (r"so \(x_1\).", "so $x_1$."),
+        (r"\begin{equation*} x_1 \end{equation*}", "$x_1$"),
+        (r"\begin{align} a &= b \\ c &= d \end{align}", r"$\begin{aligned} a &= b \\ c &= d \end{aligned}$"),
+        (r"$a & b$", r"$\begin{aligned}a & b\end{aligned}$"),
+        (r"$\begin{cases} a & b \\ c & d \end{cases}$", r"$\begin{cases} a & b \\ c & d \end{cases}$"),
+        (r"$50% \to 5\%$", r"$50\% \to 5\%$"), (r"$\Spec \to \RR$", r"$\operatorname{Spec} \to \mathbb{R}$"),
+        (r"$\frac{1$", r"\$\textbackslash{}frac\{1\$"), (r"$x_1\tag{1}$", r"\$x\_1\textbackslash{}tag\{1\}\$"),
+        (r"\$5 for $x$", r"\$5 for $x$"), (r"$\leftarrow x$", r"$\leftarrow x$"), ("$αx⁻¹$", r"$\alpha x{}^{-1}$"),
+    ],
+)  # fmt: skip
+def test_a_formula_in_a_cell_ends_in_it_however_delimited(source: str, tex: str) -> None:
+    """Between dollars, whatever it had; what LaTeX would stumble over is text."""
+    assert escape.latex(source, is_maths=True) == tex
+
+
+def test_a_display_keeps_the_pairing_of_dollars_in_markdown() -> None:
+    """What is prose is escaped, before a display and after it."""
+    assert escape.markdown("a_1 $$x_1$$ b_1 $|y|$", is_maths=True) == r"a\_1 $x_1$ b\_1 $\vert y\vert $"
+
+
+@pytest.mark.parametrize(
+    ("char", "tex"),
+    [
+        ("∀", r"$\forall$"), ("ℝ", r"$\mathbb{R}$"), ("𝔭₁", r"$\mathfrak{p}{}_{1}$"), ("⁻¹", "$^{-1}$"), ("é", "é"),
+        ("Α", r"$\mathrm{A}$"), ("ｘ％", r"x$\mathtt{U{+}FF05}$"), ("\u200b", ""), ("–", "--"), ("≔", "$:=$"),
+        ("e\u0301", "é"), ("−", "$-$"), ("Ж", "Ж"), ("⟨α⟩", r"$\langle \alpha \rangle$"),
+    ],
+)  # fmt: skip
+def test_unicode_has_commands_in_latex(char: str, tex: str) -> None:
+    """Lean's signatures are full of what pdfLaTeX does not know."""
+    assert escape.latex(char) == tex
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex here")
+def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> None:
+    """In text and in mathematics, each on its own line, with nothing but amsmath and amssymb."""
+    signs = [*texchars._commands(), *"𝓝𝔭𝕜ℂ𝟙ₗ⁻⥢½"]
+    lines = [f"{escape.latex(sign)} {escape.latex(f'${sign}$', is_maths=True)}" for sign in signs]
+    lines += [escape.latex(rf"$\{name}$", is_maths=True) for name in sorted(texchars._MISSING)]
+    lines += [escape.latex(f"${odd}$", is_maths=True) for odd in (r"a\\b", "a%b", r"\frac{", "x}", r"\left(x", "a&b")]
+    page = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{amsmath,amssymb}\begin{document}"
+    source = tmp_path / "all.tex"
+    source.write_text("\n\n".join([page, *lines, r"\end{document}"]), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-file-line-error", source.name]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert not said.returncode, [line for line in said.stdout.splitlines() if "all.tex:" in line]
 
 
 def test_a_dollar_that_was_escaped_is_a_dollar() -> None:
@@ -383,7 +436,7 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
     record = json.loads((tmp_path / "new" / "main.json").read_text("utf-8"))
     assert record["provenance"] == {"seed": 3, "commit": "abc"}
     assert record["notes"] == shown.notes
-    assert before[0].startswith(b'% seed: 3\n% commit: "abc"\n\\begin{table}')
+    assert b'\n% seed: 3\n% commit: "abc"\n\\begin{table}' in before[0]
     numbers = pd.read_csv(tmp_path / "new" / "main.csv", index_col=0)
     assert numbers.loc["bm25_a", "Questions: c1"] == 37.5
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(path.name for path in written)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.errors import MirblabError
+from mirblab.escape import display, interval
 from mirblab.features import NUMBERS
 from mirblab.paired import holm
 
@@ -80,20 +81,11 @@ def briefly(table: pd.DataFrame) -> str:
     """
     parts = [
         f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
-        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} [{row.low:.2f}, {row.high:.2f}], "
-        f"corrected p {as_p(row.p_holm)})"
+        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} {interval(row.low, row.high, '.2f')}, "
+        f"corrected p {display(row.p_holm, how='p')})"
         for row in table[table.differs.astype(bool)].itertuples()
     ]
     return "; ".join(parts) or "nothing beyond luck"
-
-
-def as_p(p: float) -> str:
-    """Return a p value as it is printed.
-
-    >>> as_p(0.0123), as_p(0.0001)
-    ('0.012', '< 0.001')
-    """
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _columns(features: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, bool]]:

@@ -121,19 +121,32 @@ def _in_line(maths: str) -> str:
 def display(value: Any, digits: int = 2, how: str = "") -> str:
     """Return one value as text: "–" for a missing one, floats rounded, thousands separated, true minus signs.
 
-    *how* is a format specification that takes the place of *digits*.
+    *how* is a format specification that takes the place of *digits*, or "p": a p value, to the third digit.
 
     >>> display(1234567), display(-0.125, 2), display(float("nan")), display(True), display(0.00012, how=".1g")
     ('1,234,567', '−0.12', '–', 'yes', '0.0001')
+    >>> display(0.0123, how="p"), display(0.0001, how="p")
+    ('0.012', '< 0.001')
     """
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, Real) and value != value):
         return "–"
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
+    if isinstance(value, Real) and how == "p":
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if isinstance(value, Real):
         default = "," if isinstance(value, Integral) else f",.{digits}f"
         return format(value, how or default).replace("-", "−")
     return str(value)
+
+
+def interval(low: float, high: float, how: str) -> str:
+    """Return an interval in brackets, its ends by the format specification *how*; "–" where there is none.
+
+    >>> interval(-0.05, 0.125, "+.2f"), interval(float("nan"), float("nan"), ".1f")
+    ('[−0.05, +0.12]', '–')
+    """
+    return f"[{display(low, how=how)}, {display(high, how=how)}]" if low == low else "–"
 
 
 def latex_cell(cell: Cell) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 from mirblab import contrasts, query_clusters
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
+from mirblab.escape import display
 from mirblab.excerpts import excerpts
 from mirblab.failures import OUTCOMES
 from mirblab.paired import holm
@@ -70,7 +71,7 @@ class FailureClusters:
         more = "nearer to each other than" if p <= 0.05 else "no nearer to each other than"
         return (
             f"By their content they lie {more} other queries do: of the queries nearest to one of them, {share:.0%} "
-            f"are of them, too, and {chance:.0%} would be by chance (p {contrasts.as_p(p)})."
+            f"are of them, too, and {chance:.0%} would be by chance (p {display(p, how='p')})."
         )
 
     def _differs(self) -> str:

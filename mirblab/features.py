@@ -12,19 +12,13 @@ from mirblab.collection import Collection
 from mirblab.correlation import spearman
 from mirblab.equivalence import best_judged
 from mirblab.errors import MirblabError, unknown
+from mirblab.formula.formal import formal
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# The first that is found names the language; formal ones come before LaTeX, since prose never holds their signs.
-_LANGUAGES = (
-    ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal")),
-    ("HOL", re.compile(r"^\|- [!?(~A-Za-z]|(?:^|\s)[!?][a-z]\w*(?: [a-z]\w*)*\.\s")),
-    ("Metamath", re.compile(r"=> \|- |^\|- ")),
-    ("Lean", re.compile(r"⊢|\binst✝|^(?:theorem|lemma|def) \S+.* : ", re.MULTILINE)),
-    ("LaTeX", _FORMULA),
-    ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\{")),
-)
+# The first that is found names the language of what is in none of a proof assistant's.
+_LANGUAGES = (("LaTeX", _FORMULA), ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\{")))
 
 
 def language(text: str) -> str:
@@ -35,7 +29,7 @@ def language(text: str) -> str:
     >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
     ('Lean', 'LaTeX', 'bare LaTeX')
     """
-    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")
+    return formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")
 
 
 def query_features(collection: Collection) -> pd.DataFrame:

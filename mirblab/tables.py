@@ -8,10 +8,11 @@ import pandas as pd
 
 from mirblab import averages, imported
 from mirblab.errors import MirblabError, unknown
+from mirblab.escape import interval
 from mirblab.marks import Published, add_distance, add_signs, best_and_second, last, state
 from mirblab.typeset import Table
 
-__all__ = ["Table", "interval_table", "main_table", "state", "table"]
+__all__ = ["Table", "interval", "interval_table", "main_table", "state", "table"]
 
 _NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
 
@@ -125,7 +126,7 @@ def interval_table(
     lacking = frame.notna() & ends[0].isna()
     if (lacking if mask is None else lacking & (mask.fillna(0.0) == 0)).to_numpy().any():
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
-    texts = [[f"[{a:.{digits}f}, {b:.{digits}f}]" if a == a else "" for a, b in zip(*rows, strict=True)]
+    texts = [[interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
              for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
     notes = [*_query_notes(values, names), "In brackets: bootstrap interval of the mean over resampled queries."]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits)

@@ -22,8 +22,8 @@ class Table:
     *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
     *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
     *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
-    *formats* gives columns a format specification of their own, *maths* names those whose texts hold formulas; with
-    any, the caption's are formulas, too.
+    *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
+    one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too.
     """
 
     frame: pd.DataFrame
@@ -40,7 +40,10 @@ class Table:
     def rows(self) -> Iterator[tuple[str, list[Cell]]]:
         """Yield each row's name and its cells, as text."""
         flags = [part.to_numpy() if part.size else None for part in (self.marks, self.signs, self.beside)]
-        kinds = [(self.formats.get(_last(name), ""), _last(name) in self.maths) for name in self.frame.columns]
+        kinds = [
+            (self.formats.get(_last(name), "p" * _is_p(_last(name))), _last(name) in self.maths)
+            for name in self.frame.columns
+        ]
         columns = [self.frame.iloc[:, column].tolist() for column in range(self.frame.shape[1])]
         for row, name in enumerate(self.frame.index):
             cells = []
@@ -144,6 +147,11 @@ def flat(columns: pd.Index) -> list[str]:
     if columns.nlevels == 1:
         return [str(name) for name in columns]
     return [": ".join(part for part in map(str, name) if part) for name in columns]
+
+
+def _is_p(name: str) -> bool:
+    """Return whether a column is one of p values."""
+    return name in ("p", "p_holm") or name.startswith("p (")
 
 
 def _last(name: Any) -> str:

@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "duel": {"collection", "errors"},
     "ablation": {"collection", "errors", "measures", "rerank", "significance", "systems"},
     "significance": {"errors"},
-    "features": {"collection", "equivalence", "errors", "significance"},
+    "features": {"collection", "equivalence", "errors", "formula", "significance"},
     "pairs": {"collection", "errors", "lexical", "measures", "significance", "systems"},
     "grouping": {"errors"},
     "holes": {"collection", "errors", "measures"},
@@ -120,6 +120,7 @@ MAY_IMPORT = {
         "inspection",
         "lexical",
         "significance",
+        "tables",
     },
     "one_query": FREE
     | {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from mirblab.formula.formal import formal
+
 _DISPLAYS = (
     "align|alignat|aligned|alignedat|array|[bBpvV]?matrix|cases|CD|displaymath|eqnarray|equation|flalign|gather|"
     "gathered|math|multline|smallmatrix|split|subequations|xalignat"
@@ -68,11 +70,14 @@ def split(text: str) -> list[str]:
 def parts(text: str) -> list[str]:
     r"""Return the parts of a text as `split` does, or ["", text, ""] where all of it is a formula without delimiters.
 
-    An environment, or a dollar in `\text{}`, says nothing about what is around it, so it is no delimiter here.
+    An environment, or a dollar in `\text{}`, says nothing about what is around it, so it is no delimiter here. A
+    statement for a proof assistant is prose, whatever its dollars and backslashes mean there.
 
     >>> parts(r"\frac{1}{2}"), parts("half of $x$")
     (['', '\\frac{1}{2}', ''], ['half of ', 'x', ''])
     """
+    if formal(text):
+        return [text]
     spans = list(_spans(text))
     found = _cut(text, spans)
     if any(is_plain for *_, is_plain in spans) or not text.strip():
@@ -91,7 +96,7 @@ def is_bare(text: str) -> bool:
         return False
     n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS.findall(text))
     is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
-    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD)
+    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not formal(text)
 
 
 def _cut(text: str, spans: Iterable[Span]) -> list[str]:

@@ -1,0 +1,32 @@
+"""formal: texts in the languages of proof assistants, told by their signs, which are neither prose nor LaTeX."""
+
+from __future__ import annotations
+
+import re
+
+_KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
+_MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
+_PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative
+_NO_LATEX = r"\A(?!.*(?:\$|\\[A-Za-z]))"
+# A name bound to a type, a function, a universe, or a dotted name beside a sign that Lean's users type.
+_TYPE = r"(?:[A-Z]\w+|[^\x00-\x7f]|\S+ [→↔≤∈≠⟶])"
+_BOUND = rf"(?:[({{⦃]|\[[a-z])[^\W\d][^()\[\]{{}}⦃⦄:]* : {_TYPE}|[∀∃λ∑∏⨆⨅⋃⋂][^:,]{{1,60}} : {_TYPE}"
+_FUNCTION = r"\bfun [^.;]{1,200}?(?:=>|↦)|\bType(?:\*| max\b)"
+_DOTTED = r"(?=.*[∀∃λ→↔ℕℤℚℝℂ∈∧∨¬≤≥≠∑∏⊆⟶≃₀-₉]).*?\b[A-Za-z]\w*\.[A-Za-z]\w+"
+# The first that is found names the language.
+_LANGUAGES = (
+    ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal|^\w+: (?:shows|assumes|fixes) ")),
+    ("HOL", re.compile(rf"{_PROVED}(?:[!?~A-Za-z]|\(\S)|(?:^|\s)[!?][a-z]\w{{0,2}}(?: [a-z]\w{{0,2}})*\.\s")),
+    ("Metamath", re.compile(rf"=> \|- |{_PROVED}")),
+    ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
+    ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
+)  # fmt: skip
+
+
+def formal(text: str) -> str:
+    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
+
+    >>> formal("∀ (n : ℕ), n.divisors.sum Nat.totient = n"), formal("|- !x. x = x"), formal(r"f : X \\to Y")
+    ('Lean', 'HOL', '')
+    """
+    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")

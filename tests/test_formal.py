@@ -1,0 +1,52 @@
+"""Statements for proof assistants are told from prose and from formulas."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirblab import prose
+from mirblab.formula import posts
+from mirblab.formula.formal import formal
+from mirblab.shelf import load
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("|- !x y. x + y = y + x", "HOL"), ("|- ( ph -> ps )", "Metamath"), ("a b : ℕ ⊢ a + b = b + a", "Lean"),
+        ("proof (prove) goal (1 subgoal): 1. P", "Isabelle"), (r"\<forall>x. P x", "Isabelle"),
+        ("noncomputable def f (x : ℝ) : ℝ := x", "Lean"), ("∀ {α : Type*} (s : Set α), s ⊆ s", "Lean"),
+        ("¬Summable (fun n => 1 / n : ℕ → ℝ)", "Lean"), ("def two :=\n  2", "Lean"),
+        ("n.divisors.sum Nat.totient ≤ n", "Lean"), ("instance Foo.bar [Group G] [inst : Ring R] : Baz", "Lean"),
+    ],
+)  # fmt: skip
+def test_the_language_is_named(text: str, name: str) -> None:
+    """By a sign that no prose and no LaTeX has."""
+    assert formal(text) == name and not posts.is_bare(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[G : G_x]", "|- 20 - 27| = 47", r"|- u| = |- 1 \cdot u|", r"(f : X \to Y)", "{x : x > 0}", "x := y + 1",
+        r"\forall x : P(x)", "∀ x, x ≤ x", "a.b", "f: X → Y", r"$(x_n : n \in \mathbb{N})$", "P(X : Y)",
+    ],
+)  # fmt: skip
+def test_formulas_stay_formulas(text: str) -> None:
+    """A colon, an arrow or a bar alone says nothing."""
+    assert not formal(text)
+
+
+@pytest.mark.parametrize("name", ["mini-lean", "mini-hol", "mini-isabelle"])
+def test_code_is_shown_as_it_is_written(name: str) -> None:
+    """No blank and no letter of it is set as mathematics."""
+    collection = load(name)
+    shown = [text for text in (*collection.query_texts, *collection.texts) if "<math" in prose.html_of(text)]
+    assert not shown
+
+
+@pytest.mark.parametrize("name", ["mini-wfb", "mini-qa", "mini-mathlib", "mini-stacks", "mini-premises"])
+def test_other_collections_are_in_no_such_language(name: str) -> None:
+    """But for a line or two of Lean that somebody quotes."""
+    collection = load(name)
+    assert sum(bool(formal(text)) for text in (*collection.query_texts, *collection.texts)) <= 1

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirblab.formula import posts
+from mirblab.formula.formal import formal
 from mirblab.formula.latex import parse
 from mirblab.formula.markup import mathml
 from mirblab.formula.tree import Tree
@@ -32,6 +33,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n\s*")
 _ORANGE = "230,159,0"  # as in formulas
 # A dollar in prose is no mathematics for MathJax, and what turns the direction of letters ends with the text.
 _WHOLE = '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">{}</bdi>'
+_CODE = '<code style="white-space:pre-wrap;background:none;padding:0">{}</code>'
 _BOX = '<span style="display:inline-block;max-width:100%;overflow-x:auto;vertical-align:middle">{}</span>'
 
 
@@ -53,7 +55,8 @@ def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
 
     *marks* are ranges of characters of *text* and how strongly each is marked, 0 to 1; in a formula the symbols that
     stand there are. With *longest* the text ends after so many characters and a mark, before the formula that it
-    would cut (0: all of it). A formula that is too large for MathML is the beginning of its source.
+    would cut (0: all of it). A formula that is too large for MathML is the beginning of its source; a statement for a
+    proof assistant is code, with its lines.
 
     >>> html_of("Is it < that?")
     '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">Is it &lt; that?</bdi>'
@@ -71,7 +74,8 @@ def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
             written[-1] = _TIED.format(written[-1] + _prose(piece.text[:bound], own[:bound]))
         rest = piece.text[bound:]
         written.append(_formula(rest, own) if piece.is_formula else _prose(rest, own[bound:]))
-    return _WHOLE.format("".join(written))
+    inner = "".join(written)
+    return _WHOLE.format(_CODE.format(inner) if formal(text) else inner)
 
 
 def _n_bound(before: str, text: str) -> int:

@@ -39,10 +39,11 @@ def test_formulas_stay_formulas(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["mini-lean", "mini-hol", "mini-isabelle"])
 def test_code_is_shown_as_it_is_written(name: str) -> None:
-    """No blank and no letter of it is set as mathematics."""
+    """No blank and no letter of it is set as mathematics, and lines stay lines."""
     collection = load(name)
-    shown = [text for text in (*collection.query_texts, *collection.texts) if "<math" in prose.html_of(text)]
-    assert not shown
+    shown = {text: prose.html_of(text) for text in (*collection.query_texts, *collection.texts)}
+    assert not [text for text, page in shown.items() if "<math" in page or "pre-wrap" not in page]
+    assert all(page.count("\n") == text.count("\n") for text, page in shown.items())
 
 
 @pytest.mark.parametrize("name", ["mini-wfb", "mini-qa", "mini-mathlib", "mini-stacks", "mini-premises"])

@@ -65,6 +65,8 @@ def test_a_bar_over_several_letters_is_as_long_as_they_are():
     """The accent is there for who reads the tree, and not drawn; one letter has its own bar."""
     long, short = written(latex.parse(r"\overline{AB}")), written(latex.parse(r"\bar{z}"))
     assert '<mrow style="border-top:1px solid">' in long and '<mrow style="display:none"><mo>¯</mo></mrow>' in long
+    under = written(latex.parse(r"\underline{AB}"))
+    assert '<mrow style="border-bottom:1px solid">' in under and mathml.parse(under) == latex.parse(r"\underline{AB}")
     assert "style" not in short and mathml.parse(long) == latex.parse(r"\overline{AB}")
 
 

@@ -19,8 +19,8 @@ _RELATIONS = frozenset("=≡≐≃≅≈∼≤≥<>:⊂⊆")
 _TOKENS = {"V!": "mi", "N!": "mn", "T!": "mtext"}
 _ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark or white letters when it is half clear
 _SCRIPTS = {"": "", "b": "msub", "a": "msup", "ba": "msubsup", "u": "munder", "o": "mover", "uo": "munderover"}
-
-_OVERLINED = '<mrow style="border-top:1px solid">'
+_BAR = '<mrow style="border-{}:1px solid">'  # as long as what it stands over or under
+_SIDES = {"mover": ("o", "accent", "top"), "munder": ("u", "accentunder", "bottom")}
 _Work = list[str | int]  # what to write: text as it is, or the place of the node at which a line begins
 
 
@@ -121,12 +121,13 @@ class _Writer:
         name, relations = self.scripts(node)
         work = self.base(node)
         if relations:
-            over = below.get("o", 0)
-            if name == "mover" and self.tree.labels[over] in _ACCENTS and not self.below[over]:
-                accent: _Work = [over]  # within a row it would float too high
-                if self.tree.labels[over] == "¯" and self.tree.labels[node] == "M!1x1":  # no browser's bar is so long
-                    work, accent = [_OVERLINED, *work, "</mrow>"], ['<mrow style="display:none">', over, "</mrow>"]
-                work = ['<mover accent="true">', *_row(work), *accent, "</mover>"]
+            relation, attribute, side = _SIDES.get(name, ("", "", ""))
+            if (mark := below.get(relation, 0)) and self.tree.labels[mark] in _ACCENTS and not self.below[mark]:
+                accent: _Work = [mark]  # within a row it would float too far away
+                if self.tree.labels[mark] == "¯" and (relation == "u" or self.tree.labels[node] == "M!1x1"):
+                    work = [_BAR.format(side), *work, "</mrow>"]
+                    accent = ['<mrow style="display:none">', mark, "</mrow>"]
+                work = [f'<{name} {attribute}="true">', *_row(work), *accent, f"</{name}>"]
             else:
                 work = [f"<{name}>", *_row(work), *self.arguments(node, relations), f"</{name}>"]
             outer = "".join(one for one in "ba" if one in below and name.startswith(("mu", "mo")))

@@ -162,8 +162,12 @@ def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", 
 
 
 @styled(lambda table: (6.4, 1.0 + 0.3 * len(table)))
-def bars(table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False, unit: str = "count") -> Axes:
+def bars(
+    table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False, unit: str = "count", maths: bool = False
+) -> Axes:
     """Draw counts as horizontal bars with their numbers, in the table's order: names, then counts; *unit* names them.
+
+    With *maths* what is between dollars in a name is set as a formula, as far as matplotlib's mathtext knows it.
 
     >>> ax = bars(pd.DataFrame({"collection": ["mini-qa"], "documents": [240]}))
     >>> ax.get_xlabel(), ax.texts[0].get_text()
@@ -172,7 +176,7 @@ def bars(table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False, unit
     names, counts = table.iloc[:, 0].astype(str).tolist(), table.iloc[:, 1]
     drawn = ax.barh(range(len(names)), counts, color=PALETTE[0], height=0.7)
     ax.bar_label(drawn, [f"{count:,}" for count in counts], padding=3, fontsize=9)
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names, parse_math=maths)
     ax.set_ylim(len(names) - 0.5, -0.5)
     if log:
         ax.set_xscale("log")

@@ -231,3 +231,11 @@ def test_dollars_and_underscores_are_plain_characters() -> None:
     """A system called my$sys_1 is written as it is."""
     assert "my$sys_1" in words(plots.means(INTERVALS))
     plots.show(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")
+
+
+def test_names_of_bars_are_formulas_where_it_is_said() -> None:
+    """A dollar is a dollar elsewhere."""
+    counts = pd.DataFrame({"formula": ["$x^2$ (equal)"], "score": [3]})
+    for maths in (True, False):
+        label = plots.bars(counts, maths=maths).get_yticklabels()[0]
+        assert label.get_parse_math() is maths and label.get_text() == "$x^2$ (equal)"

@@ -35,7 +35,7 @@ _ALPHABETS = (
     ("MONOSPACE", "mathtt"), ("BOLD", "mathbf"), ("ITALIC", "mathit"),
 )  # fmt: skip
 _SCRIPTS = {"<super>": "^", "<sub>": "_"}
-_DASHES_AND_QUOTES = "–—‘’‚“”„‹›«»¿¡"  # LaTeX knows them, and every Latin letter
+_KNOWN = frozenset("–—‘’‚“”„‹›«»¿¡§¶©£")  # to LaTeX, as is every Latin letter
 _SPECIAL = frozenset(r"_%&#${}\^~<>|")  # to LaTeX
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _MISSING = frozenset(_UNKNOWN.split())
@@ -102,7 +102,7 @@ def _pieces(char: str) -> tuple[Piece, ...]:
         return (("$", rf"\{font}{{{_commands().get(plain, plain)}}}"),)
     if plain and not _SPECIAL & set(plain):
         return tuple(piece for part in plain for piece in _pieces(part))
-    if char.isascii() or category[0] in "LZ" or char in _DASHES_AND_QUOTES:
+    if char.isascii() or category[0] in "LZ" or char in _KNOWN:
         return (("", char),)
     return () if category in ("Cf", "Mn") else (("$", rf"\mathtt{{U{{+}}{ord(char):04X}}}"),)
 
@@ -113,7 +113,12 @@ def _commands() -> dict[str, str]:
     found: dict[str, str] = {}
     for command, label in symbols.COMMANDS.items():
         char = label.removeprefix("V!")
-        if len(char) == 1 and not char.isascii() and not unicodedata.name(char).startswith(_LETTERS):
+        if (
+            len(char) == 1
+            and not char.isascii()
+            and char not in _KNOWN
+            and not unicodedata.name(char).startswith(_LETTERS)
+        ):
             found.setdefault(char, command)
     found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
     return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))

@@ -42,7 +42,9 @@ def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
     n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
     spent += sum(batch.seconds(job) for job in stale) / _workers(0)
     what = f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make"
-    console.print(f"{what}: about {_time(spent)}, {_size(n_bytes)} of vectors")
+    new = sum(not job.stamp() for job in stale)
+    guess = f" ({new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
+    console.print(f"{what}: about {_time(spent)}, {_size(n_bytes)} of vectors{guess if new else ''}")
 
 
 def _steps_table(todo: Sequence[Step]) -> Table:

@@ -52,6 +52,7 @@ def test_add_then_plan(mirblab, make_folder):
     assert done.returncode == 0, done.stderr
     assert "13_significance.my-own" in done.stdout and "would run" in done.stdout
     assert "texts to encode" in done.stdout and "runs to make" in done.stdout
+    assert "that never ran counted with" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab import browsing
-from mirblab.escape import plain_html
+from mirblab.escape import maths_html, plain_html
 from mirblab.prose import escaped
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ _MOST_ROWS = 200  # of the numbers beside a figure
 def figure(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:
     """Return a picture of *dpi* dots an inch at its own size, and the first 200 rows of *table* (None: no numbers).
 
-    *rest* says where all rows are. JupyterLab drops the alt text of other outputs, but keeps that of an `<img>`.
+    Formulas of the caption stand between dollars. *rest* says where all rows are. JupyterLab drops the alt text of
+    other outputs, but keeps that of an `<img>`.
     """
     from IPython.display import HTML
 
@@ -28,7 +29,8 @@ def figure(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | N
     source = base64.b64encode(png).decode()
     shown = "" if table is None else browsing.html(table, most=_MOST_ROWS, rest=rest)
     numbers = f"<details><summary>The numbers</summary>{shown}</details>" if shown else ""
+    said = maths_html(caption) if "$" in caption else plain_html(caption)
     return HTML(
         f'<figure style="margin: 0"><img alt="{escaped(alt)}" style="max-width: 100%; width: {width:.0f}px" '
-        f'src="data:image/png;base64,{source}"><figcaption>{plain_html(caption)}</figcaption>{numbers}</figure>'
+        f'src="data:image/png;base64,{source}"><figcaption>{said}</figcaption>{numbers}</figure>'
     )

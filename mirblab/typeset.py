@@ -85,7 +85,9 @@ class Table:
         if groups:
             lines += _latex_groups(groups)
         lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
-        lines += [" & ".join([latex(name), *map(latex_cell, cells)]) + r" \\" for name, cells in self.rows()]
+        for name, cells in self.rows():
+            guard = "{}" if name[:1] in ("[", "*") else ""  # which the rule or the line before would take
+            lines += [" & ".join([guard + latex(name), *map(latex_cell, cells)]) + r" \\"]
         lines += [r"\bottomrule", r"\end{tabular}"]
         lines += [rf"\par\footnotesize {latex(note)}" for note in self.notes]
         return "\n".join([*lines, r"\end{table}"]) + "\n"

@@ -355,6 +355,12 @@ def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> Non
     assert not said.returncode, [line for line in said.stdout.splitlines() if "all.tex:" in line]
 
 
+def test_no_row_begins_with_what_the_line_before_would_take() -> None:
+    r"""A bracket is a width to `\midrule` and a space to `\\`."""
+    shown = tables.table(pd.DataFrame({"a": [1, 2, 3]}, index=["[x", "*", "y"])).to_latex().splitlines()
+    assert [line for line in shown if line.endswith(r"\\")][1:] == [r"{}[x & 1 \\", r"{}* & 2 \\", r"y & 3 \\"]
+
+
 def test_a_dollar_that_was_escaped_is_a_dollar() -> None:
     r"""Excerpts write `\$` for one in prose; in a formula it stays LaTeX."""
     shown = escape.maths_html(r"\$5 for $x=\$y$")

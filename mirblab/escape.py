@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -96,9 +95,9 @@ def _no_markup(maths: str) -> str:
 
 def _is_whole(maths: str) -> bool:
     r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
-    sides = Counter(_SIDES.findall(maths))
+    sides = _SIDES.findall(maths)
     is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse(maths).problems)
-    return is_known and sides["left"] == sides["right"]
+    return is_known and sides.count("left") == sides.count("right")
 
 
 def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str]) -> str:

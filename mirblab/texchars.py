@@ -19,13 +19,15 @@ _MORE = r"""
 ◃ \triangleleft|⨅ \mathop{\sqcap}|⨍ -\!\!\!\!\!\int|∆ \Delta|µ \mu|∌ \not\ni|∛ \sqrt[3]{}|⋰ \cdot^{\cdot^{\cdot}}
 """
 # Commands that trees know and LaTeX with amsmath and amssymb does not.
-_UNKNOWN = """
+_MISSING = frozenset(
+    """
 Alpha Aut Beta CC Chi Coker Complex Complexes End Epsilon Eta Ext FF Gal Hom Iota Kappa Ker Mor Mu N NN Nu Ob Omicron PP
 Proj Q QQ R RR Reals Res Rho Sch Sh Spec Tau Tor Tr Z ZZ Zeta alef alefsym arccosh arccot arccsc arcsec arcsinh arctanh
 argmax argmin cn cnums coker colim coloneqq csch curl dd degree diag divides dn eps eqqcolon exist grad gt id iddots im
 infin integers isin lcm llbracket lt natnums naturals omicron ord qed qedsymbol rank rationals real reals rk rrbracket
 sech semicolon sgn sign sn span supp thetasym tr vol weierp
-"""
+""".split()
+)
 _LIKE_LATIN = ("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo")
 _LETTERS = ("LATIN", "DOUBLE-STRUCK", "MATHEMATICAL DOUBLE-STRUCK")  # they stay, or get their alphabet's command
 # The kind of letter in a character's Unicode name, and its command; the first that the name holds.
@@ -38,7 +40,6 @@ _SCRIPTS = {"<super>": "^", "<sub>": "_"}
 _KNOWN = frozenset("–—‘’‚“”„‹›«»¿¡§¶©£")  # to LaTeX, as is every Latin letter
 _SPECIAL = frozenset(r"_%&#${}\^~<>|")  # to LaTeX
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_MISSING = frozenset(_UNKNOWN.split())
 _NAME = re.compile(r"\\[A-Za-z]+")
 _COMMAND = re.compile(r"\\[A-Za-z]+$")
 
@@ -113,12 +114,7 @@ def _commands() -> dict[str, str]:
     found: dict[str, str] = {}
     for command, label in symbols.COMMANDS.items():
         char = label.removeprefix("V!")
-        if (
-            len(char) == 1
-            and not char.isascii()
-            and char not in _KNOWN
-            and not unicodedata.name(char).startswith(_LETTERS)
-        ):
+        if len(char) == 1 and not (char.isascii() or char in _KNOWN or unicodedata.name(char).startswith(_LETTERS)):
             found.setdefault(char, command)
     found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
     return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))

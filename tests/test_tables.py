@@ -442,7 +442,9 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
     record = json.loads((tmp_path / "new" / "main.json").read_text("utf-8"))
     assert record["provenance"] == {"seed": 3, "commit": "abc"}
     assert record["notes"] == shown.notes
-    assert b'\n% seed: 3\n% commit: "abc"\n\\begin{table}' in before[0]
+    assert before[0].startswith(
+        b'% needs \\usepackage{amsmath,amssymb,booktabs}\n% seed: 3\n% commit: "abc"\n\\begin{table}'
+    )
     numbers = pd.read_csv(tmp_path / "new" / "main.csv", index_col=0)
     assert numbers.loc["bm25_a", "Questions: c1"] == 37.5
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(path.name for path in written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
 _MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
@@ -23,6 +24,7 @@ _LANGUAGES = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
 def formal(text: str) -> str:
     """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
 

@@ -3,6 +3,7 @@
 The judged formulas alone are scored, which is all that prime measures and Bpref look at. On ARQMath 2020 (74 topics)
 and NTCIR-12 (20) the weights of the six kinds and b climb, one at a time and all from 1, so that they know nothing of
 the ones in use, on four fifths of the topics; what they reach on the other fifth is printed. ARQMath 2021 has no part.
+From which length on only the logarithm of a formula counts is not learned; lengths around the one in use are printed.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import pandas as pd
 
 from mirblab import measures
 from mirblab.collection import Collection, load_folder
+from mirblab.formula import scoring
 from mirblab.formula.forest import Labels
 from mirblab.formula.parts import read, trees
 from mirblab.formula.tokens import KIND_MASK, KINDS, counted
-from mirblab.formula.weighting import WEIGHTS, B, rarity
+from mirblab.formula.weighting import LONG, WEIGHTS, B, rarity
 
+LENGTHS = (1.0, 1.5, 3.0, np.inf)
 STEPS = (0.0, 0.5, 0.75, 1.33, 2.0)
 MEASURES = ["nDCG'", "AP'", "P'@10", "Bpref"]
 
@@ -61,7 +64,7 @@ class Judged:
     def values(self, weights: np.ndarray, b: float) -> pd.DataFrame:
         """Return the official measures of each query, one column each."""
         shared = self.shared @ weights
-        score = (1 + b) * shared / np.maximum(b * (self.asked @ weights) + self.has @ weights, 1e-9)
+        score = scoring.score(shared, np.maximum(self.asked @ weights, 1e-9), self.has @ weights, b)
         names = self.collection.query_ids, self.collection.doc_ids
         run = pd.DataFrame({"query_id": names[0][self.queries], "doc_id": names[1][self.docs], "score": score})
         run = run[score > 0]
@@ -121,6 +124,11 @@ def main() -> None:
     print(f"in use: {dict(WEIGHTS)}, b = {B}")
     for one in [*sets, other]:
         show(one.name, one.values(used, B))
+    for scoring.LONG in LENGTHS:
+        print(f"in use, but longer than {scoring.LONG} times the query counts by its logarithm")
+        for one in [*sets, other]:
+            show(one.name, one.values(used, B))
+    scoring.LONG = LONG
     rng = np.random.default_rng(options.seed)
     folds = [rng.permutation(len(one.values(used, B))) % options.folds for one in sets]
     held: list[list[pd.DataFrame]] = [[] for _ in sets]

@@ -144,8 +144,8 @@ class Index:
         """Return (rows, positions, scores) of each query's *depth* best formulas, flat, best first.
 
         A score is the weighted harmonic mean of the share of the query that is found and the share of the formula
-        that is used, 0 to 1; the first counts *b* times as much. It is 1 for the same formula only. What shares no
-        token, or is excluded by *candidates*, never comes back; of equal scores the larger id is first.
+        that is used, 0 to 1 (`scoring.score`); the first counts *b* times as much. It is 1 for the same formula only.
+        What shares no token, or is excluded by *candidates*, never comes back; of equal scores the larger id is first.
         """
         if depth < 1:
             raise MirblabError(f"depth must be at least 1, found {depth}")

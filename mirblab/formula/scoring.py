@@ -11,7 +11,7 @@ from mirblab.best import pack, unpack
 from mirblab.formula.kernels import adder
 from mirblab.formula.segments import Segment
 from mirblab.formula.tokens import KIND_MASK
-from mirblab.formula.weighting import rarity
+from mirblab.formula.weighting import LONG, rarity
 
 _SAFE = 1 - 1e-6  # scores are compared as float32, whose rounding must not cost a formula its place
 
@@ -42,16 +42,21 @@ def query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment], kin
     return Query(keys, counts, weights, float((weights * counts).sum()))
 
 
-def score(shared: np.ndarray, asked: float, lengths: np.ndarray, b: float) -> np.ndarray:
+def score(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b: float) -> np.ndarray:
     """Return (1 + b) shared / (b asked + length): the harmonic mean of two shares, float32, 0 to 1.
 
     *shared* is the weight in common, *asked* the query's length, *lengths* those of the formulas; the share of the
-    query that was found counts b times as much as the share of the formula that was used.
+    query that was found counts b times as much as the share of the formula that was used. Of a formula longer than
+    LONG times the query, what is beyond that counts by its logarithm: a query deep in a long derivation is still found.
 
     >>> score(np.array([2.0, 2.0, 0.0]), 2.0, np.array([2.0, 4.0, 4.0]), b=3.0).tolist()
     [1.0, 0.800000011920929, 0.0]
+    >>> [f"{found:.2f}" for found in score(np.full(2, 2.0), 2.0, np.array([4.0, 40.0]), b=3.0)]
+    ['0.80', '0.42']
     """
-    return ((1 + b) * shared / (b * asked + lengths)).astype(np.float32)
+    most = np.maximum(LONG * asked, np.finfo(np.float64).tiny)
+    used = np.where(lengths > most, most * (1 + np.log(np.maximum(lengths / most, 1))), lengths)
+    return ((1 + b) * shared / (b * asked + used)).astype(np.float32)
 
 
 def blocks(asked: Query, segments: Sequence[Segment]) -> Iterator[tuple[int, np.ndarray]]:

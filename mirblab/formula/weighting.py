@@ -14,6 +14,7 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 # topics: benchmarks/structure_weights.py.
 WEIGHTS = dict(zip(KINDS, (1.0, 0.25, 0.5, 0.5, 0.5, 0.5), strict=True))
 B = 4.0
+LONG = 2.0  # times the query's length; of what a formula has beyond it only the logarithm counts
 ABSENT = 0.5  # in how many formulas a token counts as being that no formula has
 # Sums of multiples of these steps, up to 2**23, are exact in double precision, so that the order of summing, and with
 # it the way an index is cut into parts, changes no bit of a score, and a formula scores exactly 1 against itself.

@@ -40,12 +40,13 @@ def cross_validated(
     """Return the linear fusion of runs in which each query is scored with weights that did not see it.
 
     The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
-    them, drawn with replacement, each prefers those of *grid* (None: `simplex`) with the best mean *measure*, of
-    equal ones the first; what they prefer is averaged (bagging: Breiman, Machine Learning 24, 1996), and then once
-    more with the best part alone, if *grid* has it alone: few queries choose badly, and half of a wrong step costs
-    less than a whole one. *measure* is one, or several with commas between, whose mean counts: each sees something
-    else of few judgements. *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and
-    *relevant_from* are those of `measures.evaluate`.
+    them, drawn with replacement, each prefers those of *grid* (None: `ratios`) with the best mean *measure*, of
+    equal ones the first. Weights are ratios, so the geometric mean of what they prefer is taken (bagging: Breiman,
+    Machine Learning 24, 1996; of parts of a whole: Aitchison 1986). Few queries choose badly: as if 50 more had
+    preferred it, the part whose own run is best counts 19 times as much as the next one, and this as the one after.
+    *measure* is one, or several with commas between, whose mean counts: each sees something else of few judgements.
+    *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are
+    those of `measures.evaluate`.
 
     With *resamples* 0 the queries choose once, and that stands: `folds=5, grid=simplex(2)[:-2], resamples=0,
     span="query"` is the choice among 0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.

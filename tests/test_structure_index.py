@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +53,7 @@ def slow_search(items: list[tuple[str, str]], query: str, depth: int, b: float =
         lengths = (sum(worth(key) * capped(some, key) for key in some) for some in (asked, own))
         length, other = lengths
         if shared:
+            other = other if other < 2 * length else 2 * length * (1 + math.log(other / (2 * length)))
             found.append((name, np.float32(round((1 + b) * shared / (b * length + other), 5))))
     return sorted(sorted(found, reverse=True), key=lambda row: -row[1])[:depth]
 
@@ -81,6 +83,15 @@ def test_results_are_those_of_exhaustive_scoring():
             assert [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-5)
             if depth == 100:
                 assert {name for name, _ in found} == {name for name, _ in wanted}
+
+
+def test_a_query_deep_in_a_long_derivation_is_found_before_a_short_formula_with_half_of_it():
+    """What is beyond twice the query's length counts by its logarithm; up to there a formula counts whole."""
+    query, rest = "\\int_0^1 \\frac{\\sin x}{x} dx", " + ".join(f"a_{{{n}}}" for n in range(2, 40))
+    index = Index.build([("deep", f"{query} = {rest}"), ("half", "\\int_0^1 x dx"), ("other", "b+c"), ("none", "y<z")])
+    assert [name for name, _ in search(index, [query], 2)[0]] == ["deep", "half"]
+    scores = scoring.score(np.full(3, 5.0), 10.0, np.array([15.0, 20.0, 20.0 * math.e]), 4.0)
+    np.testing.assert_allclose(scores, [25 / 55, 25 / 60, 25 / 80], rtol=1e-6)
 
 
 def test_equal_scores_are_ordered_by_id_descending_also_where_the_ranking_ends():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations_with_replacement, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -31,23 +31,6 @@ def ratios(n_parts: int) -> np.ndarray:
     powers = np.array([row for row in product(range(steps + 1), repeat=n_parts) if min(row) == 0])
     weights = LEAD ** (2 * powers[np.lexsort((*powers.T, powers.max(axis=1)))] / steps)
     return weights / weights.sum(axis=1, keepdims=True)
-
-
-def simplex(n_parts: int, steps: int = 10) -> np.ndarray:
-    """Return weights in steps of 1 / *steps* that sum to 1, shape (n_weights, n_parts), the most equal first.
-
-    A weight may be 0, and the last *n_parts* rows are one part alone: its documents are first then, and what only the
-    others return follows.
-
-    >>> len(simplex(2)), simplex(2)[0].tolist(), len(simplex(3))
-    (11, [0.5, 0.5], 66)
-    """
-    if n_parts < 2 or steps < 2:
-        raise MirblabError(f"weights are for two parts or more in two steps or more; found {n_parts} and {steps}")
-    bars = np.array(list(combinations_with_replacement(range(steps + 1), n_parts - 1)))
-    counts = np.diff(bars, axis=1, prepend=0, append=steps)
-    spread = (counts**2).sum(axis=1)
-    return counts[np.lexsort((*counts.T, spread))] / steps
 
 
 def assign(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:

@@ -48,8 +48,8 @@ def cross_validated(
     *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are
     those of `measures.evaluate`.
 
-    With *resamples* 0 the queries choose once, and that stands: `folds=5, grid=simplex(2)[:-2], resamples=0,
-    span="query"` is the choice among 0.1, ..., 0.9 of Zhong et al. 2022, section 3.4.
+    With *resamples* 0 the queries choose once, and that stands: with `folds=5, resamples=0, span="query"` and the
+    *grid* [0.1, 0.9], ..., [0.9, 0.1] that is the choice of Zhong et al. 2022, section 3.4.
 
     `attrs["method"]` is "cv", and `attrs["folds"]` has what `fold_table` shows. With fewer than MIN_QUERIES queries,
     or fewer than *folds*, that have a relevant document, the result is the reciprocal rank fusion (k = 60),

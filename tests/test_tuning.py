@@ -50,10 +50,9 @@ def test_without_resamples_every_fold_has_the_best_weights_of_the_others(measure
     """Against a slow search that fuses the runs once for each weight, and evaluates them whole: the paper's way."""
     parts, qrels = material()
     qrels = qrels[qrels.doc_id < "d08"]  # the others stand between them, unjudged
-    grid = folds.simplex(2)[:-2]
+    grid = [(weight / 10, 1 - weight / 10) for weight in range(1, 10)]
     run = fusion.cross_validated(parts, qrels, measure, 5, grid, seed=3, resamples=0, span=span)
     table = fusion.fold_table(run)
-    grid = [(weight / 10, 1 - weight / 10) for weight in range(1, 10)]
     values = pd.DataFrame({pair: value(fusion.linear(parts, pair, span=span), qrels, measure) for pair in grid})
     fold = pd.Series(folds.assign(values.index, 5, seed=3), values.index)
     for row in table.itertuples():
@@ -158,17 +157,6 @@ def test_a_judged_query_that_no_part_returns_counts_0():
     assert "q003" not in set(run.query_id.astype(str)) and fusion.fold_table(run).queries.sum() == N
 
 
-def test_the_grid():
-    """Tenths that sum to 1, the most equal first, and last of all each part alone."""
-    two, three = folds.simplex(2), folds.simplex(3)
-    assert two[0].tolist() == [0.5, 0.5] and sorted(two[:-2, 0].round(9)) == [number / 10 for number in range(1, 10)]
-    np.testing.assert_allclose(three.sum(axis=1), 1)
-    assert len(three) == len(np.unique(three, axis=0)) == 66 and three.min() == 0
-    assert sorted(three[0]) == [0.3, 0.3, 0.4]
-    for grid in (two, three):
-        assert sorted(map(tuple, grid[-grid.shape[1] :])) == sorted(map(tuple, np.eye(grid.shape[1])))
-
-
 @pytest.mark.parametrize(("parts", "number"), [(2, 21), (3, 271), (4, 175), (5, 211)])
 def test_ratios_are_even_steps(parts: int, number: int):
     """Each power of one factor up to 361 = 19², in all orders of the parts, equal weights first."""
@@ -239,10 +227,8 @@ def test_the_leader_is_the_part_that_is_best_alone_and_counts_less_the_more_quer
 
 def test_a_grid_with_a_part_alone_leaves_the_others_a_little():
     """A weight of 0 has no logarithm; it counts as a thousandth."""
-    values, alone, fold = np.zeros((40, 11)), np.tile([0.4, 0.3], (40, 1)), np.repeat([0, 1], 20)
-    whole = folds.simplex(2)
-    alone_first = int(np.flatnonzero(whole[:, 0] == 1)[0])
-    values[:, alone_first] = 1.0
+    alone, fold, whole = np.tile([0.4, 0.3], (40, 1)), np.repeat([0, 1], 20), np.array([[0.5, 0.5], [1, 0]])
+    values = np.tile([0.0, 1.0], (40, 1))
     found = folds.chosen(values, alone, fold, whole, 5, 0)
     expected = np.exp(np.average(np.log([[1, 0.001], [0.95, 0.05]]), axis=0, weights=[20, 50]))
     np.testing.assert_allclose(found, np.tile(expected / expected.sum(), (2, 1)))

@@ -14,6 +14,7 @@ from mirblab import measures, runs
 from mirblab.errors import MirblabError
 from mirblab.folds import assign, checked_grid, chosen, described
 from mirblab.methods import rrf
+from mirblab.progress import progress
 from mirblab.provenance import column_names
 from mirblab.ranking import edges, sort_rows
 from mirblab.voting import Block, Sides, Vote
@@ -138,13 +139,15 @@ class _Pairs:
         """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
         keys, depth = judged.keys(sides), judged.depth()
         found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
-        for block in sides.blocks():
-            queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
-            kept = np.full(len(queries), depth is None)
-            kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
-            for row in weights if depth else ():
-                kept |= _first(queries, docs, _summed(scores, row), depth)
-            found.append((queries[kept], docs[kept], scores[kept]))
+        with progress(len(sides.query_ids), f"{sides.system}: what weights could put first", "query") as bar:
+            for block in sides.blocks():
+                queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
+                kept = np.full(len(queries), depth is None)
+                kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
+                for row in weights if depth else ():
+                    kept |= _first(queries, docs, _summed(scores, row), depth)
+                found.append((queries[kept], docs[kept], scores[kept]))
+                bar.update(len(np.unique(queries)))
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return cls(sides, queries, docs, scores)
 
@@ -152,10 +155,12 @@ class _Pairs:
         """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
         used, docs = np.unique(self.docs, return_inverse=True)
         ids, columns = self.sides.doc_ids[used], []
-        for row in weights:
-            total = _summed(self.scores, row)
-            run = runs.from_positions(self.queries, docs, total, self.sides.query_ids, ids, "", self.sides.collection)
-            columns.append(judged.values(run))
+        with progress(len(weights), f"{self.sides.system}: weights tried", "weight") as bar:
+            for row in weights:
+                total, names = _summed(self.scores, row), (self.sides.query_ids, ids)
+                run = runs.from_positions(self.queries, docs, total, *names, "", self.sides.collection)
+                columns.append(judged.values(run))
+                bar.update(1)
         return np.stack(columns, axis=1)
 
 

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "best": {"errors"},
     "lexical": FREE | {"best", "candidates", "collection", "formula", "progress", "runs"},
     "dense": FREE | {"best", "candidates", "progress", "runs"},
-    "fusion": {"errors", "measures", "runs"},
+    "fusion": {"errors", "measures", "progress", "runs"},
     "rerank": FREE | {"collection", "encode", "late", "progress", "registry", "runs"},
     "recipes": {"errors", "fusion", "measures"},
     "rooms": set(),

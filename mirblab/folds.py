@@ -83,6 +83,8 @@ def checked_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.nda
         raise MirblabError(f"a grid is rows of {n_parts} weights, one per run; found the shape {found.shape}")
     if not np.isfinite(found).all() or (found < 0).any():
         raise MirblabError("a grid holds numbers from 0 up; found others")
+    if not found.any(axis=1).all():
+        raise MirblabError("a row of the grid has no weight above 0, which orders nothing; give one part a weight")
     return found
 
 

@@ -24,6 +24,7 @@ MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
 FOLDS = 20  # more of them choose by more queries, and differ less
 RESAMPLES = 100
 K = 60  # of the reciprocal ranks where there are too few
+_ROUNDING = 1e-5  # more than sums of float32 scores are off
 
 
 def cross_validated(
@@ -144,8 +145,8 @@ class _Pairs:
                 queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
                 kept = np.full(len(queries), depth is None)
                 kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
-                for row in weights if depth else ():
-                    kept |= _first(queries, docs, _summed(scores, row), depth)
+                if depth and len(queries):
+                    kept |= _leading(queries, docs, scores, weights, depth)
                 found.append((queries[kept], docs[kept], scores[kept]))
                 bar.update(len(np.unique(queries)))
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
@@ -170,14 +171,26 @@ def _summed(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
     return sum((weight * column for weight, column in pairs), np.zeros(len(scores))).astype(np.float32)
 
 
-def _first(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
-    """Return which pairs are among the first *depth* of their query, or as good as the last of these."""
-    if not len(queries):
-        return np.zeros(0, dtype=bool)
+def _leading(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights: np.ndarray, depth: int) -> np.ndarray:
+    """Return which pairs any of the *weights* puts among the first *depth* of their query, or level with the last.
+
+    A weighted mean lies between a pair's least and greatest score: one whose greatest is below the least of *depth*
+    others is never among them.
+    """
+    least, greatest = (side(scores, axis=1).astype(np.float32) for side in (np.min, np.max))
+    near = np.flatnonzero(greatest >= _last(queries, docs, least, depth) - _ROUNDING)
+    queries, docs, few, found = queries[near], docs[near], scores[near], np.zeros(len(scores), dtype=bool)
+    for row in weights:
+        total = _summed(few, row)
+        found[near[total >= _last(queries, docs, total, depth)]] = True
+    return found
+
+
+def _last(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
+    """Return for each pair the score at place *depth* of its query, the worst one where there are fewer."""
     bounds = edges(queries)
     ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
-    last = ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1]
-    return scores >= np.repeat(last, np.diff(bounds))
+    return np.repeat(ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1], np.diff(bounds))
 
 
 def _places(keys: np.ndarray, few: np.ndarray) -> np.ndarray:

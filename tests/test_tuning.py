@@ -267,6 +267,20 @@ def test_the_table_of_folds_says_what_the_chosen_weights_get():
         assert row.held_out == pytest.approx(found[fold == row.fold - 1].mean())
 
 
+def test_only_pairs_that_some_weights_put_first_are_looked_at():
+    """Against every weighting in full, ties at the last place included; most pairs are left out unseen."""
+    rng = np.random.default_rng(4)
+    queries, docs = np.repeat(np.arange(6), 400), np.tile(np.arange(400), 6)
+    scores = rng.random((2400, 3)).round(2) ** 3 * (rng.random((2400, 3)) < 0.7)
+    for weights in (folds.ratios(3), np.array([[2.0, 0, 0], [0, 1, 3]])):
+        found = tuning._leading(queries, docs, scores, weights, 10)
+        totals = (scores @ weights.T).astype(np.float32).reshape(6, 400, -1)
+        tenth = np.sort(totals, axis=1)[:, -10][:, None]
+        expected = (totals >= tenth - 1e-7).any(axis=2).ravel()
+        np.testing.assert_array_equal(found, expected)
+        assert found.mean() < 0.3
+
+
 def test_depth_cuts_the_result_only():
     """The weights are those of the whole ranking."""
     parts, qrels = material(18)
@@ -282,6 +296,8 @@ def test_wrong_input_is_explained():
         fusion.cross_validated(parts, qrels, grid=[[0.1, 0.1, 0.8]])
     with pytest.raises(MirblabError, match="numbers from 0 up"):
         fusion.cross_validated(parts, qrels, grid=[[-0.1, 1.1]])
+    with pytest.raises(MirblabError, match="no weight above 0, which orders nothing"):
+        fusion.cross_validated(parts, qrels, grid=[[0.5, 0.5], [0, 0]])
     with pytest.raises(MirblabError, match="two folds or more, found 1"):
         fusion.cross_validated(parts, qrels, folds=1)
     with pytest.raises(MirblabError, match="did you mean"):

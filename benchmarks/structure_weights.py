@@ -121,14 +121,11 @@ def main() -> None:
             Judged(load_folder(data / "ntcir12-wfb"), full=3)]  # fmt: skip
     other = Judged(_relevant(load_folder(data / "arqmath-2021-task2"), 2))
     used = np.array([WEIGHTS[kind] for kind in KINDS])
-    print(f"in use: {dict(WEIGHTS)}, b = {B}")
-    for one in [*sets, other]:
-        show(one.name, one.values(used, B))
-    for scoring.LONG in LENGTHS:
-        print(f"in use, but longer than {scoring.LONG} times the query counts by its logarithm")
+    print(f"in use: {dict(WEIGHTS)}, b = {B}, long from {LONG} times the query")
+    for scoring.LONG in (*LENGTHS, LONG):  # the one in use last, which stays
+        print(f"in use, long from {scoring.LONG} times the query")
         for one in [*sets, other]:
             show(one.name, one.values(used, B))
-    scoring.LONG = LONG
     rng = np.random.default_rng(options.seed)
     folds = [rng.permutation(len(one.values(used, B))) % options.folds for one in sets]
     held: list[list[pd.DataFrame]] = [[] for _ in sets]

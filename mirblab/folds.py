@@ -27,7 +27,7 @@ def ratios(n_parts: int) -> np.ndarray:
     """
     if n_parts < 2:
         raise MirblabError(f"weights are for two parts or more; found {n_parts}")
-    steps = max(2, *(n for n in range(1, _FINEST + 1) if (n + 1) ** n_parts - n**n_parts <= _MOST))
+    steps = next(n for n in range(_FINEST, 1, -1) if n == 2 or (n + 1) ** n_parts - n**n_parts <= _MOST)
     powers = np.array([row for row in product(range(steps + 1), repeat=n_parts) if min(row) == 0])
     weights = LEAD ** (2 * powers[np.lexsort((*powers.T, powers.max(axis=1)))] / steps)
     return weights / weights.sum(axis=1, keepdims=True)
@@ -116,7 +116,6 @@ def _preferred(
     best = (counts @ values / n_queries).round(12).argmax(axis=1)
     own = np.log(np.maximum(weights, LEAST))[best].mean(axis=0)
     lead = -np.log(LEAD) * np.argsort(np.argsort(-alone.mean(axis=0), kind="stable"))
-    lead -= np.log(np.exp(lead).sum())
     found = np.exp((n_queries * own + WORTH * lead) / (n_queries + WORTH))
     return (found / found.sum()).round(12)
 

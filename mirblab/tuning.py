@@ -148,17 +148,17 @@ class _Pairs:
                 if depth and len(queries):
                     kept |= _leading(queries, docs, scores, weights, depth)
                 found.append((queries[kept], docs[kept], scores[kept]))
-                bar.update(len(np.unique(queries)))
+                bar.update(len(edges(queries)) - 1)
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return cls(sides, queries, docs, scores)
 
     def values(self, weights: np.ndarray, judged: _Judged) -> np.ndarray:
         """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
         used, docs = np.unique(self.docs, return_inverse=True)
-        ids, columns = self.sides.doc_ids[used], []
+        names, columns = (self.sides.query_ids, self.sides.doc_ids[used]), []
         with progress(len(weights), f"{self.sides.system}: weights tried", "weight") as bar:
             for row in weights:
-                total, names = _summed(self.scores, row), (self.sides.query_ids, ids)
+                total = _summed(self.scores, row)
                 run = runs.from_positions(self.queries, docs, total, *names, "", self.sides.collection)
                 columns.append(judged.values(run))
                 bar.update(1)

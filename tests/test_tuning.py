@@ -157,7 +157,7 @@ def test_a_judged_query_that_no_part_returns_counts_0():
     assert "q003" not in set(run.query_id.astype(str)) and fusion.fold_table(run).queries.sum() == N
 
 
-@pytest.mark.parametrize(("parts", "number"), [(2, 21), (3, 271), (4, 175), (5, 211)])
+@pytest.mark.parametrize(("parts", "number"), [(2, 21), (3, 271), (4, 175), (5, 211), (9, 19_171)])
 def test_ratios_are_even_steps(parts: int, number: int):
     """Each power of one factor up to 361 = 19², in all orders of the parts, equal weights first."""
     found = folds.ratios(parts)

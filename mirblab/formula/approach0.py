@@ -13,7 +13,7 @@ from mirblab.errors import MirblabError
 from mirblab.formula.alignment import Match, aligned, covered
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.sectors import Formula, PathBook, Sector, assigned, formula, frequencies
-from mirblab.formula.texts import Owned, are_formulas, formulas, owned
+from mirblab.formula.texts import Owned, Reader
 from mirblab.formula.tree import Tree
 from mirblab.progress import progress
 
@@ -140,13 +140,12 @@ class Scorer:
 def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Scorer | None = None) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
-    Formulas are read from texts as structure search does (`texts.formulas`). Each formula of the query counts by the
+    Formulas are read from texts as structure search does (`texts.Reader`). Each formula of the query counts by the
     best of the document's, and a document scores their sum, as Approach0 adds up the keywords of a query; one without
     formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is
     made, which parses them all). Raises MirblabError for a scorer of another size.
     """
-    bare = are_formulas(collection.card.task, collection.texts)
-    documents = owned(collection.texts, bare)
+    documents, reader = Reader.of(collection).owned(collection.texts), Reader.of(collection, "query")
     scorer = scorer or Scorer(documents.formulas)
     if len(scorer) != len(documents.formulas):
         n = len(documents.formulas)
@@ -162,7 +161,7 @@ def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer
             own = documents.take(places[rows])
             used, numbers = np.unique(own.numbers, return_inverse=True)
             own = Owned([documents.formulas[number] for number in used], numbers, own.starts)
-            for latex in formulas(collection.query_texts[query], bare):
+            for latex in reader.formulas(collection.query_texts[query]):
                 scores[rows] += own.best(scorer.score(latex, used))
             bar.update(1)
     return runs.from_positions(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import Path
 
+from mirblab import disk, paths
 from mirblab.best import cores
 from mirblab.errors import MirblabError
 from mirblab.formula.crew import Crew
@@ -55,9 +55,9 @@ def _segment(items: Iterator[Item], home: Path | None, done: Callable) -> tuple[
     sizes = _parts(_batches(items, ids, done), aside)
     if not ids:
         return None
-    home.mkdir(parents=True)
+    paths.make_folder(home)
     whole = merge([load(size, aside / str(number)) for number, size in enumerate(sizes)], home)
-    shutil.rmtree(aside)
+    disk.remove(aside)
     write_ids(home, ids)
     return whole, ids
 

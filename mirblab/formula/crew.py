@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from mirblab import family
 from mirblab.errors import MirblabError
 from mirblab.formula.tree import Tree
 
@@ -67,7 +69,8 @@ class Crew:
         self.threads.shutdown(cancel_futures=True)
         for process in self.all:
             process.wait()
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # a request that the process did not read before its end
+                process.stdin.close()
             process.stdout.close()
 
 
@@ -85,22 +88,30 @@ def _receive(stream: BinaryIO) -> object:
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests, pairs of formulas and a place, until there are no more: None, or what went wrong as text."""
+    """Answer requests, pairs of formulas and a place, with None, or with what went wrong as text.
+
+    The process ends with the stream of *requests*, in the middle of its work, too: nobody waits for an answer then.
+    """
     from mirblab.formula.forest import Labels
     from mirblab.formula.parts import part
 
-    labels = Labels()
+    labels, received = Labels(), queue.SimpleQueue()
+    family.end_after(lambda: _read(requests, received))
     while True:
-        try:
-            formulas, place = _receive(requests)
-        except EOFError:
-            return
+        formulas, place = received.get()
         try:
             part(formulas, labels, place)
             answer = None
         except Exception as error:
             answer = f"{type(error).__name__}: {error}"
         _send(answers, answer)
+
+
+def _read(requests: BinaryIO, received: queue.SimpleQueue) -> None:
+    """Pass on what is received, until the stream ends."""
+    with suppress(EOFError):
+        while True:
+            received.put(_receive(requests))
 
 
 if __name__ == "__main__":

@@ -13,19 +13,21 @@ LONGEST = 200_000
 DEEPEST = 500
 MOST = 10_000
 TOLD = 20  # problems
+# Every repetition is possessive: what one part has taken no other part tries again, so that the time is linear.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
       | <!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)
-      | <!DOCTYPE[^<>\[]*\[(?:[^\]<>]|<[^<>]*>)*\]\s*>
-      | <[!?][^<>]*>?
-      | </\s*(?P<close>[^\s<>]*)[^<>]*>?
-      | <(?P<open>[A-Za-z_][^\s<>/"']*)(?P<attributes>(?:[^<>"']|"[^"<]*"|'[^'<]*')*)>
-      | <(?P<cut>[A-Za-z_][^\s<>/"']*)[^<>]*>?
-      | (?P<text>[^<]+)
+      | <!DOCTYPE[^<>\[]*+\[(?:[^\]<>]|<[^<>]*+>)*+\]\s*+>
+      | <[!?][^<>]*+>?
+      | </\s*+(?P<close>[^\s<>]*+)[^<>]*+>?
+      | <(?P<open>[A-Za-z_][^\s<>/"']*+)(?P<attributes>(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>
+      | <(?P<cut>[A-Za-z_][^\s<>/"']*+)[^<>]*+>?
+      | (?P<text>[^<]++)
       | <""",
     re.VERBOSE | re.DOTALL,
 )
-_ATTRIBUTE = re.compile(r"""([A-Za-z_][\w:.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_NO_CHARACTER = re.compile(r"&#[0-9]{12,}+;?")  # nor is it a number that Python reads
 _BLANKS = re.compile(r"[ \t\r\n\xa0]+")  # a thin space inside a number stays
 
 # From an element's local name, attributes and parts (texts, and what its elements became, in order): what it becomes.
@@ -65,7 +67,7 @@ def fold(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple
         elif kind == "close":
             reader.stop(_local(token["close"]))
         elif kind == "text":
-            reader.text(html.unescape(token["text"]) if "&" in token["text"] else token["text"])
+            reader.text(_unescaped(token["text"]))
         elif kind == "data":
             reader.text(token["data"])
     return reader.end()
@@ -80,6 +82,11 @@ def told(problems: Sequence[str]) -> list[str]:
     different = list(dict.fromkeys(problems))
     more = len(different) - TOLD
     return different if more <= 0 else [*different[:TOLD], f"and {more:,} more"]
+
+
+def _unescaped(text: str) -> str:
+    """Return *text* without entities; a number of a dozen digits and more is no character."""
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", text)) if "&" in text else text
 
 
 def _local(name: str) -> str:
@@ -125,7 +132,7 @@ class _Reader:
         self.opened[name] -= 1
         if name not in self.skip:
             found = {
-                _local(attribute[1]): html.unescape(attribute[2] or attribute[3] or "")
+                _local(attribute[1]): _unescaped(attribute[2] or attribute[3] or "")
                 for attribute in _ATTRIBUTE.finditer(attributes)
             }
             made = self.build(name, found, parts)

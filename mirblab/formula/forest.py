@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-import xxhash
 
 from mirblab.formula.precedence import COMMUTATIVE
 from mirblab.formula.tree import Tree, kind
@@ -40,8 +40,8 @@ class Labels(dict):
         is_wild = len(label) > 1 and label[0] == "?"
         plain = label if is_wild else matched(label)
         of = "V" if is_wild else kind(plain)
-        self.hashes.append(xxhash.xxh64_intdigest(plain.encode("utf-8", "surrogatepass")))
-        self.types.append(xxhash.xxh64_intdigest(of.encode("utf-8", "surrogatepass")))
+        self.hashes.append(_hash(plain))
+        self.types.append(_hash(of))
         facts = (
             *((REPEATS, of in ("V", "N")), (RELATES, plain in RELATION_SYMBOLS), (WILD, is_wild)),
             *((COMMUTES, plain in COMMUTATIVE), (VARIABLE, of == "V" and not is_wild)),
@@ -49,6 +49,11 @@ class Labels(dict):
         self.flags.append(sum(int(flag) for flag, holds in facts if holds))
         self[label] = len(self)
         return self[label]
+
+
+def _hash(text: str) -> int:
+    """Return BLAKE2b of a text, 64 bits, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def matched(label: str) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 _KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
 _MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
 _PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative
+_NAMED = r"^(?:[A-Z\d_']{2,}|\w*_\w+) \|- (?![^|{\n]{0,20}\|)"  # by a name such as ADD_SYM or num_INDUCTION
+_QUANTIFIED = r"(?:^|[\s(])[!?][a-z]\w{0,2}(?: [a-z]\w{0,2})*\.\s"
 _NO_LATEX = r"\A(?!.*(?:\$|\\[A-Za-z]))"
 # A name bound to a type, a function, a universe, or a dotted name beside a sign that Lean's users type.
 _TYPE = r"(?:[A-Z]\w+|[^\x00-\x7f]|\S+ [→↔≤∈≠⟶])"
@@ -17,11 +21,12 @@ _DOTTED = r"(?=.*[∀∃λ→↔ℕℤℚℝℂ∈∧∨¬≤≥≠∑∏⊆⟶�
 # The first that is found names the language.
 _LANGUAGES = (
     ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal|^\w+: (?:shows|assumes|fixes) ")),
-    ("HOL", re.compile(rf"{_PROVED}(?:[!?~A-Za-z]|\(\S)|(?:^|\s)[!?][a-z]\w{{0,2}}(?: [a-z]\w{{0,2}})*\.\s")),
+    ("HOL", re.compile(rf"(?:{_PROVED}|{_NAMED})(?:[!?~A-Za-z]|\(\S)|{_QUANTIFIED}")),
     ("Metamath", re.compile(rf"=> \|- |{_PROVED}")),
     ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
     ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
 )  # fmt: skip
+_ENOUGH = 1000  # texts of a collection that are looked at
 
 
 @lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
@@ -32,3 +37,17 @@ def formal(text: str) -> str:
     ('Lean', 'HOL', '')
     """
     return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
+
+
+def language(texts: Sequence[str]) -> str:
+    """Return the proof assistant whose language most of *texts* are in; "" where most are in none.
+
+    One text may have no sign of its language, or a misleading one; at most a thousand, evenly spread, are looked at.
+
+    >>> language(["|- !x. x = x", "T", "|- !x y. x + y = y + x"]), language(["Let $x$ be one.", "|- !x. x = x"])
+    ('HOL', '')
+    """
+    looked_at = texts[:: max(1, len(texts) // _ENOUGH)]
+    names = Counter(map(formal, looked_at))
+    n_others = names.pop("", 0)
+    return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""

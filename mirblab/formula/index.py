@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mirblab import paths
 from mirblab.best import cores, each
 from mirblab.candidates import Candidates
 from mirblab.errors import MirblabError
@@ -51,7 +52,7 @@ class Index:
         MirblabError when *folder* has an index already, and for an id given twice.
         """
         place = None if folder is None else Path(folder)
-        if place is not None and any(place.glob("*/manifest.json")):
+        if place is not None and storage.last(place):
             raise MirblabError(f"{place} holds an index already; open and add to it, or remove it first")
         return cls(Stored(code=code_hash()), place, []).add(formulas, total)
 
@@ -108,7 +109,7 @@ class Index:
         if self.folder is None:
             return Index(self._state([], [merge(self.state.segments)], self.ids), None, self.ids)
         with storage.generation(self.folder, self.state) as (beside, name):
-            (beside / "0").mkdir()
+            paths.make_folder(beside / "0")
             whole = merge(self.state.segments, beside / "0")
             storage.write_ids(beside / "0", self.ids)
             storage.seal(beside, name, self.state, self._state([f"{name}/0"], [whole], self.ids))

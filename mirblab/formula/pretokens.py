@@ -12,7 +12,7 @@ from mirblab.formula.posts import parts
 from mirblab.formula.pretoken_names import ALSO, FUNCTIONS, KNOWN, MERGED, SHAPES, SIGNS, SILENT
 
 # Part of the key of stored vectors: count it up when the words of any formula change.
-VERSION = 1
+VERSION = 2
 # How encoders may ask for it: as published, without the dollars around each word, and with more spellings merged.
 FORMS = {"pya0": {}, "pya0-plain": {"mark": ""}, "pya0-wide": {"wide": True}}
 

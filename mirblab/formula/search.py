@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +9,15 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from mirblab import paths, runs
+from mirblab import runs
 from mirblab.candidates import Candidates
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
 from mirblab.formula import bags
 from mirblab.formula.index import Index
-from mirblab.formula.storage import FORMAT
-from mirblab.formula.texts import Owned, are_formulas, formulas, owned
-from mirblab.formula.version import code_hash
+from mirblab.formula.indexes import stored
+from mirblab.formula.texts import Owned, Reader, lack
 from mirblab.formula.weighting import WEIGHTS, B, kind_weights
-
-_WORTH_STORING = 5_000  # formulas; fewer are indexed again faster than a folder is opened and checked
 
 
 def search(
@@ -37,6 +32,9 @@ def search(
     much more the share of a formula that is found counts than the share of the document's formula that is used; it
     says nothing to posts.
 
+    A text in the language of a proof assistant has no formulas (`texts.Reader`); how many queries and documents have
+    none stands in the attrs (`texts.lack`).
+
     A document that shares nothing, or that the candidates exclude, never comes back. The index of a larger collection
     is kept in the cache, under a hash of its formulas and of the code that reads them.
 
@@ -48,8 +46,11 @@ def search(
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
     queries, candidates = collection.query_texts, collection.candidates
-    found = Prepared.of(collection).search(queries, depth, candidates, weights=weights, b=b)
+    prepared = Prepared.of(collection)
+    found = prepared.search(queries, depth, candidates, weights=weights, b=b)
     notes = {"b": b, "weights": dict(zip(WEIGHTS, kind_weights(weights).tolist(), strict=True))}
+    have = [bool(prepared.reader.formulas(text)) for text in queries]
+    notes |= lack(have, np.diff(prepared.documents.starts) > 0)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
 
 
@@ -57,11 +58,11 @@ def search(
 class Prepared:
     """The formulas of a collection's documents, indexed once for many searches.
 
-    `is_bare`: each text is one formula; `is_single`: the index has one formula, or none, for each document, not the
-    distinct ones, because neither documents nor queries have several.
+    `reader` reads queries; `is_single`: the index has one formula, or none, for each document, not the distinct ones,
+    because neither documents nor queries have several.
     """
 
-    is_bare: bool
+    reader: Reader
     is_single: bool
     documents: Owned
     index: Index
@@ -69,11 +70,11 @@ class Prepared:
     @classmethod
     def of(cls, collection: Collection) -> Prepared:
         """Return the formulas of a collection and their index, which is read from the cache where it is there."""
-        is_bare = are_formulas(collection.card.task, collection.texts)
-        documents = owned(collection.texts, is_bare)
-        longest = max((len(formulas(text, is_bare)) for text in collection.query_texts), default=0)
-        is_single = is_bare and documents.is_single and longest <= 1
-        return cls(is_bare, is_single, documents, stored(documents.column() if is_single else documents.formulas))
+        reader = Reader.of(collection, "query")
+        documents = Reader.of(collection).owned(collection.texts)
+        longest = max((len(reader.formulas(text)) for text in collection.query_texts), default=0)
+        is_single = reader.is_bare and documents.is_single and longest <= 1
+        return cls(reader, is_single, documents, stored(documents.column() if is_single else documents.formulas))
 
     def search(
         self,
@@ -85,11 +86,11 @@ class Prepared:
         b: float = B,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
-        queries = [formulas(text, self.is_bare) for text in texts]
+        queries = [self.reader.formulas(text) for text in texts]
         if self.is_single and max(map(len, queries), default=0) <= 1:
             single = [query[0] if query else "" for query in queries]
             return self.index.search(single, depth, candidates, weights=weights, b=b)
-        if not self.is_bare:
+        if not self.reader.is_bare:
             return _ranked(bags.scores(self.index, self.documents, queries, weights), candidates, depth)
         return _ranked(_best(self.index, self.formulas, queries, weights, b), candidates, depth)
 
@@ -100,33 +101,6 @@ class Prepared:
             return self.documents
         places = np.flatnonzero(np.diff(self.documents.starts))
         return Owned(self.documents.column(), places, self.documents.starts)
-
-
-def stored(latex: Sequence[str]) -> Index:
-    """Return the index of formulas, ids their positions, from the cache where it was built before."""
-    names = [f"{number:010d}" for number in range(len(latex))]
-    items = list(zip(names, latex, strict=True))
-    if len(latex) < _WORTH_STORING:
-        return Index.build(items)
-    folder = paths.cache() / "structure" / _key(latex)
-    try:
-        return Index.open(folder)
-    except FileNotFoundError:
-        pass
-    except MirblabError:  # damaged: what is in a cache can be made again
-        shutil.rmtree(folder, ignore_errors=True)
-    try:
-        return Index.build(items, folder)
-    except MirblabError:  # another process was faster, or there is something else wrong, which shows here
-        return Index.open(folder)
-
-
-def _key(latex: Iterable[str]) -> str:
-    digest = hashlib.blake2b(f"{FORMAT} {code_hash()}".encode(), digest_size=16)
-    for formula in latex:
-        text = formula.encode("utf-8", "surrogatepass")
-        digest.update(len(text).to_bytes(8, "little") + text)
-    return digest.hexdigest()
 
 
 def _best(

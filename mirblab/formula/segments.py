@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 
 ARRAYS = {"keys": np.uint64, "starts": np.uint32, "postings": np.uint32}
@@ -75,7 +76,7 @@ def merge(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
         first += part.n
     if folder is not None:
         for name, array in (("keys", keys), ("starts", starts)):
-            np.save(folder / f"{name}.npy", array)
+            write(folder / f"{name}.npy", array)
         if isinstance(postings, np.memmap):
             postings.flush()
     return Segment(n, keys, starts, postings)
@@ -83,9 +84,9 @@ def merge(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
 
 def save(part: Segment, folder: Path) -> Segment:
     """Write a segment's arrays into *folder* and return it as it lies there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    paths.make_folder(folder)
     for name in ARRAYS:
-        np.save(folder / f"{name}.npy", getattr(part, name))
+        write(folder / f"{name}.npy", getattr(part, name))
     return load(part.n, folder)
 
 
@@ -104,6 +105,12 @@ def array(path: Path, dtype: type, dimensions: int) -> np.ndarray:
         wanted = f"{np.dtype(dtype)} in {dimensions} dimensions"
         raise MirblabError(f"{path} holds {found.dtype} {found.shape}, expected {wanted}; build the index again")
     return found
+
+
+def write(path: Path, array: np.ndarray) -> None:
+    """Write an array in NumPy's format."""
+    with paths.open_to_write(path) as file:
+        np.save(file, array)
 
 
 def digest(path: Path) -> str:
@@ -131,6 +138,8 @@ def _room(folder: Path | None, size: int) -> np.ndarray:
     if path is None or size == 0:  # an empty file cannot be mapped
         empty = np.empty(size, np.uint32)
         if path is not None:
-            np.save(path, empty)
+            write(path, empty)
         return empty
-    return np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
+    room = np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
+    paths.reserve(path)
+    return room

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-import os
 import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from mirblab import paths
+from mirblab import partials, paths
 from mirblab.errors import MirblabError
 from mirblab.formula import segments
 from mirblab.formula.segments import Segment
 
-FORMAT = "mirblab-structure-1"
+FORMAT = "mirblab-structure-2"
 LENGTHS, ORDER, IDS = "lengths.npy", "order.npy", "ids.json"
 _MANIFEST, _DIGITS = "manifest.json", 6
 
@@ -47,7 +46,7 @@ def read(folder: Path) -> Stored:
 
     FileNotFoundError when nothing is there; MirblabError when it is of another format or damaged.
     """
-    number = _last(folder)
+    number = last(folder)
     if number == 0:
         what = "is empty or holds something else" if folder.is_dir() else "does not exist"
         raise FileNotFoundError(f"no structure index at {folder}: the folder {what}; build one with Index.build")
@@ -71,23 +70,29 @@ def ids(folder: Path, homes: Sequence[str]) -> list[str]:
 
 def write_ids(home: Path, names: Sequence[str]) -> None:
     """Write the ids of the formulas of a segment into its folder."""
-    (home / IDS).write_text(json.dumps(list(names)), encoding="utf-8")
+    with paths.open_to_write(home / IDS, "w") as file:
+        file.write(json.dumps(list(names)))
 
 
 @contextlib.contextmanager
 def generation(folder: Path, before: Stored) -> Iterator[tuple[Path, str]]:
     """Yield a new folder to fill and its later name; on success it is the generation that follows *before*.
 
-    MirblabError when another process has made that one meanwhile; on failure nothing changes.
+    MirblabError when another process has made that one meanwhile; on failure nothing changes (StorageError: the disk
+    or the rights do not allow it). What killed processes
+    were making is removed.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    beside, name = folder / f".{uuid.uuid4().hex[:12]}.partial", _name(before.number + 1)
-    beside.mkdir()
-    try:
-        yield beside, name
-        _commit(beside, folder / name)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    paths.make_folder(folder)
+    partials.sweep(folder)
+    name = _name(before.number + 1)
+    beside = partials.beside(folder / name)
+    with paths.writing(folder / name):
+        try:
+            paths.make_folder(beside)
+            yield beside, name
+            _commit(beside, folder / name)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
     for old in folder.glob("[0-9]*"):  # what the generations before needed and this one does not
         if old.name != name:
             _tidy(old, _manifest(folder / name / _MANIFEST)["files"])
@@ -98,13 +103,12 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
 
     All files are flushed to disk first, so that a manifest never speaks of bytes that a loss of power can take.
     """
-    np.save(beside / LENGTHS, after.lengths)
+    segments.write(beside / LENGTHS, after.lengths)
     if after.order is not None:
-        np.save(beside / ORDER, after.order)
+        segments.write(beside / ORDER, after.order)
     files = {key: value for key, value in before.files.items() if key.rpartition("/")[0] in after.homes}
     for path in sorted(path for path in beside.rglob("*") if path.is_file()):
-        with open(path, "rb+") as file:
-            os.fsync(file.fileno())
+        paths.flush(path)
         files[f"{name}/{path.relative_to(beside).as_posix()}"] = segments.digest(path)
     manifest = {
         "format": FORMAT,
@@ -115,8 +119,7 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
         "segments": [{"home": home, "n": part.n} for home, part in zip(after.homes, after.segments, strict=True)],
         "files": files,
     }
-    with paths.write_atomically(beside / _MANIFEST) as path:
-        path.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    paths.write_text(beside / _MANIFEST, json.dumps(manifest | {"check": checksum(manifest)}, indent=1))
     for folder in (beside, *(path for path in beside.iterdir() if path.is_dir())):
         paths.flush_folder(folder)
 
@@ -124,7 +127,7 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
 def _commit(beside: Path, target: Path) -> None:
     """Rename a finished generation; who comes second finds the name taken, so that nobody's formulas are lost."""
     try:
-        os.rename(beside, target)
+        paths.move(beside, target)
     except OSError as error:
         if not target.exists():
             raise
@@ -148,21 +151,37 @@ def _name(number: int) -> str:
     return f"{number:0{_DIGITS}d}"
 
 
-def _last(folder: Path) -> int:
-    """Return the number of the last generation, 0 when there is none."""
-    found = (path.parent.name for path in folder.glob(f"*/{_MANIFEST}"))
+def last(folder: Path) -> int:
+    """Return the number of the generation in force of the index in *folder*, 0 when there is none."""
+    found = (path.parent.name for path in folder.glob(f"[0-9]*/{_MANIFEST}"))
     return max((int(name) for name in found if name.isdecimal() and len(name) >= _DIGITS), default=0)
+
+
+def made_by(folder: Path) -> tuple[str, str]:
+    """Return format and code of the index in *folder*, "" where its manifest does not say them; nothing is checked."""
+    try:
+        found = json.loads((folder / _name(last(folder)) / _MANIFEST).read_text("utf-8"))
+        return str(found.get("format", "")), str(found.get("code", ""))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return "", ""
 
 
 def _manifest(path: Path) -> dict:
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise MirblabError(f"{path} cannot be read: {error}; build the index again") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         other = found.get("format") if isinstance(found, dict) else type(found).__name__
         raise MirblabError(f"{path} has the format {other!r}, expected '{FORMAT}'; build the index again")
+    if found.pop("check", "") != checksum(found):
+        raise MirblabError(f"{path} is damaged: it differs from its checksum; build the index again")
     return found
+
+
+def checksum(manifest: dict) -> str:
+    """Return a checksum of what a manifest says, the checksum itself left out."""
+    return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _check(path: Path, expected: str) -> None:

@@ -1,14 +1,17 @@
-"""texts: the formulas of a collection's documents and queries, and which document has which."""
+"""texts: how the formulas of a collection's texts are read, which document has which, and how many have none."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from mirblab.collection import Collection
 from mirblab.formula import posts
+from mirblab.formula.formal import language as formal_language
 
 FORMULA_TASK = "Formula Retrieval"
 _IN_CONTEXT = re.compile(r"\s*Formula:\s*(?P<formula>.*?)\s*(?:Context:.*)?", re.DOTALL)
@@ -60,6 +63,76 @@ class Owned:
         starts = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(starts[-1]) + np.repeat(self.starts[places] - starts[:-1], sizes)
         return Owned(self.formulas, self.numbers[rows], starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How formulas are read from the documents, or the queries, of a collection: decided once for all of its texts.
+
+    `is_bare`: each text is one formula. `language`: the proof assistant whose language the texts are in, "" for none;
+    in such a language a dollar or a backslash is no LaTeX, so that there is no formula.
+    """
+
+    is_bare: bool
+    language: str = ""
+
+    @classmethod
+    def of(cls, collection: Collection, role: str = "document") -> Reader:
+        """Return the reader of a collection's documents, or with *role* "query" of its queries.
+
+        >>> from mirblab.shelf import load
+        >>> Reader.of(load("mini-hol")), Reader.of(load("mini-wfb"), "query")
+        (Reader(is_bare=False, language='HOL'), Reader(is_bare=True, language=''))
+        """
+        card = collection.card
+        if card.task == FORMULA_TASK:
+            return cls(is_bare=True)
+        of_documents = card.language or formal_language(collection.texts)
+        is_bare = not of_documents and are_formulas(card.task, collection.texts)
+        if role == "document":
+            return cls(is_bare, of_documents)
+        return cls(is_bare, card.language or formal_language(collection.query_texts))
+
+    def formulas(self, text: str) -> list[str]:
+        """Return the LaTeX of the formulas in a text, as the function `formulas` does; none in a proof assistant's."""
+        return [] if self.language else formulas(text, self.is_bare)
+
+    def owned(self, texts: Sequence[str]) -> Owned:
+        """Return the formulas of *texts*, as the function `owned` does."""
+        return owned([""] * len(texts) if self.language else texts, self.is_bare)
+
+
+def language(collection: Collection) -> str:
+    """Return the proof assistant whose language a collection's documents are in, or else its queries; "" for none.
+
+    >>> from mirblab.shelf import load
+    >>> [language(load(name)) for name in ("mini-lean", "mini-views-signature-informal", "mini-qa")]
+    ['Lean', 'Lean', '']
+    """
+    return Reader.of(collection).language or Reader.of(collection, "query").language
+
+
+def lack(queries: Sequence[bool], documents: Sequence[bool], language: str = "") -> dict[str, Any]:
+    """Return what the attrs of a run say of texts in which the system found no formula.
+
+    *queries* and *documents* say of each text whether there is one. `no_formula` has the four counts; where most
+    queries or most documents have none, `note` says so, and what became of code in a *language* that was read as words.
+
+    >>> lack([True, True], [False, False, True])["note"]
+    'no formula in 0 of 2 queries and 2 of 3 documents'
+    >>> lack([True, True], [True, True, True])
+    {'no_formula': {'queries': [0, 2], 'documents': [0, 3]}}
+    """
+    counts = {"queries": _without(queries), "documents": _without(documents)}
+    found: dict[str, Any] = {"no_formula": counts}
+    if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
+        said = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
+        found["note"] = f"no formula in {said}{f'; texts in {language} are read as words' if language else ''}"
+    return found
+
+
+def _without(has_formula: Sequence[bool]) -> list[int]:
+    return [len(has_formula) - int(np.count_nonzero(has_formula)), len(has_formula)]
 
 
 def are_formulas(task: str, texts: Sequence[str]) -> bool:

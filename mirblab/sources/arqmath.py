@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mirblab.errors import MirblabError, unknown
+from mirblab.ids import is_number
 from mirblab.sources import arqmath_files, arqmath_formulas, arqmath_versions, dump, dump_files, places, shape
 from mirblab.sources import arqmath_texts as texts
 from mirblab.sources.arqmath_files import URL, Lab, Release
@@ -16,6 +17,7 @@ from mirblab.sources.arqmath_topics import Topic
 from mirblab.sources.judgements import Judgement
 from mirblab.sources.origin import Origin, together
 from mirblab.sources.shape import Parts, Row
+from mirblab.terminal import say
 
 POOLS = ("judged", "all")
 LICENCE = "CC-BY-SA-4.0 (posts and topics); none stated for the judgements"
@@ -62,7 +64,7 @@ def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list
                 parts, about = reading.parts(lab, kind, stores[lab.task])
                 shape.save(next(left), parts, about, found, **made)
         for example in reading.odd.examples:
-            print(f"  {example}")
+            say(f"  {example}")
     return [out / name for name in names]
 
 
@@ -88,7 +90,7 @@ def _complete(release: Release) -> list[Lab]:
             f"{shown or 'neither topics (*topics*.xml) nor judgements (*qrel*)'}"
         )
     for lab, missing in lacks.items():
-        print(f"not built: {lab}, which has no {missing}")
+        say(f"not built: {lab}, which has no {missing}")
     return [lab for lab in labs if not release.missing(lab)]
 
 
@@ -110,8 +112,8 @@ class _Reading:
                 post_id = row.get("Id", "")
                 if not self.everything and post_id not in store.judged:
                     left_out["answers that no one judged"] += 1
-                elif not post_id.isdecimal() or int(post_id) in seen:
-                    reason = "answers that repeat an Id" if post_id.isdecimal() else "answers without an Id"
+                elif not is_number(post_id) or int(post_id) in seen:
+                    reason = "answers that repeat an Id" if is_number(post_id) else "answers without an Id"
                     self.odd.note(name, line, reason, post_id)
                 elif row.get("CreationDate", "")[:4] > LAST_YEAR:
                     left_out[f"answers written after {LAST_YEAR}, where the collection ends"] += 1
@@ -206,7 +208,7 @@ def _about(lab: Lab, kind: str, *, everything: bool) -> Row:
     if not everything:
         about["candidates"] = "judged"
         if lab.year == _MIRB_YEAR and kind != "formulas-alone":
-            about["paper"] = f"ARQMath-Task-{lab.task}"
+            about["follows"] = f"mirb-arqmath{lab.task}"
     return about
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import zlib
 from array import array
 from collections import Counter
@@ -12,7 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from mirblab import packed
 from mirblab.errors import MirblabError
+from mirblab.ids import is_number
 from mirblab.progress import progress
 from mirblab.sources import arqmath_texts as texts
 from mirblab.sources.dump import Odd
@@ -53,7 +55,7 @@ def rows(paths: list[Path], odd: Odd) -> Iterator[tuple[str, ...]]:
 def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
+        with packed.opened(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
             reader = csv.reader(file, delimiter="\t")
             header = next(reader, [])
             missing = [name for name in COLUMNS if name not in header]
@@ -65,7 +67,7 @@ def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
                     odd.note(path.name, reader.line_num, "rows with another number of cells", f"{len(cells)}")
                     continue
                 row = columns(cells)
-                if row[0].isdecimal() and row[4].isdecimal():
+                if is_number(row[0]) and is_number(row[4]):
                     yield row
                 else:
                     odd.note(path.name, reader.line_num, "rows without whole numbers as ids")

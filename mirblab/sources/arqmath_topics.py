@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
+from mirblab import packed
 from mirblab.errors import MirblabError
 
 _NUMBER = re.compile(r"([AB])\.([0-9]{1,3})")
@@ -50,7 +50,7 @@ def read(path: Path) -> list[Topic]:
     """
     reading = _Reading(path)
     try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        with packed.opened(path) as file:
             while block := file.read(_AT_ONCE):
                 reading.parser.Parse(block, False)
         reading.parser.Parse(b"", True)

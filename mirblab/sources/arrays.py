@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
+from mirblab import json_text, packed
 from mirblab.errors import MirblabError
 from mirblab.progress import progress
 
@@ -51,8 +51,7 @@ def records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _opened(path: Path) -> Iterator[Callable[[int], str]]:
     """Yield a function that reads so many characters, and moves the bar."""
     with open(path, "rb") as raw, contextlib.ExitStack() as stack:
-        inner = stack.enter_context(gzip.open(raw)) if path.suffix == ".gz" else raw
-        text = io.TextIOWrapper(cast(BinaryIO, inner), encoding="utf-8-sig", newline="")
+        text = io.TextIOWrapper(packed.unpacked(path, raw), encoding="utf-8-sig", newline="")
         bar = stack.enter_context(progress(path.stat().st_size // 10**6, f"reading {path.name}", "MB"))
         shown = 0
 
@@ -101,11 +100,22 @@ class _Source:
                 if not (self._is_cut(error) and self._more()):
                     line = self.line + self._text.count("\n", self._at, error.pos)
                     raise MirblabError(f"{self.path}, line {line}, item {number}: broken JSON: {error.msg}") from error
-            except RecursionError as error:
-                raise MirblabError(f"{self.path}, line {self.line}, item {number}: nested too deeply") from error
+            except (ValueError, RecursionError) as error:
+                raise self._unreadable(json_text.unreadable(error, self._text[self._at :]), number) from error
             else:
-                self._go(end)
-                return cast(dict[str, Any], found)
+                return self._passed(found, end, number)
+
+    def _passed(self, found: Any, end: int, number: int) -> dict[str, Any]:
+        """Return what was found from here to *end*, and pass it, unless it is nested too deeply."""
+        try:
+            json_text.within_limits(found, self._text[self._at : end])
+        except json_text.Unreadable as error:
+            raise self._unreadable(error, number) from error
+        self._go(end)
+        return cast(dict[str, Any], found)
+
+    def _unreadable(self, error: json_text.Unreadable, number: int) -> MirblabError:
+        return MirblabError(f"{self.path}, line {self.line + error.line - 1}, item {number}: {error}")
 
     def _is_cut(self, error: json.JSONDecodeError) -> bool:
         """Return whether more text may mend the error: it lies at the end of what is here, or in an open string."""

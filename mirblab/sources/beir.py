@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mirblab.errors import MirblabError
+from mirblab.ids import of
 from mirblab.sources.rows import Row, place, read
 
 Judgement = tuple[str, str, int]
@@ -108,7 +109,7 @@ def excluded(
             if query not in queries:
                 left_out["excluded lists of queries that are not in queries"] += 1
                 continue
-            names = [str(name) for name in names]
+            names = [_id({"excluded-ids": name}, "excluded-ids", path, number) for name in names]
             unknown = next((name for name in names if name not in docs), None)
             if unknown is not None:
                 raise MirblabError(
@@ -130,16 +131,11 @@ def _count(unused: Counter[str], what: str, left_out: Counter[str]) -> None:
 
 
 def _id(row: Row, key: str, path: Path, number: int) -> str:
-    """Return an id as text; it must fit into a line of a tab-separated file."""
-    value = row.get(key)
-    name = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-    if not name:
-        found = f"found {_short(value)}" if key in row else f"found the columns {', '.join(row) or 'none of ours'}"
-        raise MirblabError(f"{place(path, number)}: no '{key}'; {found}")
-    if any(sign in name for sign in "\t\n\r"):
-        raise MirblabError(f"{place(path, number)}: '{key}' has a tab or a line break: {name!r}; rename it")
-    _check_text(name, key, path, number)
-    return name
+    """Return the id under *key* of a row."""
+    try:
+        return of(row, key)
+    except MirblabError as error:
+        raise MirblabError(f"{place(path, number)}: {error}") from error
 
 
 def _check_text(value: object, key: str, path: Path, number: int) -> None:
@@ -156,7 +152,7 @@ def _check_text(value: object, key: str, path: Path, number: int) -> None:
 def _score(value: object, path: Path, number: int) -> float:
     try:
         score = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score) or abs(score) >= 2**31:
         raise MirblabError(f"{place(path, number)}: the score must be a number, found {_short(value)}")

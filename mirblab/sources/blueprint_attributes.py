@@ -48,7 +48,11 @@ def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Count
         return []
     given = inside[found.end() : _end(masked, found.end())]
     named, told = _LABEL.match(given), options(given)
-    label = told.get("latexLabel") or (named[1].strip() if named else "") or names[0][0]
+    label = (
+        told.get("latexLabel")
+        or (named[1].strip() if named else "")
+        or next((name for each in names for name in each), "")
+    )
     text = cleaned(latex.strip_comments(told.get("statement", "")), odd)
     title = cleaned(told.get("title", ""), odd)
     return [Node(label, text, names, "attribute", told.get("latexEnv", kind), title, file)]

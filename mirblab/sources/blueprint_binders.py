@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -111,22 +112,28 @@ def mentioned(text: str) -> set[str]:
 
 def _free(text: str) -> Iterator[str]:
     bound: list[set[str]] = [set()]
+    times: Counter[str] = Counter()  # in how many of these sets a name is
     binding: list[str] = [""]  # by bracket: what opened it while its names are being bound, as between `fun` and `↦`
     for token in _TOKEN.finditer(text):
         kind, sign, name = str(token.lastgroup), token.group(), token["name"]
         if kind == "open":
             in_set = _SET.match(text, token.end()) if sign == "{" and not binding[-1] else None
             bound.append(set(in_set[1].split()) if in_set else set())
+            times.update(bound[-1])
             binding.append(sign if binding[-1] else "")
         elif kind == "close" and len(bound) > 1:
             names = bound.pop()
+            times.subtract(names)
             binding.pop()
-            bound[-1] |= names if binding[-1] else set()
+            if binding[-1]:
+                times.update(names - bound[-1])
+                bound[-1] |= names
         elif kind == "binds":
             binding[-1] = "fun"
         elif kind in ("stop", "other") and (sign, binding[-1]) != (",", "⟨"):
             binding[-1] = ""  # after the colon or the ∈ of a binder stands its type
         elif kind == "name" and binding[-1]:
+            times[name] += name not in bound[-1]
             bound[-1].add(name)
-        elif kind == "name" and not any(name in names for names in bound):
+        elif kind == "name" and not times[name]:
             yield name

@@ -11,7 +11,7 @@ from mirblab.sources.blueprint_binders import CLOSING, OPENING
 
 KINDS = ("theorem", "lemma", "def", "abbrev", "instance", "structure", "class inductive", "class", "inductive", "axiom",
          "opaque", "irreducible_def", "coinductive")  # fmt: skip
-_MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+)*"
+_MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+){0,8}"
 _DECLARED = "|".join(kind.replace(" ", r"\s+") for kind in KINDS)
 _SCOPED = "namespace|section|end|mutual|variables?|omit|include"
 # Terms and tactics hold words of the second list, too, but not at the beginning of a line.

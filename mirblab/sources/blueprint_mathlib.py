@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.lines import Problems, find, records
 from mirblab.sources import blueprint_files, blueprint_lean
 from mirblab.sources import origin as origins
@@ -21,7 +22,7 @@ def statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dic
     repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
     and line, for lines that hold something else.
     """
-    path = Path(place).expanduser()
+    path = paths.given(place)
     if not place:
         return {}, {}
     lines = find(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirblab.sources import latex
+from mirblab.sources import latex, unprinted
 from mirblab.sources.environments import scan
 
 STATEMENTS = frozenset(
@@ -19,7 +19,7 @@ _MARKUP = re.compile(
     r"\\(?:lean|uses|proves|discussion|alsoIn|inputleannode|inputleanmodule|phantomsection)(?![A-Za-z])\s*\{[^{}]*\}"
     r"|\\(?:leanok|notready|mathlibok)(?![A-Za-z])"
 )
-_VERBATIM = re.compile(r"\\begin\s*\{(verbatim|lstlisting|minted|comment)\}.*?\\end\s*\{\1\}", re.DOTALL)
+CODE = ("verbatim", "lstlisting", "minted", "comment")
 _DIAGRAM = re.compile(r"\\(begin|end)\s*\{(tikzcd|tikzpicture|CD)\}")
 _NEW = re.compile(r"\\(?:newtheorem|declaretheorem|newmdtheoremenv|spnewtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 
@@ -93,7 +93,7 @@ def cleaned(source: str, odd: Counter[str]) -> str:
     'Let $x \\in \\bbR$, see [cite].'
     """
     unknown: Counter[str] = Counter()
-    source = _DIAGRAM.sub(_as_mathematics, _VERBATIM.sub(" ", _MARKUP.sub("", source)))
+    source = _DIAGRAM.sub(_as_mathematics, unprinted.without(_MARKUP.sub("", source), CODE, " "))
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.clean(source, unknown))
     for what, count in unknown.items():
         odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count

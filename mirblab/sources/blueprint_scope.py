@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from mirblab.sources.blueprint_binders import ATOM, Binder, binders, groups, mentioned
 
+_DEEPEST = 100  # namespaces in which a name is looked up
+
 
 @dataclass
 class _Level:
@@ -53,11 +55,14 @@ class Scope:
         if name.startswith("_root_."):
             return [name.removeprefix("_root_.")]
         parts = [level.name for level in self._levels if level.is_namespace]
-        return [".".join([*parts[:count], name]) for count in range(len(parts), -1, -1)]
+        outermost = max(0, len(parts) - _DEEPEST)
+        return [".".join([*parts[:count], name]) for count in range(len(parts), outermost - 1, -1)]
 
     def full_name(self, name: str) -> str:
         """Return the name that a declaration called *name* gets here."""
-        return self.names(name)[0]
+        if name.startswith("_root_."):
+            return name.removeprefix("_root_.")
+        return ".".join([*(level.name for level in self._levels if level.is_namespace), name])
 
     def variable(self, text: str) -> None:
         """Add the binders of a `variable` command; one without a type changes how an older one is bound."""

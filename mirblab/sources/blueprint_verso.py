@@ -16,13 +16,12 @@ _OPENS = re.compile(
     re.MULTILINE,
 )
 _OPTION = re.compile(r'\(\s*(\w+)\s*:=\s*(?:"([^"]*)"|([^()"\s]+))')
-_FENCE = re.compile(
-    r"^(?P<ticks>`{3,})[ \t]*(?P<kind>\w*)(?P<given>[^\n]*)\n(?P<code>.*?)^(?P=ticks)[ \t]*$", re.M | re.S
-)
+_FENCE = re.compile(r"^(?P<mark>`{3,})[ \t]*(?P<kind>\w*)(?P<given>[^\n]*)\n", re.MULTILINE)
+_INNER = re.compile(r"^(?P<mark>:{3,})[^\n:]+\n", re.MULTILINE)
 _FORMULA = re.compile(r"(?P<dollars>\$\$?)(?P<ticks>`+)(?P<latex>.+?)(?P=ticks)(?!`)", re.DOTALL)
 _ROLE = re.compile(r"\{[A-Za-z][^{}]*\}\[([^][]*)\]")
 _CODE_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}(?=`)")
-_STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
+_STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]{1,500}?)(?<=\S)\1(?![\w*])")
 
 
 def read(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> tuple[list[Node], list[Lean]]:
@@ -36,25 +35,51 @@ def read(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> tu
     """
     nodes: list[Node] = []
     code: list[Lean] = []
-    for fence in _FENCE.finditer(prose):
+    fences, rest = _marked(prose, _FENCE)
+    for fence, inside in fences:
         label = re.search(r'"([^"]*)"', fence["given"])
         if fence["kind"] == "lean":
-            code.append(blueprint_lean.read(fence["code"]))
+            code.append(blueprint_lean.read(inside))
             names = [[declaration.name] for declaration in code[-1].declarations]
             nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
         elif fence["kind"] in ("tex", "latex"):
-            nodes += blueprint_nodes.read(fence["code"], known, file, odd)
-    nodes += _blocks(_FENCE.sub("", prose), known, file, odd)
+            nodes += blueprint_nodes.read(inside, known, file, odd)
+    nodes += _blocks(rest, known, file, odd)
     return nodes, code
 
 
+def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str], str]], str]:
+    """Return what stands between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
+    found: list[tuple[re.Match[str], str]] = []
+    rest: list[str] = []
+    endless: set[str] = set()
+    at = place = 0
+    while opened := opens.search(text, place):
+        place = opened.end()
+        closed = None if opened["mark"] in endless else _closing(opened["mark"]).search(text, place)
+        if closed is None:
+            endless.add(opened["mark"])
+            continue
+        found.append((opened, text[place : closed.start()]))
+        rest.append(text[at : opened.start()])
+        at = place = closed.end()
+    return found, "".join([*rest, text[at:]])
+
+
+def _closing(mark: str) -> re.Pattern[str]:
+    return re.compile(rf"^{mark}[ \t]*$", re.MULTILINE)
+
+
 def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> Iterator[Node]:
+    endless: set[str] = set()
     for opened in _OPENS.finditer(prose):
         kind = opened["kind"].rstrip("_")
         if kind not in known:
             continue
-        closed = re.compile(rf"^{opened['colons']}[ \t]*$", re.MULTILINE).search(prose, opened.end())
+        colons = opened["colons"]
+        closed = None if colons in endless else _closing(colons).search(prose, opened.end())
         if closed is None:
+            endless.add(colons)
             odd["blocks of Verso that do not end"] += 1
             continue
         options = {name: text or word for name, text, word in _OPTION.findall(opened["options"])}
@@ -69,7 +94,7 @@ def plain(text: str) -> str:
     >>> plain('By {uses "a"}[], *all* $`f_*` and {lean}`g` with $$`x*y*z`')
     'By [ref], all $f_*$ and `g` with $$x*y*z$$'
     """
-    text = re.sub(r"^(:{3,})[^\n:]+\n.*?^\1[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = _marked(text, _INNER)[1]
     parts: list[str] = []
     at = 0
     for formula in _FORMULA.finditer(text):

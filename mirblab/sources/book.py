@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mirblab.errors import MirblabError
 from mirblab.progress import progress
-from mirblab.sources import latex
+from mirblab.sources import latex, unprinted
 from mirblab.sources.environments import Block, scan
 
 PROVABLE = ("lemma", "proposition", "theorem")
@@ -19,7 +19,6 @@ _OTHERS = ("remark", "remarks", "example", "exercise", "situation")
 _INNER = ("proof", "slogan", "reference", "history")
 # Coding Style explains the markup with sham statements, and exercises are neither proved nor used.
 _LEFT_OUT = ("coding", "exercises")
-_VERBATIM = re.compile(r"\\begin\s*\{(verbatim|comment)\}.*?\\end\s*\{\1\}", re.DOTALL)
 # No slash: a chapter is a file of the project's own folder.
 _CHAPTER = re.compile(r"\\hyperref\[([\w-]+)-section-phantom\]")
 
@@ -132,7 +131,7 @@ class _Reader:
 
     def chapter(self, stem: str, text: str) -> None:
         """Read one chapter: its items, its proofs, and where its labels stand."""
-        source = _VERBATIM.sub("", latex.strip_comments(text))
+        source = unprinted.without(latex.strip_comments(text), ("verbatim", "comment"))
         blocks, loose = scan(source, (*STATEMENTS, *_OTHERS, *_INNER), self.odd)
         if stem in _LEFT_OUT:
             self.odd["chapters left out (coding, exercises)"] += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any
 from mirblab import paths
 from mirblab.errors import MirblabError
 from mirblab.sources.shape import folded
+from mirblab.toml import read_toml
 
 Card = dict[str, Any]
+Shape = dict[str, Any]
 
 KEYS = (
     "id", "field", "level", "tags", "slogan", "statement", "rewording", "question", "duplicate", "proof", "premises",
@@ -28,6 +29,17 @@ VIEWS = {
 }
 PROSE = ("slogan", "statement", "rewording", "question", "duplicate", "proof")
 PAIR = ("id", "title", "first", "second", "why")
+# What a derivation reads: keys with the type of their value, a table of further ones, or a list of one of these.
+_GRADED = {"text": str, "grade": int}
+_CARD: Shape = {
+    **dict.fromkeys(KEYS, str), "tags": [str], "premises": [str], "answers": [_GRADED],
+    **{view: dict.fromkeys(keys, str) for view, keys in VIEWS.items()},
+}  # fmt: skip
+_CARD["formula"] = {"latex": str, "context": str, "variants": [{"latex": str, "grade": int}]}
+_GROUP: Shape = {
+    "id": str, "domains": [str], "dictionary": str, "pair": [dict.fromkeys(PAIR, str)],
+    "distractor": [dict.fromkeys(("id", "field", "text"), str)],
+}  # fmt: skip
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
 
 
@@ -42,7 +54,7 @@ def cards() -> list[Card]:
     >>> cards()[0]["id"]
     'a5-simple'
     """
-    return [read(path) for path in files("cards")]
+    return [read(path, _CARD) for path in files("cards")]
 
 
 def pairs() -> list[Card]:
@@ -51,7 +63,7 @@ def pairs() -> list[Card]:
     >>> len(pairs())
     9
     """
-    return [read(path) for path in files("pairs")]
+    return [read(path, _GROUP) for path in files("pairs")]
 
 
 def bridges() -> list[Card]:
@@ -60,18 +72,39 @@ def bridges() -> list[Card]:
     >>> len(bridges())
     16
     """
-    return [read(path) for path in files("bridges")]
+    return [read(path, _GROUP) for path in files("bridges")]
 
 
-def read(path: Path) -> Card:
-    """Return the content of one file; MirblabError when it is not TOML, or is named otherwise than its id."""
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MirblabError(f"{path} is not valid TOML in UTF-8: {error}") from error
+def read(path: Path, shape: Shape | None = None) -> Card:
+    """Return the content of one file; MirblabError when it is not TOML, is named otherwise than its id, or lacks a key.
+
+    *shape* says which keys it must have, and of which types; None: any.
+    """
+    found = read_toml(path)
     if found.get("id") != path.stem:
         raise MirblabError(f"{path}: the id is {found.get('id')!r}; it must be the file's name, {path.stem!r}")
+    optional = {"distractor": []} if shape is _GROUP else {}
+    for what in _misfits(optional | found, shape, "") if shape else ():
+        raise MirblabError(f"{path}: {what}; mend it, or restore the file")
     return found
+
+
+def _misfits(value: Any, shape: Any, place: str) -> Iterator[str]:
+    """Yield what keeps a value from having the shape: a key that is missing or not known, or another type.
+
+    >>> list(_misfits({"lean": {"kind": 3}, "x": 1}, {"id": str, "lean": {"kind": str}}, ""))
+    ["'id' is missing", "'lean.kind' must be of the type str, found 3", "'x' is not known"]
+    """
+    wanted = shape if isinstance(shape, type) else type(shape)
+    if not isinstance(value, wanted):
+        yield f"'{place}' must be of the type {wanted.__name__}, found {value!r:.60}"
+    elif isinstance(shape, list):
+        yield from (what for one in value for what in _misfits(one, shape[0], place))
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = f"{place}.{key}".lstrip(".")
+            yield from _misfits(value[key], inner, name) if key in value else [f"'{name}' is missing"]
+        yield from (f"'{place}.{key}' is not known".replace("'.", "'") for key in value if key not in shape)
 
 
 def problems(found: Iterable[Card]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirblab import packed, paths
 from mirblab.errors import MirblabError
 from mirblab.progress import Bar, progress
 from mirblab.sources import sevenzip
@@ -29,8 +29,9 @@ class Files:
         return self.path.resolve().name.removesuffix(".7z")
 
     def shown(self, stem: str) -> str:
-        """Return the name of a file without folders, for messages."""
-        return Path(self.names[stem]).name
+        """Return the name of a file without folders, after that of its archive, for messages."""
+        name = Path(self.names[stem]).name
+        return f"{self.path.name}: {name}" if self.path.is_file() else name
 
     def revision(self) -> str:
         """Return a hash of the bytes as they lie: of the archive, or of the files."""
@@ -53,7 +54,7 @@ class Files:
             else:
                 raw = stack.enter_context(open(self.path / self.names[stem], "rb"))
                 total, position = (self.path / self.names[stem]).stat().st_size, raw.tell
-                inner = stack.enter_context(gzip.open(raw)) if self.names[stem].endswith(".gz") else raw
+                inner = packed.unpacked(self.path / self.names[stem], raw)
             bar = stack.enter_context(progress(total // 10**6, label, "MB"))
             yield _Watched(inner, bar, position)
 
@@ -81,7 +82,7 @@ def find(origin: str | Path, stems: tuple[str, ...]) -> Files:
     FileNotFoundError for a place that does not exist or lacks a file, MirblabError for two files of one stem and for
     an archive that cannot be read.
     """
-    path = Path(origin).expanduser()
+    path = paths.given(origin)
     if path.is_dir():
         there = sorted(entry.name for entry in path.iterdir() if entry.is_file())
     elif path.suffix.lower() == ".7z" and path.is_file():

@@ -70,7 +70,7 @@ def scan(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Blo
 
 def _close(stack: list[Block], kind: str, match: re.Match[str]) -> bool:
     """End the innermost open block of the *kind*; those opened after it never end. False when none is open."""
-    place = max((at for at, block in enumerate(stack) if block.kind == kind), default=-1)
+    place = next((at for at in range(len(stack) - 1, -1, -1) if stack[at].kind == kind), -1)
     if place < 0:
         return False
     block = stack[place]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from mirblab import network
 from mirblab.errors import MirblabError
 from mirblab.sources import layout
 
@@ -59,6 +60,8 @@ def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
     where = f"{hub} at revision {revision}"
+    if silence := network.hub_silence():
+        return _cached(hub, revision, where, choose, f"{silence}; {instead}", OSError(silence))
     try:
         info = HfApi().dataset_info(hub, revision=revision, files_metadata=True, timeout=20)
     except (HTTPError, OSError) as error:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirblab import digests, paths
 from mirblab import folder as on_disk
-from mirblab import paths
+from mirblab.card import raw
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, find, records
 from mirblab.sources import hard_negatives, mini, shape
@@ -89,7 +89,7 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
         with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
             yield mini.build(name, Path(folder) / name), name
         return
-    places = (out / name, paths.data() / name, Path(name).expanduser())
+    places = (out / name, paths.data() / name, paths.given(name))
     known = [folder for folder in places if folder.is_dir() and find(folder, "corpus")]
     if not known:
         raise MirblabError(f"'{name}' is neither a collection that is built nor the folder of one; build it first")
@@ -98,12 +98,9 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
 
 def _read(folder: Path) -> _Source:
     """Return a collection's rows as they are, after the checks that loading makes."""
+    digests.check(folder)
     corpus, queries = (on_disk.read_texts(folder, stem) for stem in ("corpus", "queries"))
-    card = folder / "card.toml"
-    try:
-        about = tomllib.loads(card.read_text("utf-8")) if card.is_file() else {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MirblabError(f"{card} is not valid TOML in UTF-8: {error}") from error
+    about = raw(folder)
     asked: list[tuple[str, str, int]] = []
     proofs: dict[str, list[str]] = {}
     for split in sorted({"test", *on_disk.splits(folder)}):
@@ -148,7 +145,7 @@ def _pools(source: _Source, negatives: _Negatives) -> dict[str, list[str]]:
 
 
 def _write_pools(path: Path, pools: dict[str, list[str]]) -> None:
-    with paths.write_atomically(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+    with paths.write_atomically(path) as beside, paths.open_to_write(beside, "w") as file:
         for query, names in pools.items():
             file.write(json.dumps({"query-id": query, "candidate-ids": names}, ensure_ascii=False) + "\n")
 

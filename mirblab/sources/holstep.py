@@ -29,7 +29,7 @@ CORPORA = ("all", "test")
 _MAY_FOLLOW = {"": "N", "N": "C", "C": "TD+-", "T": "D+-", "D": "A", "A": "TD+-", "+": "TD+-", "-": "TD+-"}
 ABOUT: Row = {
     "title": "HolStep: HOL conjecture to the statements that its proof uses",
-    "paper": "HolStep",
+    "follows": "mirb-hol",
     "task": "Premise Retrieval",
     "instruction": "Given a HOL conjecture, retrieve the declarations that are useful for proving it.",
     "candidates": "not-self",

@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mirblab import paths, registry
+from mirblab.card import raw
 from mirblab.errors import MirblabError, unknown
 from mirblab.progress import progress
 from mirblab.sources import beir, fetch, layout, shape
 from mirblab.sources import origin as origins
 from mirblab.sources.fetch import Found
 from mirblab.sources.rows import Row
+from mirblab.terminal import say
 
 ABOUT = ("title", "task", "instruction", "paper", "group", "relevance_levels", "relevant_from", "restricted", "hub")
 
@@ -104,11 +104,11 @@ def _write(
         for what, ids in (("corpus", docs), ("queries", queries))
     )
     parts = shape.Parts(*rows, {"test": judged}, left_out)
-    shown = "" if origin is None else Path(origin).expanduser().resolve().name
+    shown = "" if origin is None else paths.given(origin).resolve().name
     where = origins.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
     licence = entry.get("licence") or found.licence or "unknown"
     shape.save(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
-    print(f"  {about['published']}")
+    say(f"  {about['published']}")
 
 
 def _relevant(judged: Iterable[beir.Judgement]) -> dict[str, set[str]]:
@@ -123,7 +123,7 @@ def _write_lists(folder: Path, lists: Iterator[Row], n_queries: int) -> None:
     """Write the excluded lists line by line; all of them need not fit in memory."""
     with (
         paths.write_atomically(folder / "excluded_ids.jsonl") as path,
-        open(path, "w", encoding="utf-8", newline="\n") as file,
+        paths.open_to_write(path, "w") as file,
     ):
         for row in _shown(lists, n_queries, f"{folder.name}: excluded_ids"):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -138,10 +138,9 @@ def _shown(rows: Iterable[Row], total: int, label: str) -> Iterator[Row]:
 
 def _compare(folder: Path, revision: str, sums: dict[str, str]) -> None:
     """Raise MirblabError when a file is not what an earlier build of the same revision read under its name."""
-    card = folder / "card.toml"
     try:
-        before: dict[str, Any] = tomllib.loads(card.read_text("utf-8")) if card.is_file() else {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        before = raw(folder)
+    except MirblabError:
         return
     files = before.get("files", {}) if before.get("hub_revision") == revision else {}
     for name, digest in sums.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirblab.errors import MirblabError
+from mirblab.ids import flaw
 from mirblab.lines import Problems, lines
 
 Judgement = tuple[str, str, int]
@@ -34,7 +35,9 @@ def read(path: Path, highest: int) -> Judged:
             problems.note(number, f"expected topic, 0, document, grade, found {len(cells)} cells")
             continue
         pair, grade = (cells[0].strip(), cells[2].strip()), _grade(cells[3], highest)
-        if grade is None:
+        if problem := flaw(pair[0]) or flaw(pair[1]):
+            problems.note(number, f"the topic or the document {problem}")
+        elif grade is None:
             problems.note(number, f"the grade must be a whole number from 0 to {highest}, found '{cells[3]}'")
         elif grades.setdefault(pair, grade) != grade:
             problems.note(number, f"judges '{pair[1]}' for '{pair[0]}' a second time, {grade} after {grades[pair]}")
@@ -48,7 +51,7 @@ def read(path: Path, highest: int) -> Judged:
 
 def _grade(text: str, highest: int) -> int | None:
     try:
-        grade = float(text)
+        grade = float("" if "_" in text else text)
     except ValueError:
         return None
     return int(grade) if grade.is_integer() and 0 <= grade <= highest else None

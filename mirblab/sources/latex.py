@@ -6,20 +6,22 @@ import re
 import unicodedata
 from collections import Counter
 
+from mirblab.sources import latex_formulas, unprinted
+
+# What a comment may stand in only seemingly: code, addresses, and a percent sign with a backslash.
 _COMMENT = re.compile(
-    r"(?P<kept>\\begin\{verbatim\}.*?\\end\{verbatim\}|\\verb(?P<mark>[^\sA-Za-z*]).*?(?P=mark)|\\.)"
-    r"|%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?",
+    r"\\begin\s*\{(?P<code>(?:verbatim|Verbatim|lstlisting|alltt)\*?|minted)\}"
+    r"|\\(?:verb|lstinline)\*?(?P<mark>[^\sA-Za-z*{])[^\n]{0,300}?(?P=mark)"
+    r"|\\(?:url|nolinkurl|path|href)\s*\{(?:[^{}\n]++|\{[^{}\n]*+\})*+\}|\\."
+    r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)",
     re.DOTALL,
 )
 _ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _REFERENCE = re.compile(r"\\(?:[cC]|eq|auto|page|name)?ref\*?\s*\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]")
-_LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
-_DISPLAYS = r"(?:equation|align|alignat|eqnarray|gather|multline|displaymath|math|flalign)\*?"
-_OPENS_FORMULA = re.compile(r"\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL)
 _LIST_MARK = re.compile(
     r"\\begin\s*\{(?P<begin>enumerate|itemize|description)\}(?:\s*\[[^][]*\])?|\\end\s*\{(?P<end>enumerate|itemize|description)\}"
-    r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d+)\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
+    r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d{1,4})\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
 )
 _UNWRAPPED = re.compile(
     r"\\(?P<name>emph|text|text(?:bf|it|rm|tt|sc|sf|sl|up|normal)|underline|mbox|hbox|url|footnote|href)\s*(?=\{)"
@@ -28,7 +30,7 @@ _DROPPED = re.compile(
     r"""\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
     |phantomsection|protect|it|bf|rm|sl|em|sc|tt|sf|(?:it|sl|sc|up)shape|(?:bf|md)series|(?:rm|sf|tt)family
     |tiny|small|large|normalsize)(?![A-Za-z])[ \t]*
-    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright)\}""",
+    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*\{[^{}]*\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright)\}""",
     re.VERBOSE,
 )
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
@@ -41,21 +43,33 @@ _ACCENT = re.compile(
 _LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
 _LETTERS |= {"aa": "å", "AA": "Å", "S": "§", "j": "j", "ldots": "...", "dots": "...", "LaTeX": "LaTeX", "TeX": "TeX"}
 _LETTER = re.compile(r"\\(" + "|".join(_LETTERS) + r")(?![A-Za-z])(?:[ \t]*\n|[ \t]+)?(?:\{\})?")
-_ROMAN = re.compile(r"\\romannumeral\s*(\d+)\s?")
+_ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
 _BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\(?:\[[^][]*\])?")
 _COMMAND = re.compile(r"\\([A-Za-z]+\*?|[^\s%&#_${}])")
-_HIDDEN = re.compile("\ue000(\\d+)\ue001")
+_LONGEST_OPTION = 2_000
 
 
 def strip_comments(source: str) -> str:
-    r"""Return *source* without comments, as TeX reads it: `\%` and verbatim text stay.
+    r"""Return *source* without comments, as TeX reads it: `\%`, code and addresses stay.
 
     A comment swallows its line end and the blanks that begin the next line, but never a paragraph break.
 
     >>> strip_comments("50\\% of all % so they say\n  rings\\\\% end\n")
     '50\\% of all rings\\\\'
     """
-    return _COMMENT.sub(lambda match: match["kept"] or "", source)
+    parts: list[str] = []
+    endless: set[str] = set()
+    at = place = 0
+    while match := _COMMENT.search(source, place):
+        place = match.end()
+        if match["comment"]:
+            parts.append(source[at : match.start()])
+            at = place
+        elif match["code"] and match["code"] not in endless:
+            end = unprinted.ending(match["code"]).search(source, place)
+            place = end.end() if end else place
+            endless |= set() if end else {match["code"]}
+    return "".join([*parts, source[at:]])
 
 
 def closing_brace(text: str, start: int) -> int:
@@ -75,14 +89,16 @@ def closing_brace(text: str, start: int) -> int:
 def option(text: str, start: int) -> tuple[str, int]:
     r"""Return the optional argument that follows position *start* and where it ends ("" and *start* without one).
 
-    Brackets inside braces do not end it.
+    Brackets inside braces do not end it. One that is longer than two thousand characters is none.
 
     >>> option(r"\begin{lemma}[Fact {[1]}] Let", 13)
     ('Fact {[1]}', 25)
     """
-    begin = re.compile(r"[ \t]*\n?[ \t]*\[").match(text, start)
+    begin = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[").match(text, start)
     depth = 0
-    for match in re.compile(r"\\.|[][{}]", re.DOTALL).finditer(text, begin.end()) if begin else ():
+    for match in (
+        re.compile(r"\\.|[][{}]", re.DOTALL).finditer(text, begin.end(), begin.end() + _LONGEST_OPTION) if begin else ()
+    ):
         if match[0] == "]" and depth <= 0:
             return text[begin.end() : match.start()], match.end()
         depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -99,7 +115,7 @@ def references(source: str) -> list[str]:
 
 
 def clean(source: str, odd: Counter[str] | None = None) -> str:
-    r"""Return *source* (without comments) as prose: no labels, no list or font commands; mathematics as it was.
+    r"""Return *source* (without comments) as prose: no labels, index entries or font commands; mathematics as it was.
 
     References become `[ref]`, citations `[cite]`, footnotes a parenthesis, accents letters; list items are
     numbered as the book prints them, one per line; `equation` becomes `$$`, other displays stay. What has no
@@ -111,53 +127,11 @@ def clean(source: str, odd: Counter[str] | None = None) -> str:
     """
     odd = Counter() if odd is None else odd
     source = source.translate({0xE000: None, 0xE001: None})
-    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", _LABEL.sub("", source))
-    text, formulas = _hide_formulas(_CITATION.sub("[cite]", source), odd)
+    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", unprinted.silenced(source))
+    text, formulas = latex_formulas.hidden(_CITATION.sub("[cite]", source), odd)
     text = _plain(_unwrap(_lists(text), odd), odd)
-    text = _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
+    text = latex_formulas.shown(text, formulas)
     return "\n".join(line for part in text.split("\n") if (line := " ".join(part.split())))
-
-
-def _hide_formulas(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
-    """Return the text with a numbered mark for each formula, and the formulas."""
-    parts: list[str] = []
-    formulas: list[str] = []
-    position = 0
-    while match := _OPENS_FORMULA.search(text, position):
-        end = _formula_end(text, match)
-        parts.append(text[position : match.start()])
-        if end > 0:
-            parts.append(f"\ue000{len(formulas)}\ue001")
-            formulas.append(_formula(text[match.start() : end]))
-        else:
-            odd["formulas that do not close"] += end < 0
-            parts.append(match[0] if match[0] not in ("$", "$$") else "")
-        position = max(end, match.end())
-    return "".join([*parts, text[position:]]), formulas
-
-
-def _formula_end(text: str, opening: re.Match[str]) -> int:
-    """Return where the formula ends that begins with *opening*, -1 when it does not, 0 when none begins."""
-    mark = opening[0]
-    if mark in (r"\[", r"\(") or opening[1]:
-        closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
-        end = text.find(closing, opening.end())
-        return end + len(closing) if end >= 0 else -1
-    if mark[0] != "$":
-        return 0
-    depth = 0
-    # A dollar inside braces belongs to \text{...}, not to this formula.
-    for match in re.compile(r"\\.|[{}]|\$\$?", re.DOTALL).finditer(text, opening.end()):
-        if match[0].startswith("$") and depth <= 0:
-            return match.start() + len(mark) if match[0].startswith(mark) else -1
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-    return -1
-
-
-def _formula(source: str) -> str:
-    source = re.sub(r"\\(?:nonumber|notag)(?![A-Za-z])", "", source)
-    source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
-    return " ".join(re.sub(r"^\$\$\s*|\s*\$\$$", lambda match: " $$ ", source).split())
 
 
 def _lists(text: str) -> str:
@@ -167,7 +141,8 @@ def _lists(text: str) -> str:
 
     def mark(match: re.Match[str]) -> str:
         if match["begin"]:
-            open_lists.append((match["begin"], sum(kind == "enumerate" for kind, _ in open_lists)))
+            kind, depth = open_lists[-1] if open_lists else ("", 0)
+            open_lists.append((match["begin"], depth + (kind == "enumerate")))
             counters.append(0)
         elif match["end"]:
             del open_lists[-1:], counters[-1:]
@@ -201,16 +176,30 @@ def _roman(count: int) -> str:
 
 def _unwrap(text: str, odd: Counter[str]) -> str:
     r"""Replace \emph{x} and its like by x, footnotes by a parenthesis, links by their text."""
-    while match := _UNWRAPPED.search(text):
-        end = closing_brace(text, match.end())
+    ends = unprinted.brace_ends(text)
+    edits: list[tuple[int, int, str]] = []
+    gone = 0
+    for match in _UNWRAPPED.finditer(text):
+        start, end = match.end(), ends.get(match.end(), -1)
+        if match.start() < gone:
+            continue
         if end < 0:
             odd["braces that do not close"] += 1
-            text = text[: match.start()] + text[match.end() :]
-            continue
-        inner = text[match.end() + 1 : end]
-        shown = {"footnote": f" ({inner.strip()})", "href": ""}.get(match["name"], inner)
-        text = text[: match.start()] + shown + text[end + 1 :]
-    return text
+            edits.append((match.start(), start, ""))
+        elif match["name"] == "href":
+            edits.append((match.start(), end + 1, ""))
+            gone = end + 1
+        elif match["name"] == "footnote":
+            inner = text[start + 1 : end]
+            left = start + 1 + len(inner) - len(inner.lstrip())
+            edits += [(match.start(), left, " ("), (max(left, start + 1 + len(inner.rstrip())), end + 1, ")")]
+        else:
+            edits += [(match.start(), start + 1, ""), (end, end + 1, "")]
+    parts, at = [], 0
+    for start, end, instead in sorted(edits):
+        parts += [text[at:start], instead]
+        at = max(at, end)
+    return "".join([*parts, text[at:]])
 
 
 def _plain(text: str, odd: Counter[str]) -> str:

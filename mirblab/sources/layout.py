@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 
 PARTS = ("corpus", "queries", "qrels", "excluded_ids")
@@ -49,8 +51,8 @@ def _check_shards(stems: list[str], part: str, where: str) -> None:
     shards = [match for stem in stems if (match := _SHARD.search(stem))]
     wanted = {int(match[2]) for match in shards if match[2]}
     have = {int(match[1]) for match in shards}
-    if wanted and have != set(range(max(wanted))):
-        lacks = min(set(range(max(wanted))) - have)
+    lacks = next(number for number in itertools.count() if number not in have)
+    if wanted and lacks < max(wanted):
         raise MirblabError(f"{where} lacks shard {lacks} (from 0) of the {max(wanted)} of {part}; complete the copy")
 
 
@@ -76,7 +78,7 @@ def local(origin: str, hub: str, name: str, *, alone: bool) -> Path:
 
     *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
     """
-    folder = Path(origin).expanduser()
+    folder = paths.given(origin)
     if not folder.is_dir():
         raise MirblabError(f"{folder} is no folder; give one with {hub} in it, laid out as on the Hub")
     tried = [hub.partition("/")[2], hub, hub.replace("/", "__"), name]

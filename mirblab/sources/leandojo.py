@@ -29,7 +29,7 @@ CODE = ("statements", "published")
 FILES = {"test": "test", "dev": "val", "train": "train"}
 ABOUT: Row = {
     "title": "LeanDojo: Lean 4 proof state to the premises that the next tactic names",
-    "paper": "LeanDojo",
+    "follows": "mirb-lean",
     "task": "Premise Retrieval",
     "instruction": "Given a Lean 4 proof state, retrieve the declarations that are useful for proving it.",
 }

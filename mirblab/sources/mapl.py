@@ -31,7 +31,7 @@ NAME = "mapl"
 COLUMNS = ("state", "premise_name", "premise_statement")
 ABOUT: Row = {
     "title": "MAPL: Isabelle proof state to the premises that the next step uses",
-    "paper": "MAPL",
+    "follows": "mirb-isabelle",
     "task": "Premise Retrieval",
     "instruction": "Given an Isabelle proof state, retrieve the declarations that are useful for proving it.",
 }
@@ -136,7 +136,10 @@ class _Reading:
         distinct = np.unique(states * base + premises)
         self.left_out["pairs that repeat an earlier one"] = len(states) - len(distinct)
         states, premises = np.divmod(distinct, base)
-        found = novel.novel_split(states, premises, **self.wanted, seed=self.seed)
+        try:
+            found = novel.novel_split(states, premises, **self.wanted, seed=self.seed)
+        except MirblabError as error:
+            raise MirblabError(f"{', '.join(map(str, self.files))}: {error}") from error
         self.left_out["states with a held-out premise beyond the wanted number"] = len(found.pop("left"))
         everything = len(found["train"])
         drawn = np.random.default_rng(self.seed).permutation(everything)[: self.train]

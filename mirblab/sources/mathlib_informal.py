@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.errors import MirblabError
+from mirblab.ids import of
 from mirblab.sources import arrays, rows, shape
 from mirblab.sources import release as releases
 from mirblab.sources.origin import together
@@ -28,7 +29,7 @@ INFORMAL, FORMAL = ("informal_statement", "informal_description"), ("formal_stat
 GRADES = {"0": 0, "1": 1, "2": 2}
 ABOUT: Row = {
     "title": "Query to the informalised Lean theorem, graded",
-    "paper": "Informalized Mathlib4 Retrieval",
+    "follows": "mirb-mathlib",
     "task": "Semantic Statement Retrieval",
     "instruction": "Given a mathematical query, retrieve relevant theorems.",
     "relevance_levels": [0, 1, 2],
@@ -165,5 +166,7 @@ def first(record: Mapping[str, Any], keys: Sequence[str], place: str) -> str:
 
 def _word(row: Row, key: str, place: str) -> str:
     """Return an id as it is written in the collection: a text or whole number, without blanks."""
-    value = row.get(key)
-    return "_".join(str(value).split()) if type(value) is int else "_".join(str(field(row, key, str, place)).split())
+    try:
+        return "_".join(of(row, key).split())
+    except MirblabError as error:
+        raise MirblabError(f"{place}: {error}") from error

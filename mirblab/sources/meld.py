@@ -21,13 +21,14 @@ from mirblab.sources.meld_rows import FORMS
 from mirblab.sources.origin import together
 from mirblab.sources.release import Names, Release
 from mirblab.sources.shape import Parts, Row
+from mirblab.terminal import say
 
 NAME = "meld"
 PAIRS = 270  # in the published set
 ABOUT: Row = {
     "title": "Statement to the same fact in another field's language",
     "task": "Equivalence",
-    "paper": "MELD",
+    "follows": "meld",
     "instruction": "Given a mathematical query, retrieve relevant theorems.",
     "relevance_levels": [0, 1],
     "candidates": "not-self",
@@ -76,7 +77,7 @@ def build(
         parts = _parts(pairs, alone, left_out)
         how = {"builder": NAME, "revision": hashed, "licence": licence, "options": options}
         shape.save(folder, parts, about, release.origin, **how)
-    print(f"  {about['published']}")
+    say(f"  {about['published']}")
     return [out / NAME]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mirblab.errors import MirblabError
+from mirblab.ids import of
 from mirblab.sources.meld_columns import DOMAINS, Columns, domains_in, field_name, recognised
 from mirblab.sources.meld_rows import Row, records
 from mirblab.sources.shape import folded
@@ -78,12 +79,12 @@ def _add(found: _Found, columns: Columns, row: Row, name: str, place: str) -> No
                ((columns.first_field, columns.first), (columns.second_field, columns.second))]  # fmt: skip
         texts = (_text(row, columns.first, place), _text(row, columns.second, place))
         fields = (own[0], own[1]) if all(own) else fields or ("", "")
-        found.pairs.append(_ordered(Pair(texts, fields, _word(row, columns.pair), place)))
+        found.pairs.append(_ordered(Pair(texts, fields, _pair(row, columns.pair, place), place)))
         return
     at, of = (columns.first, columns.first_field) if columns.first else (columns.text, columns.field)
     own_field = _field(row, of, at)
     one = Alone(_text(row, at, place), own_field, fields or _home(own_field), place)
-    pair = _word(row, columns.pair)
+    pair = _pair(row, columns.pair, place)
     if distractor or not pair:
         found.alone.append(replace(one, fields=_as_in_the_paper(one.fields)))
     else:
@@ -159,6 +160,16 @@ def _text(row: Row, column: str, place: str) -> str:
     except UnicodeEncodeError as error:
         raise MirblabError(f"{place}: '{column}' holds half a character (a lone surrogate); repair the text") from error
     return value.strip()
+
+
+def _pair(row: Row, column: str, place: str) -> str:
+    """Return the id of a row's pair; "" for none."""
+    if not _word(row, column):
+        return ""
+    try:
+        return of(row, column).strip()
+    except MirblabError as error:
+        raise MirblabError(f"{place}: {error}") from error
 
 
 def _word(row: Row, column: str) -> str:

@@ -38,7 +38,7 @@ def _columns(path: Path) -> list[str]:
 
     try:
         return list(read_schema(path).names)
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise MirblabError(f"{path} is no sound parquet file: {error}; fetch or copy it again") from error
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 from mirblab.sources import metamath_database as databases
 from mirblab.sources import origin as origins
@@ -54,7 +55,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
 @contextlib.contextmanager
 def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     """Yield what *origin* stands for, and the database in it."""
-    path = None if origin is None else Path(origin).expanduser()
+    path = None if origin is None else paths.given(origin)
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return

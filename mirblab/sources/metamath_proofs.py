@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mirblab.errors import MirblabError
 
+_LONGEST = 12  # letters of a step
 _CODE = re.compile(r"[U-Y]*[A-T]")
 _CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
 
@@ -45,7 +46,12 @@ def used(proof: Sequence[str], mandatory: Sequence[str], where: str) -> Used:
         raise MirblabError(
             f"{where}: '{letters[:40]}' is no compressed proof: letters A to Z and '?' only, Z after a step"
         )
-    numbers = {number(code) for code in set(_CODE.findall(letters))}
+    codes = set(_CODE.findall(letters))
+    if long := [code for code in codes if len(code) > _LONGEST]:
+        raise MirblabError(
+            f"{where}: '{long[0][:40]}' is no step of a compressed proof: it has {len(long[0]):,} letters"
+        )
+    numbers = {number(code) for code in codes}
     first, known = len(mandatory) + 1, len(mandatory) + len(listed)
     if numbers and max(numbers) > known + letters.count("Z"):
         raise MirblabError(f"{where}: a compressed proof of {known} labels names the step {max(numbers)}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mirblab import registry
+from mirblab import digests, paths, registry
+from mirblab.card import raw
 from mirblab.errors import MirblabError
 from mirblab.folder import write
 from mirblab.sources import blueprints, views_cards, views_rows, views_tasks
@@ -48,7 +50,7 @@ class Parts(NamedTuple):
 def revision() -> str:
     """Return a hash over cards, registry entries and the rules below: another one means that mini is out of date."""
     entries = {name: entry for name, entry in registry.read("collections").items() if name in COLLECTIONS}
-    digest = hashlib.blake2b(json.dumps(entries, sort_keys=True).encode(), digest_size=8)
+    digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
     rules = [Path(str(module.__file__)) for module in (views_cards, views_rows, views_tasks)]
     for path in [*files("cards"), *files("pairs"), *files("bridges"), Path(__file__), *rules, *blueprints.inputs()]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
@@ -56,7 +58,7 @@ def revision() -> str:
 
 
 def build(name: str, out: Path) -> Path:
-    """Write the miniature collection *name* into the folder *out* and return it.
+    """Write the miniature collection *name* into the folder *out*, with the digests of its files, and return it.
 
     Raises MirblabError for a name that is not a miniature collection.
     """
@@ -66,7 +68,13 @@ def build(name: str, out: Path) -> Path:
     parts = COLLECTIONS[name](cards())
     about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
     card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
-    return write(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
+    # While another process writes files of newer cards, no digests are better than those of older ones.
+    with paths.writing(out), suppress(MirblabError):
+        if raw(out).get("revision") != card["revision"]:
+            (out / digests.FILE).unlink(missing_ok=True)
+    write(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
+    digests.keep(out)
+    return out
 
 
 def _doc(name: str, text: str, **more: Any) -> Row:

@@ -18,6 +18,7 @@ from mirblab.sources.naturalproofs_json import Subset
 from mirblab.sources.origin import together
 from mirblab.sources.release import Release
 from mirblab.sources.shape import Row
+from mirblab.terminal import say
 
 ADDRESS = "https://doi.org/10.5281/zenodo.4632538"
 LABELS = ("masked", "published")
@@ -27,7 +28,7 @@ SUBSETS = {
     "trench": ("realanalysis", "real analysis textbook", "see the textbook of W. Trench"),
     "stein": ("numbertheory", "number theory textbook", "see the textbook of W. Stein"),
 }
-WITH_PROOFS = {"proofwiki": "ProofWiki", "stacks": "Stacks"}
+WITH_PROOFS = ("proofwiki", "stacks")
 REFERENCES = (
     "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that are useful for "
     "proving the given theorem."
@@ -69,7 +70,7 @@ def _files(release: Release) -> dict[str, Path]:
             f"no naturalproofs_*.json of {', '.join(SUBSETS)}; found {release.shown()}; give the folder that holds them"
         )
     if missing := [f"naturalproofs_{stem}.json" for stem in SUBSETS if stem not in files]:
-        print(f"not there, so not built: {', '.join(missing)}")
+        say(f"not there, so not built: {', '.join(missing)}")
     return files
 
 
@@ -84,13 +85,13 @@ def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, rele
     about: Row = {
         tasks.answers: {
             "title": f"NaturalProofs, {shown}: theorem to its proof",
-            "paper": WITH_PROOFS.get(stem, ""),
+            "follows": f"mirb-{stem}-qa",
             "task": "Question-Answer Retrieval",
             "instruction": "Given a math theorem, retrieve its proof.",
         },
         tasks.references: {
             "title": f"NaturalProofs, {shown}: theorem to the references of its proof",
-            "group": "NaturalProofs",
+            "follows": f"mirb-{SUBSETS[stem][0]}-premise",
             "task": "Premise Retrieval",
             "instruction": REFERENCES,
             "candidates": "not-self",

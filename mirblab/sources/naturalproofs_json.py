@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mirblab import json_text
 from mirblab.errors import MirblabError
 from mirblab.sources.release import field, fields, texts
 from mirblab.sources.shape import Row
@@ -55,13 +55,7 @@ def read(path: Path, *, masked: bool) -> Subset:
     MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of
     June 2021: `dataset` with `theorems`, `definitions` and `others`, and `splits` with `examples`.
     """
-    try:
-        found = json.loads(path.read_text("utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise MirblabError(f"{path}, line {error.lineno}: broken JSON: {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise MirblabError(f"{path}: not UTF-8 at byte {error.start:,}") from error
-    top = fields(found, str(path))
+    top = fields(json_text.read(path), str(path))
     dataset, splits = (field(top, key, dict, str(path)) for key in ("dataset", "splits"))
     items: dict[int, Item] = {}
     for key, kind in (("theorems", "theorem"), ("definitions", "definition"), ("others", "other")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -52,6 +51,11 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
         store = texts.Store(spool, {doc_id for _, doc_id in grades})
         _store(formulas, store, left_out, everything=pool == "all")
         pairs, missing = _pairs(queries, grades, store, levels, left_out)
+        if not pairs:
+            raise MirblabError(
+                f"{places.shown(where)}: none of the judged formulas is among the texts (formulas.tsv, or the articles "
+                "in pages/); are they named Article_title:number?"
+            )
         asked = {query_id for query_id, _, _ in pairs}
         rows = [_query(name, latex) for name, latex in queries.items() if name in asked]
         wanted = None if pool == "all" else {doc_id for _, doc_id, _ in pairs}
@@ -78,7 +82,7 @@ def _about(levels: int, pool: str) -> Row:
         "grades_become": list(LEVELS[levels]),
         "pool": pool,
         **({"candidates": "judged"} if pool == "judged" else {}),
-        **({"paper": "NTCIR-WFB"} if levels == 3 and pool == "judged" else {}),
+        **({"follows": "mirb-wfb"} if levels == 3 and pool == "judged" else {}),
     }
 
 
@@ -116,9 +120,10 @@ def _topics(paths: list[Path]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: _in_order(item[0])))
 
 
-def _in_order(name: str) -> tuple[int, str]:
-    digits = re.search(r"\d+$", name)
-    return int(digits[0]) if digits else 0, name
+def _in_order(name: str) -> tuple[int, str, str]:
+    """Return what sorts by the number at the end, however long, then by name."""
+    number = name[len(name.rstrip("0123456789")) :].lstrip("0")
+    return len(number), number, name
 
 
 def _grades(paths: list[Path], left_out: Counter[str]) -> dict[tuple[str, str], int]:
@@ -200,8 +205,6 @@ def _pairs(
             missing[doc_id] = None
         else:
             pairs.append((query_id, doc_id, LEVELS[levels][grade]))
-    if not pairs:
-        raise MirblabError("none of the judged formulas is among the texts; are they named Article_title:number?")
     judged, kept = {query_id for query_id, _ in grades}, {query_id for query_id, _, _ in pairs}
     left_out["judged formulas that are not there"] = len(missing)
     left_out["topics without a judgement (no queries)"] = len(queries.keys() - judged)

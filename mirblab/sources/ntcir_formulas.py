@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from mirblab import packed
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, lines, records
 from mirblab.progress import progress
@@ -86,7 +86,7 @@ def _objects(path: Path) -> Iterator[tuple[str, str]]:
 
 def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        with packed.opened(path) as file:
             source = file.read().decode("utf-8")
     except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from mirblab import paths
+from mirblab.card import raw
 from mirblab.errors import MirblabError
 from mirblab.sources import mini, own_table, own_tasks, release, shape
 from mirblab.sources import origin as origins
@@ -62,7 +62,7 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
     """Return what yields the origin: a file alone, or what `origins.opened` knows."""
     if origin is None:
         raise MirblabError(f"say where your files are: --from, with {_WANTED}")
-    path = Path(origin).expanduser()
+    path = paths.given(origin)
     if path.is_dir() or _is_remote(str(origin)) or re.search(r"\.(tar|tgz|tar\.\w+)$", path.name.lower()):
         return origins.opened(path if path.exists() else str(origin), _SOURCE)
     if not path.is_file():
@@ -116,7 +116,6 @@ def _stem(shown: str) -> str:
 
 def _refuse_taken(target: Path) -> None:
     """Raise MirblabError where the name is another collection's: only what was built so before is replaced."""
-    card = target / "card.toml"
-    command = tomllib.loads(card.read_text("utf-8")).get("command", "") if card.is_file() else ""
-    if target.name in mini.COLLECTIONS or (card.is_file() and not command.startswith("mirblab build own ")):
+    is_own = str(raw(target).get("command", "")).startswith("mirblab build own ")
+    if target.name in mini.COLLECTIONS or ((target / "card.toml").is_file() and not is_own):
         raise MirblabError(f"'{target.name}' is the name of another collection here; say --set name=ANOTHER")

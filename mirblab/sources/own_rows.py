@@ -31,7 +31,7 @@ def documents(table: Table, taken: Mapping[str, str], left_out: Counter[str], *,
     Without a column of ids they are numbered. Rows without a text are left out, those that repeat a document merged;
     both are counted. Raises MirblabError with the lines for an id given to two texts, and for a row without one.
     """
-    found, problems = Documents(), Problems(table.path)
+    found, problems = Documents(), _problems(table, taken)
     lines: dict[str, int] = {}
     for number, (line, cells) in enumerate(table.rows, 1):
         text, title = _cell(cells, taken, "text"), _cell(cells, taken, "title")
@@ -63,7 +63,7 @@ def beside(table: Table, taken: Mapping[str, str], found: Documents, role: str, 
 
     Equal texts, but for case and blanks, are one query with several relevant documents.
     """
-    asked, names, problems = _Asked(), Names(), Problems(table.path)
+    asked, names, problems = _Asked(), Names(), _problems(table, taken)
     for line, cells in table.rows:
         text, doc = _cell(cells, taken, role), found.of_line.get(line, "")
         if doc and not text:
@@ -86,7 +86,7 @@ def listed(
     The documents are named in that table, several of them with ";" between, or in a third one, *judged*: query_id,
     doc_id and, where it is there, relevance. Raises MirblabError with file and line for ids that nothing has.
     """
-    asked, problems = _Asked(), Problems(table.path)
+    asked, problems = _Asked(), _problems(table, taken)
     for number, (line, cells) in enumerate(table.rows, 1):
         text = _cell(cells, taken, "query")
         name = "_".join(_cell(cells, taken, "query_id").split()) or f"query-{number}"
@@ -100,7 +100,7 @@ def listed(
             _judge(asked, name, cells, taken, line, found, problems)
     problems.raise_if_any()
     if judged is not None:
-        problems = Problems(judged[0].path)
+        problems = _problems(*judged)
         for line, cells in judged[0].rows:
             name = "_".join(_cell(cells, judged[1], "query_id").split())
             if name not in asked.texts:
@@ -150,6 +150,16 @@ class _Asked:
         queries = [{"_id": name, "text": text} for name, text in self.texts.items() if name in asked]
         pairs = [(*pair, relevance) for pair, relevance in self.judged.items()]
         return Parts(list(found.rows.values()), queries, {"test": pairs}, left_out)
+
+
+def _problems(table: Table, taken: Mapping[str, str]) -> Problems:
+    """Return the problems of a table: what is no id in a column that is taken for ids; further ones can be noted."""
+    problems, columns = Problems(table.path), {taken[role] for role in ("id", "query_id", "doc_id") if role in taken}
+    for (line, column), shown in table.no_ids.items():
+        if column in columns:
+            what = f"must be a text or a whole number, found {shown}; an id stands between quotes"
+            problems.note(line, f"'{column}' {what}")
+    return problems
 
 
 def _cell(cells: Cells, taken: Mapping[str, str], role: str) -> str:

@@ -7,9 +7,10 @@ import csv
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from mirblab import ids
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, records
 
@@ -29,6 +30,7 @@ class Table:
     columns: list[str]
     rows: list[tuple[int, Cells]]
     n_empty: int = 0
+    no_ids: dict[tuple[int, str], str] = field(default_factory=dict)  # line and column of JSON that cannot be an id
 
 
 def read(path: Path, encoding: str = "", delimiter: str = "") -> Table:
@@ -145,19 +147,24 @@ def _long_cells() -> Iterator[None]:
 
 def _json_lines(path: Path) -> Table:
     """Return the objects of a .jsonl file as rows; what is no text or number is left out of them."""
-    problems, rows, columns = Problems(path), [], {}
+    problems, rows, columns, no_ids = Problems(path), [], {}, {}
     for line, record in records(path, problems):
         cells = {str(key): shown for key, value in record.items() if (shown := _shown(value)) is not None}
+        for key, text in cells.items():
+            if not ids.is_unicode(key + text):
+                problems.note(line, f"'{key!r}' holds half a character (a lone surrogate); repair the text")
         columns |= dict.fromkeys(cells)
         rows.append((line, cells))
+        no_ids |= {(line, key): cells[key] for key in cells if isinstance(record[key], (bool, float))}
     problems.raise_if_any()
-    return Table(path, list(columns), [(line, {name: row.get(name, "") for name in columns}) for line, row in rows])
+    whole = [(line, {name: row.get(name, "") for name in columns}) for line, row in rows]
+    return Table(path, list(columns), whole, no_ids=no_ids)
 
 
 def _shown(value: object) -> str | None:
     """Return a value of JSON as text: lists of texts joined by ";", None as empty; None for an object."""
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, list) and all(isinstance(one, (str, int)) for one in value):
+    if isinstance(value, list) and all(isinstance(one, (str, int)) and not isinstance(one, bool) for one in value):
         return ";".join(map(str, value))
     return None if isinstance(value, (dict, list)) else json.dumps(value)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 from mirblab.sources import own_columns, own_latex, own_rows, own_table
 from mirblab.sources.own_latex import Found, Statement
 from mirblab.sources.shape import Parts, Row, folded
 from mirblab.sources.stacks import is_trivial
+from mirblab.terminal import say
 
 _PROOFS: Row = {"task": "Question-Answer Retrieval", "instruction": "Given a math theorem, retrieve its proof."}
 _REFERENCES: Row = {
@@ -52,7 +54,7 @@ def of_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[Made]:
             r"\ref to another of them, so there is nothing to ask for; add proofs or references, or make a table with "
             "the columns id, query, text"
         )
-    print(f"{stem}: {len(files):,} .tex files, {len(found.statements):,} statements; a proof has "
+    say(f"{stem}: {len(files):,} .tex files, {len(found.statements):,} statements; a proof has "
           f"{sum(bool(one.proofs) for one in found.statements):,} of them, a label "
           f"{sum(bool(one.label) for one in found.statements):,}")  # fmt: skip
     return made
@@ -120,7 +122,7 @@ def of_table(
         if "query" not in taken and "title" not in taken:
             raise MirblabError(_no_queries(path, table.columns))
         role = "query" if "query" in taken else "title"
-        print(f"{path.name}: {len(table.rows):,} rows; taken: {own_columns.told(taken, table.columns)}"
+        say(f"{path.name}: {len(table.rows):,} rows; taken: {own_columns.told(taken, table.columns)}"
               + ("" if role == "query" else "; each title is the query for its own text"))  # fmt: skip
         found = own_rows.documents(table, taken, left_out, titled=role == "query")
         parts = own_rows.beside(table, taken, found, role, left_out)
@@ -138,17 +140,17 @@ def _with_queries(
     roles = {role: own_columns.DOCUMENTS[role] for role in ("text", "id", "title")}
     table, taken = _taken(path, roles, columns, encoding, delimiter, left_out)
     own_columns.need(path.name, taken, table.columns, "text", "id")
-    print(f"{path.name}: {len(table.rows):,} documents; taken: {own_columns.told(taken, table.columns)}")
+    say(f"{path.name}: {len(table.rows):,} documents; taken: {own_columns.told(taken, table.columns)}")
     asked, chosen = _taken(_beside(path, files["queries"]), own_columns.QUERIES, columns, encoding, delimiter, left_out)
     own_columns.need(asked.path.name, chosen, asked.columns, "query", *([] if files["qrels"] else ["doc_id"]))
-    print(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {own_columns.told(chosen, asked.columns)}")
+    say(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {own_columns.told(chosen, asked.columns)}")
     found, read, judged = own_rows.documents(table, taken, left_out), [path, asked.path], None
     if files["qrels"]:
         own_columns.need(asked.path.name, chosen, asked.columns, "query_id")
         judged = _taken(_beside(path, files["qrels"]), own_columns.QRELS, columns, encoding, delimiter, left_out)
         own_columns.need(judged[0].path.name, judged[1], judged[0].columns, "query_id", "doc_id")
         told = own_columns.told(judged[1], judged[0].columns)
-        print(f"{judged[0].path.name}: {len(judged[0].rows):,} judgements; taken: {told}")
+        say(f"{judged[0].path.name}: {len(judged[0].rows):,} judgements; taken: {told}")
         read.append(judged[0].path)
     return own_rows.listed(asked, chosen, found, left_out, judged), read
 
@@ -166,7 +168,7 @@ def _taken(
 
 def _beside(path: Path, given: str) -> Path:
     """Return a further file: as it is given, or beside the first one."""
-    for found in (Path(given).expanduser(), path.parent / given):
+    for found in (paths.given(given), path.parent / given):
         if found.is_file():
             return found
     raise MirblabError(f"no file '{given}', neither here nor beside {path.name}; give its whole path")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
@@ -21,10 +22,10 @@ def split(origin: str | Path) -> tuple[Path, ...]:
     >>> [place.name for place in split(os.curdir)]
     ['']
     """
-    whole = Path(origin).expanduser()
+    whole = paths.given(origin)
     if whole.exists():
         return (whole,)
-    places = [Path(part).expanduser() for part in str(origin).split(os.pathsep) if part]
+    places = [paths.given(part) for part in str(origin).split(os.pathsep) if part]
     for place in places or [whole]:
         if not place.exists():
             raise FileNotFoundError(f"no {place}; give a folder, or several joined by '{os.pathsep}'")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mirblab import paths
 from mirblab.errors import MirblabError
 from mirblab.sources import origin as origins
 from mirblab.sources.origin import Origin
@@ -52,7 +53,7 @@ def opened(origin: str | Path | None, what: str, address: str) -> Iterator[Relea
     """
     if not origin:
         raise MirblabError(f"give {what} with --from, as a folder or an archive; it is published at {address}")
-    path = Path(origin).expanduser()
+    path = paths.given(origin)
     if path.is_file() and path.name.endswith(_PLAIN):
         yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
         return

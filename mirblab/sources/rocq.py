@@ -33,6 +33,7 @@ _TACTICS = frozenset(
 ABOUT = {
     "title": "Mathematical Components (Rocq): lemma to the lemmas that its proof names",
     "task": "Premise Retrieval",
+    "language": "Rocq",
     "instruction": "Given a Rocq statement, retrieve the lemmas that are useful for proving it.",
     "candidates": "earlier",
     "note": "Read from text, without Rocq: variables and hypotheses of the enclosing section are not in the "

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mirblab import packed
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, lines, records
 
@@ -61,6 +62,9 @@ def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: 
     number = 0
     try:
         with ParquetFile(path) as file:
+            groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+            # Rows that repeat one value take no room in the file, but each one does where it is read.
+            packed.check(path, max(sum(group.total_byte_size for group in groups), file.metadata.num_rows))
             found = file.schema_arrow.names
             wanted = [name for name in columns if name in found]
             if not wanted:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mirblab import packed
 from mirblab.errors import MirblabError
 from mirblab.sources.dump import Readable
 
@@ -16,7 +17,9 @@ from mirblab.sources.dump import Readable
 def members(archive: Path) -> dict[str, int]:
     """Return the sizes in bytes of the files in an archive, by their full names; MirblabError when it is broken."""
     with _opened(archive) as found:
-        return {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
+        sizes = {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
+    packed.check(archive, sum(sizes.values()))
+    return sizes
 
 
 @contextlib.contextmanager
@@ -55,19 +58,23 @@ def _unpack(archive: Path, member: str, writing: int, failed: list[Exception]) -
     """Write a member to the pipe and close it; keep what went wrong, py7zr's own errors and its codecs' alike."""
     try:
         with os.fdopen(writing, "wb") as pipe, _opened(archive) as found:
-            found.extract(targets=[member], factory=_writers(pipe))
+            found.extract(targets=[member], factory=_writers(archive, pipe))
     except Exception as error:
         failed.append(error)
 
 
-def _writers(pipe: BinaryIO) -> Any:
-    """Return what py7zr asks for a place to write each file to; here always the pipe."""
+def _writers(archive: Path, pipe: BinaryIO) -> Any:
+    """Return what py7zr asks for a place to write each file to; here always the pipe, as far as is allowed."""
     from py7zr.io import Py7zIO, WriterFactory
 
     class Into(Py7zIO):
         """The methods that py7zr wants; only `write` matters."""
 
+        done = 0
+
         def write(self, data: bytes | bytearray) -> int:
+            self.done += len(data)
+            packed.check(archive, self.done)
             return pipe.write(data)
 
         def read(self, size: int | None = None) -> bytes:

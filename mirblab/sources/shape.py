@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mirblab import folder as on_disk
+from mirblab import registry
 from mirblab.sources.origin import Origin
+from mirblab.terminal import say
 
 Row = dict[str, Any]
 
@@ -42,8 +44,9 @@ def save(
 ) -> Path:
     """Write one collection into *folder*, with its card, print how much there is and what was left out, and why.
 
-    *about* goes into the card as it is (title, task, instruction, paper, candidates, relevance_levels ...);
-    *builder* is the word after `mirblab build`, *options* what was set there. Returns *folder*.
+    *about* goes into the card as it is (title, task, instruction, candidates, relevance_levels ...); with `follows`,
+    the published collection that this one rebuilds, the card gets the name that the registry says it is printed
+    under. *builder* is the word after `mirblab build`, *options* what was set there. Returns *folder*.
     """
     counts: Counter[str] = Counter()
     origin = ["--from", found.shown] if found.shown else []
@@ -52,7 +55,7 @@ def save(
         "name": folder.name,
         "relevance_levels": [0, 1],
         "relevant_from": 1,
-        **about,
+        **_printed(about),
         "source": found.source,
         "licence": licence,
         "revision": found.commit or revision,
@@ -71,6 +74,12 @@ def save(
     return folder
 
 
+def _printed(about: Row) -> Row:
+    """Return *about* with the printed name of what it follows: `paper`, or `group` where several share one column."""
+    entry = registry.read("collections")[about["follows"]] if "follows" in about else {}
+    return about | {key: entry[key] for key in ("paper", "group") if key in entry}
+
+
 def _counted(rows: Iterable[Row], counts: Counter[str], what: str) -> Iterator[Row]:
     for row in rows:
         counts[what] += 1
@@ -86,9 +95,9 @@ def _judgements(parts: Parts) -> Row:
 
 def _report(name: str, counts: Row) -> None:
     shown = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if key != "left_out")
-    print(f"{name}: {shown}")
+    say(f"{name}: {shown}")
     for reason, count in counts["left_out"].items():
-        print(f"  left out or odd: {count:>6,}  {reason}")
+        say(f"  left out or odd: {count:>6,}  {reason}")
 
 
 def folded(text: str) -> str:

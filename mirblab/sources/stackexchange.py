@@ -16,11 +16,12 @@ from mirblab.errors import MirblabError
 from mirblab.sources import dump, dump_files, duplicates, html, shape
 from mirblab.sources.origin import Origin, together
 from mirblab.sources.shape import Parts, Row
+from mirblab.terminal import say
 
 ARCHIVE = "https://archive.org/details/stackexchange"
 LICENCE = "CC-BY-SA-4.0; posts before May 2018 3.0, before April 2011 2.5"
 INSTRUCTION = "Given a math question, retrieve questions that are duplicates of the given one"
-PAPERS = {"math.stackexchange.com": "MSE Dup.", "mathoverflow.net": "MO Dup."}
+PUBLISHED = {"math.stackexchange.com": "mirb-mse-dup", "mathoverflow.net": "mirb-mo-dup"}
 QUESTION, DUPLICATE = ("PostTypeId", "1"), ("LinkTypeId", "3")
 _TAG = re.compile(r"[^<>|\s]+")
 _HELD = {"figure": "figures", "link": "links", "table": "tables"}
@@ -81,7 +82,7 @@ def _about(site: str) -> Row:
         "title": f"{site}: question to its duplicates",
         "task": "Semantic Statement Retrieval",
         "instruction": INSTRUCTION,
-        **({"paper": PAPERS[site]} if site in PAPERS else {}),
+        **({"follows": PUBLISHED[site]} if site in PUBLISHED else {}),
         "candidates": "tags",
     }
 
@@ -192,10 +193,10 @@ class _Reading:
     def report(self) -> None:
         """Print the sizes of the components, and the first broken rows of each kind."""
         sizes = ", ".join(f"{count:,} of {size}" for size, count in self.sizes["by_size"].items())
-        print(f"  components of duplicates: {self.sizes['number']:,}; by number of questions: {sizes}")
-        print(f"  the largest has {self.sizes['largest']}; its query is {self.sizes['query_of_the_largest']}")
+        say(f"  components of duplicates: {self.sizes['number']:,}; by number of questions: {sizes}")
+        say(f"  the largest has {self.sizes['largest']}; its query is {self.sizes['query_of_the_largest']}")
         for example in self.odd.examples:
-            print(f"  {example}")
+            say(f"  {example}")
 
 
 class _Seen:

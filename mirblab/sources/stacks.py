@@ -188,7 +188,7 @@ COLLECTIONS: dict[str, tuple[Callable[[Book], Parts], Row]] = {
         _answers,
         {
             "title": "Stacks project: statement to its proof",
-            "paper": "Stacks",
+            "follows": "mirb-stacks-qa",
             "task": "Question-Answer Retrieval",
             "instruction": "Given a math theorem, retrieve its proof.",
         },

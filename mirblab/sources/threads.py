@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.errors import MirblabError
+from mirblab.ids import is_number
 from mirblab.sources import dump, dump_files
 from mirblab.sources.dump_files import Files
 from mirblab.sources.stackexchange import tags
@@ -206,4 +207,4 @@ def _number(text: str | None) -> int | None:
 
 
 def _place(post_id: str) -> int:
-    return int(post_id) if post_id.isdecimal() else 0
+    return int(post_id) if is_number(post_id) else 0

@@ -14,6 +14,7 @@ from mirblab import paths
 from mirblab.sources import views_tasks
 from mirblab.sources.origin import Origin
 from mirblab.sources.shape import Row
+from mirblab.terminal import say
 
 NAME, FILE = "mathlib-views", "views.jsonl.gz"
 
@@ -36,7 +37,7 @@ def save(
     # Without a name and a date, which gzip would store.
     with (
         paths.write_atomically(folder / FILE) as path,
-        open(path, "wb") as raw,
+        paths.open_to_write(path) as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as file,
     ):
         file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
@@ -52,13 +53,12 @@ def save(
         "counts": {**counts, "left_out": reasons},
     }
     _write(folder / "card.toml", card)
-    print(f"{folder.name}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
+    say(f"{folder.name}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
     for reason, count in reasons.items():
-        print(f"  left out or odd: {count:>6,}  {reason}")
+        say(f"  left out or odd: {count:>6,}  {reason}")
 
 
 def _write(path: Path, card: Row) -> None:
     import tomli_w
 
-    with paths.write_atomically(path) as beside:
-        beside.write_text(tomli_w.dumps(card), encoding="utf-8", newline="\n")
+    paths.write_text(path, tomli_w.dumps(card))

@@ -16,7 +16,7 @@ from mirblab.errors import MirblabError
 from mirblab.explorer.engines import Engine, Formulas, Tokens, Vectors, Words
 from mirblab.explorer.ranking import QUERY_IDS, Asked, Ranking, candidates
 from mirblab.formula import approach0
-from mirblab.formula.texts import are_formulas, owned
+from mirblab.formula.texts import Reader
 from mirblab.prose import Mark
 from mirblab.systems import DEPTH, System, system
 
@@ -188,7 +188,6 @@ def _by_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame], 
 def _by_structure(collection: Collection, depth: int) -> Callable[[Collection, pd.DataFrame], Any]:
     @cache
     def scorer() -> approach0.Scorer:
-        bare = are_formulas(collection.card.task, collection.texts)
-        return approach0.Scorer(owned(collection.texts, bare).formulas)
+        return approach0.Scorer(Reader.of(collection).owned(collection.texts).formulas)
 
     return lambda one, shortlist: approach0.rescore(one, shortlist, depth, scorer())

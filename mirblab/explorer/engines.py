@@ -12,7 +12,6 @@ from mirblab.collection import Collection
 from mirblab.explorer import highlights
 from mirblab.explorer.ranking import Asked, Ranking, candidates
 from mirblab.formula import search as structure
-from mirblab.formula.texts import formulas
 from mirblab.late import Ragged
 from mirblab.late_shrink import Shrink
 from mirblab.late_tokens import token_rows
@@ -174,7 +173,7 @@ class Formulas:
 
     def marks(self, asked: Asked, positions: Sequence[int]) -> list[list[Mark]]:
         """Mark the parts of formulas that the query has, too."""
-        queries = formulas(asked.text, self._ready.is_bare)
+        queries = self._ready.reader.formulas(asked.text)
         pairs = highlights.nearest(self._ready, queries, positions)
         texts = (self.collection.texts[at] for at in positions)
         return [

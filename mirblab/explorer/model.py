@@ -18,6 +18,7 @@ from mirblab.explorer.engines import Engine
 from mirblab.explorer.ranking import Asked, Ranking
 from mirblab.inputs import clean
 from mirblab.prose import Mark
+from mirblab.scales import meaning
 from mirblab.systems import system
 
 MOST_SYSTEMS = 4
@@ -28,7 +29,10 @@ _LONGEST = 10_000  # characters of a query; more are cut
 
 @dataclass(frozen=True)
 class Hit:
-    """One document of a list; `relevance` is None where nobody judged it, `elsewhere` its ranks, 0 beyond `FAR`."""
+    """One document of a list; `relevance` is None where nobody judged it, `elsewhere` its ranks, 0 beyond `FAR`.
+
+    `meaning` is that of its grade, "" where the registry has none.
+    """
 
     rank: int
     doc_id: str
@@ -38,6 +42,7 @@ class Hit:
     is_relevant: bool
     marks: list[Mark]
     elsewhere: dict[str, int]
+    meaning: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,8 @@ class Model:
             score = float(found.scores[rank - 1])
             grade = judged.get(doc_id)
             is_relevant = grade is not None and grade >= self.collection.card.relevant_from
-            hits.append(Hit(rank, doc_id, text, score, grade, is_relevant, marks[rank - 1], elsewhere))
+            meant = "" if grade is None else meaning(self.collection, grade)
+            hits.append(Hit(rank, doc_id, text, score, grade, is_relevant, marks[rank - 1], elsewhere, meant))
         return Column(name, self.labels[name], hits, marked if any(marks) or own.marked != marked else "")
 
     def _failed(self, name: str, problem: str) -> Column:

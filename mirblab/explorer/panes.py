@@ -133,9 +133,10 @@ def _verdict(hit: Hit, is_judged: bool) -> tuple[str, str]:
         return "free", ""
     if hit.relevance is None:
         return "unjudged", " · <b>? unjudged</b>"
+    told = f' title="{prose.escaped(hit.meaning)}"' if hit.meaning else ""
     if hit.is_relevant:
-        return "relevant", f" · <b>✓ relevant ({hit.relevance})</b>"
-    return "not-relevant", f" · <b>✗ not relevant ({hit.relevance})</b>"
+        return "relevant", f" · <b{told}>✓ relevant ({hit.relevance})</b>"
+    return "not-relevant", f" · <b{told}>✗ not relevant ({hit.relevance})</b>"
 
 
 def _elsewhere(hit: Hit) -> str:

@@ -59,8 +59,7 @@ def write(
             "choose another folder with --out, or give --force to lose that work"
         )
     for path, book in stale.items():
-        with paths.write_atomically(path) as beside:
-            beside.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+        paths.write_text(path, json.dumps(book, indent=1, ensure_ascii=False) + "\n")
     return list(stale)
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mirblab.terminal import say
+
 
 def lessons(
     out: Annotated[Path, typer.Option(help="The folder for the notebooks.")],
@@ -20,4 +22,4 @@ def lessons(
     from mirblab.lessons import build
 
     for path in build.write(out, for_teacher=teacher, only=only or [], force=force):
-        typer.echo(str(path))
+        say(str(path))

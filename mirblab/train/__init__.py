@@ -8,6 +8,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "evaluation": ["held_out"],
         "settings": ["Recipe", "recipe"],
         "texts": ["by_rules", "save"],
-        "training": ["log", "train"],
+        "training": ["begun_from", "log", "train"],
     },
 )

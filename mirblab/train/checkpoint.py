@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from mirblab import paths
+from mirblab import damage, disk, partials, paths
 from mirblab.errors import MirblabError
 from mirblab.train.settings import differences
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 KEPT = 2
+_BEFORE = "the training goes on from the one before it"
 _NAME = "step-{:08d}.safetensors"
 
 
@@ -44,7 +44,7 @@ def write(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity
     with paths.write_atomically(path) as beside:
         save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _digest(about, tensors)})
     for old in files(folder)[:-KEPT]:
-        old.unlink()
+        disk.remove(old)
     return path
 
 
@@ -53,14 +53,12 @@ def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
 
     Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
     """
-    sweep(folder)
+    partials.sweep(folder)
     for path in reversed(files(folder)):
         try:
             about, tensors = _read(path)
         except MirblabError as error:
-            aside = path.with_name(path.name + ".damaged")
-            path.replace(aside)
-            warnings.warn(f"{error}; set aside as {aside.name}", stacklevel=2)
+            damage.set_aside(path, str(error), _BEFORE)
             continue
         other = differences(about["identity"], json.loads(json.dumps(dict(identity))))
         if other:
@@ -72,10 +70,16 @@ def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
     return None
 
 
-def sweep(folder: Path) -> None:
-    """Remove what a killed process left half written in *folder*."""
-    for path in folder.glob(".*.partial.*"):
-        path.unlink(missing_ok=True)
+def verify(folder: Path) -> list[str]:
+    """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
+    wrong = []
+    for path in files(folder):
+        try:
+            _read(path)
+        except MirblabError as error:
+            damage.set_aside(path, str(error), _BEFORE)
+            wrong.append(f"{path}: {error}")
+    return wrong
 
 
 def files(folder: Path) -> list[Path]:
@@ -92,9 +96,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
             said = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError) as error:
-        raise MirblabError(f"the checkpoint {path} is damaged: {error}") from error
+        raise MirblabError(f"it cannot be read: {error}") from error
     if said.get("digest") != _digest(said.get("about", ""), tensors):
-        raise MirblabError(f"the checkpoint {path} is damaged: its content differs from its checksum")
+        raise MirblabError("its content differs from its checksum")
     return json.loads(said["about"]), tensors
 
 

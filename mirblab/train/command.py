@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirblab import engine
+from mirblab.terminal import say
 from mirblab.train import keep
 from mirblab.train.journal import evaluations
 from mirblab.train.training import log, train
@@ -20,10 +21,10 @@ def run(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = F
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:
         step = int(log(shown).step.max()) if (keep.workshop(shown) / "log.jsonl").is_file() else 0
-        print(f"stopped after step {step}; the same command without --force goes on from there", file=sys.stderr)
+        say(f"stopped after step {step}; the same command without --force goes on from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
-    print(f"{shown} {state}: {folder}")
+    say(f"{shown} {state}: {folder}")
     if (keep.workshop(shown) / "log.jsonl").is_file():
         _summary(shown)
     return 0
@@ -35,8 +36,8 @@ def _summary(name: str) -> None:
     if "loss" in table:
         steps = table.dropna(subset="loss")
         seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()
-        print(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
+        say(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
     found = evaluations(table).to_dict("records")
     for line in found[:1] + found[1:][-1:]:
         measures = ", ".join(f"{measure} {value:.4f}" for measure, value in line.items() if measure != "step")
-        print(f"  step {int(line['step']):,}: {measures}")
+        say(f"  step {int(line['step']):,}: {measures}")

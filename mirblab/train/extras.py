@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
-from mirblab import shelf
+from mirblab import paths, shelf
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, records
 from mirblab.train.settings import Recipe
@@ -55,7 +54,7 @@ def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]],
 
 def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
-    path = Path(recipe.hard).expanduser()
+    path = paths.given(recipe.hard)
     if not path.is_file():
         raise FileNotFoundError(
             f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"

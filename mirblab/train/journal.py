@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mirblab import paths
+from mirblab import json_text, paths
 from mirblab.errors import MirblabError
 
 FILE = "log.jsonl"
@@ -24,18 +23,17 @@ class Journal:
         """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
         self.path = folder / FILE
         kept = [line for line in _lines(self.path) if line["step"] <= step]
-        with paths.write_atomically(self.path) as beside:
-            beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line and hand it to the system at once."""
-        with open(self.path, "a", encoding="utf-8") as file:
+        with paths.writing(self.path), paths.open_to_write(self.path, "a") as file:
             file.write(json.dumps(dict(line)) + "\n")
 
     def flush(self) -> None:
         """Put the log on disk."""
-        with open(self.path, "rb+") as file:
-            os.fsync(file.fileno())
+        with paths.writing(self.path):
+            paths.flush(self.path)
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -56,11 +54,14 @@ def evaluations(table: pd.DataFrame) -> pd.DataFrame:
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
     found = []
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, text in enumerate(lines, 1):
         try:
-            found.append(json.loads(text))
-        except json.JSONDecodeError as error:
+            line = json_text.loads(text.decode("utf-8", "backslashreplace"))
+            if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
+                raise json_text.Unreadable("no object with a whole number 'step'")
+            found.append(line)
+        except json_text.Unreadable as error:
             if number < len(lines):
-                raise MirblabError(f"{path}, line {number}: broken JSON: {error.msg}; delete the line") from error
+                raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
     return found

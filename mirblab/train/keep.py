@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mirblab import paths
+from mirblab import damage, digests, engine, json_text, partials, paths
 from mirblab.errors import MirblabError
+from mirblab.train import checkpoint
 from mirblab.train.settings import differences
 
-RECIPE = "recipe.json"
+RECIPE, _WORKSHOPS = "recipe.json", ".training"
 
 
 def home_of(name: str) -> Path:
@@ -23,7 +23,7 @@ def home_of(name: str) -> Path:
 
 def workshop(name: str) -> Path:
     """Return the folder of the log and the checkpoints of the model called *name*."""
-    return paths.models() / ".training" / paths.clean_name(name)
+    return paths.models() / _WORKSHOPS / paths.clean_name(name)
 
 
 def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
@@ -34,7 +34,8 @@ def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
     path = folder / RECIPE
     if not path.is_file():
         raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
-    other = differences(json.loads(path.read_text("utf-8")), json.loads(json.dumps(dict(identity))))
+    engine.check_trained(folder)
+    other = differences(json_text.read(path), json.loads(json.dumps(dict(identity))))
     if other:
         raise MirblabError(
             f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
@@ -48,29 +49,42 @@ def keep(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
 
     Readers see the old folder, none for a moment, or the new one, never a part of it.
     """
-    folder, beside, old = home_of(name), workshop(name) / "new.partial", workshop(name) / "old.partial"
-    for left in (beside, old):  # by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
-    try:
-        model.save(str(beside), create_model_card=False)
-        (beside / "README.md").write_text(card, encoding="utf-8")
-        (beside / RECIPE).write_text(json.dumps(dict(identity), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        _flush(beside)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(beside, folder)
-        paths.flush_folder(folder.parent)
-    finally:
-        for left in (beside, old):
-            shutil.rmtree(left, ignore_errors=True)
+    folder = home_of(name)
+    partials.sweep(workshop(name))
+    beside, old = (partials.beside(workshop(name) / which) for which in ("new", "old"))
+    with paths.writing(folder):
+        try:
+            model.save(str(beside), create_model_card=False)
+            paths.write_text(beside / "README.md", card)
+            paths.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
+            digests.keep(beside)
+            paths.flush_tree(beside)
+            if folder.exists():
+                paths.move(folder, old)
+            paths.move(beside, folder)
+            paths.flush_folder(folder.parent)
+        finally:
+            for left in (beside, old):
+                shutil.rmtree(left, ignore_errors=True)
     return folder
 
 
-def _flush(folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            with open(path, "rb+") as file:
-                os.fsync(file.fileno())
+def verify(folder: Path) -> list[str]:
+    """Compare the models in *folder* with their digests, and their checkpoints; return a line for each that is wrong.
+
+    Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
+    """
+    wrong = []
+    for path in damage.sound(folder):
+        if path.name == _WORKSHOPS:
+            wrong += [line for inner in damage.sound(path) for line in checkpoint.verify(inner)]
+        elif not (path / RECIPE).is_file():
+            wrong.append(damage.stranger(path))
+        elif not digests.are_kept(path):
+            wrong.append(f"{path} was trained by an older version and has no digests to compare it with")
         else:
-            paths.flush_folder(path)
-    paths.flush_folder(folder)
+            try:
+                engine.check_trained(path)
+            except MirblabError as error:
+                wrong.append(str(error))
+    return wrong

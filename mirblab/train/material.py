@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.errors import MirblabError, unknown
+from mirblab.terminal import say
 from mirblab.train import texts as rewritten
 from mirblab.train.extras import hard_negatives, mixed_pairs
 from mirblab.train.plan import Draw, Plan
@@ -140,5 +141,5 @@ def _apart(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFr
         return rows
     blank = dict.fromkeys(shown, "")
     kept = without_near(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
-    print(f"{recipe.name}: {kept.summary()}")
+    say(f"{recipe.name}: {kept.summary()}")
     return kept.rows

@@ -34,6 +34,14 @@ def model_card(recipe: Recipe, encoder: Encoder, facts: Mapping[str, Any], table
     return "\n\n".join(parts) + "\n"
 
 
+def untrained_card(recipe: Recipe, encoder: Encoder) -> str:
+    """Return the card of what a static *recipe* begins from: the token embeddings of *encoder*, as they are."""
+    start = encoder.entry.get("id", recipe.encoder)
+    about = f"The mean of the token embeddings of {start}, untrained: no attention, no order of words."
+    use = f"It is kept to say what training brings to a model that begins as it does (base `{recipe.base}`)."
+    return f"{_head(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
+
+
 def _head(recipe: Recipe, encoder: Encoder) -> str:
     fields: dict[str, Any] = {
         "language": "en",

@@ -65,6 +65,10 @@ def prompt(name: str) -> Prompt:
     for field, kind in _FIELDS.items():
         if not isinstance(entry.get(field), kind) or isinstance(entry.get(field), bool):
             raise MirblabError(f"prompt '{name}' in prompts.toml: {field} is {entry.get(field)!r}, not {kind.__name__}")
+    try:
+        json.dumps(entry["parameters"])
+    except TypeError as error:
+        raise MirblabError(f"prompt '{name}' in prompts.toml: its parameters cannot be sent: {error}") from error
     if not {"statement", "record"} & set(_PLACE.findall(entry["user"])) or entry["attempts"] < 1:
         raise MirblabError(f"prompt '{name}' in prompts.toml needs {{statement}} in user, and attempts from 1")
     return Prompt(name, entry["system"].strip(), *(entry[field] for field in list(_FIELDS)[1:]))

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from mirblab.errors import unknown
+from mirblab.terminal import say
 from mirblab.train import texts
 from mirblab.train.endpoint import chat
 from mirblab.train.rephrase import rephrase
@@ -34,7 +35,7 @@ def run(
     130 after Ctrl-C: what came back by then is kept, and the same command goes on from there.
     """
     rows = chosen(views(source), seed=seed, **choice)
-    print(f"{source}: {len(rows):,} statements", flush=True)
+    say(f"{source}: {len(rows):,} statements")
     if rules:
         found = texts.by_rules(rows, seed, with_negatives=negatives)
         lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
@@ -43,15 +44,15 @@ def run(
         try:
             made = rephrase(rows, service, with_negatives=negatives)
         except KeyboardInterrupt:
-            print("stopped; every answer that came is kept: the same command goes on from there", file=sys.stderr)
+            say("stopped; every answer that came is kept: the same command goes on from there", to=sys.stderr)
             return 130
         found, lines = made.table, made.summary()
     for line in lines:
-        print(f"  {line}")
+        say(f"  {line}")
     if negatives:
         counts = (found[list(texts.NEGATIVES)] != "").sum(axis=1)
-        print(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    print(f"in {texts.save(found, out or texts.default(source))}")
+        say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
+    say(f"in {texts.save(found, out or texts.default(source))}")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,7 +196,4 @@ def _check_ranges(where: str, made: Recipe) -> None:
 
 
 def _origin(name: str) -> str:
-    own = paths.home() / "registry" / "trained.toml"
-    if own.is_file() and name in tomllib.loads(own.read_text("utf-8")):
-        return str(own)
-    return "trained.toml"
+    return registry.origin("trained", name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mirblab import paths
+from mirblab import ids, paths
 from mirblab.errors import MirblabError
+from mirblab.lines import Problems, records
 from mirblab.progress import progress
 from mirblab.train import falsehoods, rewording
 from mirblab.train.answers import N_NEGATIVES
@@ -22,7 +24,7 @@ ADDED = ("rephrasing", *NEGATIVES)  # what is joined to views
 
 
 def table(
-    ids: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
 ) -> pd.DataFrame:
     """Return rows of new texts as a table of `COLUMNS`; what a row lacks is "" or [].
 
@@ -31,7 +33,7 @@ def table(
     """
     empty: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {name: [] for name in LISTS}
     full = [
-        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(ids, rows, problems, strict=True)
+        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
     ]
     return pd.DataFrame(full, columns=list(COLUMNS)).astype({name: "str" for name in COLUMNS if name not in LISTS})
 
@@ -85,30 +87,47 @@ def save(found: pd.DataFrame, path: str | Path) -> Path:
 
     The same table gives the same bytes. Raises MirblabError for another ending.
     """
-    path = Path(path).expanduser()
+    path = paths.given(path)
     if path.suffix not in (".parquet", ".jsonl"):
         raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
-    with paths.write_atomically(path) as beside:
-        if path.suffix == ".parquet":
-            found.to_parquet(beside, index=False)
-        else:
-            found.to_json(beside, orient="records", lines=True, force_ascii=False)
+    is_parquet = path.suffix == ".parquet"
+    lines = "" if is_parquet else found.to_json(orient="records", lines=True, force_ascii=False)
+    paths.write_bytes(path, found.to_parquet(index=False) if is_parquet else lines.encode())
     return path
 
 
 def read(path: str | Path) -> pd.DataFrame:
     """Return the table that `save` wrote. Raises FileNotFoundError, and MirblabError for a file of another form."""
-    path = Path(path).expanduser()
+    path = paths.given(path)
     if not path.is_file():
         raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
-    try:
-        found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_json(path, lines=True, dtype=False)
-    except (ValueError, OSError) as error:
-        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
+    found = _parquet(path) if path.suffix == ".parquet" else _lines(path)
     absent = [name for name in COLUMNS if name not in found]
     if absent:
         raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
     return found[list(COLUMNS)]
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
+
+
+def _lines(path: Path) -> pd.DataFrame:
+    """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
+    problems, rows = Problems(path), []
+    for number, record in records(path, problems):
+        try:
+            rows.append(record | {"id": ids.of(record, "id")})
+            json.dumps(record, ensure_ascii=False).encode()
+        except MirblabError as error:
+            problems.note(number, str(error))
+        except UnicodeEncodeError:
+            problems.note(number, "holds half a character (a lone surrogate); repair the text")
+    problems.raise_if_any()
+    return pd.DataFrame(rows)
 
 
 def join(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:

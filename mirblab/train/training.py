@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab import engine
+from mirblab import disk, engine, paths
 from mirblab.encode import Encoder
 from mirblab.errors import MirblabError
 from mirblab.train import base, checkpoint, journal, keep, state
@@ -20,7 +20,7 @@ from mirblab.train.gradients import Passes
 from mirblab.train.late import TokenPasses
 from mirblab.train.loop import Run, to_the_end
 from mirblab.train.material import gather
-from mirblab.train.modelcard import model_card
+from mirblab.train.modelcard import model_card, untrained_card
 from mirblab.train.precision import chosen
 from mirblab.train.settings import Recipe, recipe
 
@@ -71,8 +71,28 @@ def train(
     card = model_card(plan, encoder, facts, journal.read(folder))
     kept = keep.keep(plan.name, base.finish(plan, encoder, model), card, identity)
     for path in checkpoint.files(folder):
-        path.unlink()
+        disk.remove(path)
     return kept
+
+
+def begun_from(name: str | Recipe) -> str:
+    """Return the name of the system that the training of a recipe begins from, with which what it brings is compared.
+
+    That is the recipe's base; for a static recipe the mean of the base's token embeddings as they are, an untrained
+    model that is kept beside the trained ones, and made where it is missing.
+
+    >>> begun_from("minilm-math")
+    'minilm'
+    """
+    plan = recipe(name) if isinstance(name, str) else name
+    if not plan.is_static:
+        return plan.encoder
+    system, encoder = f"{plan.encoder}-static-untrained", base.starting_encoder(plan)
+    identity = {"base": plan.base, "base_revision": str(encoder.entry.get("revision", "")), "trained": False}
+    if not keep.is_finished(system, identity):
+        model = base.finish(plan, encoder, base.build(plan, encoder))
+        keep.keep(system, model, untrained_card(plan, encoder), identity)
+    return system
 
 
 def log(name: str) -> pd.DataFrame:
@@ -129,8 +149,7 @@ def _workshop(plan: Recipe, force: bool) -> Path:
     folder = keep.workshop(plan.name)
     if force:
         shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return paths.make_folder(folder)
 
 
 def _usual_evaluation(plan: Recipe, views: pd.DataFrame) -> Evaluate | None:

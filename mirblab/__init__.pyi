@@ -39,6 +39,7 @@ from .neighbours import trust as trust
 from .outputs import output as output
 from .pairs import by_pair as by_pair
 from .pairs import partners as partners
+from .parameters import check_parameters as check_parameters
 from .partner_tables import partner_table as partner_table
 from .projection import maps as maps
 from .projection import project as project

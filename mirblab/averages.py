@@ -26,7 +26,7 @@ def groups(
     for name in dict.fromkeys(groups[collection] for collection in here if collection in groups):
         members = [collection for collection, group in groups.items() if group == name]
         missing = [member for member in members if member not in here]
-        own = sorted({tasks.get(member, "") for member in members})
+        own = sorted({tasks.get(member, "") for member in members if member in here})
         if name in here:
             raise MirblabError(f"the group '{name}' has the name of a collection of the values; rename one of them")
         if len(own) > 1:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
-from mirblab import costs, paths, shelf, worker
+from mirblab import costs, family, json_text, partials, paths, shelf, stamps, worker
 from mirblab.encode import encoder
+from mirblab.errors import MirblabError
 from mirblab.suites import Job
 from mirblab.systems import System, system
 
@@ -33,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a notebook: "ran", "fresh" or "failed", with the cell and the error of a failure."""
+    """What became of a notebook: "ran", "failed" with its cell and error, or "fresh", as another batch has made it."""
 
     job: Job
     state: str
@@ -42,11 +44,15 @@ class Outcome:
 
 
 def is_fresh(job: Job) -> bool:
-    """Return whether the notebook has run with the same content, and everything that it left is still there."""
-    stamp = job.stamp()
-    if stamp is None or stamp.get("key") != job.key():
-        return False
-    return job.executed.is_file() and all((paths.figures() / name).is_file() for name in stamp["files"])
+    """Return whether the notebook has run with the same content, and everything that it left is as it left it."""
+    return not stamps.staleness(job)
+
+
+def stale(jobs: Sequence[Job]) -> list[tuple[Job, str]]:
+    """Return the jobs that are not fresh, each with the reason; data that several of them use are read once."""
+    contents: dict[str, bytes] = {}
+    reasons = [(job, stamps.staleness(job, contents)) for job in jobs]
+    return [(job, reason) for job, reason in reasons if reason]
 
 
 def steps(jobs: Sequence[Job]) -> list[Step]:
@@ -105,15 +111,28 @@ def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], in
 def rate() -> float:
     """Return texts encoded per second, as measured by the last batch on this machine, else a cautious guess."""
     try:
-        return float(json.loads((paths.cache() / "rate.json").read_text("utf-8"))["texts_per_second"])
-    except (FileNotFoundError, KeyError, ValueError):
+        found = json.loads((paths.cache() / "rate.json").read_text("utf-8"))["texts_per_second"]
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):  # none yet, or damaged: the next batch writes it
         return TEXTS_PER_SECOND
+    return float(found) if stamps.is_duration(found) and found > 0 else TEXTS_PER_SECOND
+
+
+def verify(path: Path) -> list[str]:
+    """Return a line when the file of the measured speed is damaged; the next batch writes it again."""
+    try:
+        sound = stamps.is_duration(json_text.read(path)["texts_per_second"])
+    except (OSError, KeyError, TypeError, ValueError):
+        sound = False
+    return [] if sound else [f"{path} is damaged; a guess is taken until the next batch writes it again"]
 
 
 def seconds(job: Job) -> float:
     """Return how long the notebook took the last time, else a guess."""
-    stamp = job.stamp()
-    return float(stamp["seconds"]) if stamp else SECONDS_PER_NOTEBOOK
+    try:
+        stamp = stamps.read(job)
+    except MirblabError:
+        stamp = None
+    return stamp.seconds if stamp else SECONDS_PER_NOTEBOOK
 
 
 def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
@@ -134,32 +153,40 @@ def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
         system(step.system).search(collection)
         spent = time.perf_counter() - start
         if step.n_texts > 500:
-            with paths.write_atomically(paths.cache() / "rate.json") as path:
-                path.write_text(json.dumps({"texts_per_second": round(step.n_texts / spent, 1)}), encoding="utf-8")
+            rate = json.dumps({"texts_per_second": round(step.n_texts / spent, 1)})
+            paths.stored("speeds", paths.write_text, paths.cache() / "rate.json", rate)
 
 
 def execute(
-    jobs: Sequence[Job], n_workers: int, tell: Callable[[Job, int, int], None], done: Callable[[Outcome], None]
+    jobs: Sequence[Job],
+    n_workers: int,
+    tell: Callable[[Job, int, int], None],
+    done: Callable[[Outcome], None],
+    *,
+    force: bool = False,
 ) -> list[Outcome]:
     """Run the notebooks in *n_workers* processes; a failing one does not stop the others.
 
-    *tell* hears of job, cells run and cells in all, about twice a second; *done* hears of each outcome.
+    *tell* hears of job, cells run and cells in all, about twice a second; *done* hears of each outcome. What killed
+    batches left half-written is removed first. A notebook that another batch has made meanwhile runs only by *force*.
     """
     if not jobs:
         return []
+    partials.sweep(paths.figures())
     threads = str(max(1, (os.cpu_count() or 1) // n_workers))
     outcomes: list[Outcome] = []
-    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[tuple[str, float]], Job] = {pool.submit(worker.run, job, threads): job for job in jobs}
+    with ProcessPoolExecutor(n_workers, get_context("spawn"), family.end_with_parent) as pool:
+        # Named after this process: its children end with it.
+        running = {partials.beside(job.executed): job for job in jobs}
+        waiting = {pool.submit(worker.run, job, path, threads, force): path for path, job in running.items()}
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    job = waiting.pop(future)
-                    outcomes.append(_outcome(job, future))
+                    outcomes.append(_outcome(running[waiting.pop(future)], future))
                     done(outcomes[-1])
-                for job in waiting.values():
-                    tell(job, *worker.cells(job))
+                for path in waiting.values():
+                    tell(running[path], *worker.cells(path))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -171,4 +198,4 @@ def _outcome(job: Job, future: Future[tuple[str, float]]) -> Outcome:
         problem, spent = future.result()
     except Exception as error:  # noqa: BLE001  a broken worker is one notebook's failure, not the batch's
         return Outcome(job, "failed", 0.0, f"the process ended: {error!r}")
-    return Outcome(job, "failed" if problem else "ran", spent, problem)
+    return Outcome(job, "failed" if problem else "ran" if spent else "fresh", spent, problem)

@@ -29,6 +29,7 @@ from mirblab.sources import (
     stacks,
     views,
 )
+from mirblab.sources.origin import together
 
 
 def build(source: str, origin: str = "", **options: Any) -> list[Path]:
@@ -88,7 +89,11 @@ def _options(names: list[str]) -> str:
 def _mini(origin: str | None, out: Path) -> list[Path]:
     if origin:
         raise MirblabError("mini is built from the bundled cards; leave --from out")
-    return [mini.build(name, out / name) for name in mini.COLLECTIONS]
+    names = tuple(mini.COLLECTIONS)
+    with together(out, names) as folders:  # a half without its card would be read, with other rules
+        for name, folder in zip(names, folders, strict=True):
+            mini.build(name, folder)
+    return [out / name for name in names]
 
 
 BUILDERS: dict[str, Callable[..., list[Path]]] = {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mirblab import arguments, diff_command, train_commands
+from mirblab import arguments, diff_command, figures_command, stores, terminal, train_commands
 from mirblab.arguments import Set
 from mirblab.errors import MirblabError
 from mirblab.lessons import command as lessons_command
+from mirblab.terminal import say
 
 app = typer.Typer(
     name="mirblab",
@@ -63,16 +65,14 @@ def add(
     task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
     paper: Annotated[str, typer.Option(help="The published collection that it follows, as MIRB prints it.")] = "",
     relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Accept what was changed in it since, in place.")] = False,
 ) -> None:
     """Check a collection and copy it into the data folder, so that suites find it by name."""
     from mirblab import intake
 
-    target, notes = intake.add(
-        folder, name, candidates=candidates, task=task, paper=paper, relevant_from=relevant_from or None
-    )
-    _describe(target)
-    for note in notes:
-        typer.echo(f"  note: {note}")
+    card = {"candidates": candidates, "task": task, "paper": paper, "relevant_from": relevant_from or None}
+    target, notes = intake.again(folder, name, **card) if again else intake.add(folder, name, **card)
+    _describe(target, notes)
 
 
 @app.command()
@@ -94,7 +94,7 @@ def batch(
     try:
         raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
     except KeyboardInterrupt:
-        typer.echo("stopped; what is encoded, searched or drawn is kept: the same command goes on from there", err=True)
+        say("stopped; what is encoded, searched or drawn is kept: the same command goes on from there", to=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -137,11 +137,11 @@ def redraw(
     from mirblab import redrawing
 
     for written in redrawing.redraw(path, out):
-        typer.echo(str(written))
+        say(written)
 
 
-app.command()(diff_command.diff)
-app.command()(lessons_command.lessons)
+for command in (diff_command.diff, figures_command.figures, lessons_command.lessons):
+    app.command()(command)
 app.command()(train_commands.train)
 app.command()(train_commands.rephrase)
 
@@ -189,24 +189,21 @@ def import_results(
         path, system=system, collection=collection, origin=origin, name=name, percent=percent,
         candidates_only=candidates_only,
     )  # fmt: skip
-    typer.echo(f"{', '.join(record.systems[:5])} on {', '.join(record.collections[:5])}: in {record.folder}")
-    for note in notes:
-        typer.echo(f"  note: {note}")
+    where = f"{', '.join(record.systems[:5])} on {', '.join(record.collections[:5])}: in {record.folder}"
+    say("\n  note: ".join([where, *notes]))
 
 
 @app.command()
 def cache(
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check every stored vector; set damaged files aside.")
+        bool, typer.Option("--verify", help="Check everything that is stored, and remove what killed processes left.")
     ] = False,
-    remove: Annotated[
-        str, typer.Option(help="Remove what is stored: vectors, runs, projections, collections, or all.")
-    ] = "",
+    remove: Annotated[str, typer.Option(help=f"Remove what is stored: {stores.described()}")] = "",
 ) -> None:
     """Show what is stored, how large it is, and whether it is sound."""
     from mirblab import console
 
-    console.show_cache(verify=verify, remove=remove)
+    raise typer.Exit(console.show_cache(verify=verify, remove=remove))
 
 
 @app.command()
@@ -220,7 +217,7 @@ def threads(
     from mirblab import threads as pages
 
     written = pages.write(origin, ids, out, formulas=formulas)
-    typer.echo(f"{len(written) - 1} threads; open {written[0]}")
+    say(f"{len(written) - 1} threads; open {written[0]}")
 
 
 @app.command()
@@ -231,20 +228,21 @@ def doctor() -> None:
     raise typer.Exit(console.show_doctor())
 
 
-def _describe(folder: Path) -> None:
-    """Print one line on a collection on disk."""
+def _describe(folder: Path, notes: Iterable[str] = ()) -> None:
+    """Print what a collection on disk holds."""
     from mirblab.collection import load_folder
 
     found = load_folder(folder)
     shown = ", ".join(found.candidates.names) or "all documents"
-    typer.echo(f"{found.name}: {len(found.queries):,} queries, {len(found.corpus):,} documents; candidates: {shown}")
-    typer.echo(f"  in {folder}")
+    say(f"{found.name}: {len(found.queries):,} queries, {len(found.corpus):,} documents; candidates: {shown}")
+    say("\n  note: ".join([f"  in {folder}", *notes]))
 
 
 def main() -> None:
     """Run the command; what the user got wrong is one line on standard error and exit status 2."""
+    terminal.say_warnings()
     try:
         app()
     except (MirblabError, FileNotFoundError) as error:
-        typer.echo(f"mirblab: {error}", err=True)
+        say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)

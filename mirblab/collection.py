@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +11,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mirblab import digests, paths, restrictions
 from mirblab import folder as on_disk
-from mirblab.candidates import Candidates, Rule
+from mirblab.candidates import Candidates
 from mirblab.card import Card
 from mirblab.errors import MirblabError
+from mirblab.lines import hashed
 from mirblab.oddities import count as count_oddities
-from mirblab.rules import Earlier, Listed, NotSelf, TagOverlap, tag_matrix
+
+# Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
+pd.set_option("display.html.use_mathjax", False)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class Collection:
     candidates: Candidates
     card: Card
     oddities: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a name that cannot name a folder: files are written under the names of collections."""
+        paths.clean_name(self.name)
 
     @cached_property
     def doc_ids(self) -> pd.Index:
@@ -83,7 +92,7 @@ class Collection:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash (32 hexadecimal digits) over ids, texts, judgements, candidates and instruction.
+        """Return a hash (32 hexadecimal digits) over ids, texts, judgements, candidates, instruction, and a language.
 
         The same content gives the same fingerprint, whatever its compression or the order of its lines.
         """
@@ -102,7 +111,7 @@ class Collection:
                 digest.update(np.ascontiguousarray(part).tobytes())
         if self.candidates.rules and self.candidates.rows is not None:
             digest.update(np.ascontiguousarray(self.candidates.rows, dtype=np.int64).tobytes())
-        digest.update(self.card.instruction.encode())
+        digest.update((self.card.instruction + (self.card.language and f"\0{self.card.language}")).encode())
         return digest.hexdigest()
 
     def sample(self, n_queries: int, seed: int = 0) -> Collection:
@@ -162,14 +171,36 @@ class Collection:
 def load_folder(path: str | Path, split: str = "test") -> Collection:
     """Read and check the collection in a folder with corpus, queries and qrels; a card is optional.
 
-    Raises FileNotFoundError for a missing file or split, and MirblabError with file, line and number of such
-    lines for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown documents.
+    Where digests were kept (`mirblab build`, `mirblab add`), the bytes that are read, and all other files, are compared
+    with them. Raises MirblabError for a file that differs, is missing or is new, and, with file, line and number of
+    such lines, for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown documents;
+    FileNotFoundError for a missing file or split.
     """
     folder = Path(path)
+    before = digests.kept(folder)
+    try:
+        with hashed() as read:
+            found = read_splits(folder, [split])[0]
+    except (MirblabError, FileNotFoundError):
+        digests.check(folder)  # that a file has changed says more than what is wrong with it
+        raise
+    if digests.kept(folder) != before:  # replaced meanwhile: the texts may be of one build, the judgements of the next
+        return load_folder(folder, split)
+    digests.check(folder, read)
+    return found
+
+
+def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
+    """Return the collection of each of the *splits* (none: all that are there), whatever its digests say."""
     corpus = on_disk.read_texts(folder, "corpus")
     queries = on_disk.read_texts(folder, "queries")
-    judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
     card = Card.read(folder)
+    wanted = splits or list(dict.fromkeys(["test", *on_disk.splits(folder)]))
+    return [_of_split(folder, split, corpus, queries, card) for split in wanted]
+
+
+def _of_split(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
+    judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
     asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
     qrels = pd.DataFrame(
         {
@@ -178,53 +209,9 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
             "relevance": judged.relevance.astype(np.int32),
         }
     ).sort_values(["query_id", "doc_id"], ignore_index=True)
-    candidates = Candidates(len(corpus), tuple(_rules(folder, card, corpus, asked, queries, qrels)))
+    candidates = Candidates(len(corpus), tuple(restrictions.rules(folder, card, corpus, asked, queries, qrels)))
     oddities = count_oddities(corpus, asked, qrels, card.relevant_from)
     return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
-
-
-def _rules(
-    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
-) -> list[Rule]:
-    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
-    rules: list[Rule] = []
-    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
-        pairs = on_disk.read_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
-        if pairs is not None:
-            rules.append(Listed.from_pairs(stem, *pairs, len(asked), allow=allow))
-    judged = Listed.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
-    for name in card.candidates:
-        if name == "judged":
-            rules.append(judged)
-        elif name == "not-self":
-            rules.append(NotSelf(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
-        elif name == "earlier":
-            rules.append(Earlier(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
-        elif name == "tags":
-            rules.append(_tag_rule(corpus, asked, qrels, card, folder))
-    return rules
-
-
-def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagOverlap:
-    if "tags" not in corpus or "tags" not in asked:
-        raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
-    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
-    gold = qrels[qrels.relevance >= card.relevant_from]
-    kept = Listed.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
-    return TagOverlap(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
-
-
-def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
-    missing = int(texts["order"].isna().sum()) if "order" in texts else len(texts)
-    if missing:
-        raise MirblabError(
-            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'; add it"
-        )
-    return texts["order"].to_numpy(dtype=np.int64)
-
-
-def _codes(column: pd.Series) -> np.ndarray:
-    return column.cat.codes.to_numpy().astype(np.int64)
 
 
 def _shortened(text: str, longest: int) -> str:

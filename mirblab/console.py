@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,22 +15,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab import batch, costs, measures, paths, runs, shelf
+from mirblab import batch, costs, measures, paths, runs, shelf, stamps, stores, terminal
 from mirblab.batch import Outcome, Step
-from mirblab.cache import spaces, sweep
+from mirblab.disk import readable_size
 from mirblab.doctor import examine
-from mirblab.errors import unknown
-from mirblab.late_store import TokenStore
+from mirblab.spaces import spaces
 from mirblab.suites import Job
 from mirblab.systems import system
-
-STORES = ("vectors", "tokens", "runs", "projections", "collections")
 
 
 def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
     """Print which notebooks would run, which runs they need that are not stored, and the time and disk of it."""
-    console = Console(highlight=False)
-    stale = [job for job in jobs if force or not batch.is_fresh(job)]
+    console = terminal.console()
+    stale = list(jobs) if force else [job for job, _ in batch.stale(jobs)]
     todo = batch.steps(stale)
     notebooks = Table("notebook", "state", "about", title=f"suite {jobs[0].suite}" if jobs else "nothing to run")
     for job in jobs:
@@ -42,51 +39,57 @@ def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
     n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
     spent += sum(batch.seconds(job) for job in stale) / _workers(0)
     what = f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make"
-    new = sum(not job.stamp() for job in stale)
+    new = sum(not stamps.path_of(job).is_file() for job in stale)
     guess = f" ({new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
-    console.print(f"{what}: about {_time(spent)}, {_size(n_bytes)} of vectors{guess if new else ''}")
+    console.print(f"{what}: about {_time(spent)}, {readable_size(n_bytes)} of vectors{guess if new else ''}")
 
 
 def _steps_table(todo: Sequence[Step]) -> Table:
     table = Table("run to make", "collection", "texts to encode", "disk", "about")
     for step in todo:
-        encoded = (f"{step.n_texts:,}", _size(step.n_bytes)) if step.n_texts else ("", "")
+        encoded = (f"{step.n_texts:,}", readable_size(step.n_bytes)) if step.n_texts else ("", "")
         table.add_row(step.system, step.collection, *encoded, _time(step.seconds))
     return table
 
 
 def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
     """Make the missing runs, then the notebooks that are not fresh; return the exit status (1: some failed)."""
-    console, start = Console(highlight=False), time.perf_counter()
-    stale = [job for job in jobs if force or not batch.is_fresh(job)]
+    console, start = terminal.console(), time.perf_counter()
+    reasons = [(job, "it is forced") for job in jobs] if force else batch.stale(jobs)
+    stale = [job for job, _ in reasons]
     for job in jobs:
         if job not in stale:
             console.print(f"fresh   {job.name}")
-    batch.prepare(batch.steps(stale), lambda line: console.print(line, markup=False, soft_wrap=True))
-    outcomes = _with_bars(console, stale, _workers(n_workers))
-    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    for job, reason in reasons:
+        if not force and stamps.path_of(job).is_file():
+            console.print(f"again   {job.name}: {reason}", soft_wrap=True)
+    for job in stale[:1]:
+        paths.check_writable(job.executed.parent)
+    batch.prepare(batch.steps(stale), lambda line: console.print(line, soft_wrap=True))
+    outcomes = _with_bars(console, stale, _workers(n_workers), force)
+    count = Counter(outcome.state for outcome in outcomes)
     console.print(
-        f"{len(jobs) - len(stale)} fresh, {len(outcomes) - len(failed)} ran, {len(failed)} failed in "
+        f"{len(jobs) - len(stale) + count['fresh']} fresh, {count['ran']} ran, {count['failed']} failed in "
         f"{_time(time.perf_counter() - start)}; see {paths.figures() / (jobs[0].suite if jobs else '')}",
         soft_wrap=True,
     )
-    return 1 if failed else 0
+    return 1 if count["failed"] else 0
 
 
 def _workers(asked: int) -> int:
     return asked if asked > 0 else max(2, (os.cpu_count() or 2) // 2)
 
 
-def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int) -> list[Outcome]:
+def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: bool) -> list[Outcome]:
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        ids = {job.name: bars.add_task(job.name, total=None, start=False) for job in jobs}
+        ids = {job.name: bars.add_task(terminal.safe(job.name), total=None, start=False) for job in jobs}
 
         def tell(job: Job, cells: int, total: int) -> None:
             if total:
@@ -95,16 +98,16 @@ def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int) -> list[Ou
 
         def done(outcome: Outcome) -> None:
             bars.remove_task(ids[outcome.job.name])
-            bars.console.print(f"{outcome.state:7s} {outcome.job.name} in {_time(outcome.seconds)}", markup=False)
+            bars.console.print(f"{outcome.state:7s} {outcome.job.name} in {_time(outcome.seconds)}")
             if outcome.problem:
-                bars.console.print(f"        {outcome.problem}", markup=False, soft_wrap=True)
+                bars.console.print(f"        {outcome.problem}", soft_wrap=True)
 
-        return batch.execute(jobs, n_workers, tell, done)
+        return batch.execute(jobs, n_workers, tell, done, force=force)
 
 
 def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str) -> None:
     """Search *collections* with the system *name*, print the means of the measures, and write run files to *out*."""
-    console, table = Console(highlight=False), Table("collection", "queries", *wanted, title=system(name).label)
+    console, table = terminal.console(), Table("collection", "queries", *wanted, title=system(name).label)
     checked = [measures.parse(text) for text in wanted]
     for found in collections:
         held = shelf.load(found, split)
@@ -112,12 +115,13 @@ def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], ou
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             values = measures.evaluate(run, held, checked)
-        for line in dict.fromkeys(str(one.message) for one in told):
-            console.print(f"{held.name}: {line}", markup=False, soft_wrap=True)
+        notes = [str(run.attrs[key]) for key in ("origin", "remainder", "note") if run.attrs.get(key)]
+        for line in dict.fromkeys([*(str(one.message) for one in told), *notes]):
+            console.print(f"{held.name}: {line}", soft_wrap=True)
         means = values.groupby("measure", sort=False).value.mean()
         table.add_row(held.name, f"{len(held.queries):,}", *(f"{mean:.4f}" for mean in means))
         if out is not None:
-            path = out / f"{held.name}.{paths.clean_name(re.sub(r'[>/]', '-', name))}.trec.gz"
+            path = out / f"{held.name}.{paths.clean_name(re.sub(r'[>/]', '-', name), 120)}.trec.gz"
             runs.write_run(run, path)
             console.print(f"wrote {path}", soft_wrap=True)
     console.print(table)
@@ -125,7 +129,7 @@ def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], ou
 
 def show_costs(encoders: Sequence[str] | None = None) -> None:
     """Print what MIRB takes of each model, by collection too when *encoders* are named, and the paper's own hours."""
-    console, table = Console(highlight=False), costs.cost_table(encoders, batch.stored_shares(encoders))
+    console, table = terminal.console(), costs.cost_table(encoders, batch.stored_shares(encoders))
     sizes = Table("collection", "documents", "queries", "tokens, about", title="MIRB's twelve collections")
     for row in costs.sizes().itertuples():
         sizes.add_row(row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
@@ -144,37 +148,31 @@ def _costs_table(table: pd.DataFrame, by: str, title: str) -> Table:
         hours, dollars = part.gpu_hours.sum(min_count=1), part.dollars.sum(min_count=1)
         texts = part.documents + part.queries
         cells = ["" if hours != hours else f"{hours:.2g}", "" if dollars != dollars else f"${dollars:,.2f}"]
-        shown.add_row(str(name), *cells, _size(part.disk.sum()), f"{(part.stored * texts).sum() / texts.sum():.0%}")
+        share = (part.stored * texts).sum() / texts.sum()
+        shown.add_row(str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}")
     return shown
 
 
-def show_cache(*, verify: bool = False, remove: str = "") -> None:
-    """Print the stores and their sizes; check every vector (*verify*), or remove one store or "all" (*remove*)."""
-    console = Console(highlight=False)
+def show_cache(*, verify: bool = False, remove: str = "") -> int:
+    """Print the stores and their sizes; check all in them (*verify*), or *remove* one, or a part (`stores.PARTS`).
+
+    Return the exit status (1: something is damaged).
+    """
+    console = terminal.console()
     if remove:
-        if remove not in (*STORES, "all"):
-            raise unknown("store", remove, [*STORES, "all"])
-        for name in STORES if remove == "all" else (remove,):
-            shutil.rmtree(paths.cache() / name, ignore_errors=True)
-            console.print(f"removed {paths.cache() / name}")
-        return
-    if verify:
-        _verify(console)
-    table = Table("store", "files", "size", title=str(paths.cache()))
-    for name in STORES:
-        files = [path for path in (paths.cache() / name).rglob("*") if path.is_file()]
-        table.add_row(name, f"{len(files):,}", _size(sum(path.stat().st_size for path in files)))
+        for line in stores.remove(remove):
+            console.print(line, soft_wrap=True)
+        return 0
+    status = _verify(console) if verify else 0
+    table = Table("store", "files", "size", "lies in", title=str(paths.home()))
+    for store in stores.STORES:
+        place = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
+        table.add_row(store.name, f"{len(store.files()):,}", readable_size(stores.size(store.path)), place)
     console.print(table)
     console.print(_spaces_table())
-
-
-def _size(n_bytes: float) -> str:
-    """Return a size for people: "0 B", "3.1 MB"."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"
+    for found, mend in stores.notes():
+        console.print(f"{found}: {mend}", soft_wrap=True)
+    return status
 
 
 def _time(seconds: float) -> str:
@@ -188,29 +186,34 @@ def _time(seconds: float) -> str:
 
 def show_doctor() -> int:
     """Print what was found about the installation; return the exit status (1: something is wrong)."""
-    console, wrong = Console(highlight=False), False
+    console, wrong = terminal.console(), False
     for finding in examine():
-        console.print(f"{finding.state:6s} {finding.what:10s} {finding.found}", markup=False, soft_wrap=True)
+        console.print(f"{finding.state:6s} {finding.what:10s} {finding.found}", soft_wrap=True)
         if finding.mend:
-            console.print(f"       {'':10s} -> {finding.mend}", markup=False, soft_wrap=True)
+            console.print(f"       {'':10s} -> {finding.mend}", soft_wrap=True)
         wrong |= finding.state == "wrong"
     return 1 if wrong else 0
 
 
-def _verify(console: Console) -> None:
-    """Check every stored vector, set damaged files aside, and sweep what a killed process left behind."""
-    stores = [*spaces(paths.cache() / "vectors"), *spaces(paths.cache() / "tokens", TokenStore)]
-    damaged = [line for store in stores for line in store.verify()]
-    for line in damaged:
-        console.print(line, markup=False, soft_wrap=True)
-    swept = sum(sweep(paths.cache() / name) for name in ("vectors", "tokens"))
-    console.print(f"{len(stores)} stores checked, {len(damaged)} damaged files set aside, {swept} left-overs removed")
+def _verify(console: Console) -> int:
+    """Check everything that is stored, set aside what is damaged, and sweep what killed processes left behind."""
+    wrong = 0
+    for store in stores.STORES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the lines say the same
+            lines = store.verify()
+        wrong += len(lines)
+        for line in lines:
+            console.print(f"{store.name}: {line}", soft_wrap=True)
+    swept = len(stores.sweep())
+    console.print(f"{len(stores.STORES)} stores checked, {wrong} things wrong, {swept} left-overs removed")
+    return 1 if wrong else 0
 
 
 def _spaces_table() -> Table:
     table = Table("vectors of", "role", "prompt", "texts", "size", "damaged files")
     for store in spaces(paths.cache() / "vectors"):
         found, space = store.sizes(), store.space
-        row = (f"{found['texts']:,}", _size(found["bytes"]), str(found["damaged"]))
+        row = (f"{found['texts']:,}", readable_size(found["bytes"]), str(found["damaged"]))
         table.add_row(str(space.get("model", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)
     return table

@@ -6,14 +6,13 @@ import csv
 import hashlib
 import json
 import shutil
-import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from mirblab import mteb_json, paths, results
+from mirblab import damage, import_record, mteb_json, partials, paths, results
 from mirblab.errors import MirblabError
 from mirblab.foreign import Found
-from mirblab.results import Record
+from mirblab.import_record import Record
 
 _FACTS = ("kind", "sha256", "origin", "systems", "collections", "measures", "candidates_only")
 
@@ -55,32 +54,57 @@ def check_free(record: Record, found: Found | None) -> None:
                                "another --system")  # fmt: skip
 
 
-def write(source: Path, record: Record, found: Found | None) -> None:
-    """Write the folder of an import: the given files, the values, the record; whole or not at all."""
-    beside = results.folder() / f".{uuid.uuid4().hex[:12]}.partial"
+def set_aside_damaged(record: Record) -> None:
+    """Set aside an import of the record's name that is damaged, with a warning, so that it can be taken in anew."""
+    if not record.folder.exists():
+        return
     try:
-        for path in files(source):
-            target = beside / results.GIVEN / record.file / path.relative_to(source)  # "." for a file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-        if found is not None:
-            with open(beside / results.VALUES, "w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerows([results.COLUMNS, *((*key, repr(value)) for key, (value, _) in found.rows.items())])
-        text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
-        (beside / results.RECORD).write_text(text, encoding="utf-8")
-        paths.flush_folder(beside)
-        beside.rename(record.folder)
-        paths.flush_folder(results.folder())
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        earlier = import_record.read(record.folder / import_record.RECORD)
+        (earlier.run_file if earlier.kind == "run" else earlier.values_file)()
+    except (MirblabError, FileNotFoundError) as error:
+        damage.set_aside(record.folder, str(error), "it is taken in anew")
+
+
+def write(source: Path, record: Record, found: Found | None) -> Record:
+    """Write the folder of an import: the given files, the values, the record, which is returned with its checksums.
+
+    It appears whole or not at all. MirblabError when the given files change meanwhile.
+    """
+    beside = partials.beside(record.folder)
+    with paths.writing(record.folder):
+        try:
+            for path in files(source):
+                target = beside / import_record.GIVEN / record.file / path.relative_to(source)  # "." for a file
+                paths.make_folder(target.parent)
+                with paths.writing(target, path.stat().st_size):
+                    shutil.copyfile(path, target)
+            if digest(beside / import_record.GIVEN / record.file) != record.sha256:
+                raise MirblabError(f"{source} changed while it was read; import it again when it is whole")
+            if found is not None:
+                record = replace(record, values_sha256=_write_values(beside / import_record.VALUES, found))
+            record = record.sealed()
+            with paths.open_to_write(beside / import_record.RECORD, "w") as file:
+                file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
+            paths.flush_tree(beside)
+            beside.rename(record.folder)
+            paths.flush_folder(results.folder())
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return record
+
+
+def _write_values(path: Path, found: Found) -> str:
+    """Write values as CSV and return the sha256 of the file."""
+    with paths.open_to_write(path, "w") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([results.COLUMNS, *((*key, repr(value)) for key, (value, _) in found.rows.items())])
+    return import_record.sha256(path)
 
 
 def digest(source: Path) -> str:
     """Return the sha256 of a file, or, of a folder, that of names and contents of what is read of it."""
     if source.is_file():
-        with open(source, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return import_record.sha256(source)
     lines = [f"{path.relative_to(source).as_posix()}\t{digest(path)}\n" for path in files(source)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mirblab.terminal import say
+
 
 def diff(
     first: Annotated[str, typer.Argument(help="A system, such as bm25, or a run file in TREC's format.")],
@@ -32,4 +34,4 @@ def diff(
     )
     diff_view.show(found)
     if out is not None:
-        typer.echo(f"wrote {diff_view.write(found, out)}")
+        say(f"wrote {diff_view.write(found, out)}")

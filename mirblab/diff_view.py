@@ -12,10 +12,11 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from mirblab import measures, moves, paths, shelf, significance
+from mirblab import imported, measures, moves, paths, shelf, significance, terminal
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
 from mirblab.excerpts import excerpts
+from mirblab.signs import signed
 
 _LONGEST = 60  # characters of a text in a cell
 _TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
@@ -24,7 +25,7 @@ _EVERY = 40  # documents of the query that changed most
 
 @dataclass
 class Difference:
-    """What is printed: the two systems, the collection, and one table per question."""
+    """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
 
     names: tuple[str, str]
     collection: Collection
@@ -37,6 +38,12 @@ class Difference:
     fresh: pd.DataFrame
     readings: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Return the names of the systems as they are shown: marked where they were not made here."""
+        return signed(self.names[0], self.others), signed(self.names[1], self.others)
 
     @property
     def measure(self) -> str:
@@ -66,18 +73,21 @@ def compared(
     names = tuple(str(run.attrs["system"]) for run in pair)
     tests = [significance.compare(values, str(one), baseline=names[0], seed=seed) for one in parsed]
     moved = moves.moved(*pair, collection, k)
+    others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
+    noted = values.note.dropna() if "note" in values else []
+    said = {imported.note(names, others), *(str(one.message) for one in told), *noted}
     return Difference(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
         moves.likeness(*pair, p=p, k=k), moved, moves.fresh(moved, k, collection.card.relevant_from),
-        moves.readings(*pair, collection, wanted, k=k, seed=seed), sorted({str(one.message) for one in told}),
+        moves.readings(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
     )  # fmt: skip
 
 
 def show(found: Difference, console: Console | None = None) -> None:
     """Print the comparison; *console* None: standard output."""
-    console = console or Console(highlight=False)
+    console = console or terminal.console()
     for note in found.notes:
-        console.print(f"note: {_printable(note)}", markup=False, soft_wrap=True)
+        console.print(f"note: {note}", soft_wrap=True)
     console.print(_means(found))
     console.print(_likeness(found))
     console.print(_queries(found))
@@ -85,7 +95,7 @@ def show(found: Difference, console: Console | None = None) -> None:
     if changed:
         console.print(_documents(found, changed))
     for line in _new_ones(found):
-        console.print(_printable(line), markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
         console.print(_readings(found))
 
@@ -100,15 +110,14 @@ def write(found: Difference, path: Path) -> Path:
         table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
     for part in (found.alike, found.fresh):
         table = table.join(part.set_index("query_id"))
-    with paths.write_atomically(path.expanduser()) as beside:
-        beside.write_text(table.round(10).to_csv(lineterminator="\n"), encoding="utf-8", newline="")
+    paths.write_text(paths.given(path), table.round(10).to_csv(lineterminator="\n"))
     return path
 
 
 def _means(found: Difference) -> Table:
     first, second = found.names
     title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
-    shown = _table(title, "measure", first, second, "difference", "95 % interval", "p")
+    shown = _table(title, "measure", *found.shown, "difference", "95 % interval", "p")
     for row in found.tests.itertuples():
         pair = significance.wide(found.values, row.measure)[[first, second]].mean()
         shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _interval(row),
@@ -129,10 +138,10 @@ def _likeness(found: Difference) -> Table:
 def _queries(found: Difference) -> Table:
     table = moves.extremes(found.values, found.measure, *found.names, n_queries=found.n_queries)
     texts = found.collection.query_texts
-    shown = _table(f"queries that changed most in {found.measure}", "query", *found.names, "difference", "text")
+    shown = _table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
     places = found.collection.query_ids.get_indexer(table.query_id)
     for row, text in zip(table.itertuples(index=False), _short(found, [texts[at] for at in places]), strict=True):
-        shown.add_row(_plain(row.query_id), f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", _plain(text))
+        shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
     shown.caption = None if len(table) else "none: the value is the same for every query"
     return shown
 
@@ -146,19 +155,17 @@ def _most_changed(found: Difference) -> str:
 def _documents(found: Difference, query_id: str) -> Table:
     table = found.moved[found.moved.query_id == query_id].head(_EVERY)
     texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
-    title = f"documents of {_plain(query_id)}, the query that changed most: rank before and after"
-    shown = _table(title, "document", *found.names, "relevance", "text")
+    title = f"documents of {query_id}, the query that changed most: rank before and after"
+    shown = _table(title, "document", *found.shown, "relevance", "text")
     for row, text in zip(table.itertuples(index=False), _short(found, texts), strict=True):
         ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
-        shown.add_row(
-            _plain(row.doc_id), *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), _plain(text)
-        )
+        shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
     return shown
 
 
 def _new_ones(found: Difference) -> list[str]:
     total = found.fresh.drop(columns="query_id").sum()
-    first, second = found.names
+    first, second = found.shown
     return [
         f"{total[name]:,} documents are in the first {found.k} of {one} and not of {other}: "
         f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
@@ -168,12 +175,12 @@ def _new_ones(found: Difference) -> list[str]:
 
 def _readings(found: Difference) -> Table:
     title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
-    shown = _table(title, "relevant are", "measure", *found.names, "difference", "95 % interval", "p")
+    shown = _table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
     names = dict(
-        zip(moves.READINGS, ("none of them", "all of them", *(f"only {one}'s" for one in found.names)), strict=True)
+        zip(moves.READINGS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
     )
     for row in found.readings.itertuples():
-        shown.add_row(_plain(names[row.reading]), row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
+        shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
                       f"{row.difference:+.4f}", _interval(row), _chance(row.p))  # fmt: skip
     return shown
 
@@ -183,7 +190,7 @@ def _table(title: str, *columns: str) -> Table:
     for name in columns:
         is_text = name in _TEXTS
         shown.add_column(
-            _plain(name),
+            name,
             justify="left" if is_text else "right",
             overflow="fold",
             no_wrap=not is_text or name == "measure",
@@ -193,16 +200,6 @@ def _table(title: str, *columns: str) -> Table:
 
 def _short(found: Difference, texts: Sequence[str]) -> list[str]:
     return excerpts(texts, found.collection.card.task, _LONGEST)
-
-
-def _plain(text: str) -> str:
-    """Return a text that rich prints as it is."""
-    return _printable(text).replace("[", r"\[")
-
-
-def _printable(text: str) -> str:
-    """Return a text without signs that steer a terminal."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _interval(row: Any) -> str:

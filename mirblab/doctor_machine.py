@@ -8,7 +8,7 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from mirblab import paths
+from mirblab import paths, stores
 from mirblab.diagnosis import Finding
 from mirblab.encode import threads
 
@@ -72,13 +72,13 @@ def disk(needed: float = 2 * _GB) -> Finding:
 
 
 def cache() -> Finding:
-    """Count what was set aside as damaged, and what killed processes left half-written."""
-    names = [name for _, _, files in os.walk(paths.cache()) for name in files]
-    damaged, partial = sum(name.endswith(".damaged") for name in names), sum(".partial." in name for name in names)
-    if damaged or partial:
-        found = f"{damaged} damaged files set aside, {partial} left half-written by a process that was killed"
-        return Finding("cache", "note", found, "mirblab cache --verify checks all vectors and removes left-overs")
-    return Finding("cache", "ok", f"{len(names):,} files, none damaged")
+    """Count what is of no use in the stores: made by an older version, set aside as damaged, or left half-written."""
+    notes = stores.notes()
+    if notes:
+        mends = dict.fromkeys(mend for _, mend in notes)
+        return Finding("cache", "note", "; ".join(found for found, _ in notes), "; ".join(mends))
+    n_files = sum(len(store.files()) for store in stores.STORES)
+    return Finding("cache", "ok", f"{n_files:,} files, none damaged")
 
 
 def cores() -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab import engine, entries, hidden, inputs, paths, registry
+from mirblab import chunks, engine, entries, hidden, inputs, paths, registry
 from mirblab.cache import VectorStore, check_texts
 from mirblab.errors import MirblabError, unknown
 from mirblab.progress import progress
@@ -19,7 +18,6 @@ from mirblab.progress import progress
 # CPU: about what stays in a core's cache; more gains nothing and costs padding. GPU: enough to keep it busy, and fewer
 # tokens for wider models, so that one of 7 billion parameters has room for its activations (not tried on a GPU).
 TOKENS_PER_BATCH = {"cpu": 2_048, "cuda": 65_536}
-CHUNK_TEXTS, CHUNK_SECONDS = 1_000, 20.0
 
 
 def encoder(name: str | Path, compat: str = "") -> Encoder:
@@ -35,8 +33,8 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     if str(name) in known:
         entry = entries.variant(str(name), known[str(name)], compat)
         return Encoder(f"{name}-{compat}" if compat else str(name), *engine.own_folder(str(name), entry))
-    given = Path(name).expanduser()
-    folder = given if (given / "modules.json").is_file() else engine.trained(name)
+    given = paths.given(name)
+    folder = given if paths.is_there(given / "modules.json") else engine.trained(name)
     if folder is not None:
         found = engine.describe(folder)
         return Encoder(folder.name, entries.variant(folder.name, found, compat), folder.resolve())
@@ -87,7 +85,8 @@ class Encoder:
         """Return one vector per text, float32 (n, d), in the order of *texts*.
 
         What is stored is read; the rest is encoded, each distinct text once, and stored in chunks as soon as it is
-        done, so that an interrupted call goes on where it stopped. Equal calls give equal bytes.
+        done, so that an interrupted call goes on where it stopped. Equal calls give equal bytes. What cannot be
+        stored is returned all the same, with a line that says so.
         """
         texts = _checked(texts)
         store = self.store(role, instruction)
@@ -96,10 +95,12 @@ class Encoder:
             return found
         del found  # so that there are never two copies of the vectors in memory
         new = list(dict.fromkeys(texts[position] for position in missing))
-        self._encode(new, role, instruction, store)
+        unstored = chunks.append(store, new, self._batches(new, role, instruction))
         found, missing = store.read(texts)
-        if len(missing):
-            raise MirblabError(f"{len(missing)} vectors cannot be read back from {store.path}; check the disk")
+        for position in missing:
+            if texts[position] not in unstored:
+                raise MirblabError(f"{len(missing)} vectors cannot be read back from {store.path}; check the disk")
+            found[position] = unstored[texts[position]]
         return found
 
     def unstored(self, text: str, role: str = "query", instruction: str = "") -> np.ndarray:
@@ -130,22 +131,6 @@ class Encoder:
         """Return for each text its tokens as strings, in the order of `token_vectors`."""
         strings = self.strings(_checked(texts), role, instruction)
         return hidden.labels(self._model.tokenizer, inputs.features(self._model, strings)) if strings else []
-
-    def _encode(self, texts: list[str], role: str, instruction: str, store: VectorStore) -> None:
-        """Encode distinct *texts* and append them to *store* chunk by chunk, also when interrupted."""
-        rows: list[int] = []
-        done: list[np.ndarray] = []
-        last = time.monotonic()
-        try:
-            for batch, vectors in self._batches(texts, role, instruction):
-                rows += batch
-                done.append(vectors)
-                if len(rows) >= CHUNK_TEXTS or time.monotonic() - last > CHUNK_SECONDS:
-                    store.append([texts[row] for row in rows], np.concatenate(done))
-                    rows, done, last = [], [], time.monotonic()
-        finally:
-            if done:
-                store.append([texts[row] for row in rows[: sum(map(len, done))]], np.concatenate(done))
 
     def _batches(self, texts: list[str], role: str, instruction: str) -> Iterator[tuple[list[int], np.ndarray]]:
         """Yield positions in *texts* and their vectors as they come, from the model here or from the vendor."""

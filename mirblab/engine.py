@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mirblab import paths
+from mirblab import digests, json_text, paths
 from mirblab.entries import is_folder, origin
 from mirblab.errors import MirblabError
 from mirblab.fit import fit, pooling_of
-from mirblab.snapshot import pinned, snapshot
+from mirblab.snapshot import cached, fetched, pinned
 
 _WEIGHTS = "model.safetensors"
 # What of an entry makes a loaded model; encoders that differ in prompts only share one.
@@ -86,8 +87,8 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
     given = str(entry.get("id", ""))
     if not is_folder(given):
         return dict(entry), None
-    folder = Path(given).expanduser()
-    if folder.is_dir():
+    folder = paths.given(given)
+    if os.path.isdir(folder):
         if entry.get("trust_remote_code"):
             pinned(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
         found = folder.resolve()
@@ -103,7 +104,7 @@ def trained(name: str | Path) -> Path | None:
     >>> trained("never-trained")
     """
     folder = paths.models() / name
-    return folder if (folder / "modules.json").is_file() else None
+    return folder if paths.is_there(folder / "modules.json") else None
 
 
 def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
@@ -113,12 +114,28 @@ def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]
     return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 
 
+def check_trained(folder: Path) -> None:
+    """Raise MirblabError when a file of a trained model differs from the digests kept at the end of its training.
+
+    Its README may be edited; a folder without digests, of another origin or an older version, cannot be checked.
+    """
+    wrong = [line for line in digests.differences(folder) if not line.startswith("README.md ")]
+    if wrong:
+        raise MirblabError(
+            f"{folder} is not as it was trained ({digests.FILE}): {'; '.join(wrong[:3])}; train it anew: "
+            f"mirblab train {folder.name} --force (a copy: copy it again)"
+        )
+
+
 def folder_digest(folder: Path) -> str:
-    """Return a digest over the names and contents of all files of a model *folder*, READMEs and hidden files apart."""
+    """Return a digest over the names and contents of all files of a model *folder*.
+
+    READMEs, hidden files and the digests that are kept of a trained model are left out.
+    """
     state = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
-        if path.suffix != ".md" and not re.search(r"(^|/)\.", name):
+        if path.suffix != ".md" and name != digests.FILE and not re.search(r"(^|/)\.", name):
             state.update(f"{name}\0{sha256(path)}\n".encode())
     return state.hexdigest()[:32]
 
@@ -166,10 +183,7 @@ def _static(folder: Path) -> tuple[int | None, int]:
 
 
 def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    except json.JSONDecodeError as error:
-        raise MirblabError(f"{path} is not valid JSON: {error}; fetch or copy the model again") from error
+    return json_text.read(path) if path.is_file() else {}
 
 
 def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:
@@ -196,15 +210,21 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
     Loaded once per process; the last two are kept, on a GPU only the last. Raises MirblabError when the weights, the
     pooling, the normalisation or the dimensions are not the entry's, or when the model cannot be found.
     """
+    entry = json.loads(entry_json)
+    # before the libraries, which take seconds: a machine without a network and the model learns it at once
+    found = folder or locate(name, entry) or cached(name, entry)
     import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # weights from disk load in a moment; the bar only disturbs ours
-    entry = json.loads(entry_json)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(name, entry, device)
-    found = folder or locate(name, entry) or _from_hub(name, entry)
+    if folder is not None:
+        check_trained(folder)
+    found = found or fetched(name, entry)
+    if folder is None and entry.get("sha256"):
+        check_digest(found, entry["sha256"])
     if device == "cuda":
         load.cache_clear()  # two models of 7 billion parameters do not fit beside each other on most GPUs
         torch.cuda.empty_cache()
@@ -219,13 +239,6 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
         ) from error
     fit(name, entry, engine, is_plain=not (found / "modules.json").is_file())
     return engine.eval()
-
-
-def _from_hub(name: str, entry: Mapping[str, Any]) -> Path:
-    folder = snapshot(name, entry)
-    if entry.get("sha256"):
-        check_digest(folder, entry["sha256"])
-    return folder
 
 
 def _check_device(name: str, entry: Mapping[str, Any], device: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from mirblab import paths
+from mirblab import paths, registry
 from mirblab.errors import MirblabError, unknown
 from mirblab.formula import pretokens
+from mirblab.secret import check_keys
 
 Entry = dict[str, Any]
 
@@ -64,7 +63,7 @@ def is_folder(identifier: Any) -> bool:
     (True, True, False)
     """
     given = str(identifier or "")
-    return given.startswith(".") or Path(given).expanduser().is_absolute()
+    return given.startswith(".") or paths.given(given).is_absolute()
 
 
 def checked(name: str, entry: Any) -> Entry:
@@ -75,6 +74,10 @@ def checked(name: str, entry: Any) -> Entry:
     where = f"encoder '{name}' in {origin(name)}"
     if not isinstance(entry, Mapping):
         raise MirblabError(f"{where} is {entry!r}, not a table; write [{name}] above its fields")
+    try:
+        check_keys(entry)
+    except MirblabError as error:
+        raise MirblabError(f"{where}: {error}") from error
     for field, value in entry.items():
         _check_field(where, field, value)
     needed = HOSTED if is_hosted(entry) else LOCAL
@@ -129,10 +132,7 @@ def space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
 
 def origin(name: str) -> str:
     """Return the file that the entry *name* comes from: the home registry's if it is there, else the package's."""
-    own = paths.home() / "registry" / "encoders.toml"
-    if own.is_file() and name in tomllib.loads(own.read_text("utf-8")):
-        return str(own)
-    return "encoders.toml"
+    return registry.origin("encoders", name)
 
 
 def _is_set(value: Any) -> bool:

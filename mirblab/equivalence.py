@@ -1,4 +1,4 @@
-"""equivalence: statements that say the same, as points with a class, ready for maps and pair measures."""
+"""equivalence: queries and what is relevant to them, as points with a class, for maps and pair measures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ import pandas as pd
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
 
+TASKS = ("Equivalence", "Lean View Retrieval")  # of cards whose pairs say the same
+EQUIVALENT, RELEVANT, DISTRACTOR = "equivalent", "judged relevant", "distractor"
+
+
+def relation(collection: Collection) -> str:
+    """Return what a query and its relevant document are to each other: "equivalent" or "judged relevant".
+
+    Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
+
+    >>> from mirblab.shelf import load
+    >>> relation(load("mini-pairs")), relation(load("mini-premises"))
+    ('equivalent', 'judged relevant')
+    """
+    return EQUIVALENT if collection.card.task in TASKS else RELEVANT
+
 
 def statements(
     collection: Collection,
@@ -18,9 +33,10 @@ def statements(
     seed: int = 0,
     fields: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return pairs that say the same, and distractors: columns id, class_id, field, kind, text, tag.
+    """Return pairs and distractors: columns id, class_id, field, kind, text, tag.
 
-    A pair (kind "pair") is a query and its best judged document. `field` is the first tag where two fields are
+    A pair is a query and its best judged document; its kind says what they are (`relation`): "equivalent" where the
+    card's task says equivalence, else "judged relevant". `field` is the first tag where two fields are
     paired with each other (a subset of MELD), else "query" or "document"; `tag` is the first tag, or "". At most
     *n_pairs* pairs and *n_distractors* documents that nobody judged for these queries (kind "distractor") are drawn,
     by *seed*. With *fields* only statements whose first tag is one of them count. Raises MirblabError when nothing is
@@ -44,7 +60,7 @@ def statements(
     own = collection.doc_ids.get_indexer(collection.query_ids[chosen["query"].to_numpy()])
     left = np.setdiff1d(np.flatnonzero(inside), [*judged.doc_id.cat.codes, *own])
     for place in np.sort(rng.permutation(left)[:n_distractors]):
-        rows.append(_row(collection, "document", int(place), "", "distractor"))
+        rows.append(_row(collection, "document", int(place), "", DISTRACTOR))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
     two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
     return points.assign(field=points.tag if two_fields else points.field)
@@ -98,7 +114,8 @@ def _best(collection: Collection) -> pd.DataFrame:
 
 def _both(collection: Collection, query: int, document: int) -> list[dict[str, str]]:
     name = str(collection.query_ids[query])
-    return [_row(collection, "query", query, name, "pair"), _row(collection, "document", document, name, "pair")]
+    kind = relation(collection)
+    return [_row(collection, "query", query, name, kind), _row(collection, "document", document, name, kind)]
 
 
 def _row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:

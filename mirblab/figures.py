@@ -165,7 +165,8 @@ def save_figure(
     """Write `<name>.pdf`, `.png` (200 dpi), `.svg`, `.json` (provenance, caption, alt) and `.csv` (*table*), close.
 
     Return the picture for display, with its caption, its alt text and its numbers to unfold. The same drawing gives
-    the same bytes; each file appears whole or not at all. Raises MirblabError without caption, alt text or table.
+    the same bytes; each file appears whole or not at all. In a folder that cannot be written nothing is stored, and
+    a line says so. Raises MirblabError without caption, alt text or table.
     """
     for what, text in (("caption", caption), ("alt text", alt)):
         if not text.strip():
@@ -178,9 +179,9 @@ def save_figure(
     text["csv"] = table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n")
     with _closing(figure):
         pictures = {suffix: _picture(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
-    for suffix, content in (pictures | {suffix: part.encode() for suffix, part in text.items()}).items():
-        with paths.write_atomically(folder / f"{name}.{suffix}") as beside:
-            beside.write_bytes(content)
+    files = pictures | {suffix: part.encode() for suffix, part in text.items()}
+    for suffix, content in files.items():
+        paths.stored("figures", paths.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True)
     return figurehtml.figure(pictures["png"], _DPI, alt, caption, table, f"are in {name}.csv")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import paths
+from mirblab import ids, paths
 from mirblab.errors import MirblabError, suggest
 from mirblab.lines import Problems, find, lines, records
 
@@ -30,14 +30,16 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
     rows: list[tuple[str, str, str, object, object]] = []
     parts, key = [], "doc_id" if stem == "corpus" else "query_id"
     for number, record in records(path, problems):
-        name, text = _id(record.get("_id")), record.get("text")
-        if not name:
-            problems.note(number, f"no '_id'; found the keys {', '.join(map(str, record)) or 'none'}")
-        elif name in seen:
+        try:
+            name, text = ids.of(record, "_id"), record.get("text")
+        except MirblabError as error:
+            problems.note(number, str(error))
+            continue
+        if name in seen:
             problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
         elif not isinstance(text, str):
             problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
-        elif not _is_unicode(f"{name}{text}{record.get('title') or ''}"):
+        elif not ids.is_unicode(f"{name}{text}{record.get('title') or ''}"):
             problems.note(number, f"'{name!r}' holds half a character (a lone surrogate); repair the text")
         else:
             seen[name] = number
@@ -52,18 +54,6 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
     return table if places == list(range(len(names))) else table.take(places).reset_index(drop=True)
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _id(value: object) -> str:
-    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-
-
 def _extras(record: dict[str, Any]) -> tuple[object, object]:
     """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
     metadata = record.get("metadata")
@@ -72,7 +62,7 @@ def _extras(record: dict[str, Any]) -> tuple[object, object]:
     if isinstance(tags, str):
         tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
     return (
-        order if isinstance(order, int) and not isinstance(order, bool) else None,
+        order if isinstance(order, int) and not isinstance(order, bool) and abs(order) < 2**63 else None,
         [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,
     )
 
@@ -137,7 +127,7 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
 
 def _whole(text: str) -> int | None:
     try:
-        number = float(text)
+        number = float(text if "_" not in text else "")  # Python would take 1_0 for ten
     except ValueError:
         return None
     return int(number) if number.is_integer() and abs(number) < 2**31 else None
@@ -166,17 +156,17 @@ def read_lists(
     at: list[np.ndarray] = []
     listed: list[np.ndarray] = []
     for number, record in records(path, problems):
-        query_id, names = _id(record.get("query-id")), record.get(key)
+        try:
+            query_id, names = ids.of(record, "query-id"), _listed(record.get(key), key)
+        except MirblabError as error:
+            problems.note(number, str(error))
+            continue
         if query_id not in known:
             problems.note(number, f"names the query '{query_id}', which is not in queries")
-        elif not isinstance(names, list):
-            problems.note(number, f"'{key}' must be a list of ids")
         elif query_id in query_index:
-            places = doc_index.get_indexer([_id(name) for name in names])
+            places = doc_index.get_indexer(names)
             if (places < 0).any():
-                problems.note(
-                    number, f"names the document '{names[int((places < 0).argmax())]}', which is not in corpus"
-                )
+                problems.note(number, f"names the document '{names[places.argmin()]}', which is not in corpus")
             places = np.unique(places)
             at.append(np.full(len(places), query_index.get_loc(query_id), dtype=np.int64))
             listed.append(places.astype(np.int64))
@@ -190,6 +180,12 @@ def read_lists(
             "add a line for each"
         )
     return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
+
+
+def _listed(names: object, key: str) -> list[str]:
+    if not isinstance(names, list):
+        raise MirblabError(f"'{key}' must be a list of ids")
+    return [ids.of({key: name}, key) for name in names]
 
 
 def in_turn(column: pd.Series) -> Iterator[str]:
@@ -229,16 +225,15 @@ def write(
     for stem, rows in (("corpus", corpus), ("queries", queries)):
         with (
             paths.write_atomically(folder / f"{stem}.jsonl") as path,
-            open(path, "w", encoding="utf-8", newline="\n") as file,
+            paths.open_to_write(path, "w") as file,
         ):
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     for split, judgements in qrels.items():
         with (
             paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path,
-            open(path, "w", encoding="utf-8", newline="\n") as file,
+            paths.open_to_write(path, "w") as file,
         ):
             file.write("query-id\tcorpus-id\tscore\n")
             file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
-    with paths.write_atomically(folder / "card.toml") as path:
-        path.write_text(tomli_w.dumps(dict(card() if callable(card) else card)), encoding="utf-8", newline="\n")
+    paths.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
     return folder

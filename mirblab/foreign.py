@@ -55,10 +55,10 @@ def number(value: object, where: str, percent: bool = False) -> float:
     0.625
     """
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or "_" in str(value):  # Python would take 0_1 for 1
             raise ValueError
         return float(value) / (100 if percent else 1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MirblabError(f"{where}: expected a number, found {value!r:.60}") from None
 
 

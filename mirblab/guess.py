@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from mirblab import paths, shelf
+from mirblab import ids, paths, shelf
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, find, records
 
@@ -28,19 +29,21 @@ def collection(run: pd.DataFrame, source: Path) -> str:
     found = [name for name, share in docs.items() if share >= _ENOUGH]
     if len(found) == 1:
         return found[0]
-    best = max(queries, key=lambda name: queries[name], default="")
+    best = max(queries, key=lambda name: (queries[name], docs.get(name, 0)), default="")
+    of_docs = f" and {docs[best]:.0%} of the documents: was it made over a larger corpus?" if best in docs else ""
     shown = f"{', '.join(found)} all know them" if found else (
-        f"none here knows {_ENOUGH:.0%} of them; {best} knows {queries[best]:.0%} of the queries" if best else
+        f"none here knows {_ENOUGH:.0%} of them; {best} knows {queries[best]:.0%} of the queries{of_docs}" if best else
         "no collection is here")  # fmt: skip
     raise MirblabError(f"{source}: the ids do not say which collection it is of: {shown}; give --collection")
 
 
-def _share(ids: set[str], folder: Path, stem: str) -> float:
-    """Return the share of *ids* that the corpus or the queries of a folder have."""
+def _share(names: set[str], folder: Path, stem: str) -> float:
+    """Return the share of *names* that the corpus or the queries of a folder have."""
     path = find(folder, stem)
-    return _n_known(ids, path) / max(len(ids), 1) if path else 0.0
+    return len(names.intersection(_ids(path))) / max(len(names), 1) if path else 0.0
 
 
-def _n_known(ids: Iterable[str], path: Path) -> int:
-    wanted = set(ids)
-    return len(wanted & {str(record.get("_id")) for _, record in records(path, Problems(path))})
+def _ids(path: Path) -> Iterator[str]:
+    for _, record in records(path, Problems(path)):
+        with contextlib.suppress(MirblabError):  # loading the collection says what is wrong with it
+            yield ids.of(record, "_id")

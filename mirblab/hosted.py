@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from mirblab.errors import MirblabError, unknown
+from mirblab.secret import address, check_keys
 from mirblab.vendors import VENDORS, OpenAI
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -117,9 +117,7 @@ def hosted(entry: Mapping[str, Any]) -> Hosted:
         raise MirblabError(f"a hosted encoder lacks {', '.join(absent)}; add them to its entry in encoders.toml")
     if entry["vendor"] not in VENDORS:
         raise unknown("vendor", str(entry["vendor"]), VENDORS)
-    written = {"key", "api_key", "apikey", "token", "secret", "password"} & {field.lower() for field in entry}
-    if written:
-        raise MirblabError(f"the entry has a field '{min(written)}'; keys are read from the environment, never written")
+    check_keys(entry)
     vendor = VENDORS[entry["vendor"]]
     _check_modes(entry)
     url = endpoint(str(entry.get("url", vendor.url)), vendor.url)
@@ -155,9 +153,7 @@ def endpoint(url: str, usual: str) -> str:
     >>> endpoint("http://localhost:8000/v1/", "https://api.openai.com/v1/embeddings")
     'http://localhost:8000/v1/embeddings'
     """
-    parts, tail = urlsplit(url.strip().rstrip("/")), "/" + usual.rsplit("/", 1)[1]
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise MirblabError(f"the url at '{parts.hostname}' carries a user, a password or a query; leave them out")
+    parts, tail = address(url.strip().rstrip("/")), "/" + usual.rsplit("/", 1)[1]
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOCAL)):
         raise MirblabError(f"the url '{url}' is not https://...; plain http is for this machine only")
     whole = parts.geturl()
@@ -170,8 +166,6 @@ def _check_modes(entry: Mapping[str, Any]) -> None:
         raise MirblabError(f"truncate is {mode!r}; write END or NONE (or START, with Cohere only)")
     if vendor == "cohere" and not entry.get("input_types"):
         raise MirblabError('Cohere needs input_types = { query = "search_query", document = "search_document" }')
-    if not re.fullmatch(r"[A-Za-z_]\w*", str(entry.get("key_variable", "X"))):
-        raise MirblabError("key_variable is not the name of an environment variable; write the name, never the key")
 
 
 def _price(entry: Mapping[str, Any], is_local: bool) -> float | None:

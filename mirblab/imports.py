@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from mirblab import deposit, foreign, guess, mteb_json, paths, registry, results, shelf
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
 from mirblab.foreign import Found
-from mirblab.results import Record
+from mirblab.import_record import Record
 from mirblab.runs import read_run
 
 _SUFFIXES = {".json": "values", ".csv": "values", ".tsv": "values"}
-_FEWEST = 0.5  # the share of a run's ids that its collection must know
+_FEWEST = 0.5  # the share of the query ids of values that their collection must know
 
 
 def add(
@@ -37,7 +39,7 @@ def add(
     nothing. Raises MirblabError, and takes in nothing, for broken files, wrong names, ids of another collection,
     and values that are there already.
     """
-    source = Path(path).expanduser()
+    source = paths.given(path)
     if not source.exists():
         raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
@@ -49,12 +51,12 @@ def add(
         record, notes, found = _values(source, system, collection, percent)
     record = replace(record, origin=origin or source.resolve().name)
     record = replace(record, name=paths.clean_name(name or _default_name(record)))
+    deposit.set_aside_damaged(record)
     earlier = deposit.same(record, found)
     if earlier is not None:
         return earlier, ["imported before; nothing changed"]
     deposit.check_free(record, found)
-    deposit.write(source, record, found)
-    return record, notes
+    return deposit.write(source, record, found), notes
 
 
 def _run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[Record, list[str]]:
@@ -66,28 +68,37 @@ def _run(source: Path, system: str, collection: str, candidates_only: bool) -> t
     notes = [] if collection else ["the collection was guessed from the ids; --collection names another"]
     target = shelf.load(collection or guess.collection(run, source))
     kept, counts = results.fitted(run, target, candidates_only=candidates_only)
-    notes += _fit_notes(source, len(run), len(kept), counts, target, candidates_only)
+    if kept.empty:
+        raise _no_fit(source, run, target, counts)
+    notes += _fit_notes(len(kept), counts, target, candidates_only)
     missing = len(target.query_ids) - kept.query_id.nunique()
     notes += [f"{missing:,} of {len(target.query_ids):,} queries are not in the run and score 0"] if missing else []
-    record = Record(
-        "", "run", source.name, deposit.digest(source), _today(), "", [system], [target.name], [], candidates_only
+    about = (deposit.digest(source), _today(), "", [system], [target.name], [], candidates_only)
+    return Record("", "run", source.name, *about, counts["n_rows"], counts["unknown_documents"]), notes
+
+
+def _no_fit(source: Path, run: pd.DataFrame, target: Collection, counts: dict[str, int]) -> MirblabError:
+    """Return the error for a run of which no row is left, with an id of both sides."""
+    where = f"{target.name} (split {target.split})"
+    if counts["unknown"] < len(run):
+        return MirblabError(f"{source}: every document that {where} knows is barred for its query; leave "
+                            "--candidates-only out to keep them")  # fmt: skip
+    known = zip(("query", "document"), (run.query_id, run.doc_id), (target.query_ids, target.doc_ids), strict=True)
+    shown = "; ".join(f"its first {kind} is '{own.iloc[0]}', the collection's '{ids[0]}'" for kind, own, ids in known)
+    return MirblabError(
+        f"{source}: all {len(run):,} rows have a query or a document that {where} lacks: {shown}; give the "
+        "--collection that it was made for, or one that keeps the ids of its corpus"
     )
-    return record, notes
 
 
-def _fit_notes(
-    source: Path, n_rows: int, n_kept: int, counts: dict[str, int], target: Collection, candidates_only: bool
-) -> list[str]:
-    """Return how a run fits its collection; MirblabError when most of it is unknown there."""
-    unknown_rows, barred = counts["unknown"], counts["not_candidates"]
-    if n_rows - unknown_rows < _FEWEST * n_rows:
-        raise MirblabError(
-            f"{source}: {unknown_rows:,} of {n_rows:,} rows have a query or a document that {target.name} (split "
-            f"{target.split}) lacks; give the --collection that it was made for"
-        )
-    notes = [f"{n_kept:,} of {n_rows:,} rows fit {target.name}"]
+def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidates_only: bool) -> list[str]:
+    """Return how a run fits its collection."""
+    unknown_rows, barred, foreign_docs = counts["unknown"], counts["not_candidates"], counts["unknown_documents"]
+    notes = [f"{n_kept:,} of {counts['n_rows']:,} rows fit {target.name}"]
     if unknown_rows:
         notes.append(f"{unknown_rows:,} rows have a query or a document that {target.name} lacks; they are left out")
+    if foreign_docs:
+        notes.append(results.remainder(counts["n_rows"], foreign_docs, target.name))
     if barred:
         done = "they are cut" if candidates_only else "they are kept; --candidates-only cuts them"
         notes.append(f"{barred:,} rows have a document that its query may not return; {done}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from mirblab.errors import MirblabError
-from mirblab.runs import order
+from mirblab.runs import categorical, order
 
 _FEWEST = 0.5  # the share of instances whose visual id must be known
 
@@ -31,7 +31,7 @@ def to_visual(
     """
     table = _checked(instances, by)
     if judged is not None:
-        pairs = pd.MultiIndex.from_frame(judged[["query_id", "doc_id"]].astype("str"))
+        pairs = pd.MultiIndex.from_frame(_texts(judged[["query_id", "doc_id"]]))
         table = table[pd.MultiIndex.from_frame(table[["query_id", "formula_id"]]).isin(pairs)]
     known, n_missing = _mapped(table, visual_ids)
     best = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).score.max()
@@ -52,7 +52,7 @@ def to_visual_qrels(qrels: pd.DataFrame, visual_ids: Mapping[str, str]) -> pd.Da
     missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
     if missing:
         raise MirblabError(f"judgements lack {', '.join(missing)}; found {', '.join(map(str, qrels.columns))}")
-    table = qrels.astype({"query_id": "str", "doc_id": "str"}).rename(columns={"doc_id": "formula_id"})
+    table = qrels.assign(**_texts(qrels[["query_id", "doc_id"]])).rename(columns={"doc_id": "formula_id"})
     known, n_missing = _mapped(table, visual_ids)
     found = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).relevance.max()
     found.attrs["not_mapped"] = n_missing
@@ -66,8 +66,13 @@ def _checked(instances: pd.DataFrame, by: str) -> pd.DataFrame:
     missing = [name for name in ("query_id", "formula_id", by) if name not in instances.columns]
     if missing:
         raise MirblabError(f"instances lack {', '.join(missing)}; found {', '.join(map(str, instances.columns))}")
-    table = instances[["query_id", "formula_id"]].astype("str")
+    table = _texts(instances[["query_id", "formula_id"]])
     return table.assign(score=instances.score if by == "score" else -instances["rank"])
+
+
+def _texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Return columns of ids as text; MirblabError for what is none, such as 42.0."""
+    return table.apply(lambda ids: pd.Series(categorical(ids), ids.index).astype("str"))
 
 
 def _mapped(table: pd.DataFrame, visual_ids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from mirblab import paths
+from mirblab import digests, paths, registry
 from mirblab.card import raw
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
+from mirblab.collection import Collection, load_folder, read_splits
+from mirblab.errors import MirblabError, suggest
 from mirblab.lines import find
 from mirblab.sources import mini
 from mirblab.sources.origin import together
@@ -33,7 +33,7 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     """
     import tomli_w
 
-    source = Path(folder).expanduser()
+    source = paths.given(folder)
     collection = load_folder(source)
     name = paths.clean_name(name or source.resolve().name)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
@@ -44,18 +44,53 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
         notes.append("the card says candidates = 'not-self': a query may not return itself; --candidates all keeps it")
     if found.get("candidates") in ("all", ["all"]):
         del found["candidates"]
+    printed = registry.printed_names()
+    if found.get("paper") and found["paper"] not in printed:
+        notes.append(
+            f"the card says paper = {found['paper']!r}, which is no published collection"
+            f"{suggest(found['paper'], printed)}; no distance to a paper's number will be shown"
+        )
     target = paths.data() / name
     if name in mini.COLLECTIONS:
         raise MirblabError(f"'{name}' is the name of a bundled collection; give another with --name")
     if source.resolve() == target.resolve():
-        raise MirblabError(f"{target} is in the data folder already; load('{name}') finds it")
-    if target.exists() and not _same(load_folder(target), collection):
+        raise MirblabError(
+            f"{target} is in the data folder already; load('{name}') finds it; --again accepts what was changed in it"
+        )
+    if target.exists() and not _same(read_splits(target, ["test"])[0], collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
     with together(paths.data(), (name,)) as [beside]:
         _copy(source, beside)
-        (beside / "card.toml").write_text(tomli_w.dumps(found), encoding="utf-8")
-        load_folder(beside)
+        paths.write_text(beside / "card.toml", tomli_w.dumps(found))
     return target, notes
+
+
+def again(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
+    """Accept a changed collection as a new one, in place: it is read in every split, and new digests are kept.
+
+    Also for a collection that has no digests yet; it keeps its name and card, so none are taken here. Returns the
+    folder and what the user should know. Raises MirblabError for a bundled collection, which is derived from its cards,
+    and for what cannot be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from mirblab.folder import write
+    >>> rows = [{"_id": "d1", "text": "Every group has a unit."}], [{"_id": "q1", "text": "neutral element"}]
+    >>> with TemporaryDirectory() as place:
+    ...     again(write(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
+    ['its digests were kept; card.toml is as it was, so say there what is different now']
+    """
+    target = paths.given(folder)
+    if name or any(card.values()):
+        raise MirblabError("--again takes the folder as it is, with its own card; leave the other options out")
+    if target.resolve() in [(paths.data() / name).resolve() for name in mini.COLLECTIONS]:
+        raise MirblabError(
+            f"{target} is derived from the bundled cards, and load('{target.resolve().name}') makes it anew when it "
+            "was changed; copy it to keep a change, and add the copy"
+        )
+    collection = read_splits(target)[0]
+    digests.keep(target)
+    notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
+    return target, [*notes, "its digests were kept; card.toml is as it was, so say there what is different now"]
 
 
 def _same(one: Collection, other: Collection) -> bool:
@@ -66,7 +101,7 @@ def _same(one: Collection, other: Collection) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy what belongs to a collection, and nothing else."""
-    (target / "qrels").mkdir()
+    paths.make_folder(target / "qrels")
     for stem in ("corpus", "queries", "candidates", "excluded_ids"):
         path = find(source, stem)
         if path:

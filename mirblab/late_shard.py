@@ -13,7 +13,7 @@ import xxhash
 from mirblab import paths
 from mirblab.shard import Damaged, mapped, safetensors_head, stamp
 
-FORMAT = "mirblab-tokens-1"
+FORMAT = "mirblab-tokens-2"
 _LONGEST_HEADER = 4096
 
 
@@ -64,7 +64,7 @@ def write(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: s
     rows = np.concatenate(matrices)
     ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
     checks = np.array([_check(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
-    with paths.write_atomically(path) as beside, open(beside, "wb") as file:
+    with paths.write_atomically(path, rows.nbytes) as beside, paths.open_to_write(beside) as file:
         file.write(_header(*rows.shape, keys, checks, ends, space))
         for part in (checks, ends, keys, rows):
             file.write(np.ascontiguousarray(part).data)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab import late_shard, shard
+from mirblab import late_shard, shard, spaces
 from mirblab.cache import VectorStore, text_keys
 from mirblab.errors import MirblabError
 from mirblab.late_shard import TokenShard
@@ -24,10 +24,17 @@ class Stored:
     Text i is number `places[i]` of shard `numbers[i]`.
     """
 
-    shards: Sequence[TokenShard]
+    shards: Sequence[TokenShard | Held]
     numbers: np.ndarray
     places: np.ndarray
     lengths: np.ndarray
+
+    def including(self, held: Held, rows: np.ndarray, places: np.ndarray) -> Stored:
+        """Return the same with the texts at *rows* taken from *places* of what is *held* in memory."""
+        numbers, all_places, lengths = self.numbers.copy(), self.places.copy(), self.lengths.copy()
+        numbers[rows], all_places[rows] = len(self.shards), places
+        lengths[rows] = np.diff(held.ends, prepend=0)[places]
+        return Stored([*self.shards, held], numbers, all_places, lengths)
 
     @property
     def dimensions(self) -> int:
@@ -48,6 +55,31 @@ class Stored:
                 last = one.ends[self.places[start + place]]
                 out[ends[place] - lengths[place] : ends[place]] = rows[last - lengths[place] : last]
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Token vectors in memory, for texts whose own could not be stored; a `TokenShard` to `Stored`."""
+
+    path: Path
+    ends: np.ndarray
+    matrix: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """Return the length of a token vector."""
+        return self.matrix.shape[1]
+
+    def rows(self) -> np.ndarray:
+        """Return all rows, float16 (n_rows, width)."""
+        return self.matrix
+
+    @classmethod
+    def of(cls, matrices: Sequence[np.ndarray], path: Path) -> Held:
+        """Return matrices (n_tokens, d) as they would have been stored at *path*."""
+        width = max(one.shape[1] for one in matrices)
+        rows = np.concatenate([np.empty((0, width)), *(one for one in matrices if len(one))])
+        return cls(path, np.cumsum([len(one) for one in matrices], dtype=np.int64), rows.astype(np.float16))
 
 
 class TokenStore(VectorStore):
@@ -104,3 +136,13 @@ class TokenStore(VectorStore):
 
     def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
         return late_shard.open_shard(path, self.digest)
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every text of every space in *folder*, as `spaces.verify` does."""
+    return spaces.verify(folder, TokenStore)
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the spaces in *folder* that an older version has made, each with the number of its texts."""
+    return spaces.older(folder)

@@ -10,7 +10,7 @@ from mirblab import paths
 from mirblab.encode import Encoder
 from mirblab.errors import MirblabError
 from mirblab.late_shrink import Shrink
-from mirblab.late_store import Stored, TokenStore
+from mirblab.late_store import Held, Stored, TokenStore
 from mirblab.progress import progress
 
 CHUNK_TEXTS = 256  # a shard each, so that an interruption costs no more than these
@@ -27,6 +27,7 @@ def token_rows(
 
     Each distinct text is encoded once for its role and instruction, stored as float16 as soon as its chunk is done,
     and read from then on. What *shrink* makes of the vectors is stored in a space of its own, beside the whole ones.
+    What cannot be stored is held in memory, with a line that says so.
     """
     wanted = (shrink or Shrink()).of(role)
     store = token_store(model, role, instruction, wanted)
@@ -34,14 +35,21 @@ def token_rows(
     if not len(missing):
         return found
     new = list(dict.fromkeys(texts[position] for position in missing))
+    unstored: dict[str, np.ndarray] = {}
     with progress(len(new), f"{model.name}: token vectors", "texts") as bar:
         for some, tokens in _made(model, new, role, instruction, wanted):
-            store.append(some, tokens)
+            if not paths.stored("token vectors", store.append, some, tokens):
+                unstored |= zip(some, tokens, strict=True)
             bar.update(len(some))
     found, missing = store.read(texts)
-    if len(missing):
-        raise MirblabError(f"{len(missing)} texts cannot be read back from {store.path}; check the disk")
-    return found
+    lost = [position for position in missing if texts[position] not in unstored]
+    if lost:
+        raise MirblabError(f"{len(lost)} texts cannot be read back from {store.path}; check the disk")
+    if not len(missing):
+        return found
+    place = {text: number for number, text in enumerate(unstored)}
+    places = np.array([place[texts[position]] for position in missing])
+    return found.including(Held.of(list(unstored.values()), store.path), missing, places)
 
 
 def token_store(

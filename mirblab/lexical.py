@@ -14,6 +14,8 @@ from mirblab import runs
 from mirblab.candidates import Candidates
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
+from mirblab.formula.posts import parts
+from mirblab.formula.texts import Reader, lack, language
 from mirblab.postings import Index
 from mirblab.tokenizers import reader
 from mirblab.tokenizers import tokenizer as tokenizer_named
@@ -23,6 +25,8 @@ ENGINES = ("bm25s", "rank-bm25")
 COMPATS = ("", "mirb")
 USUAL = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
 PUBLISHED = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
+# Tokenizers that tell formulas from prose, and the one in their place for the languages of proof assistants.
+OF_FORMULAS, WORDS = ("latex-ngrams", "prose", "pya0", "pya0-wide"), "math"
 MIRB_NOTE = (
     "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
     "documents that share no term and may fill the ranking"
@@ -49,6 +53,9 @@ def search(
     collection's candidates exclude, is never returned; nor is one of score 0, which the idf of robertson (0
     from half of the documents on) and atire (0 when all have the term) can give.
 
+    A tokenizer that reads formulas finds none in the language of a proof assistant: where documents or queries are in
+    one, words are read (tokenizer math). For latex-ngrams the attrs say how many texts have no formula.
+
     `engine="rank-bm25"` is the reference `BM25Okapi`, slow, for lessons: its idf has a floor of a quarter of the
     mean idf, which may be 0 or negative in a small corpus, and such scores are returned as they are.
 
@@ -62,7 +69,8 @@ def search(
     >>> int(run["rank"].max()), run.attrs["tokenizer"]
     (3, 'math')
     """
-    settings = _settings(method, k1, b, delta, tokenizer, engine, compat)
+    given = _settings(method, k1, b, delta, tokenizer, engine, compat)
+    settings = _for_texts(collection, given)
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
     tokenize = tokenizer_named(settings["tokenizer"])
@@ -74,6 +82,8 @@ def search(
     else:
         found = Prepared(collection, settings, _index(collection, settings)).search(asked, depth, candidates)
     notes = settings | {"engine": engine} | ({"notes": MIRB_NOTE} if compat else {})
+    if given["tokenizer"] == "latex-ngrams":
+        notes |= _lack(collection)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
 
 
@@ -114,7 +124,7 @@ class Prepared:
     def of(cls, collection: Collection, **options: Any) -> Prepared:
         """Return the collection with its index; *options* are those of `search` but for the engine."""
         given = dict.fromkeys(("method", "k1", "b", "tokenizer")) | {"delta": 0.5, "compat": ""} | options
-        settings = _settings(engine="bm25s", **given)
+        settings = _for_texts(collection, _settings(engine="bm25s", **given))
         return cls(collection, settings, _index(collection, settings))
 
     def search(
@@ -192,6 +202,21 @@ def _settings(
         found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
         raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")
     return settings | {"delta": delta, "compat": compat}
+
+
+def _for_texts(collection: Collection, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return *settings* with words in place of formulas where the texts are in the language of a proof assistant."""
+    if settings["tokenizer"] in OF_FORMULAS and language(collection):
+        return settings | {"tokenizer": WORDS}
+    return settings
+
+
+def _lack(collection: Collection) -> dict[str, Any]:
+    """Return what the attrs of a run of n-grams say of texts without a formula."""
+    sides = {"query": collection.query_texts, "document": collection.texts}
+    languages = {role: Reader.of(collection, role).language for role in sides}
+    have = [[not languages[role] and len(parts(text)) > 1 for text in texts] for role, texts in sides.items()]
+    return lack(*have, language(collection))
 
 
 def _index(collection: Collection, settings: dict[str, Any]) -> Index:

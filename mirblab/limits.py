@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 import uuid
 from pathlib import Path
 
-from mirblab import paths
+from mirblab import damage, json_text, paths
 from mirblab.errors import MirblabError
 from mirblab.hosted import Hosted, budget
 
@@ -150,8 +151,7 @@ class Ledger:
         if not self._hosted.price:
             return
         paid, pending = self._dollars(self._paid), self._dollars(self._pending)
-        with paths.write_atomically(self._path) as path:
-            path.write_text(json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}), "utf-8")
+        paths.write_text(self._path, json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}))
 
 
 def spent(folder: Path, model: str | None = None, but: Path | None = None) -> float:
@@ -160,13 +160,28 @@ def spent(folder: Path, model: str | None = None, but: Path | None = None) -> fl
     >>> spent(Path("no-such-folder"))
     0.0
     """
-    total = 0.0
-    for path in sorted(folder.glob("[!.]*.json")):
-        if path == but:
-            continue
+    bills = [_bill(path) for path in sorted(folder.glob("[!.]*.json")) if path != but]
+    return sum((dollars for name, dollars in bills if model in (None, name)), 0.0)
+
+
+def verify(folder: Path) -> list[str]:
+    """Return a line for each file in *folder* that does not say what was spent; none is set aside, since it counts."""
+    wrong = []
+    for path in damage.sound(folder):
         try:
-            found = json.loads(path.read_text("utf-8"))
-            total += (found["paid"] + found["pending"]) if model in (None, found["model"]) else 0.0
-        except (ValueError, KeyError, TypeError) as error:
-            raise MirblabError(f"{path} cannot be read ({error}); delete it to forget what it counts") from error
-    return total
+            _bill(path)
+        except (MirblabError, OSError) as error:
+            wrong.append(str(error) if path.suffix == ".json" else damage.stranger(path))
+    return wrong
+
+
+def _bill(path: Path) -> tuple[str, float]:
+    """Return model and dollars of a file; MirblabError when it does not say them."""
+    try:
+        found = json_text.read(path)
+        model, sums = found["model"], [found["paid"], found["pending"]]
+        if any(type(dollars) not in (int, float) or not 0 <= dollars < math.inf for dollars in sums):
+            raise MirblabError(f"{sums!r:.60} are no sums")
+    except (ValueError, KeyError, TypeError) as error:
+        raise MirblabError(f"{path} cannot be read ({error}); delete it to forget what it counts") from error
+    return model, sum(sums)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import hashlib
+import io
 import zlib
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
+from mirblab import json_text, packed
 from mirblab.errors import MirblabError
+
+_digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
 
 
 class Problems:
@@ -39,12 +44,25 @@ def find(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".js
     return found[0] if found else None
 
 
+@contextmanager
+def hashed() -> Iterator[dict[Path, str]]:
+    """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
+
+    So the bytes that are compared are those that were read, whatever happens to the file.
+    """
+    digests: dict[Path, str] = {}
+    token = _digests.set(digests)
+    try:
+        yield digests
+    finally:
+        _digests.reset(token)
+
+
 def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
-            for number, raw in enumerate(file, 1):
+        with _opened(path) as file:
+            for number, raw in packed.numbered(path, file):
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 try:
@@ -62,11 +80,43 @@ def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any
     """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
     for number, text in lines(path, problems):
         try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            problems.note(number, f"broken JSON: {error.msg} at character {error.pos + 1}")
+            record = json_text.loads(text)
+        except json_text.Unreadable as error:
+            problems.note(number, str(error))
             continue
         if isinstance(record, dict):
             yield number, record
         else:
             problems.note(number, f"expected a JSON object, found {type(record).__name__}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
+    digests = _digests.get()
+    with open(path, "rb") as raw:
+        digest = hashlib.blake2b(digest_size=32)
+        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_Hashed(raw, digest), 2**18))
+        with closing(packed.unpacked(path, file)) as inner:
+            yield inner
+            if digests is not None:
+                while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
+                    pass
+                digests[path] = digest.hexdigest()
+
+
+class _Hashed(io.RawIOBase):
+    """A stream whose bytes go into a digest as they are read."""
+
+    def __init__(self, inner: Any, digest: Any) -> None:
+        self._inner, self._digest = inner, digest
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, and hash what was read."""
+        n_read = cast(int, self._inner.readinto(buffer))
+        self._digest.update(memoryview(buffer)[:n_read])
+        return n_read

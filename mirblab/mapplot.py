@@ -24,17 +24,18 @@ _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so
 def map(
     table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None, distractor: str = "distractor"
 ) -> Axes | list[Axes]:
-    """Draw statements in the plane: equivalent ones as large dots joined by thin lines, distractors as triangles.
+    """Draw statements in the plane: pairs as large dots joined by thin lines, distractors as triangles.
 
-    *table*: id, x, y, class_id, field (a colour each; after seven fields the next have hollow dots), kind (*distractor*
-    or anything else); with seed, one panel for each, in the table's order; with the numbers of `neighbours.per_point`,
-    their means above each panel. *ax* is one axes, or as many as there are seeds; several come back as a list. What
-    lies on top is settled by field, kind and id, not by the order of rows.
+    *table*: id, x, y, class_id, field (a colour each; after seven fields the next are hollow), kind (*distractor*,
+    or what the two of a pair are to each other, which the legend says); with seed, one panel for each, in the table's
+    order; with the numbers of `neighbours.per_point`, their means above each panel. *ax* is one axes, or as many as
+    there are seeds; several come back as a list. What lies on top is settled by field, kind and id, not by the order
+    of rows.
 
-    >>> rows = [("a", 0, 0, "p", "sets", "pair"), ("b", 1, 1, "p", "categories", "pair"), ("c", 2, 0, "", "sets", "")]
+    >>> rows = [("a", 0, 0, "p", "f", "equivalent"), ("b", 1, 1, "p", "g", "equivalent"), ("c", 2, 0, "", "f", "")]
     >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
     >>> [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    ['categories, equivalent (1)', 'sets, equivalent (1)', 'sets, other (1)']
+    ['f, equivalent (1)', 'f, other (1)', 'g, equivalent (1)']
     """
     parts = [part for _, part in table.groupby("seed", sort=False)] if "seed" in table and len(table) else [table]
     alone = len(parts) == 1
@@ -99,7 +100,7 @@ def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: f
     hollow = place // len(COLOURS) % 2 == 1
     is_distractor = table.kind == distractor
     for chosen, size, marker, kind in (
-        (~is_distractor, _DOT, "o", "equivalent"),
+        (~is_distractor, _DOT, "o", " or ".join(sorted(table.kind[~is_distractor].unique()))),
         (is_distractor, 0.5 * _DOT, "^", distractor or "other"),
     ):
         points = table[chosen]

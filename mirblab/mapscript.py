@@ -113,7 +113,7 @@ function choose(place) {
   told.append(statement(place));
   if (point.numbers) words('p', said(point.numbers[seed])).className = 'quiet';
   for (const other of others) {
-    words('h2', `says the same: ${data.fields[data.points[other].field]}`);
+    words('h2', `${data.kinds[data.points[other].kind]}: ${data.fields[data.points[other].field]}`);
     told.append(statement(other));
   }
 }

@@ -17,7 +17,7 @@ from mirblab.formula import latex as reader
 from mirblab.formula import markup, posts
 from mirblab.mapplot import COLOURS
 from mirblab.mapscript import SCRIPT, STYLE
-from mirblab.paths import write_atomically
+from mirblab.paths import write_text
 from mirblab.prose import beginning, escaped, is_large
 
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
@@ -68,8 +68,7 @@ def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: 
     """
     path = Path(path)
     text = page(maps, title or "Map of statements", caption)
-    with write_atomically(path) as beside:
-        beside.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, text)
     return path
 
 
@@ -84,7 +83,8 @@ def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
     first = parts[0].astype({"class_id": str, "field": str, "kind": str})
     texts, formulas = _written(first.text)
     fields = sorted(first.field.unique())
-    kinds = ["equivalent", "distractor"] if (first.kind == "distractor").any() else ["equivalent"]
+    is_distractor = first.kind == "distractor"
+    kinds = [" or ".join(sorted(first.kind[~is_distractor].unique())), *first.kind[is_distractor].unique()]
     data = {
         "fields": fields, "kinds": kinds, "colours": COLOURS, "links": _links(first),
         "size": _DOT * min(1.0, _FEW / len(first)) ** 0.5, "points": _points(parts, fields),
@@ -173,7 +173,7 @@ def _legend(points: pd.DataFrame, fields: list[str], kinds: list[str], seeds: Se
     for place, kind in enumerate(kinds):
         swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><path fill="currentColor" d="{path[place]}"/></svg>'
         n_points = ((points.kind == "distractor") == bool(place)).sum()
-        boxes.append(_box("kind", place, f"{swatch}{kind} ({n_points:,})"))
+        boxes.append(_box("kind", place, f"{swatch}{escaped(kind)} ({n_points:,})"))
     legend = f"<fieldset><legend>Show</legend>{''.join(boxes)}</fieldset>"
     if len(seeds) == 1:
         return legend

@@ -69,7 +69,9 @@ def add_distance(
     """Put the distance to the paper's number and its state beside the numbers of *shown*, and say so.
 
     *published(system, collection)* is the paper's number in printed units or None; only *collections* are asked for.
+    Its `notes`, where it has some, become notes of the table.
     """
+    shown.notes += getattr(published, "notes", [])
     frame = shown.frame
     paper = pd.DataFrame(np.nan, index=frame.index, columns=frame.columns)
     texts, states = paper.astype(object).fillna(""), paper.astype(object)

@@ -77,7 +77,9 @@ def evaluate(
 
     A query that the run lacks, or with nothing relevant, scores 0 (Rank: see `per_query.rank`), is named in
     `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
-    the queries of the run that the qrels lack; they have no row. MirblabError for broken tables and unknown measures.
+    the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
+    that is a column, so that tables can say it; a `remainder` is noted with measures that look at all documents.
+    MirblabError for broken tables and unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -89,8 +91,11 @@ def evaluate(
     table, level, n_docs = _read(qrels, relevant_from)
     found = Found.of(order(run), Judgements.of(table), level, n_docs)
     values = _table(found, parsed, _system(run), _collection(qrels, run))
-    if run.attrs.get("origin"):  # an imported run: tables mark it
+    if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
+    notes = [_note(measure, run) for measure in parsed]  # what is to be said with its values
+    if any(notes):
+        values["note"] = np.repeat(notes, len(found.returned))
     _account(values, found, parsed)
     return values
 
@@ -186,6 +191,13 @@ def _system(run: pd.DataFrame) -> str:
 
 def _collection(qrels: Any, run: pd.DataFrame) -> str:
     return str(run.attrs.get("collection") or "") if isinstance(qrels, pd.DataFrame) else qrels.name
+
+
+def _note(measure: Measure, run: pd.DataFrame) -> str:
+    """Return what a run's attrs have to say with a measure's values: its note, and what was left out of it."""
+    looks_at_all = not (measure.prime or measure.name == "Bpref")
+    said = [run.attrs.get("note"), run.attrs.get("remainder") if looks_at_all else None]
+    return "; ".join(str(text) for text in said if text)
 
 
 def _table(found: Found, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:

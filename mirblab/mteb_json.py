@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from mirblab import json_text
 from mirblab.errors import MirblabError, suggest
 from mirblab.foreign import Found, number
 
@@ -105,14 +105,7 @@ def _scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except json.JSONDecodeError as error:
-        raise MirblabError(
-            f"{path}, line {error.lineno}: broken JSON: {error.msg} at column {error.colno}; write it again"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    data = json_text.read(path)
     if not isinstance(data, dict):
         raise MirblabError(f"{path}: expected a JSON object, found {type(data).__name__}")
     return data

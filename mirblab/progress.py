@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from mirblab import terminal
+
 
 class Bar(Protocol):
     """Anything that is told how much has been done."""
@@ -23,6 +25,6 @@ def progress(total: int, label: str, unit: str = "it") -> Iterator[Bar]:
     """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
     from tqdm.auto import tqdm
 
-    silent = os.environ.get("MIRBLAB_PROGRESS") == "0"
-    with tqdm(total=total, desc=label, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
+    silent, said = os.environ.get("MIRBLAB_PROGRESS") == "0", terminal.safe(label)
+    with tqdm(total=total, desc=said, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
         yield bar

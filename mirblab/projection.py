@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import re
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab import neighbours, paths
+from mirblab import neighbours, paths, sealed
 from mirblab.errors import MirblabError
+
+_SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
+_OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
 
 
 def maps(
@@ -89,16 +95,33 @@ def project(
         raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
-    path = paths.cache() / "projections" / f"{_digest(vectors[by_id], settings)}.parquet"
-    if path.is_file():
-        found = pd.read_parquet(path)[["x", "y"]].to_numpy()
-    else:
+    folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
+    found = _read(folder, key)
+    if found is None:
         found = _umap(vectors[by_id], settings)
-        with paths.write_atomically(path) as beside:
-            pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]}).to_parquet(beside)
+        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
+        paths.stored("maps", lambda: sealed.write(folder, key, _SUFFIX, table.to_parquet()))
     placed = np.empty_like(found)
     placed[by_id] = found
     return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
+
+
+def verify(folder: Path) -> list[str]:
+    """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    return sealed.verify(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the maps in *folder* that an older version has stored, without a digest of their content."""
+    return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]
+
+
+def _read(folder: Path, key: str) -> np.ndarray | None:
+    """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
+    for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
+        if (content := sealed.read(path, _AGAIN)) is not None:
+            return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
+    return None
 
 
 def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
 import pandas as pd
 
-from mirblab.errors import unknown
+from mirblab import registry
+from mirblab.errors import suggest, unknown
 
 # Where the value of a system on a collection stands, in the order in which it is looked for.
 _RESULTS = (("mirb", "9"), ("mirb", "10"))
@@ -95,16 +97,38 @@ def paper_value(system: str, collection: str) -> float | None:
     return _values().get((system, collection))
 
 
-def paper_lookup(papers: Mapping[str, str]) -> Callable[[str, str], float | None]:
+@dataclass(frozen=True)
+class PaperLookup:
+    """The paper's number of a system on one of our collections; *notes* says which have a name that is not printed."""
+
+    papers: Mapping[str, str]
+
+    def __call__(self, system: str, collection: str) -> float | None:
+        """Return the number in percent, or None where the paper has none."""
+        return paper_value(system, self.papers.get(collection, collection))
+
+    @property
+    def notes(self) -> list[str]:
+        """Return a sentence for every name in a card that stands in no paper, since no distance can be shown for it."""
+        known = registry.printed_names()
+        return [
+            f"The card of {collection} says paper = '{paper}', which is no published collection"
+            f"{suggest(paper, known)}; no distance is shown for it."
+            for collection, paper in self.papers.items()
+            if paper and paper not in known
+        ]
+
+
+def paper_lookup(papers: Mapping[str, str]) -> PaperLookup:
     """Return the function of system and collection that `main_table` asks for the paper's number.
 
     *papers* maps our collections to the names that MIRB prints (a card's `paper`); "" means none, and a name that
-    is not among them stands for itself, as that of a group does.
+    is not among them stands for itself, as that of a group does. A name that is not printed is noted in the table.
 
     >>> paper_lookup({"stacks-qa": "Stacks"})("bm25-mirb", "stacks-qa")
     35.49
     """
-    return lambda system, collection: paper_value(system, papers.get(collection, collection))
+    return PaperLookup(papers)
 
 
 def instruction(collection: str) -> str:

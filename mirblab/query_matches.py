@@ -12,8 +12,8 @@ from mirblab.errors import MirblabError
 from mirblab.features import query_features
 from mirblab.formula.explain import explain as explain_formula
 from mirblab.formula.index import Index
-from mirblab.formula.search import stored
-from mirblab.formula.texts import are_formulas, formulas, owned
+from mirblab.formula.indexes import stored
+from mirblab.formula.texts import Reader
 from mirblab.late_match import matches
 from mirblab.lexical import explain
 from mirblab.one_query import OneQuery
@@ -103,13 +103,13 @@ def subformulas(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
     best of a document first. In a post all formulas count together: these scores do not sum to the system's.
     """
     collection = one.collection
-    bare = are_formulas(collection.card.task, collection.texts)
-    asked = list(dict.fromkeys(formulas(one.text, bare)))
-    known = owned(collection.texts, bare).formulas
+    reader = Reader.of(collection)
+    asked = list(dict.fromkeys(Reader.of(collection, "query").formulas(one.text)))
+    known = reader.owned(collection.texts).formulas
     index, rows = stored(known), []
     scores = [index.scores(own) for own in index.queries(asked)]
     for doc_id in dict.fromkeys(doc_ids):
-        held = set(formulas(collection.document(doc_id), bare))
+        held = set(reader.formulas(collection.document(doc_id)))
         places = np.array([at for at, own in enumerate(known) if own in held], dtype=np.int64)
         for query, own in zip(asked, scores, strict=True):
             best = known[places[own[places].argmax()]] if own[places].max(initial=0) > 0 else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mirblab.one_query import OneQuery, place
 from mirblab.prose import escaped, html_of
+from mirblab.scales import meaning
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -35,7 +36,8 @@ def texts(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -
     for name in dict.fromkeys(name for name in doc_ids if name):
         grade = one.grade(name)
         ranks = ", ".join(f"{system} {place(one.rank(system, name))}" for system in one.found)
-        facts = f"{f'grade {grade}' if grade.isdigit() else grade}; rank: {ranks}"
+        meant = meaning(one.collection, int(grade)) if grade.isdigit() else ""
+        facts = f"{f'grade {grade}' if grade.isdigit() else grade}{f' ({meant})' if meant else ''}; rank: {ranks}"
         parts.append(_section(f"Document {name}", facts, one.collection.document(name), longest))
     return HTML(f'<div style="{_PAGE}">{"".join(parts)}</div>')
 

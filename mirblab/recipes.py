@@ -10,6 +10,7 @@ from mirblab.errors import MirblabError, suggest, unknown
 from mirblab.fusion import METHODS
 from mirblab.measures import parse
 
+_DEEPEST = 10  # systems within each other
 DEPTH = 10  # the published benchmark reranks ten documents
 APPROACH0 = "approach0"
 SIGNS = {"fusion": "+", "rerank": ">", APPROACH0: ">"}
@@ -52,10 +53,12 @@ def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = str(settings.get("kind"))
     if kind not in KINDS:
-        raise unknown("kind of system", kind, KINDS)
+        raise unknown(f"kind of system '{name}' called", kind, KINDS)
     known = {key.rstrip("*"): types for key, types in KINDS[kind].items()}
     for key, value in settings.items():
         if key in ("kind", "label", "paper"):
+            if not isinstance(value, str):
+                raise MirblabError(f"system '{name}': '{key}' cannot be {value!r}; write text in quotes")
             continue
         if key not in known:
             more = suggest(key, known) or f"; it takes {', '.join(known)}"
@@ -72,6 +75,8 @@ def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
     method, of = settings.get("method", "rrf"), settings["of"]
+    if not all(isinstance(part, str) for part in of):
+        raise MirblabError(f"system '{name}' (fusion): of lists the names of systems, found {of!r}")
     if method not in FUSIONS:
         raise unknown("fusion method", str(method), FUSIONS)
     if len(of) < 2:
@@ -128,6 +133,23 @@ def parts(settings: Mapping[str, Any]) -> list[str]:
     ['bm25', 'minilm']
     """
     return [*settings.get("of", []), *([settings["first"]] if "first" in settings else [])]
+
+
+def check_circle(name: str, entries: Mapping[str, Mapping[str, Any]], above: tuple[str, ...] = ()) -> None:
+    """Raise MirblabError when a system is composed of itself, or of more systems within each other than are read.
+
+    >>> check_circle("a", {"a": {"kind": "fusion", "of": ["b", "c"]}, "b": {"kind": "fusion", "of": ["a", "c"]}})
+    Traceback (most recent call last):
+    mirblab.errors.MirblabError: system 'a' is composed of itself (a of b of a); name other parts
+    """
+    if name in above:
+        trail = " of ".join([*above[above.index(name) :], name])
+        raise MirblabError(f"system '{name}' is composed of itself ({trail}); name other parts")
+    if len(above) > _DEEPEST:
+        raise MirblabError(f"system '{above[0]:.60}' has more than {_DEEPEST} systems within each other; compose fewer")
+    settings = checked(name, entries[name]) if name in entries else composed(name)
+    for part in parts(settings or {}):
+        check_circle(part, entries, (*above, name))
 
 
 def composed(name: str) -> dict[str, Any] | None:

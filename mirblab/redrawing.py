@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mirblab import plots
+from mirblab import json_text, plots
 from mirblab.errors import MirblabError
 
 _TEXT = ("id", "class_id", "field", "kind")
@@ -66,11 +65,9 @@ def _record(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
         )
-    try:
-        record = json.loads(path.read_text("utf-8"))
-        missing = [name for name in ("name", "caption", "alt", "provenance") if name not in record]
-    except (ValueError, TypeError) as error:
-        raise MirblabError(f"{path} cannot be read as JSON: {error}; restore it, or draw the map anew") from None
+    record = json_text.read(path)
+    wanted = ("name", "caption", "alt", "provenance")
+    missing = [name for name in wanted if name not in record] if isinstance(record, dict) else wanted
     if missing:
         raise MirblabError(
             f"{path} was not saved with a figure: it has no {', '.join(missing)}; give the file beside a map"

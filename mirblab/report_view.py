@@ -6,6 +6,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from mirblab import terminal
 from mirblab.escape import display
 from mirblab.inspection import Report
 
@@ -17,14 +18,14 @@ def show(report: Report, console: Console | None = None) -> None:
 
     *console* None: standard output.
     """
-    console = console or Console(highlight=False)
-    console.print(f"[bold]{report.collection}[/bold]: {len(report.findings)} findings, worst first")
+    console = console or terminal.console()
+    console.print(f"{report.collection}: {len(report.findings)} findings, worst first", style="bold")
     for number, text in enumerate(report.findings, 1):
-        console.print(f"{number:3d}. {text}", markup=False, soft_wrap=True)
+        console.print(f"{number:3d}. {text}", soft_wrap=True)
     for title, table in report.tables().items():
         console.print(_drawn(title, table))
     for note in report.notes:
-        console.print(note, markup=False, soft_wrap=True, style="dim")
+        console.print(note, soft_wrap=True, style="dim")
 
 
 def _drawn(title: str, table: pd.DataFrame) -> Table:
@@ -39,7 +40,7 @@ def _drawn(title: str, table: pd.DataFrame) -> Table:
 
 
 def _cell(name: object, value: object) -> str:
-    """Return one value as text without markup."""
+    """Return one value as a text of bearable length."""
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
     text = f"{value:.1%}" if is_share and value == value else display(value)
-    return (text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…").replace("[", r"\[")
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

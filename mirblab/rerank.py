@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import late, registry, runs
+from mirblab import late, network, paths, registry, runs
 from mirblab.collection import Collection
 from mirblab.encode import encoder
 from mirblab.errors import MirblabError, unknown
 from mirblab.late_tokens import token_rows
 from mirblab.progress import progress
 
+_NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
 PAIR_BATCH = 512
 DOC_BLOCK = 500
 
@@ -38,18 +39,23 @@ def _entry(name_or_folder: str) -> dict[str, Any]:
     entries = registry.read("rerankers")
     if name_or_folder in entries:
         found = dict(entries[name_or_folder])
+        where = f"the reranker '{name_or_folder}' in {registry.origin('rerankers', name_or_folder)}"
+        if found.get("kind") not in _NEEDED:
+            raise MirblabError(f"{where}: {unknown('kind of reranker', str(found.get('kind')), _NEEDED)}")
+        if not found.get(_NEEDED[found["kind"]]):
+            raise MirblabError(f"{where} lacks {_NEEDED[found['kind']]}; add it to the entry")
         for shown in ("label", "size", "licence"):
             found.pop(shown, None)
         if found["kind"] == "max-sim":
             found["key"] = encoder(found["encoder"]).key
-        elif Path(found["id"]).is_dir():
+        elif paths.is_there(found["id"]):
             from mirblab.engine import folder_digest
 
             found["revision"] = folder_digest(Path(found["id"]))
         elif not found.get("revision"):
-            raise MirblabError(f"the reranker '{name_or_folder}' has no revision in rerankers.toml; pin one")
+            raise MirblabError(f"{where} has no revision; pin one")
         return found
-    if (Path(name_or_folder) / "config.json").is_file():
+    if paths.is_there(Path(name_or_folder) / "config.json"):
         from mirblab.engine import folder_digest
 
         folder = Path(name_or_folder)
@@ -115,10 +121,8 @@ Scorer = Callable[[Collection, np.ndarray, np.ndarray], np.ndarray]
 def _scorer(found: dict[str, Any], name: str) -> Scorer:
     if found["kind"] == "max-sim":
         return lambda collection, queries, docs: _max_sim(found, collection, queries, docs)
-    if found["kind"] == "cross-encoder":
-        local = found if name in registry.read("rerankers") else found | {"id": name}
-        return lambda collection, queries, docs: _cross_encode(local, collection, queries, docs)
-    raise unknown("kind of reranker", str(found["kind"]), ["max-sim", "cross-encoder"])
+    local = found if name in registry.read("rerankers") else found | {"id": name}
+    return lambda collection, queries, docs: _cross_encode(local, collection, queries, docs)
 
 
 def _asked(found: dict[str, Any], collection: Collection) -> list[str]:
@@ -168,17 +172,22 @@ def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.nda
 @lru_cache(maxsize=2)
 def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> Any:
     """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision."""
-    from sentence_transformers import CrossEncoder
+    from huggingface_hub import snapshot_download
 
-    local = Path(name).is_dir()
+    local = paths.is_there(name)
     if trust and not revision:
         raise MirblabError(f"the reranker '{name}' wants remote code; pin its revision in rerankers.toml")
+    revised, silence = None if local else revision or None, "" if local else network.hub_silence()
     try:
+        if silence:  # asked before the libraries, which take seconds to import
+            snapshot_download(name, revision=revised, local_files_only=True)
+        from sentence_transformers import CrossEncoder
+
         return CrossEncoder(
-            name, revision=None if local else revision or None, max_length=max_length, trust_remote_code=trust
+            name, revision=revised, max_length=max_length, trust_remote_code=trust, local_files_only=bool(silence)
         )
     except OSError as error:
         raise MirblabError(
             f"the reranker '{name}' is not on this machine and the Hub cannot be reached; "
-            f"download it where there is a network, or give a local folder: {error}"
+            f"download it where there is a network, or give a local folder: {silence or error}"
         ) from error

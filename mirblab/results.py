@@ -2,67 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab import paths
+from mirblab import damage, import_record
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
+from mirblab.import_record import RECORD, Record, folder
 from mirblab.runs import order, read_run
 
-RECORD, VALUES, GIVEN = "record.json", "values.csv", "given"
+__all__ = ["Record", "fitted", "folder", "names", "read_values", "records", "run", "runs", "settings", "values"]
+
 COLUMNS = ["system", "collection", "measure", "query_id", "value"]
 
 
-@dataclass(frozen=True)
-class Record:
-    """What is known of one import: the file it came from, who measured, and what is in it.
-
-    `kind` is "run" or "values"; `file` is the given path's own name, `sha256` that of its content, `date` the day
-    of the import; `candidates_only`: documents that are no candidates are cut from the run.
-    """
-
-    name: str
-    kind: str
-    file: str
-    sha256: str
-    date: str
-    origin: str
-    systems: list[str]
-    collections: list[str]
-    measures: list[str]
-    candidates_only: bool = False
-
-    @property
-    def folder(self) -> Path:
-        """Return where the import lies."""
-        return folder() / self.name
-
-
-def folder() -> Path:
-    """Return the folder of everything imported: `<home>/results`."""
-    return paths.home() / "results"
-
-
 def records() -> list[Record]:
-    """Return what was imported, by name; MirblabError for a record that cannot be read.
+    """Return what was imported, by name; MirblabError for a record that cannot be read or was changed.
 
     >>> isinstance(records(), list)
     True
     """
-    found = []
-    for path in sorted(folder().glob(f"[!.]*/{RECORD}")):
-        try:
-            found.append(Record(**json.loads(path.read_text("utf-8"))))
-        except (ValueError, TypeError) as error:
-            raise MirblabError(f"{path} is no record of an import: {error}; import the file again") from error
-    return found
+    found = sorted(folder().glob(f"[!.]*/{RECORD}"))
+    return [import_record.read(path) for path in found if not path.parent.name.endswith(damage.SUFFIX)]
 
 
 def names() -> list[str]:
@@ -84,35 +48,35 @@ def settings(system: str) -> dict[str, Any]:
 def run(system: str, collection: Collection) -> pd.DataFrame:
     """Return the imported run of a *system* on a *collection*: query_id, doc_id, score, rank, best first.
 
-    Queries and documents that the collection lacks are left out. Its attrs say system, collection, origin, and how
-    many rows were unknown or no candidates; those are kept, unless they were to be cut when it was imported. Raises
-    MirblabError when there is no such run.
+    Queries and documents that the collection lacks are left out. Its attrs say system, collection, origin, and the
+    counts of `fitted`; what is no candidate is kept, unless it was to be cut when it was imported. Raises MirblabError
+    when there is no such run, and when the stored file is not what was imported.
     """
     found = runs(system)
     if collection.name not in found:
         has = f"its runs are on {', '.join(found)}" if found else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
     record = found[collection.name]
-    kept, attrs = fitted(read_run(run_file(record)), collection, candidates_only=record.candidates_only)
+    kept, attrs = fitted(read_run(record.run_file()), collection, candidates_only=record.candidates_only)
     kept.attrs = {"system": system, "collection": collection.name, "origin": record.origin, **attrs}
+    if attrs["unknown_documents"]:
+        kept.attrs["remainder"] = remainder(attrs["n_rows"], attrs["unknown_documents"], collection.name)
     return kept
-
-
-def run_file(record: Record) -> Path:
-    """Return the copy of the run that was given."""
-    return record.folder / GIVEN / record.file
 
 
 def fitted(
     given: pd.DataFrame, collection: Collection, *, candidates_only: bool = False
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows of a run that a *collection* knows, in order, and counts: unknown, not_candidates.
+    """Return the rows of a run that a *collection* knows, in order, and counts of rows.
+
+    `n_rows` is their number, `unknown` that of those with a query or document that the collection lacks,
+    `unknown_documents` that of those which lack only the document, `not_candidates` that of barred documents.
 
     >>> from mirblab.shelf import load
     >>> c = load("mini-qa")
     >>> run = pd.DataFrame({"query_id": c.query_ids[:1], "doc_id": c.doc_ids[:1], "score": [1.0]})
     >>> fitted(pd.concat([run, run.assign(doc_id="nowhere")]), c)[1]
-    {'unknown': 1, 'not_candidates': 0}
+    {'n_rows': 2, 'unknown': 1, 'unknown_documents': 1, 'not_candidates': 0}
     """
     queries = collection.query_ids.get_indexer(given.query_id.astype(str))
     docs = collection.doc_ids.get_indexer(given.doc_id.astype(str))
@@ -121,7 +85,24 @@ def fitted(
     permitted[known] = collection.candidates.permits(queries[known], docs[known])
     kept = given[known & permitted] if candidates_only else given[known]
     kept = kept.assign(query_id=kept.query_id.astype(str), doc_id=kept.doc_id.astype(str))
-    return order(kept), {"unknown": int((~known).sum()), "not_candidates": int((~permitted).sum())}
+    return order(kept), {
+        "n_rows": len(given),
+        "unknown": int((~known).sum()),
+        "unknown_documents": int(((queries >= 0) & (docs < 0)).sum()),
+        "not_candidates": int((~permitted).sum()),
+    }
+
+
+def remainder(n_rows: int, n_unknown: int, collection: str) -> str:
+    """Return what is said of a run over a larger corpus, in which *collection* lacks some documents.
+
+    >>> remainder(20_000, 18_874, "mini-qa")[:71]
+    '18,874 of 20,000 rows are documents that mini-qa lacks and are left out'
+    """
+    return (
+        f"{n_unknown:,} of {n_rows:,} rows are documents that {collection} lacks and are left out; only prime measures "
+        "and Bpref, which look at judged documents alone, are those of the whole run"
+    )
 
 
 def values(systems: Sequence[str] = ()) -> pd.DataFrame:
@@ -145,6 +126,6 @@ def values(systems: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def read_values(record: Record) -> pd.DataFrame:
-    """Return the values of one import, as `values` does, without their origin."""
-    table = pd.read_csv(record.folder / VALUES, dtype=str, keep_default_na=False)
+    """Return the values of one import, as `values` does, without their origin; MirblabError when they were changed."""
+    table = pd.read_csv(record.values_file(), dtype=str, keep_default_na=False)
     return table.assign(value=table.value.astype(float))

@@ -9,7 +9,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _ORDER = ("runs", "ranking")
 _WORDS = ("tokenizers", "spellings", "chargrams", "formula/ngrams", "formula/pretokens", "formula/pretoken_names",
-          "formula/posts", "formula/formal", "formula/lexer")  # fmt: skip
+          "formula/posts", "formula/texts", "formula/formal", "formula/lexer")  # fmt: skip
 _FUSION = ("fusion", "methods", "voting", "folds", "tuning", "provenance", "measures", "judged", "per_query")
 _LATE = ("late", "late_tokens", "late_store", "late_shard", "late_shrink", "hidden", "cache", "shard", "index")
 # A name with a slash and a star is every module of that room.

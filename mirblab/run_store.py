@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import uuid
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
+from mirblab import paths, sealed
 from mirblab.errors import MirblabError
-from mirblab.paths import write_atomically
 from mirblab.runs import cut, order
+
+_AGAIN = "it is made again when it is needed"
 
 
 class RunStore:
@@ -28,19 +31,24 @@ class RunStore:
     def get(self, key: str, depth: int) -> pd.DataFrame | None:
         """Return the run stored under *key*, cut to *depth*, or None; a deeper one answers a shallower question.
 
-        A file whose bytes are not those that were written is renamed to `*.damaged` and reported as absent.
+        A file whose bytes are not those that were written is set aside with a warning and reported as absent.
         """
         for stored, path in self._stored(key):
-            if stored < depth:
-                continue
-            try:
-                content = path.read_bytes()
-                if path.stem.endswith(_digest(content)):
-                    return cut(_from_parquet(content), depth)
-                path.replace(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged"))
-            except FileNotFoundError:  # another process has just set it aside
-                continue
+            if stored >= depth and (content := sealed.read(path, _AGAIN)) is not None:
+                return cut(_from_parquet(content), depth)
         return None
+
+    def once(self, key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Return the run under *key*, cut to *depth*; what is not stored is made, *deep* documents deep, and stored.
+
+        Where it cannot be stored it is returned as it was made, with a line that says so.
+        """
+        run = self.get(key, depth)
+        if run is not None:
+            return run
+        made = make()
+        run = self.get(key, depth) if paths.stored("runs", self.put, key, deep, made) else None
+        return cut(order(made), depth) if run is None else run  # it may be removed as soon as it is stored
 
     def has(self, key: str, depth: int) -> bool:
         """Return whether `get` would find a file; its bytes are not checked."""
@@ -64,17 +72,22 @@ class RunStore:
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"mirblab": attrs.encode()})
         content = io.BytesIO()
         parquet.write_table(table, content, compression="zstd")
-        name = f"{_digest(key.encode())}-{depth}-{_digest(content.getbuffer())}.parquet"
-        with write_atomically(self.folder / name) as beside:
-            beside.write_bytes(content.getbuffer())
+        sealed.write(self.folder, f"{_digest(key.encode())}-{depth}", ".parquet", content.getbuffer())
 
     def _stored(self, key: str) -> list[tuple[int, Path]]:
         """Return depth and path of what is stored under *key*, shallowest first."""
+        depths = re.compile(f"{_digest(key.encode())}-([0-9]+)-")
         found = self.folder.glob(f"{_digest(key.encode())}-*-*.parquet")
-        return sorted((int(path.stem.split("-")[1]), path) for path in found)
+        named = ((depths.match(path.name), path) for path in found if sealed.is_sealed(path))
+        return sorted((int(match[1]), path) for match, path in named if match is not None)
 
 
-def _digest(content: bytes | memoryview) -> str:
+def verify(folder: Path) -> list[str]:
+    """Read all runs in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    return sealed.verify(folder, ".parquet", _AGAIN)
+
+
+def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

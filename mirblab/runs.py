@@ -17,6 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 COLUMNS = ("query_id", "doc_id", "score")
+SIGN = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
 
 
 def order(run: pd.DataFrame) -> pd.DataFrame:
@@ -24,7 +25,8 @@ def order(run: pd.DataFrame) -> pd.DataFrame:
 
     Scores are compared as float32 and equal ones ordered by doc_id, descending, as trec_eval does. Ids become
     categories sorted by code point, whole numbers become strings, other columns are dropped. A run that is in
-    order already is not sorted again. MirblabError for missing columns or ids, NaN, and a pair given twice.
+    order already is not sorted again. MirblabError for missing columns or ids, scores that are NaN or infinite as
+    float32 (nobody could order or fuse them), and a pair given twice.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [0.5, 0.9, 0.5]})
     >>> order(run).doc_id.tolist()
@@ -79,7 +81,7 @@ def from_positions(
 def categorical(ids: pd.Series) -> pd.Categorical:
     """Return a column of ids as strings in categories sorted by code point, so that code order is id order.
 
-    Whole numbers become their digits. MirblabError for missing ids and for ids that are neither text nor integers.
+    Whole numbers become their digits. MirblabError for missing or empty ids and for what is neither text nor integer.
 
     >>> categorical(pd.Series([10, 9, 10])).categories.tolist()
     ['10', '9']
@@ -91,6 +93,8 @@ def categorical(ids: pd.Series) -> pd.Categorical:
         known = pd.Index(known)
     if len(codes) and codes.min() < 0:
         raise MirblabError(f"{int((codes < 0).sum()):,} rows have no {ids.name}; give every row one")
+    if (known == "").any():
+        raise MirblabError(f"{ids.name} is empty in some rows; give every row one")
     if known.dtype == "str" and known.is_monotonic_increasing:
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
     names = [_as_text(name, ids.name) for name in known]
@@ -98,11 +102,12 @@ def categorical(ids: pd.Series) -> pd.Categorical:
     return pd.Categorical.from_codes(place[codes], pd.Index(ordered, dtype="str"), validate=False)
 
 
-def read_run(path: str | Path) -> pd.DataFrame:
+def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
     """Return the run in a TREC file (query_id, Q0, doc_id, rank, score, system; `.gz` by suffix), in order.
 
-    As trec_eval does, it sorts by score and ignores the rank column. The most frequent name in the last column
-    becomes `attrs["system"]`. An empty file gives an empty run. MirblabError names file and line, and counts.
+    As trec_eval does, it sorts by score and ignores the rank column. *system*, else the most frequent name in the last
+    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, since nobody knows who made it: tables mark its
+    values. An empty file gives an empty run. MirblabError names file and line, and counts.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -112,7 +117,8 @@ def read_run(path: str | Path) -> pd.DataFrame:
     """
     rows = trec.read(Path(path))
     names = rows.pop("system").value_counts()
-    rows.attrs["system"] = str(names.index[0]) if len(names) else "run"
+    name = system or (str(names.index[0]) if len(names) else "run")
+    rows.attrs = {"system": name, "origin": f"the file {Path(path).name}"}
     try:
         return order(rows)
     except MirblabError as error:
@@ -138,7 +144,8 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
 def _scores(run: pd.DataFrame) -> np.ndarray:
     """Return the scores as float32, as trec_eval holds them."""
     try:
-        return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
 
@@ -147,10 +154,11 @@ def _ordered(
     queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index, attrs: dict
 ) -> pd.DataFrame:
     """Return the run of codes and scores as a table, sorted where it has to be."""
-    if np.isnan(scores.min(initial=0)):
-        bad = np.flatnonzero(np.isnan(scores))
+    if not np.isfinite((scores.min(initial=0), scores.max(initial=0))).all():
+        bad = np.flatnonzero(~np.isfinite(scores))
+        what = "NaN" if np.isnan(scores[bad]).all() else "NaN or infinite"
         first = query_ids[queries[bad[0]]]
-        raise MirblabError(f"{len(bad):,} scores are NaN, the first in query '{first}'; leave such documents out")
+        raise MirblabError(f"{len(bad):,} scores are {what}, the first in query '{first}'; leave such documents out")
     if not is_ordered(queries, docs, scores):
         queries, docs, scores = sort_rows(queries, docs, scores)
     bounds = edges(queries)

@@ -6,14 +6,16 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import SplitResult, quote, urlsplit
 
 from mirblab.errors import MirblabError
 
 _SHOWN = "[key]"
 _PIECE = 6  # so many characters in a row of the key are enough to count as the key
+_KEY = re.compile(r"(?i)\b(?:sk-|hf_|key[-_=])[\w-]{12,}")
 _SHAPES = re.compile(r"(?i)\bbearer\s+\S+|\b(?:sk|pa|co|hf)[-_][\w*.\-…]{8,}")
 
 
@@ -65,6 +67,40 @@ class Secret:
         pieces = {form[i : i + length] for form in _forms(key) for i in range(len(form) - length + 1)}
         known = re.compile("|".join(map(re.escape, sorted(pieces))))
         return re.sub(r"\S+", lambda word: _SHOWN if known.search(word[0]) else word[0], text)
+
+
+def address(url: str) -> SplitResult:
+    """Return the parts of a *url* that carries no key; MirblabError, which does not repeat it, where it may carry one.
+
+    What is in a url ends up in keys of caches, provenance and messages, so a user, a password, a query, a fragment
+    and what has the form of a key are refused.
+
+    >>> address("https://api.example.org/v1").hostname
+    'api.example.org'
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise MirblabError("the url cannot be read; write it as https://host/path") from error
+    if parts.username or parts.password or parts.query or parts.fragment or "@" in url or _KEY.search(parts.path):
+        where = f" at '{host}'" if host else ""
+        raise MirblabError(
+            f"the url{where} carries a user, a password or a query, or a key in its path; leave them out: the key "
+            "stands in an environment variable, which key_variable names"
+        )
+    return parts
+
+
+def check_keys(entry: Mapping[str, Any]) -> None:
+    """Raise MirblabError, which repeats no value, when an entry of the registry carries a key in any of its fields."""
+    written = {"key", "api_key", "apikey", "token", "secret", "password"} & {str(field).lower() for field in entry}
+    if written:
+        raise MirblabError(f"the entry has a field '{min(written)}'; keys are read from the environment, never written")
+    if not re.fullmatch(r"[A-Za-z_]\w*", str(entry.get("key_variable", "X"))):
+        raise MirblabError("key_variable is not the name of an environment variable; write the name, never the key")
+    if isinstance(entry.get("url"), str):
+        address(entry["url"])
 
 
 def environment(variable: str) -> Secret:

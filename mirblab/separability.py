@@ -34,7 +34,7 @@ def separability_table(
     - probe: balanced accuracy (0 to 1, guessing 1 / fields) of a logistic regression that reads the field from the
       vector, on folds that never divide a pair, so that it cannot learn a statement's field from its partner;
     - own_field, own_field_chance: share of the *k* nearest that are of the own field, and what strewn points give;
-    - partner, partner_chance: share of statements whose nearest other point says the same (R@1 among all);
+    - partner, partner_chance: share of statements whose nearest other point is their partner (R@1 among all);
     - lead, low, high: probe minus partner, each first put on the scale on which guessing is 0 and perfect is 1.
 
     The lead is the claim that embeddings cluster by field rather than by meaning as one number: 1 when fields are

@@ -16,7 +16,7 @@ import xxhash
 from mirblab import paths
 from mirblab.errors import MirblabError
 
-FORMAT = "mirblab-vectors-2"
+FORMAT = "mirblab-vectors-3"
 SUFFIX = ".safetensors"
 BLOCK_BYTES = 1 << 19  # rows handled at a time: small enough to stay in a core's own cache while they are checked
 READ_BYTES = 1 << 25  # a larger shard is mapped, so that its vectors are never in memory twice
@@ -87,7 +87,7 @@ def safetensors_head(about: dict[str, str], parts: list[tuple[str, str, list[int
 def write(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
     """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
     checks, whole = row_checks(keys, vectors), _whole(vectors)
-    with paths.write_atomically(path) as beside, open(beside, "wb") as file:
+    with paths.write_atomically(path, vectors.nbytes) as beside, paths.open_to_write(beside) as file:
         file.write(_header(*vectors.shape, space, whole, _digest(keys, checks, whole)))
         for part in (checks, vectors, keys):
             file.write(np.ascontiguousarray(part).data)
@@ -196,6 +196,16 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
     if _header(n, d, space, whole, _digest(keys, checks, whole)) != head:
         raise Damaged("its header, keys or checksums were altered, or it belongs to another space")
     return Shard(path, keys, checks, d, len(head) + 8 * n, whole, seen)
+
+
+def count(path: Path) -> int:
+    """Return of how many texts a shard of vectors or of token vectors, of any version, speaks; 0: it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            return int(json.loads(file.read(min(length, _LONGEST_HEADER)))["checks"]["shape"][0])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return 0
 
 
 def _read_header(start: bytes) -> bytes:

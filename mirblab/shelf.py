@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 
-from mirblab import paths, registry
+from mirblab import digests, paths, registry
 from mirblab.card import raw
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError, unknown
 from mirblab.lines import find
 from mirblab.sources import hub, mini
+from mirblab.sources.origin import finish
+from mirblab.terminal import say
 
 
 def collection_names() -> list[str]:
@@ -40,7 +46,13 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
     """
-    return load_folder(where(name_or_folder, fetch=True), split)
+    folder = where(name_or_folder, fetch=True)
+    try:
+        return load_folder(folder, split)
+    except MirblabError:
+        if name_or_folder not in mini.COLLECTIONS or digests.differences(folder) == []:
+            raise
+        return load_folder(where(name_or_folder), split)  # it was damaged after `where` had looked
 
 
 def collection_table() -> pd.DataFrame:
@@ -58,14 +70,21 @@ def collection_table() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def groups() -> dict[str, str]:
+def groups(collections: Iterable[Collection] = ()) -> dict[str, str]:
     """Return the printed name that several collections share, by collection, for `main_table`.
+
+    Every published part of a group stands there under its own name, unless it is not among the *collections* while
+    one is whose card says that it follows it; so a group is whole only when each part is published or rebuilt.
 
     >>> groups()["mirb-stacks-premise"]
     'NaturalProofs'
     """
+    held = list(collections)
+    names = {one.name for one in held}
+    rebuilt = {one.card.follows: one.name for one in reversed(held) if one.card.follows}
     entries = registry.read("collections").items()
-    return {name: str(entry["group"]) for name, entry in entries if entry.get("group")}
+    parts = {name: str(entry["group"]) for name, entry in entries if entry.get("group")}
+    return {part if part in names else rebuilt.get(part, part): group for part, group in parts.items()}
 
 
 def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
@@ -76,9 +95,12 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
     """
     name = str(name_or_folder)
     if isinstance(name_or_folder, Path) or any(sign in name for sign in "/\\") or name in (".", ".."):
-        return Path(name_or_folder).expanduser()
+        return paths.given(name_or_folder)
     if name in mini.COLLECTIONS:
         return _fresh(name)
+    if name not in _on_disk() and paths.data().is_dir():
+        with suppress(OSError):  # a folder that cannot be written is left as it is
+            finish(paths.data())
     if name in _on_disk():
         return paths.data() / name
     entries = registry.read("collections")
@@ -88,7 +110,7 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
             return hub.build(None, paths.data(), [name])[0]
         source = name if builder == "mirb" else builder
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
-    if Path(name).is_dir() and find(Path(name), "corpus"):
+    if os.path.isdir(name) and find(Path(name), "corpus"):
         return Path(name)
     raise unknown("collection", name, {*collection_names(), *entries})
 
@@ -105,9 +127,20 @@ def _on_disk() -> list[str]:
 
 
 def _fresh(name: str) -> Path:
-    """Return the folder of a miniature collection, derived anew when the cards have changed since."""
+    """Return the folder of a miniature collection, derived anew when the cards have changed since, or a file has.
+
+    Where `<home>/data` cannot be written it is derived into a temporary folder of this process.
+    """
     folder = paths.data() / name
-    whole = find(folder, "corpus") and find(folder, "queries") and (folder / "qrels" / "test.tsv").is_file()
-    if not whole or raw(folder).get("revision") != mini.revision():
-        mini.build(name, folder)
-    return folder
+    if _is_fresh(folder) or paths.stored("miniature collections", mini.build, name, folder):
+        return folder
+    aside = paths.scratch() / name
+    return aside if _is_fresh(aside) else mini.build(name, aside)
+
+
+def _is_fresh(folder: Path) -> bool:
+    """Return whether a miniature collection is there, undamaged, and made from the cards as they are now."""
+    damage = digests.differences(folder)
+    if damage:
+        say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
+    return not damage and digests.are_kept(folder) and raw(folder).get("revision") == mini.revision()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import math
 from pathlib import Path
 
 import pandas as pd
 
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, lines
-from mirblab.paths import write_atomically
+from mirblab.paths import write_bytes
 from mirblab.runs import cut, order
+from mirblab.trec import LARGEST
 
 COLUMNS = {5: ("query_id", "doc_id", "rank", "score"), 6: ("query_id", "formula_id", "post_id", "rank", "score")}
 DEEPEST = 1000  # documents for each topic that the labs take
@@ -82,8 +82,7 @@ def write(run: pd.DataFrame, path: str | Path, depth: int = DEEPEST) -> None:
         if any(cell.split() != [cell] for cell in row.split("\t")) or row.count("\t") != len(columns):
             raise MirblabError(f"'{row}' has a cell that is empty or has white space; rename the id or the system")
     text = "".join(f"{row}\n" for row in rows).encode()
-    with write_atomically(path) as beside:
-        beside.write_bytes(gzip.compress(text, mtime=0) if Path(path).suffix == ".gz" else text)
+    write_bytes(path, gzip.compress(text, mtime=0) if Path(path).suffix == ".gz" else text)
 
 
 def _flaw(cells: list[str], width: int) -> str:
@@ -95,9 +94,10 @@ def _flaw(cells: list[str], width: int) -> str:
     if not all(cells):
         return "a cell is empty"
     try:
-        return "" if int(cells[-3]) >= 0 and math.isfinite(float(cells[-2])) else "rank and score must be numbers"
+        is_number = "_" not in cells[-3] + cells[-2] and int(cells[-3]) >= 0 and abs(float(cells[-2])) <= LARGEST
     except ValueError:
-        return "rank and score must be numbers"
+        is_number = False
+    return "" if is_number else "rank and score must be numbers that a float32 holds"
 
 
 def _rank_differs(found: pd.DataFrame) -> int:

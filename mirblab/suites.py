@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
-import os
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mirblab import measures, paths, shelf, systems
+from mirblab import making, measures, paths, shelf, systems
 from mirblab.errors import MirblabError, unknown
-from mirblab.outputs import MODELS, versions
+from mirblab.parameters import check_types, parameters_of
+from mirblab.toml import read_toml
 
 EVERY = "*"
 
@@ -41,12 +36,12 @@ class Job:
     @property
     def collections(self) -> list[str]:
         """Return the collections that the parameters name."""
-        return _named(self.parameters, ("collection", "collections", "mirb"))
+        return making.collections_in(self.parameters)
 
     @property
     def systems(self) -> list[str]:
         """Return the systems that the parameters name."""
-        return _named(self.parameters, ("system", "systems", "baseline", "fused", "rater", "dense", "parts"))
+        return making.systems_in(self.parameters)
 
     @property
     def folder(self) -> Path:
@@ -58,30 +53,9 @@ class Job:
         """Return where the executed copy lands."""
         return paths.figures() / "_executed" / self.suite / f"{self.name}.ipynb"
 
-    def models(self) -> dict[str, Any]:
-        """Return all that determines the encoder and the reranker that the parameters name."""
-        return {kind: look(self.parameters[kind]) for kind, look in MODELS.items() if self.parameters.get(kind)}
-
-    def stamp(self) -> dict[str, Any] | None:
-        """Return what the last run left on record: key, seconds, parameters, files; or None."""
-        try:
-            return json.loads(self.executed.with_suffix(".json").read_text("utf-8"))
-        except (OSError, ValueError):
-            return None
-
-    def key(self) -> str:
-        """Return the hash of all that determines the outputs: notebook, parameters, files named there, data, code."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(self.source.read_bytes())
-        for name in self.collections:
-            digest.update(paths.content(shelf.where(name)))
-        for value in filter(None, self.parameters.values()):
-            if isinstance(value, str) and os.path.exists(path := self.source.parent / os.path.expanduser(value)):
-                digest.update(paths.content(path))  # a run file, a table, a folder of LaTeX
-        parts = [self.parameters, [systems.system(name).key for name in self.systems], self.models()]
-        digest.update(json.dumps(parts, sort_keys=True).encode())
-        digest.update(_code())
-        return digest.hexdigest()
+    def key(self, contents: dict[str, bytes] | None = None) -> str:
+        """Return the hash of all that determines the outputs; `making.key` says what, and what *contents* is for."""
+        return making.key(self.source, self.parameters, contents)
 
 
 def folder() -> Path:
@@ -113,10 +87,7 @@ def read(
     path = folder() / f"{suite}.toml"
     if not path.is_file():
         raise unknown("suite", suite, suite_names())
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise MirblabError(f"{path.name} is not valid TOML: {error}; mend that place of it") from error
+    found = read_toml(path, path.name)
     entries = found.get("notebook", [])
     known = [entry["name"] for entry in entries]
     for start in only or []:
@@ -181,21 +152,14 @@ def _matches(name: str, signs: list[str]) -> bool:
 
 def _check(job: Job, known: dict[str, Any], fetch: bool) -> None:
     """Raise MirblabError for a parameter of the wrong type, and for unknown collections and systems."""
-    for key, value in job.parameters.items():
-        default = known[key]
-        fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
-        if not fits or isinstance(value, bool) != isinstance(default, bool):
-            wanted, given = type(default).__name__, type(value).__name__
-            raise MirblabError(f"{job.name}: the parameter '{key}' must be a {wanted}, found the {given} {value!r}")
-        if isinstance(value, list) and value and default and not all(type(item) is type(default[0]) for item in value):
-            raise MirblabError(f"{job.name}: '{key}' must list values like {default[0]!r}, found {value!r}")
+    check_types(job.parameters, known, job.name)
     for name in job.collections:
         shelf.where(name, fetch=fetch)
     for name in job.systems:
         systems.system(name)
-    for name in _named(job.parameters, ("measure", "measures")):
+    for name in making.named(job.parameters, ("measure", "measures")):
         measures.parse(name)
-    job.models()
+    making.models_in(job.parameters)
 
 
 def _built() -> list[str]:
@@ -213,38 +177,3 @@ def _notebook(name: str) -> Path:
     if not path.is_file():
         raise unknown("notebook", name, [path.stem for path in found.glob("*.ipynb")])
     return path
-
-
-@lru_cache
-def parameters_of(notebook: Path) -> dict[str, Any]:
-    """Return names and defaults of a notebook's one parameters cell, which holds only annotated literals."""
-    cells = json.loads(notebook.read_text("utf-8"))["cells"]  # nbformat takes two seconds to import
-    tagged = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-    if len(tagged) != 1:
-        raise MirblabError(f"{notebook.name} has {len(tagged)} cells tagged 'parameters'; exactly one is needed")
-    found = {}
-    for node in ast.parse(tagged[0]).body:
-        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
-            raise MirblabError(f"{notebook.name}: line {node.lineno} of the parameters is not 'name: type = literal'")
-        found[node.target.id] = ast.literal_eval(node.value)
-    return found
-
-
-def _named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
-    found: list[str] = []
-    for key in keys:
-        value = parameters.get(key, [])
-        found += value if isinstance(value, list) else [value] if value else []
-    return list(dict.fromkeys(found))
-
-
-@lru_cache
-def _code() -> bytes:
-    """Return a hash of the package and of the versions that it runs with."""
-    digest = hashlib.blake2b(digest_size=16)
-    root = Path(__file__).parent
-    for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    digest.update(json.dumps(versions(), sort_keys=True).encode())
-    return digest.digest()

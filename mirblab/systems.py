@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,8 +51,11 @@ class System:
             raise MirblabError(f"depth must be at least 1, found {depth}")
         # At least the usual depth, so that one search serves every later question.
         deep, make = max(depth, DEPTH), _KINDS[self.settings["kind"]]
-        run = _once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
-        return _over(run, collection, self.name)
+        run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
+        run = _over(run, collection, self.name)
+        if self.origin:
+            run.attrs = {"origin": self.origin, **run.attrs}
+        return run
 
     def is_stored(self, collection: Collection, depth: int = DEPTH) -> bool:
         """Return whether the run is in the store already."""
@@ -64,6 +67,13 @@ class System:
         if self.learns:
             parts["relevant_from"] = collection.card.relevant_from
         return _hash(parts)
+
+    @property
+    def origin(self) -> str:
+        """Return who made the runs of an imported system, or of such a part of this one; "" for what is made here."""
+        if self.settings["kind"] == "imported":
+            return " and ".join(dict.fromkeys(origin for *_, origin in self.settings["files"].values()))
+        return ", ".join(f"with {part.name}: {part.origin}" for part in self.parts() if part.origin)
 
     @property
     def learns(self) -> bool:
@@ -124,10 +134,11 @@ def system(name: str) -> System:
     'bm25-mirb+minilm'
     """
     entries = registry.read("systems")
+    recipes.check_circle(name, entries)
     if name in entries:
         return System(name, str(entries[name].get("label", name)), recipes.checked(name, entries[name]))
     if name in results.names():
-        return System(name, name, results.settings(name))
+        return System(name, f"{name} {runs.SIGN}", results.settings(name))
     if trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
     found = recipes.composed(name)
@@ -200,7 +211,7 @@ def pair_scores(
         "depth": depth,
         "code": rooms.code("rerank"),
     }
-    scored = _once(
+    scored = _store().once(
         _hash(parts),
         depth,
         depth,
@@ -225,18 +236,6 @@ def _store() -> RunStore:
 
 def _hash(parts: dict[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def _once(key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    """Return the run under *key*, cut to *depth*; what is not stored is made, *deep* documents deep, and stored."""
-    store = _store()
-    run = store.get(key, depth)
-    if run is None:
-        store.put(key, deep, make())
-        run = store.get(key, depth)
-    if run is None:
-        raise MirblabError(f"a run could not be stored under {paths.cache()}; mirblab doctor checks rights and space")
-    return run
 
 
 def _over(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:

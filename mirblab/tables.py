@@ -203,7 +203,20 @@ def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
     numbers = numbers.groupby("collection", sort=False).query_id.nunique()
     only = [str(name) for name in found.collection.unique() if str(name) not in numbers.index]
     parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in numbers.items())}."] if len(numbers) else []
-    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else [])]
+    shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
+    noted = _noted(values[values.measure.isin(shown)])
+    said = [f"{', '.join(systems)} on {where}: {note}." for (where, note), systems in noted.items()]
+    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *said]
+
+
+def _noted(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """Return which systems have which note on which collection, in the order of the values."""
+    said: dict[tuple[str, str], list[str]] = {}
+    if "note" in values:
+        rows = values[["system", "collection", "note"]].drop_duplicates().dropna().astype("str")
+        for row in rows[rows.note != ""].itertuples():
+            said.setdefault((row.collection, row.note), []).append(row.system)
+    return said
 
 
 def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> str:

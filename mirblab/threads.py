@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mirblab.errors import MirblabError
-from mirblab.paths import write_atomically
+from mirblab.paths import write_text
 from mirblab.sources import dump, thread_page
 from mirblab.sources import threads as reader
+from mirblab.terminal import say
 
 INDEX = "index.html"
 
@@ -30,10 +31,9 @@ def write(origin: str | Path, ids: Iterable[str | int], out: str | Path, *, form
     texts = {thread_page.file_name(one.question.id): thread_page.page(one, render, shown) for one in found}
     texts = {INDEX: thread_page.index(found, render, Path(origin).resolve().name)} | texts
     for name, text in texts.items():
-        with write_atomically(Path(out) / name) as beside:
-            beside.write_text(text, encoding="utf-8", newline="\n")
+        write_text(Path(out) / name, text)
     for example in odd.examples:
-        print(f"  {example}")
+        say(f"  {example}")
     return [Path(out) / name for name in texts]
 
 

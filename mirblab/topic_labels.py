@@ -103,13 +103,14 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
     problems, found = Problems(path), dict[str, dict[str, str]]()
     stem = path.name.removesuffix(".gz")
     numbered = lines(path, problems)
-    header = _cells(next(numbered, (1, ""))[1], stem)
+    header = _cells(next(numbered, (1, ""))[1], stem, 1, problems)
+    problems.raise_if_any()
     columns = [_column(name) for name in header]
     if columns.count("topic") != 1 or not set(columns) & set(LABELS):
         raise MirblabError(f"{path}, line 1: expected a column topic and some of {', '.join(LABELS)}; "
                            f"found {', '.join(header) or 'nothing'}")  # fmt: skip
     for number, text in numbered:
-        cells = _cells(text, stem)
+        cells = _cells(text, stem, number, problems)
         row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if name and cell.strip()}
         topic = row.pop("topic", "")
         if not topic or topic in found:
@@ -120,8 +121,12 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cells(text: str, name: str) -> list[str]:
-    return next(csv.reader([text], delimiter="," if name.endswith(".csv") else "\t"), [])
+def _cells(text: str, name: str, number: int, problems: Problems) -> list[str]:
+    try:
+        return next(csv.reader([text], delimiter="," if name.endswith(".csv") else "\t"), [])
+    except csv.Error as error:
+        problems.note(number, f"{error}")
+        return []
 
 
 def _column(name: str) -> str:

@@ -8,38 +8,68 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from mirblab import packed
 from mirblab.errors import MirblabError
-from mirblab.paths import write_atomically
+from mirblab.paths import open_to_write, write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as arrow
 
 _TREC = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 _BLOCK = 1 << 16  # lines written at once
+_AT_ONCE = 1 << 20  # lines read at once
+LARGEST = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 
 
 def read(path: Path) -> pd.DataFrame:
     """Return the rows of a run file as they stand: query_id, doc_id, score, system; blank lines are skipped.
 
-    MirblabError with file, line and number of such lines when a line does not have six columns or its score is
-    no number; also for a gzip file that is damaged or cut off.
+    Ids are text: `001`, `1e5` and `True` stay what they are. MirblabError with file, line and number of such lines
+    when a line does not have six columns or its score is no number that a float32 can hold; also for a gzip file
+    that is damaged or cut off.
     """
-    kinds = dict.fromkeys((*_TREC, "more"), "category") | {"score": "float64"}  # "more" is empty in a good file
+    import pyarrow as arrow
+
     try:
-        rows = pd.read_csv(
-            path, sep=r"\s+", header=None, names=list(kinds), dtype=kinds, quoting=csv.QUOTE_NONE,
-            na_filter=False, encoding="utf-8",
-        )  # fmt: skip
+        table = arrow.concat_tables(_tables(path)).unify_dictionaries()
+    except MirblabError:
+        raise
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise MirblabError(f"{path} is not a whole gzip file: {error}; fetch or write it again") from error
     except (ValueError, OverflowError) as error:
         _refuse_lines(path)
         raise MirblabError(f"{path} cannot be read as a run: {error}; give a file in TREC's form") from error
-    if len(rows) and ("" in set(rows.system.cat.categories) or set(rows.more.cat.categories) != {""}):
+    rows = table.to_pandas()
+    is_whole = "" not in set(rows.system.cat.categories) and set(rows.more.cat.categories) <= {""}
+    if not is_whole or np.abs(rows.score).max() > LARGEST or rows.score.hasnans:
         _refuse_lines(path)
     return rows[["query_id", "doc_id", "score", "system"]]
+
+
+def _tables(path: Path) -> Iterator[arrow.Table]:
+    """Yield the rows as Arrow tables of at most a million: ids, system and what stands too much as dictionaries.
+
+    Every column is read as text: pandas takes a column of categories that all look like numbers for numbers (issue 17).
+    """
+    import pyarrow as arrow
+    from pyarrow import compute
+
+    columns = [*_TREC, "more"]  # "more" is empty in a good file
+    with packed.opened(path) as file, pd.read_csv(
+        file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
+        encoding="utf-8", chunksize=_AT_ONCE,
+    ) as parts:  # fmt: skip
+        for part in parts:
+            kept = part.drop(columns=["Q0", "rank"])
+            texts = arrow.Table.from_pandas(kept, preserve_index=False)
+            numbers = compute.replace_substring_regex(texts["score"], pattern=r"^\+([^+-])", replacement=r"\1")
+            encoded = {name: compute.dictionary_encode(texts[name]) for name in texts.column_names}
+            yield arrow.table(encoded | {"score": compute.cast(numbers, arrow.float64())})
 
 
 def write(run: pd.DataFrame, path: Path) -> None:
@@ -74,7 +104,7 @@ def _writable(ids: pd.Series) -> np.ndarray:
 @contextmanager
 def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open *path* for writing; compressed without a time when it ends in `.gz`, so that bytes repeat."""
-    with open(path, "wb") as file:
+    with open_to_write(path) as file:
         if path.suffix != ".gz":
             yield file
             return
@@ -85,8 +115,8 @@ def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
 def _refuse_lines(path: Path) -> None:
     """Raise MirblabError for the first line of a run file that is malformed, with the number of such lines."""
     bad: list[tuple[int, str]] = []
-    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
+    with packed.opened(path) as file:
+        for number, line in packed.numbered(path, file):
             fields = line.split()
             if fields and (reason := _flaw(fields)):
                 bad.append((number, reason))
@@ -102,8 +132,12 @@ def _flaw(fields: list[bytes]) -> str:
         return f"found {len(fields)} columns instead of {len(_TREC)}"
     try:
         b"".join(fields).decode("utf-8")
-        return "the score is NaN" if np.isnan(float(fields[4])) else ""
+        score = float("no number" if b"_" in fields[4] else fields[4])  # Python would take 1_000 for a thousand
     except UnicodeDecodeError:
         return "the text is not UTF-8"
     except ValueError:
-        return f"the score '{fields[4].decode()}' is no number"
+        return f"the score '{fields[4].decode():.60}' is no number"
+    if np.isnan(score):
+        return "the score is NaN"
+    is_large = abs(score) > LARGEST
+    return f"the score '{fields[4].decode():.60}' is infinite or larger than a float32 holds" if is_large else ""

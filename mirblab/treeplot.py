@@ -41,7 +41,7 @@ def tree(nodes: pd.DataFrame, *, ax: Axes | None = None, matched: Iterable[int] 
     otherwise. In a layout tree the next symbol stands to the right, what is above or a superscript higher, what is
     below, a subscript, within, or the next element of a fence lower; a line too long for the page goes on below. In an
     operator tree the operands of an operation without order (U!) have no numbers. *matched* nodes are filled and have
-    a thick border. Figures 2 and 3 of Mansouri et al. 2020 draw trees this way. Raises MirblabError for a tree of more
+    a thick border. Figure 3 of Zanibbi et al. 2020 draws trees this way. Raises MirblabError for a tree of more
     than 300 nodes, of which nobody could read a picture.
 
     >>> square = [(0, -1, "-", "V!x"), (1, 0, "a", "N!2")]

@@ -13,6 +13,7 @@ import pandas as pd
 
 from mirblab import paths, tablehtml
 from mirblab.escape import Cell, display, latex, latex_cell, markdown, markdown_cell, plain_html
+from mirblab.signs import signed
 
 
 @dataclass(repr=False)
@@ -23,7 +24,8 @@ class Table:
     *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
     *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
     *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
-    one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too.
+    one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too. *others*
+    are the names of systems not made here, which bear a mark in heads, in names of rows and as a whole cell.
     """
 
     frame: pd.DataFrame
@@ -36,6 +38,7 @@ class Table:
     extra: dict[str, pd.DataFrame] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     maths: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
 
     def rows(self) -> Iterator[tuple[str, list[Cell]]]:
         """Yield each row's name and its cells, as text."""
@@ -49,16 +52,18 @@ class Table:
             cells = []
             for column, (how, is_maths) in enumerate(kinds):
                 value = columns[column][row]
+                if isinstance(value, str) and value in self.others:
+                    value = signed(value, self.others)
                 said = ("" if flag is None else str(flag[row, column]) for flag in flags)
                 cells.append(Cell(display(value, self.digits, how), *said, is_maths and isinstance(value, str)))
-            yield str(name), cells
+            yield signed(str(name), self.others), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Return the groups above the columns with their widths (empty when there are none), and the columns."""
-        names = [_last(name) for name in self.frame.columns]
+        names = [signed(_last(name), self.others) for name in self.frame.columns]
         if self.frame.columns.nlevels == 1:
             return [], names
-        groups = groupby(str(name[0]) for name in self.frame.columns)
+        groups = groupby(signed(str(name[0]), self.others) for name in self.frame.columns)
         return [(group, len(list(members))) for group, members in groups], names
 
     def is_number(self) -> list[bool]:
@@ -94,7 +99,7 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
-        heads = [markdown(name) for name in flat(self.frame.columns)]
+        heads = [markdown(signed(name, self.others)) for name in flat(self.frame.columns)]
         rules = ["---", *("---:" if number else "---" for number in self.is_number())]
         lines = [["", *heads], rules]
         lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
@@ -124,7 +129,8 @@ class Table:
     def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
         """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.
 
-        Each file appears whole or not at all, and has the same bytes whenever the content is the same.
+        Each file appears whole or not at all, and has the same bytes whenever the content is the same. In a
+        folder that cannot be written nothing is stored, and a line says so.
         """
         record = {"name": name, "caption": self.caption, "notes": self.notes, "provenance": dict(provenance)}
         texts = {
@@ -135,8 +141,7 @@ class Table:
         }
         written = [Path(folder) / f"{name}.{suffix}" for suffix in texts]
         for path, text in zip(written, texts.values(), strict=True):
-            with paths.write_atomically(path) as beside:
-                beside.write_text(text, encoding="utf-8", newline="\n")
+            paths.stored("tables", paths.write_text, path, text, full_is_error=True)
         return written
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mirblab import results, runs
+from mirblab import paths, results, runs
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
 from mirblab.systems import system
@@ -48,7 +48,7 @@ def pair(first: str | Path, second: str | Path, collection: Collection, depth: i
 def _file(given: str) -> Path | None:
     """Return the file that is meant, or None where there is none of that name."""
     try:
-        path = Path(given).expanduser()
+        path = paths.given(given)
         return path if path.is_file() else None
     except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
         return None
@@ -66,7 +66,7 @@ def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
         asked = system(given)
     except MirblabError as error:
         if given.lower().endswith(_ENDINGS):
-            where = Path(given).expanduser().absolute().parent
+            where = paths.given(given).absolute().parent
             raise MirblabError(f"no run file '{given}'; looked in {where}; give the whole path, or a system") from error
         raise MirblabError(f"'{given}' is neither a run file here nor a system: {error}") from error
     run = asked.search(collection, depth)
@@ -96,6 +96,10 @@ def _read(path: Path, collection: Collection) -> pd.DataFrame:
     with open(path, "rb") as file:
         made_by = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
     kept.attrs = {"system": given.attrs["system"], "collection": collection.name, "made_by": made_by}
+    known = (record.origin for record in results.records() if record.sha256 == made_by["sha256"])
+    kept.attrs["origin"] = next(known, given.attrs["origin"])
+    if counts["unknown_documents"]:
+        kept.attrs["remainder"] = results.remainder(len(given), counts["unknown_documents"], collection.name)
     if counts["unknown"]:
         warnings.warn(f"{path.name}: {counts['unknown']:,} of {len(given):,} rows have a query or a document that "
                       f"{where} lacks; they are left out", RunWarning, stacklevel=4)  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import paths, published
+from mirblab import digests, paths, published
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError, unknown
 from mirblab.measures import Measure, mean, parse
@@ -48,11 +48,12 @@ def views(name_or_file: str | Path = BUNDLED) -> pd.DataFrame:
 
 
 def _read(name_or_file: str | Path, left_out: Counter[str]) -> list[dict[str, Any]]:
-    path = Path(name_or_file).expanduser()
+    path = paths.given(name_or_file)
     if str(name_or_file) == BUILT:
         path = paths.data() / BUILT / views_table.FILE
         if not path.is_file():
             raise MirblabError(f"the table '{BUILT}' is not built yet; run: mirblab build views --from views.jsonl.gz")
+        digests.check(path.parent)
     elif not path.exists():
         raise unknown("table of views, and no file,", str(name_or_file), [BUNDLED, BUILT])
     with release.opened(path, "views.jsonl", "") as found:

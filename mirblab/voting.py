@@ -164,7 +164,10 @@ class Sides:
         )
 
     def merge(self, vote: Vote, total: Total, depth: int | None, **notes: object) -> pd.DataFrame:
-        """Return the fused run: *vote* gives a number per row, *total* one per pair; *notes* become attrs."""
+        """Return the fused run: *vote* gives a number per row, *total* one per pair; *notes* become attrs.
+
+        A `note` in the attrs of a part becomes one of the fusion's, under the part's name.
+        """
         if depth is not None and depth < 1:
             raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
         found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))]
@@ -177,6 +180,10 @@ class Sides:
                 queries, docs, scores = queries[kept], docs[kept], scores[kept]
             found.append((queries, docs, scores))
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        said = [
+            f"{part.attrs.get('system', 'run')}: {part.attrs['note']}" for part in self.parts if "note" in part.attrs
+        ]
+        notes |= {"note": "; ".join(said)} if said else {}
         return runs.from_positions(
             queries, docs, scores, self.query_ids, self.doc_ids, self.system, self.collection, **notes
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirblab import paths, shelf
+from mirblab.terminal import say
 
 _WIDEST, _NARROWEST = 100, 40
 _WIDTH_OF_COMMANDS = 34
@@ -135,4 +136,4 @@ def called() -> str:
 def show() -> None:
     """Print the welcome; characters that the output cannot carry are replaced."""
     encoding = sys.stdout.encoding or "ascii"
-    print(text().encode(encoding, "replace").decode(encoding))
+    say(text().encode(encoding, "replace").decode(encoding))

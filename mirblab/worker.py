@@ -10,62 +10,76 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mirblab import paths
+from mirblab import paths, stamps
+from mirblab.parameters import SUITE_RUN
 from mirblab.suites import Job
 
 
-def _partial(job: Job, batch: int) -> Path:
-    """Return where a notebook of the batch with this process id stands while it runs: two batches do not meet."""
-    return job.executed.with_name(f".{job.name}.{batch}.partial.ipynb")
-
-
-def cells(job: Job) -> tuple[int, int]:
+def cells(partial: Path) -> tuple[int, int]:
     """Return how many code cells of the running notebook are done, and how many there are."""
     try:
-        found = json.loads(_partial(job, os.getpid()).read_text("utf-8"))["cells"]
+        found = json.loads(partial.read_text("utf-8"))["cells"]
     except (OSError, ValueError, KeyError):  # not there yet, or half written
         return 0, 0
     code = [cell for cell in found if cell["cell_type"] == "code"]
     return sum(cell["execution_count"] is not None for cell in code), len(code)
 
 
-def run(job: Job, threads: str) -> tuple[str, float]:
-    """Execute one notebook in this process; return what went wrong ("" for nothing) and the seconds it took."""
-    import papermill
-    from traitlets.config import Config
+def run(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str, float]:
+    """Execute one notebook in this process; return what went wrong ("" for nothing) and the seconds it took.
 
+    *partial* is where it stands while it runs. Another batch may be at it: then this one waits, and has nothing to do
+    when the other one has made what it would make, unless it is to *force* it.
+    """
     os.environ.update(
         OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
     )
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    job.executed.parent.mkdir(parents=True, exist_ok=True)
+    os.environ[SUITE_RUN] = json.dumps([job.suite, job.source.stem, job.part])
+    with stamps.alone(job):
+        contents: dict[str, bytes] = {}
+        if not force and not stamps.staleness(job, contents):
+            return "", 0.0
+        return _execute(job, partial, job.key(contents))
+
+
+def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
     # What kernels say while they start and stop goes to a log, not between the bars.
-    log = job.executed.with_suffix(".log")
-    with open(log, "wb") as file:
+    log, failed = job.executed.with_suffix(".log"), job.executed.with_name(f"{job.name}.failed.ipynb")
+    with paths.open_to_write(log) as file:
         os.dup2(file.fileno(), 2)
-    partial, failed = _partial(job, os.getppid()), job.executed.with_name(f"{job.name}.failed.ipynb")
-    key, start, start_ns = job.key(), time.perf_counter(), time.time_ns()
+    before, start = stamps.listing(job), time.perf_counter()
     try:
-        papermill.execute_notebook(
-            str(job.source),
-            str(partial),
-            job.parameters,
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=str(job.source.parent),
-            iopub_timeout=120,
-            # Otherwise every start of a kernel warns that it speaks over TCP without encryption.
-            config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-        )
+        _papermill(job, partial)
     except Exception as error:  # noqa: BLE001  whatever the notebook raised is reported with its cell
+        spent = time.perf_counter() - start
         if partial.is_file():
-            os.replace(partial, failed)
-        return _explain(error, failed), time.perf_counter() - start
+            paths.move(partial, failed)
+        stamps.keep(job, "", spent, before)
+        return _explain(error, failed), spent
     spent = time.perf_counter() - start
     failed.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
-    _finish(job, partial, key, spent, start_ns)
+    _move(partial, job.executed)
+    stamps.keep(job, key, spent, before)
     return "", spent
+
+
+def _papermill(job: Job, partial: Path) -> None:
+    import papermill
+    from traitlets.config import Config
+
+    papermill.execute_notebook(
+        str(job.source),
+        str(partial),
+        job.parameters,
+        kernel_name="python3",
+        progress_bar=False,
+        cwd=str(job.source.parent),
+        iopub_timeout=120,
+        # Otherwise every start of a kernel warns that it speaks over TCP without encryption.
+        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+    )
 
 
 def _explain(error: Exception, kept: Path) -> str:
@@ -88,8 +102,8 @@ def _sign(book: Any) -> None:
         NotebookNotary().sign(book)
 
 
-def _finish(job: Job, partial: Path, key: str, spent: float, start_ns: int) -> None:
-    """Move the executed copy into place, drop what the job's last run left and this one did not make, and stamp it."""
+def _move(partial: Path, executed: Path) -> None:
+    """Move an executed copy into place, without what differs from run to run, and signed."""
     import nbformat
 
     book = nbformat.read(partial, as_version=4)
@@ -97,13 +111,7 @@ def _finish(job: Job, partial: Path, key: str, spent: float, start_ns: int) -> N
     for cell in book.cells:
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
-    nbformat.write(book, partial)
+    with paths.write_atomically(executed) as beside:
+        nbformat.write(book, beside)
     _sign(book)
-    os.replace(partial, job.executed)
-    made = [path for path in job.folder.glob("*") if path.is_file() and path.stat().st_mtime_ns >= start_ns]
-    files = sorted(path.relative_to(paths.figures()).as_posix() for path in made)
-    for name in set((job.stamp() or {}).get("files", [])) - set(files):
-        (paths.figures() / name).unlink(missing_ok=True)
-    with paths.write_atomically(job.executed.with_suffix(".json")) as path:
-        stamp = {"key": key, "seconds": round(spent, 1), "parameters": job.parameters, "files": files}
-        path.write_text(json.dumps(stamp, indent=1), encoding="utf-8")
+    partial.unlink()

@@ -1,0 +1,88 @@
+"""network: whether the Hub can be reached, known in three seconds; its own library tries for two minutes, silently."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+from threading import Thread
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+SECONDS = 3.0
+
+
+def hub_silence(seconds: float = SECONDS) -> str:
+    """Return why the Hub (`HF_ENDPOINT`) cannot be reached, or "" when it can be, or was not to be asked.
+
+    `HF_HUB_OFFLINE` is left to the library, which then asks nobody.
+    """
+    from huggingface_hub import constants
+
+    return "" if constants.HF_HUB_OFFLINE else silence(constants.ENDPOINT, seconds)
+
+
+def silence(url: str, seconds: float = SECONDS) -> str:
+    """Return why nothing answers at *url*, or "" when something does: after at most *seconds*, and sooner if it does.
+
+    Through a proxy, where one is set, its answer counts. All addresses of a host are tried at once, for one way
+    that is blocked (IPv6) must not cost the time of the other. What answers slowly after that is left to take its time.
+
+    >>> silence("http://127.0.0.1:9", 1.0) != ""
+    True
+    """
+    answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+    Thread(target=_ask, args=(url, seconds, answers), daemon=True).start()  # looking up a name knows no limit
+    try:
+        return answers.get(timeout=seconds + 0.5)
+    except queue.Empty:
+        return f"no answer in {seconds:g} s"
+
+
+def _ask(url: str, seconds: float, answers: queue.SimpleQueue[str]) -> None:
+    parts = urlsplit(url)
+    host, is_secure = parts.hostname or "", parts.scheme == "https"
+    if getproxies().get(parts.scheme) and not proxy_bypass(host):
+        answers.put(_through_proxy(url, seconds))
+        return
+    try:
+        found = socket.getaddrinfo(host, parts.port or (443 if is_secure else 80), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        answers.put(f"{host}: {getattr(error, 'strerror', None) or error}")
+        return
+    failures: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for kind, _, _, _, address in found:
+        server = host if is_secure else ""
+        Thread(target=_knock, args=(kind, address, server, seconds, answers, failures), daemon=True).start()
+    told = [failures.get() for _ in found]  # comes to an end only when none of them answers
+    answers.put(told[0] if told else f"{host} has no address")
+
+
+def _knock(
+    kind: int, address: tuple, server: str, seconds: float, answers: queue.SimpleQueue, failures: queue.SimpleQueue
+) -> None:
+    """Open a connection, a secure one to *server* if that is named; nothing is sent on it, so nobody is believed."""
+    try:
+        with socket.socket(kind, socket.SOCK_STREAM) as line:
+            line.settimeout(seconds)
+            line.connect(address)
+            if server:
+                context = ssl.create_default_context()
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                context.wrap_socket(line, server_hostname=server).close()
+    except OSError as error:
+        failures.put(f"{address[0]}: {error.strerror or error}")
+    else:
+        answers.put("")
+
+
+def _through_proxy(url: str, seconds: float) -> str:
+    import httpx
+
+    try:
+        httpx.head(url, timeout=seconds)
+    except httpx.ReadTimeout:  # connected, and slow
+        return ""
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError) as error:  # ImportError: a proxy by SOCKS
+        return f"by the proxy: {error or type(error).__name__}"
+    return ""

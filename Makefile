@@ -1,6 +1,7 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
 # make test                 run the tests; where Chromium is, those in a browser too, except every notebook
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
+# make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CHROMIUM := { command -v chromium || command -v google-chrome; } > /dev/null
 
-.PHONY: paper test test-browser docs lab clean
+.PHONY: paper test test-browser test-faults docs lab clean
 
 paper: $(READY)
 	$(BIN)/mirblab batch $(SUITE)
@@ -25,6 +26,10 @@ test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright
 	@$(CHROMIUM) || { apt-get update && apt-get install --yes --no-install-recommends chromium; } || $(BIN)/playwright install chromium
 	$(BIN)/python -m pytest -n 2 --dist load -m "$(WHICH)" tests
+
+test-faults: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "faults or (attacks and not browser)" --figures docs/reliability.md \
+		tests/faults $$(grep -l "mark.attacks" tests/*.py)
 
 docs: $(READY)
 	$(BIN)/python docs/build.py

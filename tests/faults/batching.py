@@ -1,0 +1,18 @@
+"""batching: the batch of a tiny suite, as a process that can be killed: python batching.py FOLDER; it prints states."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from mirblab import batch, paths, suites
+
+if __name__ in ("__main__", "__mp_main__"):  # this process and its children, but not a test that only imports it
+    paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
+
+if __name__ == "__main__":
+    stale = [job for job, _ in batch.stale(suites.read("own"))]
+    outcomes = batch.execute(stale, 2, lambda *_: None, lambda _: None)
+    states = {outcome.job.name: f"{outcome.state} {outcome.problem}" for outcome in outcomes}
+    print(json.dumps(states | {"stale": " ".join(job.name for job, _ in batch.stale(suites.read("own")))}))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from lab_browser import chromium  # noqa: F401  the fixture `browser`
+
+from mirblab import partials
 
 if TYPE_CHECKING:
     from mirblab.encode import Encoder
@@ -35,6 +39,19 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}; set MIRBLAB_SHARED")
     return folder
+
+
+@pytest.fixture(scope="session")
+def abandoned() -> Callable[[Path], Path]:
+    """Return a function that says under which name a process of this machine, which has ended, was writing a path."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def name(path: Path) -> Path:
+        beside = partials.beside(path)
+        return beside.with_name(beside.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+
+    return name
 
 
 @pytest.fixture

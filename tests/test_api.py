@@ -707,6 +707,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("given", ["argument", "environment"])
+@pytest.mark.attacks
 def test_no_error_shows_the_key(
     server: VendorServer, watch: Watch, failure: str, given: str, caplog: Any, capfd: Any, monkeypatch: Any
 ):
@@ -725,6 +726,7 @@ def test_no_error_shows_the_key(
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.attacks
 def test_keys_that_cannot_be_used_are_refused_unseen(server: VendorServer, monkeypatch: Any):
     """Absent, with a space inside, not ASCII, or written into the entry."""
     remote = {name: value for name, value in entry(server, "voyage").items() if name != "url"}
@@ -741,6 +743,7 @@ def test_keys_that_cannot_be_used_are_refused_unseen(server: VendorServer, monke
         api.embed(remote | {"key_variable": KEY}, ["x"], "query")
 
 
+@pytest.mark.attacks
 def test_a_vendors_key_goes_to_no_other_host(server: VendorServer, monkeypatch: Any):
     """Unless the entry names the variable; this machine may have it, or none."""
     elsewhere = entry(server, url="https://models.example.org/v1")
@@ -752,6 +755,7 @@ def test_a_vendors_key_goes_to_no_other_host(server: VendorServer, monkeypatch: 
     assert "Authorization" not in server.headers[0]
 
 
+@pytest.mark.attacks
 def test_a_proxy_never_sees_what_stays_on_this_machine(server: VendorServer, monkeypatch: Any):
     """Plain http with a key would go through it in the clear."""
     with running() as proxy:
@@ -763,6 +767,7 @@ def test_a_proxy_never_sees_what_stays_on_this_machine(server: VendorServer, mon
         assert len(server.requests) == 1 and not proxy.requests
 
 
+@pytest.mark.attacks
 def test_a_secret_shows_nothing():
     """Neither printed, nor formatted, nor looked into, nor pickled."""
     import pickle
@@ -804,6 +809,48 @@ def test_an_entry_that_cannot_work_is_refused_before_anything_is_sent(server: Ve
     with pytest.raises(MirblabError, match=message):
         api.embed(entry(server) | change, ["x"], "query")
     assert not server.requests
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": f"https://models.example.org/v1?api_key={KEY}"},
+        {"url": f"https://models.example.org/v1?x={KEY}"},
+        {"url": f"https://me:{KEY}@models.example.org/v1"},
+        {"url": f"https://{KEY}@models.example.org/v1"},
+        {"url": f"me:{KEY}@models.example.org/v1"},
+        {"url": f"https://models.example.org/v1#{KEY}"},
+        {"url": "https://models.example.org/sk-0123456789abcdefghij/v1"},
+        {"url": f"https://me:{KEY}@[::1/v1"},
+        {"key_variable": f"{KEY}-x"},
+        {"api_key": KEY},
+    ],
+)
+@pytest.mark.attacks
+def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
+    change: dict[str, Any], server: VendorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An encoder that carries one is never made, so no key, no provenance and no message holds it."""
+    import tomli_w
+
+    from mirblab.doctor_models import registries
+    from mirblab.encode import encoder
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    (tmp_path / "registry").mkdir()
+    fields = {"vendor": "openai", "model": "m", "max_length": 9, "normalise": True, "dimensions": 2}
+    text = tomli_w.dumps({"mine": {**fields, "prompts": {"query": "", "document": ""}, **change}})
+    (tmp_path / "registry" / "encoders.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(MirblabError, match=r"encoder 'mine' in .*encoders.toml") as caught:
+        encoder("mine")
+    finding = registries()
+    assert finding.state == "wrong"
+    for said in (str(caught.value), repr(caught.value.__cause__), finding.found):
+        assert KEY not in said and "0123456789abcdefghij" not in said
+    (tmp_path / "registry" / "encoders.toml").write_text(f'api_key = "{KEY}"\n', encoding="utf-8")
+    with pytest.raises(MirblabError) as caught:
+        encoder("minilm")
+    assert KEY not in str(caught.value)
 
 
 def test_an_unknown_role_is_refused_at_once(server: VendorServer):

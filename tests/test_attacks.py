@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import mistune
 import pandas as pd
@@ -14,12 +15,16 @@ from attacks import ATTACKS
 from judging import offences, parsed
 
 from mirblab import browsing, figurehtml, formula_view, mapscript, mapview, prose, tables, tablescript, threads
+from mirblab.errors import MirblabError
+from mirblab.formula import content, mathml
 from mirblab.formula import latex as parser
 from mirblab.formula.explain import explain
 from mirblab.formula.index import Index
-from mirblab.sources import thread_page, thread_style
+from mirblab.sources import arqmath_topics, dump, ntcir_formulas, thread_html, thread_page, thread_style
 from mirblab.sources import threads as reader
+from mirblab.sources.thread_math import checked
 
+pytestmark = pytest.mark.attacks
 OWN = [tablescript.STYLE, tablescript.SCRIPT, formula_view.STYLE]
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 INDEX = Index.build([("one", "x^2")])
@@ -149,12 +154,11 @@ def test_latex_of_a_table_reads_and_writes_no_file() -> None:
 
 def test_a_formula_has_no_address_no_style_and_no_name_of_the_data() -> None:
     """Whatever commands its LaTeX has: MathML as it is checked for threads, but for the marks."""
-    from mirblab.formula.markup import mathml
-    from mirblab.sources.thread_math import checked
+    from mirblab.formula import markup
 
     for attack in ATTACKS:
         for source in (attack, attack.strip("$")):
-            assert checked(mathml(parser.parse(source), latex=source)), ascii(source)
+            assert checked(markup.mathml(parser.parse(source), latex=source)), ascii(source)
 
 
 def test_there_are_enough_attacks_and_none_twice() -> None:
@@ -180,3 +184,51 @@ def test_the_judge_sees_what_is_left_to_mathjax() -> None:
     bad = html.escape(r"\(\href{javascript:x()}{y}\)")
     assert offences(f"<p>{bad}</p>", in_notebook=True) and not offences(f"<p>{bad}</p>")
     assert not offences(f"<p><code>{bad}</code><b class='mathjax_ignore'>{bad}</b></p>", in_notebook=True)
+
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' if n else '<!ENTITY l0 "ha">' for n in range(10))
+ENTITIES = {
+    "billion laughs": f"<!DOCTYPE a [{LAUGHS}]>",
+    "quadratic": f'<!DOCTYPE a [<!ENTITY l9 "{"ha" * 20_000}">]>',
+    "a file": '<!DOCTYPE a [<!ENTITY l9 SYSTEM "file:///etc/passwd">]>',
+    "an address": '<!DOCTYPE a [<!ENTITY l9 SYSTEM "http://evil.example/x">]>',
+    "a parameter": '<!DOCTYPE a [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY l9 "%p;">]>',
+    "a type from elsewhere": '<!DOCTYPE a SYSTEM "http://evil.example/a.dtd">',
+}
+
+
+@pytest.mark.parametrize("kind", ENTITIES)
+@pytest.mark.parametrize("name", ["Posts.xml", "Topics.xml", "Area.html", "MathML", "Content MathML", "thread"])
+def test_entities_of_a_file_are_never_resolved(name: str, kind: str, tmp_path: Path) -> None:
+    """In every reader of XML: what comes out, if anything, is no longer than what went in, and holds no other file."""
+    use = "&l9;" * (20_000 if kind == "quadratic" else 1)
+    bodies = {
+        "Posts.xml": f'<posts><row Id="1" Body="{use}" /></posts>',
+        "Topics.xml": f'<Topics><Topic number="A.1"><Title>{use}</Title><Question>q</Question></Topic></Topics>',
+        "Area.html": f'<html><math alttext="{use}"><mi>a</mi></math></html>',
+    }
+    source = '<?xml version="1.0"?>' + ENTITIES[kind] + bodies.get(name, f"<math><mi>{use}</mi></math>")
+    path = tmp_path / name
+    path.write_text(source, "utf-8")
+    try:
+        shown = str(_xml_reader(name)(path))
+    except MirblabError as error:
+        shown = str(error)
+    assert (
+        len(shown) < len(source) + 3000 and "root:" not in shown and "hahaha" not in shown.replace(ENTITIES[kind], "")
+    )
+
+
+def _xml_reader(name: str) -> Callable[[Path], object]:
+    def rows(path: Path) -> object:
+        with open(path, "rb") as file:
+            return list(dump.rows(file, path.name, ("Id", "Body"), dump.Odd()))
+
+    return {
+        "Posts.xml": rows,
+        "Topics.xml": arqmath_topics.read,
+        "Area.html": lambda path: list(ntcir_formulas.read([path], dump.Odd().counts)),
+        "MathML": lambda path: mathml.parse(path.read_text()).labels,
+        "Content MathML": lambda path: content.parse(path.read_text()).labels,
+        "thread": lambda path: [thread_html.safe(path.read_text()), checked(path.read_text())],
+    }[name]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
+from typer.testing import CliRunner
 
-from mirblab import batch, intake, paths, suites
+from mirblab import batch, by_hand, intake, paths, suites
+from mirblab.cli import app
 from mirblab.errors import MirblabError
+from mirblab.parameters import parameters_of
 
 PARAMETERS = (
     'suite: str = "own"  # suite\nword: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\n'
@@ -20,6 +31,23 @@ import os
 folder = Path(os.environ["MIRBLAB_HOME"]) / "figures" / suite / "{name}"
 folder.mkdir(parents=True, exist_ok=True)
 _ = (folder / (word + ".txt")).write_text(word * n)
+"""
+
+TABLE = """import pandas as pd
+import mirblab as lab
+lab.check_parameters()
+out = lab.output("one", suite, word=word)
+out.table(lab.table(pd.DataFrame({"word": [word], "n": [1]}), caption="A word."), "words")"""
+BATCH = """
+import sys
+from pathlib import Path
+from mirblab import batch, paths, suites
+
+paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
+if __name__ == "__main__":
+    jobs = suites.read("own", {"word": sys.argv[3]}, sys.argv[2].split())
+    outcomes = batch.execute(jobs, 2, lambda *_: None, lambda _: None)
+    print(*(outcome.state for outcome in outcomes))
 """
 
 
@@ -105,6 +133,171 @@ def test_what_an_older_run_left_is_dropped(own_suite):
     assert [path.name for path in notes.parent.parent.parent.glob("_executed/own/*")] != []
 
 
+def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
+    """Whatever a damaged record names; and links, and what somebody has changed, stay."""
+    (job,) = suites.read("own", only=["one"])
+    precious, linked, other = (
+        tmp_path / "home" / "precious.txt",
+        tmp_path / "elsewhere",
+        paths.figures() / "own" / "two",
+    )
+    for path in (precious, linked / "x.txt", other / "x.txt"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine", encoding="utf-8")
+    job.folder.mkdir(parents=True)
+    (job.folder / "linked").symlink_to(linked, target_is_directory=True)
+    names = ["../precious.txt", "../../../precious.txt", str(precious), "own/two/x.txt", "../two/x.txt"]
+    names += ["linked/x.txt", "own/one/linked/x.txt"]
+    stamp = {"key": "", "seconds": 1, "made": "", "parameters": {}, "executed": "", "files": dict.fromkeys(names, "0")}
+    job.executed.parent.mkdir(parents=True)
+    job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
+    assert not batch.is_fresh(job) and batch.seconds(job) >= 0
+    assert [outcome.state for outcome in run([job])] == ["ran"]
+    assert all(path.read_text() == "mine" for path in (precious, linked / "x.txt", other / "x.txt"))
+    assert batch.is_fresh(job)
+
+
+def test_no_clock_decides_what_a_run_made(own_suite):
+    """A file server whose clock is years behind dates new figures before the run; they are on record all the same."""
+    notebook(own_suite, "one", WRITE.format(name="one") + "os.utime(folder / (word + '.txt'), (1, 1))")
+    for word in "ac":
+        (job,) = suites.read("own", {"word": word}, ["one"])
+        run([job])
+        assert [path.name for path in job.folder.iterdir()] == [f"{word}.txt"] and batch.is_fresh(job)
+
+
+def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
+    """An emptied table, an executed copy of two brackets, another byte, and a damaged record: it is made anew."""
+    (job,) = suites.read("own", only=["one"])
+    run([job])
+    for path in (job.folder / "a.txt", job.executed):
+        was = path.read_bytes()
+        for content in (b"", b"{}", was[:-1] + b"?"):
+            path.write_bytes(content)
+            assert not batch.is_fresh(job)
+            assert [reason for _, reason in batch.stale([job])] == [f"changed or removed since: {path.name}"]
+        path.write_bytes(was)
+        assert batch.is_fresh(job)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", "{}", "[" * 3000, '{"seconds": [1]}', "9" * 5000, "\udcff", '{"key": "", "seconds": NaN}'],
+)
+def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
+    """It never ends in a traceback, nor does a damaged measurement of the speed; both are guessed then."""
+    (job,) = suites.read("own", only=["one"])
+    job.executed.parent.mkdir(parents=True)
+    job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
+    assert not batch.is_fresh(job) and batch.seconds(job) == batch.SECONDS_PER_NOTEBOOK
+    ((_, reason),) = batch.stale([job])
+    assert "own/one.json" in reason.replace(os.sep, "/")
+    assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0
+    paths.cache().mkdir(parents=True)
+    for value in (content, *(f'{{"texts_per_second": {one}}}' for one in ("NaN", "-3", "0", "[1]", "null", "1e400"))):
+        (paths.cache() / "rate.json").write_text(value, encoding="utf-8", errors="surrogateescape")
+        assert batch.rate() == batch.TEXTS_PER_SECOND
+
+
+@pytest.mark.parametrize("parameters", [{"word": [1]}, {"wrod": "a"}, {"n": None}, {}])
+def test_parameters_in_a_record_are_checked_before_they_are_used(own_suite, parameters):
+    """The list of figures says what is wrong with them."""
+    (job,) = suites.read("own", only=["one"])
+    stamp = {"key": "0", "seconds": 1, "made": "", "parameters": parameters, "executed": "", "files": {}}
+    job.executed.parent.mkdir(parents=True)
+    job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
+    said = CliRunner().invoke(app, ["figures"], catch_exceptions=False).output
+    assert "own/one: " in said and "not fresh: " in said
+
+
+def start_batch(own_suite: Path, tmp_path: Path, notebooks: str, word: str = "a") -> subprocess.Popen[str]:
+    """Start a batch in a process of its own."""
+    script = tmp_path / "batch.py"
+    script.write_text(BATCH, encoding="utf-8")
+    command = [sys.executable, str(script), str(own_suite.parent), notebooks, word]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path):
+    """Workers and kernels end with it, and the next batch removes what they left half-written."""
+    notebook(own_suite, "bad", WRITE.format(name="bad") + "import time\ntime.sleep(600)")
+    started = paths.figures() / "own" / "bad" / "a.txt"
+    process = start_batch(own_suite, tmp_path, "bad")
+    family: list[psutil.Process] = []
+    try:
+        until = time.monotonic() + 60
+        while not started.is_file() and time.monotonic() < until:
+            time.sleep(0.1)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert len(family) >= 3  # workers and a kernel
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        _, alive = psutil.wait_procs(family, timeout=8)
+        assert alive == []
+    finally:
+        for one in [process, *family]:
+            with contextlib.suppress(psutil.Error, OSError):
+                one.kill()
+    executed = paths.figures() / "_executed" / "own"
+    assert [path.name for path in executed.glob(".*.partial.*")] != []
+    run(suites.read("own", only=["one"]))
+    assert [path.name for path in executed.glob(".*.partial.*")] == []
+
+
+def test_two_batches_at_once_leave_what_one_of_them_made(own_suite, tmp_path):
+    """The second waits; where it wants the same, it finds it done, and with other parameters it makes its own."""
+    log = tmp_path / "log"
+    notebook(own_suite, "two", f"_ = open({str(log)!r}, 'a').write('ran ')", 'suite: str = "own"  # suite\n')
+    both_of_them = '[[notebook]]\nname = "one"\n[[notebook]]\nname = "two"\n'
+    (own_suite / "suites" / "own.toml").write_text(both_of_them, encoding="utf-8")
+    both = [start_batch(own_suite, tmp_path, "one two", word) for word in ("a", "c")]
+    said = [process.communicate(timeout=120)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(state for states in said for state in states) == ["fresh", "ran", "ran", "ran"]
+    assert log.read_text("utf-8") == "ran "
+    (left,) = (paths.figures() / "own" / "one").iterdir()
+    assert [batch.is_fresh(suites.read("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
+        left.name == "a.txt",
+        left.name == "c.txt",
+    ]
+
+
+def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
+    """It replaces nothing of the suite's, is told in the notebook, listed, and removed alone."""
+    import papermill
+
+    notebook(own_suite, "one", TABLE)
+    (job,) = suites.read("own", only=["one"])
+    run([job])
+    was = {path: path.read_bytes() for path in job.folder.iterdir()}
+    assert {path.name for path in was} == {f"words.{suffix}" for suffix in ("tex", "md", "csv", "json")}
+    copy = tmp_path / "out.ipynb"
+    papermill.execute_notebook(job.source, copy, {"word": "b"}, kernel_name="python3", progress_bar=False)
+    assert {path: path.read_bytes() for path in job.folder.iterdir()} == was and batch.is_fresh(job)
+    (hand_run,) = by_hand.hand_runs()
+    assert hand_run.name.startswith("one/word-b-") and hand_run.parameters == {**job.parameters, "word": "b"}
+    assert ",b," in (hand_run.folder / "words.csv").read_text("utf-8").replace("\n", ",")
+    assert hand_run.folder.name in copy.read_text("utf-8")
+    shown = CliRunner().invoke(app, ["figures"]).output
+    assert "own/one: " in shown and "; fresh\n" in shown and f"{hand_run.name}: " in shown and "word = 'b'" in shown
+    with pytest.raises(MirblabError, match="no run by hand 'own/one'"):
+        CliRunner().invoke(app, ["figures", "--remove", "own/one"], catch_exceptions=False)
+    CliRunner().invoke(app, ["figures", "--remove", hand_run.name], catch_exceptions=False)
+    assert not hand_run.folder.exists() and batch.is_fresh(job)
+
+
+def test_a_misspelt_parameter_under_papermill_is_refused_by_the_first_cell(own_suite, tmp_path):
+    """Papermill alone would only log it, and run to the end on the default."""
+    import papermill
+
+    notebook(own_suite, "one", TABLE)
+    with pytest.raises(papermill.PapermillExecutionError, match="no parameter 'wrod'.*did you mean 'word'"):
+        papermill.execute_notebook(
+            own_suite / "one.ipynb", tmp_path / "out.ipynb", {"wrod": "b"}, kernel_name="python3"
+        )
+    assert not paths.figures().exists()
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -186,6 +379,21 @@ def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
             keys.append(suites.read("own", {"source": str(path)})[0].key())
         assert keys[0] == keys[2] != keys[1]
     assert suites.read("own", {"source": "a long question " * 50})[0].key()
+
+
+def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_called(own_suite, make_folder, tmp_path):
+    """Also in a list: `elsewhere: list[str]` of a lesson, `runs: list[str]` of official runs."""
+    run_file = tmp_path / "official.trec"
+    for parameters in ('elsewhere: list[str] = ["left-qa"]\n', f"runs: list[str] = [{str(run_file)!r}]\n"):
+        notebook(own_suite, "one", "1", parameters)
+        keys = []
+        for text in ("one", "another", "one"):
+            run_file.write_text(text, encoding="utf-8")
+            shutil.rmtree(paths.data() / "left-qa", ignore_errors=True)
+            intake.add(make_folder([{"_id": f"d{n}", "title": "", "text": text} for n in (1, 2, 3)], name="left-qa"))
+            parameters_of.cache_clear()
+            keys.append(suites.read("own", only=["one"])[0].key())
+        assert keys[0] == keys[2] != keys[1]
 
 
 def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):

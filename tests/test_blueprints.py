@@ -222,8 +222,8 @@ def test_the_same_repositories_give_the_same_bytes(built: dict[str, Path], tmp_p
     alone = pack(tmp_path / "small.tar.gz", SMALL, "small")
     for origin in (copy, alone):
         for folder in blueprints.build(origin, tmp_path / f"out-{origin.name}"):
-            assert {key: raw for key, raw in content(folder).items() if key != "card.toml"} == {
-                key: raw for key, raw in content(built[folder.name]).items() if key != "card.toml"
+            assert {key: raw for key, raw in content(folder).items() if key not in ("card.toml", "digests.txt")} == {
+                key: raw for key, raw in content(built[folder.name]).items() if key not in ("card.toml", "digests.txt")
             }
     found = card(tmp_path / "out-many" / "blueprints")
     assert found["repositories"]["small"]["commit"] == "0123456789" * 4
@@ -483,3 +483,13 @@ def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: 
     for folder, least, most in ((whole, 0, 0), (leaky, 1, len(ours))):
         asked, told = texts(folder, "queries"), texts(folder, "corpus")
         assert least <= sum(leaks(asked[query], told[doc]) for query, doc in ours) <= most
+
+
+def test_index_entries_are_no_text_of_a_statement(repository: Callable[..., Path]):
+    """Nor what stands in a comment; what another file defines does not matter."""
+    tex = "\\begin{lemma}\\label{l}\\lean{one}\\index{number!one}% For\n The number one \\index{equality}%\n is equal"
+    tex += " to itself.\n\\end{lemma}\n"
+    broken = "\\newcommand\\begin{lemma}{x}\n"
+    folder = repository(**{TEX: tex, "blueprint/src/macros.tex": broken, "One.lean": ONE})
+    blueprints.build(folder, folder.parent / "out")
+    assert texts(folder.parent / "out" / "blueprints", "queries") == {"q:tiny:l": "The number one is equal to itself."}

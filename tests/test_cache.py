@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from mirblab import cache, index, shard
+from mirblab import cache, index, late_shard, late_store, partials, shard, spaces
 from mirblab.cache import VectorStore
 from mirblab.errors import MirblabError
+from mirblab.late_store import TokenStore
 
 SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
 
@@ -130,9 +133,26 @@ def test_keys_are_a_function_of_the_text_alone(texts: list[str]) -> None:
 
 
 def test_the_key_of_a_text_never_changes() -> None:
-    """Stored caches stay valid: the key is xxh3-128 of UTF-8 with a fixed seed."""
-    expected = xxhash.xxh3_128_digest("Soit $X$ un schéma".encode(), 0x6D697262)
+    """Stored caches stay valid: the key is BLAKE2b of UTF-8, 128 bits, with no key or salt."""
+    expected = hashlib.blake2b("Soit $X$ un schéma".encode(), digest_size=16).digest()
     assert cache.text_keys(["Soit $X$ un schéma"]).tobytes() == expected
+
+
+def test_texts_made_to_collide_keep_their_own_vectors(tmp_path: Path) -> None:
+    """Two texts with one key under xxh3-128 and the public seed that was ours.
+
+    xxh3 multiplies the halves of (data ^ secret): where the text makes one half 0, the other does not count; what is
+    added besides is balanced by a second such place.
+    """
+    shape = "\x1aq\u05a6{}" + 955 * "x" + "f-\x15\\{}" + 231 * "y"
+    texts = [shape.format("a", "b"), shape.format("b", "a")]
+    hashes = {xxhash.xxh3_128_digest(text.encode(), 0x6D697262) for text in texts}
+    assert len(set(texts)) == 2 and len(hashes) == 1
+    store, tokens = VectorStore(tmp_path, SPACE), TokenStore(tmp_path, SPACE)
+    store.append(texts, np.array([[1.0] * 6, [2.0] * 6]))
+    tokens.append(texts, [np.full((1, 2), 1.0), np.full((1, 2), 2.0)])
+    assert store.read(texts)[0][:, 0].tolist() == [1.0, 2.0]
+    assert tokens.read(texts)[0].block(0, 2)[:, 0].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("bad", [None, 3, b"bytes", float("nan"), ["x"]])
@@ -188,7 +208,7 @@ def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path, d: int) -> None:
     for at in range(len(whole)):
         path.write_bytes(whole)
         flip(path, at)
-        with pytest.warns(UserWarning, match="damaged shard set aside"):
+        with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
             vectors, missing = VectorStore(tmp_path, store.space).read(names(4))
         assert missing.tolist() == [0, 1, 2, 3] and np.isnan(vectors).all(), f"byte {at}"
         assert not path.exists() and path.with_name(path.name + ".damaged").exists()
@@ -269,16 +289,20 @@ def test_verify_names_damaged_shards_and_sets_them_aside(store: VectorStore) -> 
     assert VectorStore(store.path.parent, SPACE).sizes()["damaged"] == 2
 
 
-def test_partial_files_are_ignored_and_swept_when_old(store: VectorStore) -> None:
+def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(
+    store: VectorStore, abandoned: Callable[[Path], Path]
+) -> None:
     """What a killed writer leaves is no shard; it is counted, and removed once nobody can be writing it."""
-    left = store.path / ".0123456789ab.partial.1-a.safetensors"
-    left.write_bytes(shards(store)[0].read_bytes()[:500])
+    half, written = shards(store)[0].read_bytes()[:500], store.path / "1-a.safetensors"
+    left, other = partials.beside(written), abandoned(written)
+    for path in (left, other):
+        path.write_bytes(half)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(VectorStore(store.path.parent, SPACE).read(names(50))[1]) == 0
-    assert store.sizes()["partial"] == 1
-    assert cache.sweep(store.path.parent) == 0 and left.exists()
-    assert cache.sweep(store.path.parent, older_than=0) == 1 and not left.exists()
+    assert store.sizes()["partial"] == 2
+    assert partials.sweep(store.path.parent) == [other] and left.exists()
+    assert partials.sweep(store.path.parent, all_writers=True) == [left] and not left.exists()
     assert len(store.read(names(50))[1]) == 0
 
 
@@ -286,10 +310,53 @@ def test_spaces_lists_what_is_stored(store: VectorStore) -> None:
     """The listing has a row per space with its parts, and opens each as a store."""
     VectorStore(store.path.parent, SPACE | {"role": "query", "prompt": "query: "}).append(["q"], rows(["q"]))
     (store.path.parent / "stray").mkdir()
-    found = {one.space["role"]: one for one in cache.spaces(store.path.parent)}
+    found = {one.space["role"]: one for one in spaces.spaces(store.path.parent)}
     assert found["document"].sizes()["texts"] == 50 and found["document"].sizes()["shards"] == 2
     assert found["query"].space["prompt"] == "query: " and found["query"].sizes()["texts"] == 1
-    assert cache.spaces(store.path.parent / "absent") == []
+    assert spaces.spaces(store.path.parent / "absent") == []
+
+
+def test_a_damaged_description_is_named_and_written_again(store: VectorStore) -> None:
+    """`space.json` tells people whose vectors these are; whatever stands there, the vectors are read."""
+    path = store.path / "space.json"
+    for content in (b"", b"[1, 2", b"[]", b"\xff", b'{"dimensions": 7}', b"[" * 100_000, None):
+        path.unlink()
+        path.mkdir() if content is None else path.write_bytes(content)
+        fresh = VectorStore(store.path.parent, SPACE)
+        assert len(fresh.missing(names(50))) == 0 and spaces.spaces(store.path.parent) == []
+        with pytest.warns(UserWarning, match=r"space\.json is damaged .* and was set aside"):
+            assert "space.json does not say whose vectors these are" in spaces.verify(store.path.parent)[0]
+        fresh.append(["more"], rows(["more"]))
+        assert [one.space for one in spaces.spaces(store.path.parent)] == [SPACE]
+    assert spaces.verify(store.path.parent) == []
+
+
+def test_strangers_in_a_store_are_passed_over(store: VectorStore) -> None:
+    """Folders called like a shard, links that lead nowhere, and files beside the spaces."""
+    (store.path / "0-folder.safetensors").mkdir()
+    (store.path / "0-link.safetensors").symlink_to("nowhere")
+    (store.path.parent / "note.txt").write_text("mine", encoding="utf-8")
+    fresh = VectorStore(store.path.parent, SPACE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(fresh.missing(names(50))) == 0
+        (line,) = spaces.verify(store.path.parent)
+    assert "note.txt does not belong here and is never read" in line
+
+
+def test_vectors_of_an_older_version_are_counted_and_never_read(tmp_path: Path) -> None:
+    """Their keys were no BLAKE2b of the texts, and they hold no texts from which others could be made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard, "FORMAT", "mirblab-vectors-2")
+        patch.setattr(late_shard, "FORMAT", "mirblab-tokens-1")
+        old, tokens = VectorStore(tmp_path / "v", SPACE), TokenStore(tmp_path / "t", SPACE)
+        old.append(names(50), rows(names(50)))
+        tokens.append(names(3), [np.ones((2, 4))] * 3)
+    assert len(VectorStore(tmp_path / "v", SPACE).missing(names(50))) == 50
+    assert spaces.older(tmp_path / "v") == [(old.path, 50)] and late_store.older(tmp_path / "t") == [(tokens.path, 3)]
+    assert spaces.verify(tmp_path / "v") == [] == late_store.verify(tmp_path / "t")
+    VectorStore(tmp_path / "v", SPACE).append(["a"], rows(["a"]))
+    assert spaces.older(tmp_path / "v") == [(old.path, 50)]
 
 
 def test_remove_deletes_one_space_only(store: VectorStore) -> None:
@@ -353,6 +420,24 @@ def test_two_processes_may_write_the_same_texts_at_once(tmp_path: Path) -> None:
     np.testing.assert_array_equal(reader.read(names(200))[0], expected)
     for writer in writers:
         writer.stdout.close()
+
+
+def test_a_reader_beside_one_that_opens_a_shard_finds_all(store: VectorStore, monkeypatch) -> None:
+    """Shards and index are replaced together: between the two, all texts would be missing for another thread."""
+    store.append(names(3), rows(names(3)))
+    index, missing = cache.Index, []
+
+    def read_meanwhile(shards):
+        if not missing:
+            missing.append(-1)  # so that the reader's own index is made without another reader
+            reader = threading.Thread(target=lambda: missing.append(len(store.read(names(3))[1])))
+            reader.start()
+            reader.join()
+        return index(shards)
+
+    monkeypatch.setattr(cache, "Index", read_meanwhile)
+    store.read(names(3))
+    assert missing == [-1, 0]
 
 
 def test_threads_may_share_a_store(store: VectorStore) -> None:

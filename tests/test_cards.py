@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from mirblab import shelf
+from mirblab import builders, paths, shelf
 from mirblab.errors import MirblabError
 from mirblab.near import near_pairs
-from mirblab.sources import cards
+from mirblab.sources import cards, mini
 
 
 def test_there_are_enough_and_nothing_is_wrong_with_them():
@@ -80,6 +81,25 @@ def test_a_file_that_is_not_named_as_its_id_is_refused(tmp_path):
         cards.read(path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        ("cards", ("[[answers]]", "[[enswers]]"), "'enswers' is not known"),
+        ("cards", ("text =", "tezt ="), r"'answers\.text' is missing"),
+        ("cards", ("grade = 3", "grade = '3'"), r"'answers\.grade' must be of the type int, found '3'"),
+        ("pairs", ("domains =", "demains ="), "'domains' is missing"),
+    ],
+)
+def test_a_bundled_card_with_a_key_that_is_missing_or_not_known_is_named(tmp_path, monkeypatch, kind, changed, message):
+    """It ended in a KeyError, or a miniature lost an answer without a word."""
+    folder = shutil.copytree(paths.bundled("data", "mini", kind), tmp_path / kind)
+    path = sorted(folder.glob("*.toml"))[0]
+    path.write_text(path.read_text("utf-8").replace(*changed, 1), encoding="utf-8")
+    monkeypatch.setattr(paths, "bundled", lambda *parts: tmp_path / parts[-1])
+    with pytest.raises(MirblabError, match=f"{path.name}: {message}; mend it, or restore the file"):
+        getattr(cards, kind)()
+
+
 def test_every_pair_is_judged_both_ways():
     """And no statement without a partner is asked for."""
     c = shelf.load("mini-pairs")
@@ -104,3 +124,13 @@ def test_bridges_share_no_field_and_no_wording_with_the_pairs_that_are_measured(
     assert not crossing.any(), [(one[a], other[b - len(one)]) for a, b in zip(found.left, found.right, strict=True)]
     train, test = (shelf.load("mini-bridges", split) for split in ("train", "test"))
     assert len(train.qrels) == len(test.qrels) == len(other)
+
+
+def test_a_build_of_the_miniatures_that_fails_leaves_none(tmp_path, monkeypatch):
+    """A half without its card would be read with other rules, and found instead of the bundled one."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    written, whole = [], mini.write
+    monkeypatch.setattr(mini, "write", lambda *given: written.append(whole(*given)) if len(written) < 2 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        builders.build("mini")
+    assert len(written) == 2 and list(paths.data().iterdir()) == []

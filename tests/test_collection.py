@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mirblab.card import Card
 from mirblab.collection import load_folder
 from mirblab.errors import MirblabError
 
@@ -199,3 +200,54 @@ def test_tags_may_be_one_text_with_commas(make_folder):
     """ARQMath's shared collections write them so."""
     queries = [{"_id": "q1", "text": "a", "tags": "functions, calculus"}, {"_id": "q2", "text": "b", "tags": ""}]
     assert load_folder(make_folder(queries=queries)).queries.tags.tolist() == [["functions", "calculus"], []]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("task = 3", "'task' must be a text, found 3"),
+        ("group = ['a']", r"'group' must be a text, found \['a'\]"),
+        ("relevance_levels = [0, 'high']", "'relevance_levels' must be a list of whole numbers"),
+        ("relevant_from = true", "'relevant_from' must be a whole number from 1, found True"),
+        ("relevant_from = 0", "'relevant_from' must be a whole number from 1, found 0"),
+        ("candidates = 7", "'candidates' must be a rule or a list of rules, found 7"),
+        ("candidates = ['juged']", "no candidate rule 'juged'"),
+        ("name = 'a/b'", "'a/b' cannot name a collection"),
+        ("title = ", "not valid TOML: Invalid value"),
+    ],
+)
+def test_a_field_of_a_card_that_is_wrong_is_told_with_file_and_line(make_folder, wrong, message):
+    """It stands in line 4 here, below another that is right."""
+    folder = make_folder(card=f'# a card\nsource = "right"\n\n{wrong}\n')
+    with pytest.raises(MirblabError, match=rf"card\.toml.*line 4.*{message}|card\.toml.*{message}.*line 4"):
+        load_folder(folder)
+
+
+def test_a_card_that_is_not_utf_8_is_told_with_file_and_line(make_folder):
+    """A whole number of 5,000 digits and nesting without end are told, too."""
+    folder = make_folder()
+    for raw, message in [
+        (b'title = "x"\ntask = "na\xefve"\n', r"card\.toml, line 2: the byte 0xef is not UTF-8"),
+        (b"relevant_from = " + b"1" * 5000, r"card\.toml is not valid TOML"),
+        (b"x = " + b"[" * 5000, r"card\.toml"),
+    ]:
+        (folder / "card.toml").write_bytes(raw)
+        with pytest.raises(MirblabError, match=message):
+            load_folder(folder)
+
+
+def test_a_damaged_card_is_read_or_refused_and_never_ends_in_a_traceback(make_folder):
+    """A thousand changed, missing or doubled bytes of a card with every field."""
+    whole = (
+        b'name = "tiny"\ntitle = "T"\nrelevance_levels = [0, 1, 2]\nrelevant_from = 2\ncandidates = ["not-self"]\n'
+        b'follows = "mirb-hol"\npaper = "HolStep"\n[counts]\ndocuments = 3\n'
+    )
+    folder, rng = make_folder(), np.random.default_rng(0)
+    for _ in range(1000):
+        place, kind = rng.integers(len(whole)), rng.integers(3)
+        middle = (bytes([rng.integers(256)]), b"", whole[place : place + 9] * 2)[kind]
+        (folder / "card.toml").write_bytes(whole[:place] + middle + whole[place + 1 :])
+        try:
+            Card.read(folder)
+        except MirblabError as error:
+            assert "card.toml" in str(error)

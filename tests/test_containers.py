@@ -135,6 +135,7 @@ def test_the_warm_up_uses_public_names_that_exist():
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "binder/postBuild", ".devcontainer/devcontainer.json"])
+@pytest.mark.attacks
 def test_no_key_and_no_host_is_written_into_an_image(file):
     """Addresses of registries belong to whoever builds."""
     text = (ROOT / file).read_text("utf-8")

@@ -6,9 +6,8 @@ import io
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from mirblab import diff_command, diff_view, runs, shelf, systems
+from mirblab import diff_command, diff_view, runs, shelf, systems, terminal
 from mirblab.errors import MirblabError
 
 
@@ -19,7 +18,7 @@ def found() -> diff_view.Difference:
 
 def printed(found: diff_view.Difference) -> str:
     file = io.StringIO()
-    diff_view.show(found, Console(file=file, width=120, highlight=False, force_terminal=False))
+    diff_view.show(found, terminal.console(file=file, width=120, force_terminal=False))
     return file.getvalue()
 
 
@@ -61,6 +60,7 @@ def test_a_query_that_is_missing_is_said(tmp_path):
     assert f"note: 1 of 204 queries are not in the run and score 0: '{c.query_ids[0]}'" in text
 
 
+@pytest.mark.attacks
 def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
     """An id or text with markup or escape codes stands there as text."""
     folder = make_folder([{"_id": f"d{n}", "title": "", "text": f"\x1b[31m[bold]red[/bold] {n}"} for n in (1, 2, 3)])

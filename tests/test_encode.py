@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirblab import cache, encode, engine
+from mirblab import encode, engine, spaces
 from mirblab.encode import Encoder, encoder
 from mirblab.errors import MirblabError
 from mirblab.formula import pretokens
@@ -323,9 +323,9 @@ def test_an_interrupted_call_keeps_what_was_done(
 CHILD = """
 import sys, time
 sys.path[:0] = {path!r}
-from mirblab import encode
+from mirblab import chunks, encode
 from test_encode import sentences
-encode.CHUNK_TEXTS, encode.TOKENS_PER_BATCH["cpu"] = 10, 96
+chunks.TEXTS, encode.TOKENS_PER_BATCH["cpu"] = 10, 96
 append = encode.VectorStore.append
 def told(self, texts, vectors):
     append(self, texts, vectors)
@@ -458,7 +458,7 @@ def test_minilm_agrees_with_its_library(home: Path) -> None:
 def test_the_stored_space_is_readable(tiny: Encoder) -> None:
     """Beside the shards lies a description that a person, and the listing, can read."""
     tiny.vectors(["a"])
-    found = cache.spaces(tiny.store().path.parent)
+    found = spaces.spaces(tiny.store().path.parent)
     assert [one.space for one in found] == [tiny.space()]
     assert json.loads((found[0].path / "space.json").read_text())["model"] == "tiny"
 

@@ -12,7 +12,7 @@ from mirblab.errors import MirblabError
 def test_pairs_across_fields_have_two_members_and_their_fields():
     """A pair that is judged both ways counts once."""
     points = statements(shelf.load("mini-pairs"), n_pairs=10, seed=1)
-    pairs = points[points.kind == "pair"]
+    pairs = points[points.kind == "equivalent"]
     assert pairs.groupby("class_id").size().tolist() == [2] * 10
     assert pairs.id.is_unique and pairs.field.tolist() == ["query", "document"] * 10
 
@@ -31,7 +31,7 @@ def test_distractors_have_no_class(make_folder):
     """Without tags the field is the side."""
     points = statements(shelf.load(make_folder()), n_pairs=5, n_distractors=5)
     assert points[points.kind == "distractor"].class_id.unique().tolist() == [""]
-    assert points[points.kind == "pair"].field.tolist() == ["query", "document"] * 2
+    assert points[points.kind == "judged relevant"].field.tolist() == ["query", "document"] * 2
     assert points.id.tolist() == ["query:q1", "document:d1", "query:q2", "document:d2", "document:d3"]
     judged = make_folder(qrels="q1\td1\t1\nq1\td2\t1\n", name="judged")
     assert statements(shelf.load(judged), n_distractors=5).id.tolist()[2:] == ["document:d3"]
@@ -55,6 +55,20 @@ def test_fields_narrow_the_map_and_distractors_are_new_points():
     fields = ["vector spaces", "module theory"]
     points = statements(c, n_pairs=60, n_distractors=8, fields=fields)
     assert set(points.field) == set(fields) and points.id.is_unique
-    assert (points.kind == "pair").sum() == 32 and (points.kind == "distractor").sum() == 4
+    assert (points.kind == "equivalent").sum() == 32 and (points.kind == "distractor").sum() == 4
     with pytest.raises(MirblabError, match="did you mean 'module theory'"):
         statements(c, fields=["modul theory"])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mini-pairs", "equivalent"), ("mini-bridges", "equivalent"), ("mini-views-type-informal", "equivalent"),
+        ("mini-premises", "judged relevant"), ("mini-mse-dup", "judged relevant"),
+        ("mini-blueprint", "judged relevant"), ("mini-qa", "judged relevant"),
+    ],
+)  # fmt: skip
+def test_pairs_are_equivalent_where_the_card_says_so_only(name: str, kind: str):
+    """A theorem and the lemma that its proof uses do not say the same."""
+    points = statements(shelf.load(name), n_pairs=3, n_distractors=2)
+    assert set(points.kind) <= {kind, "distractor"} and kind in set(points.kind)

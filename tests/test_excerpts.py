@@ -37,3 +37,8 @@ def test_dollars_come_in_pairs(text, longest):
     found = excerpts([text], "Question-Answer Retrieval", longest)[0]
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\$", found)) % 2 == 0
     assert len(found) <= longest + 2
+
+
+def test_code_has_no_formulas_to_set() -> None:
+    """A dollar of HOL is written as one."""
+    assert excerpts(["|- !x. x$1 = y$1", "|- !x. x$2 = y$2"]) == [r"|- !x. x\$1 = y\$1", r"|- !x. x\$2 = y\$2"]

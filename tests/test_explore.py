@@ -241,6 +241,7 @@ def test_a_match_far_down_is_shown():
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.attacks
 def test_an_attack_is_text_in_every_pane(attack):
     """In the query, an id, a document, a label and an error; every element and attribute is ours."""
     answer = _answer(text=attack, query_id=attack, hit={"doc_id": attack, "text": attack, "marks": [(2, 9, 1.0)]})

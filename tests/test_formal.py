@@ -6,7 +6,7 @@ import pytest
 
 from mirblab import prose
 from mirblab.formula import posts
-from mirblab.formula.formal import formal
+from mirblab.formula.formal import formal, language
 from mirblab.shelf import load
 
 
@@ -51,3 +51,16 @@ def test_other_collections_are_in_no_such_language(name: str) -> None:
     """But for a line or two of Lean that somebody quotes."""
     collection = load(name)
     assert sum(bool(formal(text)) for text in (*collection.query_texts, *collection.texts)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "name"),
+    [
+        (["ADD_SYM |- (!m. (!n. (m + n) = (n + m)))", "T", "|- (!x. x$1 = x$1)"], "HOL"),
+        (["⊢ a = b", "|- !x. x = x", "x : ℕ ⊢ x = x"], "Lean"),
+        (["Let $x$ be one.", "The goal is |- !x. x = x", "⊢ a = b", "Why?"], ""), ([], ""),
+    ],
+)  # fmt: skip
+def test_a_collection_is_in_the_language_of_most_of_its_texts(texts: list[str], name: str) -> None:
+    """A single text may lack the signs, or quote a line of another language."""
+    assert language(texts) == name

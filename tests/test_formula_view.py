@@ -44,6 +44,7 @@ def test_what_the_query_shares_is_marked_only_with_an_index(index):
     assert marked(formula_view.found(FORMULAS[0], {"": listed(FORMULAS[2])}, index).data) == []
 
 
+@pytest.mark.attacks
 def test_nothing_of_the_data_becomes_markup(index):
     """Neither a formula, nor a fact, nor a title."""
     bad = "<script>alert(1)</script>"

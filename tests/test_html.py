@@ -190,6 +190,7 @@ def test_formulas_come_with_their_ids():
     ],
     ids=lambda evil: evil[:12],
 )
+@pytest.mark.attacks
 def test_time_grows_with_the_length_only(evil: str):
     """A post of over a megabyte that was made to be slow takes seconds at worst, not hours."""
     begun = time.process_time()

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
-from mirblab import coverage, inspection, leaks, lengths, near, report_view, shingles, tally
+from mirblab import coverage, inspection, leaks, lengths, near, report_view, shingles, tally, terminal
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
 from mirblab.repeats import repeats
@@ -321,7 +320,7 @@ def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     assert "may return themselves" in found.findings[0]
     html, out = found._repr_html_(), io.StringIO()
     assert html.count("<li>") == len(found.findings) and html.count("<table") == len(found.tables())
-    report_view.show(found, Console(file=out, width=200))
+    report_view.show(found, terminal.console(file=out, width=200))
     assert all(text[:60] in out.getvalue() for text in found.findings)
     assert repr(found).count("\n- ") == len(found.findings)
 

@@ -116,7 +116,7 @@ def test_scores_that_contradict_the_ranks_are_counted(tmp_path: Path):
     [
         ("A.1 7 1 0.5 x\nA.1 8 2\n", "line 2: expected topic, post, rank, score, run in task 1"),
         ("B.1 Q0 7 1 0.5 x\n", "line 1: this is a run in TREC's format; read it with read_run"),
-        ("A.1 7 1 high x\n", "line 1: rank and score must be numbers; found 'A.1 7 1 high x'"),
+        ("A.1 7 1 high x\n", "line 1: rank and score must be numbers that a float32 holds; found 'A.1 7 1 high x'"),
         ("A.1 7 1 nan x\n", "line 1: rank and score must be numbers"),
         ("A.1\t\t1\t0.5\tx\n", "line 1: a cell is empty"),
         ("A.1 7 1 0.5 x\nA.1 7 2 0.4 x\nA.1 7 3 0.3 x\n", r"line 2: given a second time.*\(2 such lines in all\)"),

@@ -15,9 +15,9 @@ from safetensors.numpy import load_file
 from test_cache import flip, names, shards
 from test_encode import make_model, sentences
 
-from mirblab import cache, late, late_tokens, shelf
+from mirblab import cache, late, late_tokens, paths, shelf, spaces
 from mirblab.encode import Encoder, encoder
-from mirblab.errors import MirblabError
+from mirblab.errors import MirblabError, StorageError
 from mirblab.late_shrink import Shrink
 from mirblab.late_store import Stored, TokenStore
 from mirblab.systems import System, system
@@ -118,7 +118,7 @@ def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path) -> None:
         store = TokenStore(tmp_path / str(at), SPACE)
         store.append(texts, tokens(texts))
         flip(shards(store)[0], at)
-        with pytest.warns(UserWarning, match="damaged shard set aside"):
+        with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
             assert store.read(texts)[1].tolist() == [0, 1, 2], at
         assert store.sizes()["damaged"] == 1
 
@@ -163,7 +163,7 @@ def test_a_shard_that_is_removed_while_it_is_read_is_an_error(store: TokenStore)
 
 def test_no_store_of_vectors_takes_the_files_for_its_own(store: TokenStore) -> None:
     """It would set them aside as damaged."""
-    assert cache.spaces(store.path.parent) == []
+    assert spaces.spaces(store.path.parent) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cache.VectorStore(store.path.parent, store.space).read(names(3))[1].tolist() == [0, 1, 2]
@@ -175,8 +175,8 @@ def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
     cache.VectorStore(store.path.parent, SPACE).append(["a"], np.ones((1, 6), np.float32))
     (store.path.parent / "broken").mkdir()
     (store.path.parent / "broken" / "space.json").write_text("{")
-    assert [one.path for one in cache.spaces(store.path.parent, TokenStore)] == [store.path]
-    assert cache.spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
+    assert [one.path for one in spaces.spaces(store.path.parent, TokenStore)] == [store.path]
+    assert spaces.spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
 
 
 KILLED = """
@@ -246,6 +246,26 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
     assert sum(passes) == 20
     agree(late_tokens.token_rows(tiny, texts), matrices(late_tokens.token_rows(tiny, texts)))
     assert sum(passes) == 40
+
+
+def test_token_vectors_that_cannot_be_stored_are_held_in_memory(
+    tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are those that would have been stored, beside those that are, and a line says so."""
+    texts = ["a ring", "a field", "a group"]
+    wanted = matrices(late_tokens.token_rows(tiny, texts))
+    shrink = Shrink(factor=2)
+    shrunk = matrices(late_tokens.token_rows(tiny, texts, shrink=shrink))
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "elsewhere"))
+    late_tokens.token_rows(tiny, texts[1:2])
+
+    def full(*_: object) -> None:
+        raise StorageError("the disk is full", paths.cache() / "tokens" / "x", is_read_only=False)
+
+    monkeypatch.setattr(TokenStore, "append", full)
+    agree(late_tokens.token_rows(tiny, [*texts, texts[0]]), [*wanted, wanted[0]])
+    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), shrunk)
+    assert capsys.readouterr().err.count("note: token vectors cannot be stored; they are used now") == 1
 
 
 def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:

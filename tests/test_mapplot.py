@@ -20,7 +20,7 @@ from mirblab.mapplot import COLOURS
 
 POINTS = pd.DataFrame({
     "id": list("abcde"), "x": [0.0, 1, 5, 6, 2], "y": [0.0, 1, 5, 6, 2], "class_id": ["k", "k", "l", "l", "k"],
-    "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["pair"] * 4 + ["distractor"],
+    "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["equivalent"] * 4 + ["distractor"],
 })  # fmt: skip
 NUMBERS = {"k": 2, "kept": 0.5, "trust": 0.75, "partner_full": [1, 1, 3, 3, 0], "partner_map": [1, 3, 3, 3, 0]}
 
@@ -104,3 +104,10 @@ def test_a_missing_column_is_named():
     """With what there is."""
     with pytest.raises(MirblabError, match="no column 'class_id'"):
         plots.map(POINTS.drop(columns="class_id"))
+
+
+def test_the_legend_says_what_the_two_of_a_pair_are_to_each_other():
+    """A premise is judged relevant to a theorem and does not say the same."""
+    ax = plots.map(POINTS.assign(kind=["judged relevant"] * 4 + ["distractor"]))
+    labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert labels == ["algebra, judged relevant (2)", "algebra, distractor (1)", "topology, judged relevant (2)"]

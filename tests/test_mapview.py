@@ -156,3 +156,13 @@ def test_it_works_in_a_browser_by_mouse_and_by_keys(mini, browser, tmp_path: Pat
     assert page.evaluate("window.hacked === undefined")
     page.close()
     assert not errors and asked == addresses
+
+
+def test_the_page_calls_pairs_equivalent_only_where_the_card_does(mini):
+    """In the legend, in what stands beside a statement, and in what a click shows."""
+    premises = mapview.page(placed(statements(load("mini-premises"), 5, 5)), "Premises")
+    assert "judged relevant (10)" in premises and "equivalent" not in premises.split("<script")[0]
+    assert "says the same" not in premises and '"kinds":["judged relevant","distractor"]' in premises.replace(
+        " ", "", 0
+    )
+    assert "equivalent (32)" in mapview.page(mini, "Pairs")

@@ -222,7 +222,7 @@ def test_the_same_input_gives_the_same_bytes(database: Path, built: Path, tmp_pa
     metamath.build(tmp_path / "set.mm.tar.gz", tmp_path / "again")
     again = content(tmp_path / "again")
     assert {name for name in first if first[name] != again[name]} == {
-        f"{name}/card.toml" for name in metamath.COLLECTIONS
+        f"{name}/{file}" for name in metamath.COLLECTIONS for file in ("card.toml", "digests.txt")
     }
     assert card(built / "metamath-premise")["command"] == "mirblab build metamath --from set.mm"
     assert card(built / "metamath-premise")["revision"] == card(tmp_path / "again" / "metamath-premise")["revision"]
@@ -294,3 +294,22 @@ def test_the_real_database_agrees_with_the_shared_collection(shared: Path):
     assert len(asked) == 2000 and not any(ours[query].in_mathbox for query in asked)
     informal, _ = metamath._informal(database, 0)
     assert sum(1 for _ in informal.queries) == pytest.approx(8273, rel=0.05)
+
+
+def test_a_database_in_which_nothing_is_proved_is_refused_and_nothing_is_written(database: Path, tmp_path: Path):
+    """The collections were written, and loading one ended in KeyError: 'order'."""
+    built = metamath.build(database, tmp_path / "out")
+    before = content(tmp_path / "out")
+    (database.parent / "axioms.mm").write_text(LOGIC, encoding="utf-8")
+    with pytest.raises(MirblabError, match=r"'metamath-premise' would have no query.*nothing was written"):
+        metamath.build(database.parent / "axioms.mm", tmp_path / "out")
+    assert content(tmp_path / "out") == before and [folder.name for folder in built] == list(metamath.COLLECTIONS)
+
+
+def test_an_earlier_only_collection_without_a_query_loads(built: Path):
+    """The rule of candidates has nothing to say then."""
+    folder = built / "metamath-premise"
+    (folder / "queries.jsonl").write_text("")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    (folder / "digests.txt").unlink()
+    assert len(load_folder(folder).queries) == 0

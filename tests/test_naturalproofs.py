@@ -104,7 +104,7 @@ def test_theorems_ask_for_references(raw: Path, tmp_path: Path):
         "train theorems without anything to find (no queries)": 2,
     }
     card = load_folder(folder).card
-    assert card.candidates == ["not-self"] and card.extra["group"] == "NaturalProofs" and card.paper == ""
+    assert card.candidates == ["not-self"] and card.group == "NaturalProofs" and card.paper == ""
     assert card.instruction.endswith(
         "such as theorems, lemmas, and definitions, that are useful for proving the given theorem."
     )

@@ -12,6 +12,8 @@ from mirblab import lexical, measures
 from mirblab.collection import load_folder
 from mirblab.errors import MirblabError
 from mirblab.formula.ngrams import grams
+from mirblab.shelf import load
+from mirblab.systems import system
 
 
 def test_runs_of_one_to_three_symbols() -> None:
@@ -73,3 +75,11 @@ def test_bm25_over_runs_reaches_the_reference(shared: Path) -> None:
     values = measures.evaluate(run, collection, ["nDCG'", "AP'", "P'@10"], relevant_from=2)
     means = values.groupby("measure", observed=True).value.mean()
     assert means["nDCG'"] > 0.75 and means["AP'"] > 0.48 and means["P'@10"] > 0.44
+
+
+@pytest.mark.parametrize("name", ["mini-hol", "mini-lean", "mini-isabelle", "mini-views-informal-signature"])
+def test_statements_for_proof_assistants_are_read_as_words(name: str) -> None:
+    """N-grams of LaTeX find what plain words find, where there is no LaTeX."""
+    collection = load(name)
+    words, ngrams = (system(own).search(collection) for own in ("bm25", "ngram"))
+    assert ngrams.attrs["tokenizer"] == "math" and ngrams.doc_id.tolist() == words.doc_id.tolist()

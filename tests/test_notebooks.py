@@ -54,6 +54,14 @@ def test_papermill_sees_every_parameter(book, path):
     assert len(assigned) == len(lines)
 
 
+def test_the_first_cell_refuses_what_is_no_parameter(book):
+    """Papermill alone would run to the end on the defaults; nothing comes before, but what is imported."""
+    statements = [
+        node for node in ast.parse(code(book)[1].source).body if not isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert ast.unparse(statements[0]) == "lab.check_parameters()"
+
+
 def test_every_parameter_goes_into_the_provenance(book):
     """Collections and systems by their content, everything else by name."""
     asked = {node.target.id for node in ast.parse(code(book)[0].source).body}

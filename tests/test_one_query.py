@@ -12,7 +12,7 @@ import pytest
 from mirblab import lexical, one_query, query_bounds, query_matches, query_view, rankplot, shelf
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
-from mirblab.formula import search as structure
+from mirblab.formula import indexes
 from mirblab.measures import evaluate
 from mirblab.systems import system
 
@@ -182,7 +182,7 @@ def test_subformulas_are_the_nearest_ones(make_folder):
     assert table.doc_id.tolist() == ["d1", "d1", "d2", "d2"]
     assert table.document.tolist() == ["$a^2+b^2$", "", "", ""] and table.found[0] > 0.5
     assert {tuple(pair.split(" → ")) for pair in table.renamed[0].split(", ")} == {("x", "a"), ("y", "b")}
-    scores = structure.stored(["a^2+b^2", r"\int f"])
+    scores = indexes.stored(["a^2+b^2", r"\int f"])
     assert table.score[0] == pytest.approx(float(scores.search(["x^2+y^2"], 1)[2][0]))
     assert not len(query_matches.subformulas(one_query.one_query(c, "q2", runs), ["d1"]))
 

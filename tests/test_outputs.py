@@ -1,12 +1,14 @@
-"""Tables and figures land in their folder, each with what it was made from."""
+"""Tables and figures land in a folder of their own, or in a batch in the suite's, each with what it was made from."""
 
 from __future__ import annotations
 
 import json
 
 import pandas as pd
+import pytest
 
-from mirblab import paths, plots, shelf, systems, tables
+from mirblab import by_hand, paths, plots, shelf, systems, tables
+from mirblab.errors import MirblabError
 from mirblab.outputs import output, versions
 
 
@@ -17,11 +19,13 @@ def test_a_table_and_a_figure_land_with_provenance():
     frame = pd.DataFrame({"name": ["a", "b"], "count": [1, 2]})
     out.table(tables.table(frame, "Two rows."), "rows")
     shown = out.figure(plots.bars(frame), "bars", caption="Two bars.", alt="Bars of 1 and 2.", table=frame)
-    folder = paths.figures() / "own" / "99_example" / "part"
+    folder = out.folder
+    assert folder.parent == paths.figures() / "_by_hand" / "99_example"
     files = {path.name for path in folder.iterdir()}
     assert files == {
         *(f"rows.{suffix}" for suffix in ("tex", "md", "csv", "json")),
         *(f"bars.{suffix}" for suffix in ("pdf", "png", "svg", "csv", "json")),
+        "run.json",
     }
     assert 'alt="Bars of 1 and 2."' in shown.data
     for name in ("rows", "bars"):
@@ -31,3 +35,66 @@ def test_a_table_and_a_figure_land_with_provenance():
         assert provenance["systems"]["minilm"]["encoder"]["revision"].startswith("1110a243")
         assert provenance["versions"] == versions() and "python" in provenance["versions"]
         assert str(paths.home()) not in json.dumps(provenance)
+
+
+def test_only_the_batch_writes_into_the_folder_of_a_suite(monkeypatch):
+    """It says which run of the suite it is; another notebook, part or suite in that process is none."""
+    monkeypatch.setenv("MIRBLAB_SUITE_RUN", json.dumps(["own", "99_example", "part"]))
+    assert output("99_example", "own", "part").folder == paths.figures() / "own" / "99_example" / "part"
+    for others in (("99_example", "own"), ("99_example", "mini", "part"), ("98_example", "own", "part")):
+        assert paths.figures() / "_by_hand" in output(*others).folder.parents
+
+
+def test_the_folder_of_a_run_by_hand_is_safe_on_every_platform():
+    """Its name says what differs, is short, and another choice has another one, whatever the letters."""
+    defaults = {"query": "a", "systems": ["bm25"], "seed": 0}
+    choices = [
+        defaults,
+        defaults | {"query": "A"},
+        defaults | {"query": "../../x:*?<>|\\ nul\n\x1b[31m" * 20},
+        defaults | {"query": "../../x:*?<>|\\ nul\n\x1b[31m" * 21},
+        defaults | {"systems": ["bm25", "minilm"], "seed": 1},
+        defaults | {"systems": ["bm25+minilm"], "seed": 1},
+        defaults | {"query": "∀ε…"},
+    ]
+    folders = [by_hand.folder_of("99_example", chosen, defaults) for chosen in choices]
+    names = [folder.name for folder in folders]
+    assert len({name.lower() for name in names}) == len(names) and max(map(len, names)) <= 80
+    assert all(folder.parent == by_hand.folder() / "99_example" for folder in folders)
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+_-") for name in names)
+    assert names[0].startswith("defaults-") and names[4].startswith("systems-bm25+minilm_seed-1-")
+    assert folders == [by_hand.folder_of("99_example", chosen, defaults) for chosen in choices]
+    with pytest.raises(MirblabError):
+        by_hand.folder_of("../99_example", defaults, defaults)
+
+
+def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
+    """Nor is what a link names listed or removed."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    out = output("99_example", "own", seed=1)
+    out.table(tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
+    (run,) = by_hand.hand_runs()
+    assert run.folder == out.folder and run.parameters["seed"] == 1 and run.state({}) == "data and code unchanged"
+    for place, content in enumerate(("[]", "{}", "{", "null", "[" * 9999, '{"notebook": 1}', "\udcff")):
+        folder = run.folder.with_name(f"other-{place}")
+        folder.mkdir()
+        (folder / by_hand.RECORD).write_text(content, encoding="utf-8", errors="surrogateescape")
+    elsewhere = tmp_path / "elsewhere"
+    run.folder.rename(elsewhere)
+    run.folder.symlink_to(elsewhere, target_is_directory=True)
+    assert by_hand.hand_runs() == [] and by_hand.remove(["all"]) == []
+    assert (elsewhere / "rows.csv").is_file() and len(list(run.folder.parent.iterdir())) == 8
+
+
+def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatch):
+    """Also when it was named from another working folder than the one in which the list is asked for."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("a,b\n", encoding="utf-8")
+    out = output("99_example", "own", source="mine.csv")
+    out.table(tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
+    monkeypatch.chdir("/")
+    (run,) = by_hand.hand_runs()
+    assert run.state({}) == "data and code unchanged"
+    (tmp_path / "mine.csv").write_text("a,c\n", encoding="utf-8")
+    assert run.state({}) == "data or code changed since"

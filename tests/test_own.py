@@ -108,9 +108,10 @@ def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
     odd: Counter[str] = Counter()
-    macros = own_macros.defined([source], odd)
+    defined = own_macros.defined(source, odd)
+    macros = {name: macro for name, macro in defined.items() if name not in own_macros.circular(defined)}
     assert own_macros.expanded(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
-    assert odd["definitions of commands that use themselves"] == 2 and r"\l" not in macros
+    assert own_macros.circular(defined) == {r"\l", r"\m"}
     bomb = {
         rf"\{name}": own_macros.Macro(0, None, rf"\{after}" * 99)
         for name, after in zip("abcdefg", "bcdefgh", strict=True)
@@ -304,3 +305,56 @@ def test_a_chapter_of_the_stacks_project(shared, tmp_path):
     assert len(load_folder(proofs).query_ids) >= 10 and len(rows) >= 20
     assert all(source[row["metadata"]["line"] - 1].startswith("\\begin{" + row["metadata"]["kind"]) for row in rows)
     assert not any(word in row["text"].split() for row in rows for word in ("slogan", "reference", "history"))
+
+
+def test_a_definition_of_begin_is_refused_and_the_other_files_are_read(tmp_path, capsys):
+    """It is counted with file and line, and nothing in any file is read by it."""
+    folder = tmp_path / "book"
+    folder.mkdir()
+    bad = "% first\n\\newcommand\\begin{lemma}{broken}\n\\renewcommand{\\end}[1]{#1}\n"
+    bad += r"\begin{lemma}\label{b} Bad. \end{lemma}"
+    (folder / "bad.tex").write_text(bad, "utf-8")
+    (folder / "good.tex").write_text(r"\begin{theorem}\label{t} Fine, see \ref{b}.\end{theorem}", "utf-8")
+    found = own_latex.read({path.name: path for path in sorted(folder.iterdir())})
+    assert [(one.id, one.text) for one in found.statements] == [("b", "Bad."), ("t", "Fine, see [ref].")]
+    what = r"definitions of \begin or \end (left out); the first: \begin in bad.tex, line 2"
+    assert found.odd[what] == 2
+    own.build(folder, tmp_path / "out")
+    assert what in capsys.readouterr().out
+
+
+def test_commands_hold_for_their_document_alone(tmp_path):
+    """A file and what it inputs; a file that two documents input has the commands of both."""
+    files = {
+        "a/main.tex": r"\documentclass{article}\newcommand{\R}{\mathbb{R}}\input{parts/one}\include{shared}",
+        "a/parts/one.tex": r"\begin{lemma}\label{one} Real $\R$, own $\S$. \end{lemma}",
+        "a/shared.tex": r"\newcommand{\S}{\mathcal{S}}",
+        "b/main.tex": r"\documentclass{article}\def\R{\mathrm{ring}}"
+        r"\begin{lemma}\label{two} Ring $\R$, $\S$. \end{lemma}",
+        "loose.tex": r"\begin{lemma}\label{three} Loose $\R$, $\T$. \end{lemma}",
+        "macros.tex": r"\newcommand{\T}{\tau}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    found = own_latex.read({name: tmp_path / name for name in files})
+    assert {one.id: one.text for one in found.statements} == {
+        "one": r"Real $\mathbb{R}$, own $\mathcal{S}$.",
+        "two": r"Ring $\mathrm{ring}$, $\S$.",
+        "three": r"Loose $\R$, $\tau$.",
+    }
+
+
+def test_a_file_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path, capsys):
+    """It is named, with the line, and left out; alone it is refused."""
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (folder / "good.tex").write_text(r"\begin{theorem}\label{t} Fine.\end{theorem}\begin{proof}By \ref{u}.\end{proof}"
+                                     r"\begin{lemma}\label{u} Small.\end{lemma}", "utf-8")  # fmt: skip
+    (folder / "old.tex").write_bytes(b"\n\\begin{lemma} \xe9tale \\end{lemma}")
+    own.build(folder, tmp_path / "out")
+    said = capsys.readouterr().out
+    assert "1  files that cannot be read (left out); the first: " in said and "old.tex, line 2" in said
+    (folder / "good.tex").unlink()
+    with pytest.raises(MirblabError, match=r"old.tex, line 2"):
+        own.build(folder, tmp_path / "out")

@@ -37,6 +37,41 @@ def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows():
     assert two.set_index("id").loc[IDS, ["x", "y"]].to_numpy().tolist() == one[["x", "y"]].to_numpy().tolist()
 
 
+def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
+    """Whichever byte it is: the map is named, set aside and drawn again, never another one and never a traceback."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    wanted = projection.project(VECTORS, IDS, seed=1)
+    folder = paths.cache() / "projections"
+    (path,) = folder.iterdir()
+    content = path.read_bytes()
+    monkeypatch.setattr(
+        projection, "_umap", lambda vectors, settings: wanted.set_index("id").loc[sorted(IDS)].to_numpy()
+    )
+    for place in range(0, len(content), 29):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x01]) + content[place + 1 :])
+        with pytest.warns(UserWarning, match=f"{path.name} is damaged .* and was set aside.*; it is drawn again"):
+            assert projection.project(VECTORS, IDS, seed=1).equals(wanted)
+        assert path.read_bytes() == content
+    path.write_bytes(content[:-1])
+    with pytest.warns(UserWarning, match="set aside"):
+        assert projection.verify(folder) == [f"{path} is damaged; it is drawn again when it is needed"]
+
+
+def test_maps_of_an_older_version_are_named(tmp_path):
+    """Nothing told whether they were damaged, so that they are not read."""
+    old = tmp_path / f"{'0' * 32}.parquet"
+    old.write_bytes(b"")
+    assert projection.older(tmp_path) == [(old, 1)] and projection.verify(tmp_path) == []
+
+
+def test_a_map_that_cannot_be_stored_is_returned(tmp_path, monkeypatch, capsys):
+    """A file stands where the cache should be: what was computed is returned, and a line says so."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    assert projection.project(VECTORS, IDS, seed=1).id.tolist() == IDS
+    assert "note: maps cannot be stored" in capsys.readouterr().err
+
+
 def test_a_changed_seed_changes_the_map_and_not_the_measures_of_the_space(maps):
     """Coordinates, and what is measured on a map, move; where the partner is in the full space does not."""
     one, two = (part.reset_index(drop=True) for _, part in maps.groupby("seed"))

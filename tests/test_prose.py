@@ -22,6 +22,7 @@ def marked(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.attacks
 def test_an_attack_is_text(attack):
     """No element but ours, no address, no event, no style but ours, whole or cut, marked or not."""
     for found in (prose.html_of(attack), prose.html_of(f"Let $x$ be {attack}", [(3, 30, 0.5)], longest=40)):

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from faults.readers import READERS, Reader
 
-from mirblab import published, registry
+from mirblab import intake, published, registry, shelf, tables
+from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
+from mirblab.sources import ntcir
 
 COLLECTIONS = [
     "Informalized Mathlib4 Retrieval", "MSE Dup. Question Retrieval", "MO Dup. Question Retrieval", "ARQMath-Task-1",
@@ -183,3 +186,80 @@ def test_melds_recalls_are_shares_of_their_queries() -> None:
     assert fits(2, 540, 1) and fits(3, 4378, 2)
     assert not fits(3, 3729, 2)
     assert "4378" in published.cells("meld", 3).source[0]
+
+
+def test_the_registry_names_the_columns_of_table_9_and_no_others():
+    """It is the one list of printed names: cards are filled from it, and misspelt ones are told by it."""
+    entries = registry.read("collections").values()
+    printed = {entry.get("paper") or entry.get("group") for entry in entries if entry["builder"] == "mirb"}
+    assert printed == set(COLLECTIONS)
+    assert set(COLLECTIONS) == set(published.cells("mirb", 9).collection) - {"Avg."}
+    assert set(registry.printed_names()) <= set(published.cells().collection)
+
+
+# What rebuilds a column of Table 9: which small input of the fault tests, in a folder of which name.
+REBUILT = {
+    "Informalized Mathlib4 Retrieval": ("mathlib-informal: data.jsonl", "in"),
+    "MSE Dup. Question Retrieval": ("stackexchange: Posts.xml", "math.stackexchange.com"),
+    "MO Dup. Question Retrieval": ("stackexchange: Posts.xml", "mathoverflow.net"),
+    "ARQMath-Task-1": ("arqmath: Collection/Posts.V1.3.xml", "in"),
+    "ARQMath-Task-2": ("arqmath: Collection/Posts.V1.3.xml", "in"),
+    "ProofWiki": ("naturalproofs", "in"),
+    "Stacks": ("naturalproofs", "in"),
+    "NaturalProofs": ("naturalproofs", "in"),
+    "LeanDojo": ("leandojo: corpus.jsonl", "in"),
+    "MAPL": ("mapl: json lines", "in"),
+    "HolStep": ("holstep: test/0001", "in"),
+    "NTCIR-WFB": ("ntcir: qrels.txt", "in"),  # with the levels that MIRB has
+}
+
+
+def rebuilt(name: str, root: Path) -> list[Collection]:
+    """Return the collections that a builder makes of a small input, which lies in the folder *root*."""
+    reader: Reader = next(one for one in READERS if one.name.startswith(name))
+    path = reader.prepare(root)
+    for stem in ("proofwiki", "trench", "stein") if name == "naturalproofs" else ():
+        path.with_name(f"naturalproofs_{stem}.json").write_bytes(path.read_bytes())
+    made = ntcir.build(root, root.parent / "out", levels=3) if name.startswith("ntcir") else reader.call(root)
+    return [load_folder(folder) for folder in made]
+
+
+def main_table(held: list[Collection]) -> tables.Table:
+    """Return the table of notebook 11 for one system, which finds everything."""
+    values = pd.DataFrame([("bm25-mirb", one.name, "nDCG@10", query, 1.0) for one in held for query in one.query_ids],
+                          columns=["system", "collection", "measure", "query_id", "value"])  # fmt: skip
+    return tables.main_table(
+        values, "nDCG@10", tasks={one.name: one.card.task for one in held}, groups=shelf.groups(held),
+        published=published.paper_lookup({one.name: one.card.paper for one in held}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("column", COLLECTIONS)
+def test_a_collection_that_a_builder_rebuilds_shows_its_distance_to_the_papers_column(column: str, tmp_path: Path):
+    """From the raw material to the number: builder, card, table, distance, for every column of Table 9."""
+    name, place = REBUILT[column]
+    held = rebuilt(name, tmp_path / place)
+    own = [one for one in held if column in (one.card.paper, one.card.group)]
+    assert len(own) == (4 if column == "NaturalProofs" else 1)
+    shown = main_table(own)
+    number = published.paper_value("BM25", column)
+    assert shown.extra["paper"].iloc[0].dropna().tolist() == [number]
+    assert shown.extra["distance"].iloc[0].dropna().tolist() == [pytest.approx(100 - number)]
+    assert f"{100 - number:+.2f} off" in shown.to_markdown().replace("−", "-")
+
+
+def test_a_rebuilt_group_that_lacks_a_part_shows_no_distance_and_says_what_is_missing(tmp_path: Path):
+    """A mean over three of NaturalProofs' four parts is not the paper's column."""
+    parts = [one for one in rebuilt("naturalproofs", tmp_path / "in") if one.card.group]
+    shown = main_table(parts[:3])
+    told = f"NaturalProofs is not complete: {parts[3].card.follows} is missing"
+    assert not shown.extra and told in shown.to_markdown()
+
+
+def test_a_printed_name_that_no_paper_has_is_said_when_added_and_in_the_table(make_folder):
+    """Also for a card that an older version wrote: its distance is not left out without a word."""
+    target, notes = intake.add(make_folder(name="old-dup"), paper="MSE Dup.")
+    wrong = "which is no published collection; did you mean 'MSE Dup. Question Retrieval'?"
+    assert [note for note in notes if wrong in note]
+    assert wrong in main_table([load_folder(target)]).to_markdown()
+    assert intake.add(make_folder(name="new-dup"), paper="MSE Dup. Question Retrieval")[1] == []

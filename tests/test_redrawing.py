@@ -95,7 +95,7 @@ def test_what_is_no_stored_map_is_refused_and_nothing_written(folder: Path, tmp_
     with pytest.raises(FileNotFoundError, match=r"no alone\.json beside"):
         redrawing.redraw(folder / "alone.csv", tmp_path / "again")
     (folder / "alone.json").write_text("{", encoding="utf-8")
-    with pytest.raises(MirblabError, match="cannot be read as JSON"):
+    with pytest.raises(MirblabError, match=r"alone\.json, line 1: broken JSON"):
         redrawing.redraw(folder / "alone.csv", tmp_path / "again")
     (folder / "alone.json").write_text('{"name": "map"}', encoding="utf-8")
     with pytest.raises(MirblabError, match="it has no caption, alt, provenance"):

@@ -22,7 +22,7 @@ from vendor_server import Handler, VendorServer, running, status
 from mirblab import limits, paths
 from mirblab.errors import MirblabError
 from mirblab.formula import latex
-from mirblab.train import answers, prompts, rephrase_command, texts
+from mirblab.train import answers, prompts, rephrase_command, replies, texts
 from mirblab.train.answers import Reply, Unusable
 from mirblab.train.endpoint import ask, chat
 from mirblab.train.falsehoods import wrong
@@ -159,6 +159,7 @@ def test_model_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyP
         chat(inflight=3)
 
 
+@pytest.mark.attacks
 def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another host without a key of its own is an error before anything is sent."""
     monkeypatch.delenv("MIRBLAB_CHAT_KEY")
@@ -277,6 +278,7 @@ def test_a_refusal_stops_with_what_to_do(server: VendorServer) -> None:
     assert KEY not in str(caught.value) and len(server.requests) == 1
 
 
+@pytest.mark.attacks
 def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.LogCaptureFixture) -> None:
     """Neither whole nor in part, with everything logged."""
     caplog.set_level(logging.DEBUG)
@@ -337,6 +339,42 @@ def test_a_torn_or_changed_line_counts_as_not_there() -> None:
     again.put(key("q2", 0), Reply("new", "length"))
     assert Replies("m", step).get(key("q2", 0)) == Reply("new", "length")
     assert len(Replies("another", step)) == 0
+
+
+def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands in a line that ends, it is told and asked again; strangers are named and passed over."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    step = prompts.prompt("rephrase")
+    store = Replies("m", step)
+    for number in range(3):
+        store.put(key(f"q{number}", 0), Reply(f"answer {number}", "stop"))
+    [path] = store.folder.glob("*.jsonl")
+    lines = path.read_bytes().splitlines()
+    (store.folder / "folder.jsonl").mkdir()
+    (store.folder.parent / "note.txt").write_text("mine", encoding="utf-8")
+    for bad in (lines[1].replace(b"answer 1", b"answer 7"), b"[" * 3000, b"3", b"\xff", b'{"key": ["q"]}', b""):
+        path.write_bytes(b"\n".join([lines[0], bad, lines[2], b'{"torn']))
+        with pytest.warns(UserWarning, match=rf"{path.name} is passed over \(in part: damaged lines 2\)"):
+            again = Replies("m", step)
+        assert len(again) == 2 and again.get(key("q2", 0)).text == "answer 2"
+        other, stranger, line = replies.verify(store.folder.parent)
+        assert f"{path.name}, line 2 is damaged" in line and "folder.jsonl does not belong" in stranger
+        assert "note.txt does not belong here" in other
+    path.write_bytes(path.read_bytes().replace(b"answer 0", b"answer 9"))
+    with pytest.raises(MirblabError, match="was changed while it was read"):
+        again.get(key("q0", 0))
+
+
+def test_an_answer_that_cannot_be_stored_is_held_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was paid for; a line says that the next process asks again."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    store = Replies("m", prompts.prompt("rephrase"))
+    store.put("a", Reply("x", "stop"))
+    assert "a" in store and len(store) == 1 and store.get("a") == Reply("x", "stop")
+    assert "note: answers cannot be stored" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ prompts and answers

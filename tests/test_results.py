@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
-from mirblab import foreign, guess, imports, measures, mteb_json, paths, registry, results, runs, shelf, systems, tables
+from mirblab import (
+    diff_view,
+    foreign,
+    guess,
+    imports,
+    measures,
+    moves,
+    mteb_json,
+    outputs,
+    paths,
+    plots,
+    registry,
+    results,
+    runs,
+    shelf,
+    systems,
+    tables,
+)
 from mirblab.collection import Collection
 from mirblab.errors import MirblabError
 from mirblab.sources import hub
@@ -65,7 +85,7 @@ def test_a_run_is_taken_in_with_its_record(qa: Collection, tmp_path: Path) -> No
     run = write_run(qa, tmp_path / "theirs.trec.gz")
     record, notes = imports.add(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
     assert (record.name, record.kind, record.systems) == ("theirs on mini-qa", "run", ["theirs"])
-    assert results.run_file(record).read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
+    assert record.run_file().read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
     stored = json.loads((record.folder / "record.json").read_text("utf-8"))
     assert stored["origin"] == "A. Author, 2020" and stored["file"] == "theirs.trec.gz" and len(stored["sha256"]) == 64
     assert str(tmp_path) not in json.dumps(stored)
@@ -102,9 +122,130 @@ def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: P
     record, notes = imports.add(path, collection="mini-qa")
     assert "1 rows have a query or a document that mini-qa lacks; they are left out" in notes
     assert "nowhere" not in set(results.run("theirs", qa).doc_id.cat.categories)
-    with pytest.raises(MirblabError, match=r"rows have a query or a document that mini-lean \(split test\) lacks"):
+    with pytest.raises(MirblabError, match=r"all 1,021 rows have a query or a document that mini-lean \(split test\) "
+                       r"lacks: its first query is '.*', the collection's '.*'; give the --collection"):  # fmt: skip
         imports.add(path, collection="mini-lean", system="other")
     assert [found.name for found in results.records()] == [record.name]
+
+
+def larger_run(collection: Collection, path: Path) -> pd.DataFrame:
+    """Write a run over a larger corpus: for each query three documents nobody here knows, between two that are."""
+    rows = [(query, doc, float(-rank)) for query in collection.query_ids
+            for rank, doc in enumerate(["x1", collection.doc_ids[0], "x2", "x3", collection.doc_ids[1]])]  # fmt: skip
+    run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+    run.attrs["system"] = "theirs"
+    runs.write_run(run, path)
+    return run
+
+
+@pytest.mark.parametrize("candidates_only", [False, True])
+def test_a_run_over_a_larger_corpus_is_taken_in_without_what_is_unknown(
+    qa: Collection, tmp_path: Path, candidates_only: bool
+) -> None:
+    """Prime measures and Bpref are those of the whole run; tables of other measures say what was left out."""
+    whole = larger_run(qa, tmp_path / "a.trec")
+    record, notes = imports.add(tmp_path / "a.trec", collection="mini-qa", candidates_only=candidates_only)
+    n_rows, n_unknown = 5 * len(qa.query_ids), 3 * len(qa.query_ids)
+    assert (record.n_rows, record.n_unknown) == (n_rows, n_unknown)
+    said = f"{n_unknown:,} of {n_rows:,} rows are documents that mini-qa lacks and are left out"
+    assert any(note.startswith(said) for note in notes)
+    wanted = ["nDCG'", "AP'", "P'@10", "Bpref", "nDCG@10", "Judged@10"]
+    found = measures.evaluate(systems.system("theirs").search(qa), qa, wanted)
+    expected = measures.evaluate(runs.order(whole), qa, wanted)
+    right = found.measure.isin(wanted[:4]).to_numpy()
+    assert (found.value[right] == expected.value[right]).all() and (found.value[~right] > expected.value[~right]).any()
+    assert found.note[~right].str.startswith(said).all() and (found.note[right] == "").all()
+    shown = tables.main_table(found, wanted, by="measure")
+    assert [note.startswith(f"theirs on mini-qa: {said}") for note in shown.notes].count(True) == 1
+    assert not any(said in note for note in tables.main_table(found[right], wanted[:4], by="measure").notes)
+    assert any(said in note for note in tables.main_table(found, "nDCG'").notes)  # for the sake of Judged@10
+
+
+def test_a_run_whose_documents_are_all_barred_is_refused(tmp_path: Path) -> None:
+    """With --candidates-only nothing would be left of it."""
+    collection = shelf.load("mini-premises")
+    run = pd.DataFrame({"query_id": collection.query_ids, "doc_id": collection.query_ids, "score": 1.0})
+    runs.write_run(run, tmp_path / "a.trec")
+    with pytest.raises(MirblabError, match="every document that .* knows is barred for its query; leave --candidates"):
+        imports.add(tmp_path / "a.trec", collection="mini-premises", candidates_only=True)
+    assert nothing_is_there()
+
+
+def test_a_guess_says_that_a_run_may_be_over_a_larger_corpus(qa: Collection, tmp_path: Path) -> None:
+    """Its queries fit, few of its documents do."""
+    larger_run(qa, tmp_path / "a.trec")
+    with pytest.raises(MirblabError, match="mini-qa knows 100% of the queries and 40% of the documents: was it made"):
+        imports.add(tmp_path / "a.trec")
+
+
+def flipped(path: Path) -> list[bytes]:
+    """Return the file with single bits changed, at sixty places over its length."""
+    content = path.read_bytes()
+    places = range(0, len(content), max(1, len(content) // 60))
+    return [content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :] for place in places]
+
+
+@pytest.mark.parametrize("name", ["a.trec", "a.trec.gz", "a.csv"])
+def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: Path, name: str) -> None:
+    """The file and the command that takes it in anew are named, and the command does so."""
+    if name == "a.csv":
+        write_csv(tmp_path / name, HEAD, "theirs,mini-qa,RR,0.5", "theirs,mini-qa,AP,0.25")
+    else:
+        write_run(qa, tmp_path / name)
+    given = {"origin": "A. Author"} | ({} if name == "a.csv" else {"collection": "mini-qa"})
+    record = imports.add(tmp_path / name, **given)[0]
+    stored = record.folder / ("values.csv" if name == "a.csv" else f"given/{name}")
+
+    def read() -> pd.DataFrame:
+        return results.values() if name == "a.csv" else results.run("theirs", qa)
+
+    before, sound = read(), {path: path.read_bytes() for path in (stored, record.folder / "record.json")}
+    for path, content in sound.items():
+        for damaged in flipped(path):
+            path.write_bytes(damaged)
+            with pytest.raises(MirblabError, match=rf"{path.name}.* take the original in anew: mirblab import-results"):
+                read()
+        path.write_bytes(content)
+        pd.testing.assert_frame_equal(read(), before)
+    stored.write_bytes(sound[stored][:-1])
+    with pytest.raises(MirblabError, match=rf"import-results {name} .*--origin 'A. Author' --name"):
+        read()
+    with pytest.warns(UserWarning, match="was set aside as .*damaged; it is taken in anew"):
+        assert imports.add(tmp_path / name, **given)[0] == record
+    pd.testing.assert_frame_equal(read(), before)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 1: broken JSON"),
+        ("[" * 3000, "line 1: nested too deeply"),
+        ('{"name": ' + "1" * 5000, "line 1: a whole number of more than 4,300 digits"),
+        ("[1]", "expected a JSON object, found list"),
+        ('{"name": 5}', r"'name' must be str, found 5"),
+        ("\xff", "is not UTF-8"),
+    ],
+)
+def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, text: str, message: str) -> None:
+    """Never a traceback, whatever stands in the file."""
+    (results.folder() / "bad").mkdir(parents=True)
+    (results.folder() / "bad" / "record.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(MirblabError, match=rf"record\.json.*{message}.* mirblab import-results FILE --name bad"):
+        results.records()
+
+
+def test_a_record_that_points_elsewhere_is_refused(qa: Collection, tmp_path: Path) -> None:
+    """A name or a file with slashes would read other folders; an older record without a checksum is read."""
+    write_run(qa, tmp_path / "a.trec")
+    record = imports.add(tmp_path / "a.trec", collection="mini-qa")[0]
+    path = record.folder / "record.json"
+    plain = {key: value for key, value in json.loads(path.read_text("utf-8")).items() if key != "seal"}
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    assert len(results.run("theirs", qa))
+    for change in ({"name": "../x"}, {"file": "../../../etc/passwd"}, {"kind": "other"}, {"more": 1}):
+        path.write_text(json.dumps(plain | change), encoding="utf-8")
+        with pytest.raises(MirblabError, match=r"record\.json is no record of an import"):
+            results.records()
 
 
 def test_documents_that_are_no_candidates_are_counted_and_cut_on_demand(tmp_path: Path) -> None:
@@ -439,3 +580,84 @@ def test_an_imported_run_is_a_system(qa: Collection, tmp_path: Path) -> None:
     assert any("origin: theirs: A. Author" in note for note in tables.main_table(found, "nDCG@10").notes)
     with pytest.raises(MirblabError, match="did you mean 'theirs'"):
         systems.system("thers")
+
+
+def theirs(qa: Collection, path: Path) -> Path:
+    """Import a run over a larger corpus, and return its file."""
+    larger_run(qa, path)
+    imports.add(path, collection="mini-qa", origin="A. Author")
+    return path
+
+
+def said(folder: Path) -> dict[str, str]:
+    """Return what the tables and the records of figures in a folder and below say, without their provenance."""
+    texts = {path.name: path.read_text("utf-8") for path in folder.rglob("*") if path.suffix in (".md", ".tex")}
+    plain = {name: "\n".join(line for line in text.splitlines() if line[:1] != "%") for name, text in texts.items()}
+    records = {path.name: json.loads(path.read_text("utf-8")) for path in folder.rglob("*.json")}
+    return plain | {
+        name: json.dumps(record | {"provenance": {}}, ensure_ascii=False)
+        for name, record in records.items() if "caption" in record
+    }  # fmt: skip
+
+
+def test_every_table_and_figure_of_a_notebook_marks_an_imported_system(qa: Collection, tmp_path: Path) -> None:
+    """In heads, rows, cells, captions, legends and ticks, with whose it is; a notebook says nothing for it."""
+    theirs(qa, tmp_path / "a.trec")
+    both = [systems.system(name) for name in ("bm25", "theirs", "theirs+bm25")]
+    assert [one.label for one in both] == ["BM25", "theirs §", "theirs § + BM25"]
+    assert [one.origin for one in both] == ["", "A. Author", "with theirs: A. Author"]
+    out = outputs.output("x", "hand", collections=[qa], systems=both)
+    values = pd.concat([measures.evaluate(one.search(qa, 10), qa, ["RR", "AP"]) for one in both], ignore_index=True)
+    wide = values.pivot_table("value", "measure", "system", observed=True)
+    long = values.groupby(["system", "measure"], observed=True).value.mean().to_frame()
+    for frame in (wide, wide.T, wide.T.reset_index(), long):
+        shown = out.table(tables.table(frame, "Of theirs minus bm25."), "wide")
+        assert "theirs §" in shown.to_markdown() and "theirs §" in shown.to_html() and "theirs §" not in shown.to_csv()
+        assert "bm25 §" not in shown.to_markdown().replace("theirs+bm25 §", "")
+        assert shown.caption == "Of theirs § minus bm25."
+        assert "§ not made here: theirs: A. Author; 612 of 1,020 rows are documents that" in shown.notes[-1]
+        assert "theirs+bm25: with theirs: A. Author" in shown.notes[-1]
+    axes = plots.bars(pd.DataFrame({"name": ["theirs", "bm25"], "n": [1, 2]}))
+    axes.set_title("RR of theirs")
+    axes.plot([0], [0], label="theirs")
+    axes.legend()
+    out.figure(axes, "bars", caption="Values of theirs.", alt="Bars of theirs.", table=wide)
+    assert axes.get_title() == "RR of theirs §" and axes.get_legend().get_texts()[0].get_text() == "theirs §"
+    labels = [axis.get_major_formatter()(place, place) for axis in (axes.xaxis, axes.yaxis) for place in (0, 1)]
+    assert "theirs §" in labels and "bm25" in labels
+    record = json.loads((out.folder / "bars.json").read_text("utf-8"))
+    assert record["caption"].startswith("Values of theirs §. § not made here: theirs: A. Author;")
+    assert record["alt"] == "Bars of theirs §."
+    own = tables.table(wide[["bm25"]], "Of bm25.")
+    assert out.table(own, "own") is own
+
+
+def test_the_diff_of_an_imported_system_marks_it(qa: Collection, tmp_path: Path) -> None:
+    """By its name; as a file it is known to be theirs, and another file is told by its own name."""
+    path = theirs(qa, tmp_path / "a.trec")
+    found = diff_view.compared("bm25", "theirs", "mini-qa", ["RR", "nDCG'"])
+    text = io.StringIO()
+    diff_view.show(found, Console(file=text, width=300))
+    assert text.getvalue().count("theirs §") >= 5 and "§ not made here: theirs: A. Author." in text.getvalue()
+    assert "only prime measures and Bpref" in text.getvalue() and "bm25 §" not in text.getvalue()
+    write_run(qa, tmp_path / "b.trec", depth=3)
+    pair = moves.pair(path, tmp_path / "b.trec", qa)
+    assert [run.attrs["origin"] for run in pair] == ["A. Author", "the file b.trec"]
+    assert pair[0].attrs["remainder"].startswith("612 of 1,020 rows") and "remainder" not in pair[1].attrs
+
+
+def test_notebook_40_marks_official_runs_everywhere(qa: Collection, tmp_path: Path) -> None:
+    """The notebook's own cells, run with an official run: each file that names it marks it."""
+    larger_run(qa, tmp_path / "run.Official-1.trec")
+    book = json.loads((Path(__file__).parents[1] / "notebooks" / "40_arqmath_topics.ipynb").read_text("utf-8"))
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    cells[0] += f"\nruns = [{str(tmp_path / 'run.Official-1.trec')!r}]\nsystems = ['bm25']\nsuite = 'hand'\n"
+    space: dict = {"display": lambda shown: None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for cell in (cell for cell in cells if "lab.compare(" not in cell):  # the tests are of our systems
+            exec(cell, space)
+    naming = {name: text for name, text in said(space["out"].folder).items() if "Official-1" in text}
+    assert {"official-mini-qa.md", "intervals-mini-qa.tex", "topics-mini-qa.json"} <= naming.keys()
+    unmarked = [name for name, text in naming.items() if "§" not in text]
+    assert not unmarked, unmarked

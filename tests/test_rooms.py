@@ -22,7 +22,8 @@ ENTRIES = {
 }
 # These load, check, name and show; or, as encoders, are in the key by their own settings.
 NEUTRAL = {"errors", "paths", "progress", "registry", "lines", "folder", "oddities", "card", "collection", "encode",
-           "engine", "sources", "trec"}  # fmt: skip
+           "engine", "sources", "trec", "damage", "disk", "family", "import_record", "json_text", "partials",
+           "network", "spaces"}  # fmt: skip
 
 
 def imported(path: Path) -> set[str]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mirblab import run_store
 from mirblab.errors import MirblabError
 from mirblab.run_store import RunStore
 from mirblab.runs import cut, from_positions, order, read_run, top_k, write_run
@@ -62,9 +63,16 @@ def test_scores_that_float32_cannot_tell_apart_are_ties():
     assert run.score.dtype == np.float32
 
 
-def test_negative_zero_equals_zero_and_infinity_is_the_largest():
-    run = order(table(("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", np.inf), ("q", "d", -np.inf)))
+def test_negative_zero_equals_zero():
+    run = order(table(("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", 1.0), ("q", "d", -1.0)))
     assert run.doc_id.tolist() == ["c", "b", "a", "d"]
+
+
+@pytest.mark.parametrize("score", [np.inf, -np.inf, 1e39, -1e300])
+def test_infinite_scores_are_refused(score):
+    """Also what a float32 cannot hold: two such documents would be tied whatever their scores were."""
+    with pytest.raises(MirblabError, match="1 scores are NaN or infinite, the first in query 'q2'"):
+        order(table(("q1", "a", 1.0), ("q2", "a", score)))
 
 
 def test_ids_are_ordered_by_code_point_as_bytes_of_utf_8():
@@ -77,7 +85,8 @@ def test_ids_are_ordered_by_code_point_as_bytes_of_utf_8():
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(["q1", "q10", "q2", "ß"]), st.sampled_from([f"d{n}" for n in range(12)])),
-        st.one_of(st.floats(width=32, allow_nan=False), st.sampled_from([0.1, 0.10000000001, 0.0, -0.0, 1.0])),
+        st.floats(width=32, allow_nan=False, allow_infinity=False)
+        | st.sampled_from([0.1, 0.10000000001, 0.0, -0.0, 1.0]),
     ),
     st.randoms(),
 )
@@ -226,14 +235,14 @@ def test_trec_files_round_trip(tmp_path, suffix):
     ids = ["001", "1e5", "NA", "null", "nan", '"x', "a,b", "#1", "Zermelo–Fraenkel_set_theory:19", "-", "True", "𝔸"]
     generator = np.random.default_rng(4)
     scores = generator.integers(0, 2**31, (3, len(ids)), dtype=np.uint32).view(np.float32)
-    scores[~np.isfinite(scores)] = np.inf
+    scores[~np.isfinite(scores)] = 0
     queries = ["1", "01", "None"]
     rows = [(query, doc, float(scores[n, m])) for n, query in enumerate(queries) for m, doc in enumerate(ids)]
     run = order(table(*rows, system="bm25"))
     write_run(run, tmp_path / suffix)
     again = read_run(tmp_path / suffix)
     pd.testing.assert_frame_equal(again, run)
-    assert again.attrs == {"system": "bm25"}
+    assert again.attrs == {"system": "bm25", "origin": f"the file {suffix}"}
     write_run(again, tmp_path / f"second.{suffix}")
     assert (tmp_path / suffix).read_bytes() == (tmp_path / f"second.{suffix}").read_bytes()
     assert suffix == "run" or (tmp_path / suffix).read_bytes()[4:8] == bytes(4)  # no time in the header
@@ -269,6 +278,13 @@ def test_an_empty_file_is_an_empty_run(tmp_path, content):
         ("q Q0 b 1 2.5 my own system", "found 8 columns instead of 6"),
         ("q Q0 b 1 high s", "the score 'high' is no number"),
         ("q Q0 b 1 nan s", "the score is NaN"),
+        ("q Q0 b 1 inf s", "the score 'inf' is infinite or larger than a float32 holds"),
+        ("q Q0 b 1 -Infinity s", "the score '-Infinity' is infinite"),
+        ("q Q0 b 1 1e400 s", "the score '1e400' is infinite"),
+        ("q Q0 b 1 1e39 s", "the score '1e39' is infinite or larger than a float32 holds"),
+        ("q Q0 b 1 1_0 s", "the score '1_0' is no number"),
+        ("q Q0 b 1 True s", "the score 'True' is no number"),
+        ("q Q0 b 1 ++1 s", r"the score '\+\+1' is no number"),
     ],
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -297,7 +313,7 @@ def test_broken_files_are_refused_by_name(tmp_path):
         read_run(tmp_path / "z.run")
 
 
-@pytest.mark.parametrize("name", ["a b", "", "a\tb", " a", "a\u00a0b"])
+@pytest.mark.parametrize("name", ["a b", "a\tb", " a", "a\u00a0b"])
 def test_an_id_with_white_space_cannot_be_written(tmp_path, name):
     with pytest.raises(MirblabError, match=f"doc_id '{name}' is empty or has white space"):
         write_run(table(("q", "c", 1.0), ("q", name, 1.0)), tmp_path / "x.run")
@@ -349,7 +365,32 @@ def test_no_flipped_byte_goes_unnoticed(tmp_path):
     content = path.read_bytes()
     for place in range(0, len(content), 37):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x01]) + content[place + 1 :])
-        assert store.get("key", 5) is None
+        with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
+            assert store.get("key", 5) is None
+
+
+def test_a_run_that_is_removed_as_soon_as_it_is_stored_is_returned(tmp_path, monkeypatch):
+    """What was computed is the answer, whatever happens to the store."""
+    store = RunStore(tmp_path / "runs")
+    monkeypatch.setattr(store, "put", lambda *_: None)
+    run = store.once("key", 1, 5, lambda: table(("q", "a", 1.0), ("q", "b", 0.5), system="s"))
+    assert plain(run) == [("q", "a", 1.0, 1)]
+
+
+def test_strangers_among_the_runs_are_named_and_passed_over(tmp_path):
+    """A file with a name almost right, a folder with one wholly right, a file of anybody's."""
+    store = RunStore(tmp_path)
+    store.put("key", 5, table(("q", "a", 1.0), system="s"))
+    (path,) = tmp_path.glob("*.parquet")
+    key, _, digest = path.stem.split("-")
+    (tmp_path / f"{key}-deep-{digest}.parquet").write_bytes(b"")
+    (tmp_path / f"{key}-9-{digest[::-1]}.parquet").mkdir()
+    (tmp_path / "note.txt").write_text("mine", encoding="utf-8")
+    assert plain(store.get("key", 5)) == [("q", "a", 1.0, 1)] and store.has("key", 5) and not store.has("key", 9)
+    with pytest.warns(UserWarning, match="set aside"):
+        wrong = run_store.verify(tmp_path)
+    assert len(wrong) == 3 and sum("does not belong here" in line for line in wrong) == 2
+    assert plain(store.get("key", 5)) == [("q", "a", 1.0, 1)]
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign"])
@@ -367,7 +408,10 @@ def test_a_damaged_file_is_set_aside(tmp_path, damage):
     else:
         content = content[: len(content) // 2 if damage == "cut" else 0]
     path.write_bytes(content)
-    assert store.get("key", 50) is None
+    with pytest.warns(
+        UserWarning, match=rf"{path.name} is damaged .* set aside as {path.name}\.damaged; it is made again"
+    ):
+        assert store.get("key", 50) is None
     assert [found.suffix for found in tmp_path.iterdir()] == [".damaged"]
     store.put("key", 50, random_run(7))
     assert plain(store.get("key", 50)) == plain(order(random_run(7)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -111,6 +112,7 @@ def test_add_refuses_names_that_no_folder_can_have(make_folder):
             intake.add(make_folder(), name)
 
 
+@pytest.mark.attacks
 def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):
     """Also with Windows' separator."""
     folder = make_folder(name="here")
@@ -119,3 +121,29 @@ def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):
     assert shelf.load("here").name == "here"
     with pytest.raises(FileNotFoundError):
         shelf.load("C:\\nowhere\\at all")
+
+
+@pytest.mark.parametrize("name", ["../x", "/elsewhere/x", "a/b", "CON", "nul.txt", "x" * 101, "é" * 60, "a\\u001bb"])
+def test_a_name_that_is_no_name_of_a_folder_is_refused_wherever_it_comes_from(make_folder, tmp_path, name):
+    """In a card it decided where `mirblab run --out` wrote; the message names the card."""
+    folder = make_folder(card=f'title = "x"\nname = "{name}"\n')
+    with pytest.raises(MirblabError, match=r"card\.toml, line 2: .* cannot name a collection"):
+        shelf.load(folder)
+    with pytest.raises(MirblabError, match="cannot name a collection"):
+        replace(shelf.load("mini-qa"), name=name)
+
+
+def test_a_folder_whose_name_is_no_name_is_refused_and_a_card_can_give_another(make_folder):
+    """Files are written under it."""
+    folder = make_folder(name="what?")
+    with pytest.raises(MirblabError, match=r"'what\?' cannot name a collection"):
+        shelf.load(folder)
+    (folder / "card.toml").write_text('name = "what"\n')
+    assert shelf.load(folder).name == "what"
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "./" + "x" * 300, "~nobody-at-all/x", "a\0b"])
+def test_a_name_that_no_file_can_have_is_an_error_in_words(name):
+    """Not one of the system's."""
+    with pytest.raises((MirblabError, FileNotFoundError), match=r"no collection|no folder|cannot be read"):
+        shelf.load(name)

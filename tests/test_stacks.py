@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import tarfile
+import time
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -496,6 +497,7 @@ def test_broken_origins_are_refused(project: Path, tmp_path: Path):
     assert not out.exists() or not list(out.iterdir())
 
 
+@pytest.mark.attacks
 def test_an_archive_cannot_write_outside(project: Path, tmp_path: Path):
     """A member that points out of the folder is refused; nothing appears."""
     bad = archive(project, tmp_path / "bad.tar.gz", coding="../../escaped.tex")
@@ -504,10 +506,13 @@ def test_an_archive_cannot_write_outside(project: Path, tmp_path: Path):
     assert not list(tmp_path.rglob("escaped.tex"))
 
 
+@pytest.mark.attacks
 def test_an_archive_that_unpacks_to_too_much_is_refused(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Before anything is written."""
-    monkeypatch.setattr(origins, "_MOST_BYTES", 1000)
-    with pytest.raises(MirblabError, match=r"bomb.tar.gz unpacks to [\d,]+ bytes, over the limit of 1,000"):
+    monkeypatch.setenv("MIRBLAB_LARGEST", "0.000001")
+    with pytest.raises(
+        MirblabError, match=r"bomb.tar.gz has [\d,]+ bytes and unpacks to (over )?[\d,]+, while 1,000 are allowed"
+    ):
         stacks.build(archive(project, tmp_path / "bomb.tar.gz"), tmp_path / "out")
 
 
@@ -660,3 +665,66 @@ def test_the_real_archive_agrees_with_the_shared_collections(shared: Path, tmp_p
     ours, others = all_judged(tmp_path / "stacks-premise"), all_judged(shared / "data" / "stacks-premise")
     assert not others.keys() - ours.keys()
     assert sum(set(ours[query]) == set(docs) for query, docs in others.items()) > 0.99 * len(others)
+
+
+@pytest.mark.parametrize(
+    ("source", "prose"),
+    [
+        ("\\index{universal!property!of truncation}%\nFor any $A$", "For any $A$"),
+        ("Let\\index{ring!of $\\{0\\}$|see{zero}} it \\index[notation]{a}be", "Let it be"),
+        ("A category\n\\index{category}\nis small.", "A category is small."),
+        (
+            "A\\label{a{b}}\\todo[inline]{prove \\emph{it}}\\glossary{x}\\nomenclature[a]{$x$}{a letter} ring.",
+            "A ring.",
+        ),
+        (
+            "\\hypertarget{a}{The words} of a target\\markboth{A}{B}\\addcontentsline{toc}{section}{C}.",
+            "The words of a target.",
+        ),
+        ("$a\\index{b}\\label{c}$ and \\index{never ends", "$a$ and never ends"),
+        ("See \\\\index{x}", "See indexx"),
+    ],
+)
+def test_what_is_not_printed_in_the_text_is_no_text(source: str, prose: str):
+    """Index entries, labels, notes and the like, with braces in them, in formulas, and on lines of their own."""
+    assert latex.clean(latex.strip_comments(source)) == prose
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "\\begin{lstlisting}\n50% of it\n\\end{lstlisting} a",
+        "\\begin{Verbatim}\n50% of it\n\\end{Verbatim} a",
+        "see \\url{https://example.org/a%20b} and \\href{https://example.org/a%20b}{c}",
+        "50\\% and \\verb|%| and \\lstinline!%! a",
+    ],
+)
+def test_a_percent_sign_in_code_and_addresses_begins_no_comment(source: str):
+    """Nor does one with a backslash before it."""
+    assert latex.strip_comments(source + " % gone") == source + " "
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{", "$", "${", "$$", "\\[", "\\begin{align}", "\\emph{", "\\emph{x}", "\\index{", "\\index{x}", "\\footnote{",
+     "\\label{", "\\begin{verbatim}", "\\verb|", "\\href{", "\\'", "\\item[", "\\begin{enumerate}", "\\cite[", "%",
+     "\\", "\\url{{"],
+)  # fmt: skip
+def test_prose_takes_linear_time(piece: str):
+    """Four times the text takes about four times as long, whatever does not end in it."""
+
+    def seconds(size: int) -> float:
+        text = "Let " + piece * (size // len(piece))
+        begin = time.process_time()
+        latex.clean(latex.strip_comments(text))
+        return time.process_time() - begin
+
+    assert seconds(80_000) < 12 * seconds(20_000) + 0.1
+
+
+def test_numbers_of_lists_do_not_fill_the_memory():
+    """A numeral of a thousand digits is no numeral."""
+    source = (
+        rf"\begin{{enumerate}}\setcounter{{enumi}}{{{'9' * 5000}}}\item a \romannumeral{'9' * 5000} b\end{{enumerate}}"
+    )
+    assert len(latex.clean(source)) < 20_000

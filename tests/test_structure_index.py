@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from mirblab.candidates import Candidates
@@ -211,7 +215,7 @@ def test_a_stored_index_that_is_damaged_or_foreign_says_so(tmp_path: Path):
         Index.open(tmp_path / "nowhere")
     manifest = folder / "000001" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": "other"}))
-    with pytest.raises(MirblabError, match="has the format 'other', expected 'mirblab-structure-1'"):
+    with pytest.raises(MirblabError, match="has the format 'other', expected 'mirblab-structure-2'"):
         Index.open(folder)
 
 
@@ -219,7 +223,8 @@ def test_an_index_of_another_parser_is_not_searched(tmp_path: Path):
     """Its tokens would not be those of the query."""
     Index.build(formulas(5), tmp_path / "index")
     manifest = tmp_path / "index" / "000001" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"code": "0"}))
+    said = {key: value for key, value in json.loads(manifest.read_text()).items() if key != "check"} | {"code": "0"}
+    manifest.write_text(json.dumps(said | {"check": storage.checksum(said)}))
     with pytest.raises(MirblabError, match="built by another version of the parser"):
         Index.open(tmp_path / "index")
 
@@ -252,6 +257,7 @@ def test_a_process_that_fails_fails_the_build(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(MirblabError, match="has failed: TypeError"):
             crew.submit([3], place).result()
         crew.all[0].kill()
+        crew.all[0].wait()  # so that the request stays in the buffer of a pipe that nobody reads
         with pytest.raises(MirblabError, match="has ended unexpectedly"):
             crew.submit(["x"], place).result()
     assert all(process.poll() is not None for process in crew.all)
@@ -350,3 +356,20 @@ def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
     Index.open(tmp_path / "index").add([("new", "x^2")]).merge()
     assert search(old, ["x^2"], 5) == wanted
     assert storage.read(tmp_path / "index").number == 3
+
+
+def test_its_processes_end_with_the_one_that_started_them():
+    """Also when that one is killed while they work; nobody would take their answer."""
+    script = (
+        "from pathlib import Path; from mirblab.formula.crew import Crew\n"
+        "crew = Crew(1); crew.submit(['x^2'] * 300_000, Path('nowhere'))\n"
+        "import time; time.sleep(1); print(crew.all[0].pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    try:
+        child.wait(timeout=5)
+    finally:
+        with contextlib.suppress(psutil.Error):
+            child.kill()

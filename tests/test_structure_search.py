@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+import signal
+import subprocess
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -13,15 +17,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import measures, paths, runs
+from mirblab import damage, measures, partials, paths, runs
 from mirblab.collection import Collection, load_folder
 from mirblab.errors import MirblabError
-from mirblab.formula import bags, texts
-from mirblab.formula import search as module
+from mirblab.formula import bags, indexes, texts
 from mirblab.formula.index import Index
 from mirblab.formula.search import search
 from mirblab.formula.weighting import kind_weights
 from mirblab.shelf import load
+from mirblab.systems import system
 
 FORMULAS = 'name = "tiny"\ntask = "Formula Retrieval"\n'
 ANSWERS = 'name = "tiny"\ntask = "Question-Answer Retrieval"\n'
@@ -169,7 +173,7 @@ def stored() -> set[Path]:
 
 def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatch):
     """A damaged one is built again, and other texts get another."""
-    monkeypatch.setattr(module, "_WORTH_STORING", 0)
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
     collection = load("mini-wfb")
     before = stored()
     wanted = search(collection, depth=10)
@@ -179,15 +183,118 @@ def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatc
     assert files == {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     for path in folder.rglob("postings.npy"):
         path.write_bytes(path.read_bytes()[:-1])
-    assert search(collection, depth=10).equals(wanted)
+    with pytest.warns(UserWarning, match=r"postings\.npy is damaged.*set aside.*it is built again"):
+        assert search(collection, depth=10).equals(wanted)
+    assert len(stored() - before) == 2 and indexes.verify(folder.parent) == []
+    shutil.rmtree(damage.within(folder.parent)[0])
     other = dataclasses.replace(collection, corpus=collection.corpus.assign(text="x"))
     search(other, depth=1)
     assert len(stored() - before) == 2
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mirblab import paths
+from mirblab.formula import indexes
+
+moves = []
+
+def move(source, target, real=paths.move):
+    moves.append(target)
+    if len(moves) == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(source, target)
+
+paths.move = move
+indexes._WORTH_STORING = 0
+indexes.stored(["x^2", "y+1", r"\\frac{x}{y}"])
+"""
+
+
+@pytest.mark.parametrize("rename", [1, 2])
+def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Killed before its manifest, or with all files written and only the last rename missing: the next build is whole.
+
+    The manifest of the unfinished folder was taken for that of an index: nothing could be built or opened any more.
+    """
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(rename)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = partials.within(paths.cache() / "structure")
+    assert (left / "manifest.json").is_file() == (rename == 2)
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index = indexes.stored(["x^2", "y+1", r"\frac{x}{y}"])
+    assert len(index) == 3 and index.folder == left.parent and partials.within(paths.cache()) == []
+    assert [path.name for path in index.folder.iterdir()] == ["000001"]
+
+
+def test_what_is_left_of_an_index_is_set_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A generation whose manifest is gone, and strangers among the indexes: told, and never a traceback."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    home = indexes.stored(["x^2", "y+1"]).folder
+    (home / "000001" / "manifest.json").unlink()
+    (home.parent / "note.txt").write_text("mine", encoding="utf-8")
+    with pytest.warns(UserWarning, match="no structure index at .* and was set aside as"):
+        assert len(indexes.stored(["x^2", "y+1"])) == 2
+    (line,) = indexes.verify(home.parent)
+    assert line == f"{home.parent / 'note.txt'} does not belong here and is never read; move it away"
+    (home / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"ids\.json is damaged"):
+        assert "ids.json is damaged" in indexes.verify(home.parent)[0]
+    assert len(damage.within(home.parent)) == 2 and len(indexes.stored(["x^2", "y+1"])) == 2
+
+
+def test_indexes_of_an_older_parser_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """They are never read again, and no damage."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    home = indexes.stored(["x^2", "y+1"]).folder
+    assert indexes.older(home.parent) == []
+    manifest = home / "000001" / "manifest.json"
+    manifest.write_text(manifest.read_text("utf-8").replace("mirblab-structure-2", "mirblab-structure-1"), "utf-8")
+    assert indexes.older(home.parent) == [(home, 1)] and indexes.verify(home.parent) == []
+
+
+def test_where_nothing_can_be_written_the_index_is_built_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A file stands where the folder should be."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    index = indexes.stored(["x^2", "y+1"])
+    assert len(index) == 2 and index.folder is None
+
+
+@pytest.mark.parametrize("rename", [1, 2])
+def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
+    rename: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Another process removes the store at a rename, or right after the last; others make the folder again."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    really, moves = paths.move, []
+
+    def move(source: Path, target: Path) -> None:
+        moves.append(target)
+        if rename == 2:
+            really(source, target)
+        if len(moves) == rename:
+            shutil.rmtree(paths.cache())
+            (paths.cache() / "structure" / indexes._key(["x^2", "y+1"])).mkdir(parents=True)
+        if rename == 1:
+            really(source, target)
+
+    monkeypatch.setattr(paths, "move", move)
+    index = indexes.stored(["x^2", "y+1"])
+    assert len(index) == 2 and index.folder is None and len(moves) == rename
+
+
 def test_two_may_build_at_once(monkeypatch: pytest.MonkeyPatch):
     """Both get the same run, and one index remains."""
-    monkeypatch.setattr(module, "_WORTH_STORING", 0)
+    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
     collection = dataclasses.replace(load("mini-wfb"), corpus=load("mini-wfb").corpus.assign(title="+"))
     before = stored()
     with ThreadPoolExecutor(4) as pool:
@@ -241,3 +348,51 @@ def test_the_judged_formulas_of_arqmath_are_found(shared: Path):
     )
     found = values(small)
     assert found["nDCG'"] >= 0.82 and found["AP'"] >= 0.575 and found["P'@10"] >= 0.53 and found["Bpref"] >= 0.52
+
+
+HOL = (
+    "|- !x:real^2 y. x$1 = y$1 /\\ x$2 = y$2 ==> x = y",
+    "|- !x y:real^2. (x + y)$1 = x$1 + y$1 /\\ (x + y)$2 = x$2 + y$2",
+    "|- !A:real^N^M i. transp A$i = column i A$i",
+)
+
+
+@pytest.mark.parametrize("system_name", ["structure", "structure>approach0@10", "mixed", "ngram"])
+def test_dollars_in_the_language_of_a_proof_assistant_are_no_latex(
+    make_folder: Callable[..., Path], system_name: str
+) -> None:
+    """They select a component there; what stands between two of them is no formula, and n-grams read words."""
+    folder = make_folder(
+        corpus(*HOL),
+        asked(*HOL),
+        qrels="q1\td1\t1\nq2\td2\t1\nq3\td3\t1\n",
+        card='name = "tiny"\ntask = "Premise Retrieval"\n',
+    )
+    collection = load_folder(folder)
+    run = system(system_name).search(collection)
+    assert not any(texts.Reader.of(collection).formulas(text) for text in collection.texts)
+    assert "no formula in 3 of 3 queries and 3 of 3 documents" in run.attrs["note"]
+    words = system("bm25").search(collection) if system_name in ("mixed", "ngram") else run.iloc[:0]
+    assert run.doc_id.tolist() == words.doc_id.tolist()
+
+
+def test_a_run_counts_texts_without_a_formula_and_says_so_only_of_most(make_folder: Callable[..., Path]) -> None:
+    """The counts are kept in any case."""
+    folder = make_folder(corpus("$x$", "No formula", "$y$ and $x$"), asked("$x$", "$y$"), card=ANSWERS)
+    for name in ("structure", "ngram"):
+        attrs = system(name).search(load_folder(folder)).attrs
+        assert attrs["no_formula"] == {"queries": [0, 2], "documents": [1, 3]} and "note" not in attrs
+    few = system("structure").search(load("mini-mathlib"))
+    assert few.attrs["note"] == "no formula in 205 of 205 queries and 214 of 408 documents"
+
+
+def test_the_card_names_a_language_without_signs(make_folder: Callable[..., Path]) -> None:
+    """Such texts are read as words, and the same collection without that line has another fingerprint."""
+    rocq = ("addnC m n : m + n = n + m", "mulnC m n : m * n = n * m", "leqnn n : n <= n")
+    folders = [
+        make_folder(corpus(*rocq), asked(*rocq), card='name = "tiny"\n' + line, name=f"rocq{place}")
+        for place, line in enumerate(("", 'language = "Rocq"\n'))
+    ]
+    silent, named = map(load_folder, folders)
+    assert (texts.language(silent), texts.language(named)) == ("", "Rocq") and silent.fingerprint != named.fingerprint
+    pd.testing.assert_series_equal(system("ngram").search(named).doc_id, system("bm25").search(named).doc_id)

@@ -15,6 +15,9 @@ import pytest
 
 from mirblab import escape, significance, tablehtml, tables, texchars, typeset
 from mirblab.errors import MirblabError
+from mirblab.measures import evaluate
+from mirblab.shelf import load
+from mirblab.systems import system
 
 
 def make(rows: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
@@ -454,3 +457,23 @@ def test_flat_names_of_one_and_two_levels() -> None:
     """An empty group leaves no colon behind."""
     assert typeset.flat(pd.Index(["a", 1])) == ["a", "1"]
     assert typeset.flat(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
+
+
+def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> None:
+    """With the systems and the collection that it is about, however many values they have."""
+    first, second = values.system.unique()[:2]
+    where = values.collection.unique()[0]
+    is_noted = values.system.isin([first, second]) & (values.collection == where)
+    noted = values.assign(note=np.where(is_noted, "no formula in 2 of 3 queries", None))
+    notes = tables.main_table(noted, values.measure.iloc[0]).notes
+    line = f"{first}, {second} on {where}: no formula in 2 of 3 queries."
+    assert notes.count(line) == 1 and sum("no formula" in note for note in notes) == 1
+
+
+def test_a_system_without_formulas_says_so_below_its_values() -> None:
+    """From the run's attrs through the values to the notes of tables."""
+    collection = load("mini-lean")
+    found = pd.concat([evaluate(system(name).search(collection), collection, "RR") for name in ("bm25", "structure")])
+    line = "structure on mini-lean: no formula in 204 of 204 queries and 204 of 204 documents."
+    assert line in tables.main_table(found, "RR").notes
+    assert line in tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes

@@ -305,6 +305,7 @@ def test_a_display_is_a_block_and_a_formula_in_a_line_is_not():
      "<!DOCTYPE math [<!ENTITY e 'x'>]><math><mi>&e;</mi></math>", "<math><!-- x --></math>",
      "<math><![CDATA[<script>]]></math>", "<math><?x y?></math>", "<math><annotation-xml/></math>"],
 )  # fmt: skip
+@pytest.mark.attacks
 def test_markup_that_is_not_plain_mathml_is_refused(markup: str):
     assert checked(markup) == ""
 
@@ -314,6 +315,7 @@ def test_a_title_is_plain_text_unless_a_container_shows_that_it_is_html():
     assert safe_line(f"Is <em>{SUM}</em>?", to_math) == "Is <em><math><mi>\\sum k</mi></math></em>?"
 
 
+@pytest.mark.attacks
 def test_pages_are_written_with_an_index_and_without_anything_from_outside(dumped: Path, tmp_path: Path):
     """Both pages link to each other; the policy forbids scripts and fetching; the same dump gives the same bytes."""
     written = threads.write(dumped, ["1", "2"], tmp_path / "out", formulas="latex")

@@ -1,0 +1,115 @@
+"""Without a network one learns within seconds that a model or a dataset cannot be fetched, and what to do."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+import pytest
+
+from mirblab import network
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Accepts at once, and answers late or never."""
+
+    def do_HEAD(self) -> None:
+        time.sleep(1.5)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Return the port of a server on this machine that accepts connections."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def closed() -> int:
+    """Return a port on which nothing listens."""
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        return line.getsockname()[1]
+
+
+@pytest.fixture(autouse=True)
+def direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_a_server_that_accepts_is_reached_however_slowly_it_answers(port: int) -> None:
+    """A slow network is left to take its time."""
+    assert network.silence(f"http://127.0.0.1:{port}", 0.5) == ""
+
+
+def test_a_closed_door_is_known_at_once() -> None:
+    """With the address and the system's words."""
+    begin = time.perf_counter()
+    assert "127.0.0.1" in network.silence(f"http://127.0.0.1:{closed()}")
+    assert time.perf_counter() - begin < 1
+
+
+def test_a_name_that_is_never_looked_up_costs_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver that does not answer knows no limit of its own."""
+    release = Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [] if release.wait(20) else [])
+    begin = time.perf_counter()
+    assert network.silence("https://huggingface.co", 0.2) == "no answer in 0.2 s"
+    assert time.perf_counter() - begin < 2
+    release.set()
+
+
+def test_one_way_that_is_blocked_does_not_cost_the_other(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All addresses are tried at once: here one that swallows what is sent, and the server."""
+    family = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+    found = [(*family, ("192.0.2.1", port)), (*family, ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert network.silence("http://two.example", 1.0) == ""
+
+
+def test_a_proxy_is_asked_where_one_is_set(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not there is named; the address itself is not tried then."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed()}")
+    assert network.silence("http://mirblab.example").startswith("by the proxy: ")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+    assert network.silence("http://mirblab.example", 0.5) == ""  # connected, and slow
+
+
+MODEL = "from mirblab.encode import encoder\nencoder('bge-large-en-v1.5').vectors(['x'])"
+DATASET = "import mirblab\nmirblab.load('mirb-mathlib')"
+RERANKER = (
+    "from mirblab import load, system\nsystem('bm25>bge-reranker-v2-m3@2').search(load('mini-wfb').sample(1), depth=2)"
+)
+
+
+@pytest.mark.parametrize("code", [MODEL, DATASET, RERANKER], ids=["model", "dataset", "reranker"])
+def test_a_machine_without_a_network_says_so_within_seconds(code: str, tmp_path_factory: Callable) -> None:
+    """What is missing, and what to do; no library repeats its questions meanwhile."""
+    folder = tmp_path_factory.mktemp("offline")
+    own = {"MIRBLAB_HOME": str(folder), "HF_HOME": str(folder), "HF_ENDPOINT": f"http://127.0.0.1:{closed()}"}
+    timed = f"import time\nbegin = time.perf_counter()\n{TRY}".format(code="\n    ".join(code.splitlines()))
+    environment = {**os.environ, **own, "HF_HUB_OFFLINE": "0"}
+    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, env=environment, check=True)
+    seconds, said = done.stdout.split(" ", 1)
+    assert "is not on this machine" in said
+    assert "the Hub cannot be reached" in said
+    assert "where there is a network" in said
+    assert "Retrying" not in done.stderr
+    assert float(seconds) < 10  # 3 s at most for the question, the rest is what a busy machine imports
+
+
+TRY = """
+try:
+    {code}
+except ValueError as error:
+    print(time.perf_counter() - begin, error)
+"""

@@ -1,0 +1,52 @@
+"""A notebook refuses what it was given and does not have; everywhere else nothing is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirblab import parameters
+from mirblab.errors import MirblabError
+
+DECLARED = (
+    'word: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\nmany: list[str] = ["a"]  # words\n'
+)
+
+
+def given(monkeypatch, *cells: str) -> dict:
+    monkeypatch.setattr(parameters, "_cells", lambda: ["", *cells, "lab.check_parameters()"])
+    defaults, values = parameters.current()
+    return defaults | values
+
+
+def test_what_papermill_gave_replaces_the_defaults(monkeypatch):
+    """A whole number may stand for a share; code that was run before and later is none of the parameters."""
+    cells = ("import os\ny: int = 3", DECLARED, '# Parameters\nword = "b"\nx = 1\nmany = ["b", "c"]\n', "n = 7\nz = 1")
+    assert given(monkeypatch, *cells) == {"word": "b", "n": 1, "x": 1, "many": ["b", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("injected", "message"),
+    [
+        ("wrod = 'b'", r"no parameter 'wrod'; found many, n, word, x; did you mean 'word'\?"),
+        ("n = 'many'", r"the parameter 'n' must be a int, found the str 'many'"),
+        ("n = True", "must be a int, found the bool True"),
+        ("many = 'b'", r"the parameter 'many' must be a list, found the str 'b'"),
+        ("many = [1]", "'many' must list values like 'a'"),
+        ("x = float('nan')", "must be a float, found the str"),
+        ("x = None", "must be a float, found the NoneType None"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(monkeypatch, injected, message):
+    """With the nearest name, or with the type."""
+    with pytest.raises(MirblabError, match=message):
+        given(monkeypatch, DECLARED, f"# Parameters\n{injected}\n")
+
+
+def test_the_lab_runs_the_cell_of_parameters_again(monkeypatch):
+    """What stands there now counts."""
+    assert given(monkeypatch, DECLARED, "print(n)", DECLARED.replace("= 1", "= 5"))["n"] == 5
+
+
+def test_outside_of_a_notebook_nothing_is_asked():
+    """In a script, and in an interactive session without a cell of parameters."""
+    assert parameters.current() == ({}, {}) and parameters.check_parameters() is None

@@ -1,0 +1,97 @@
+"""What the grades of judgements mean: one table, wherever grades are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mirblab import query_view, scales
+from mirblab.collection import load_folder
+from mirblab.errors import MirblabError
+from mirblab.explorer.model import Model
+from mirblab.explorer.panes import static
+from mirblab.one_query import one_query
+from mirblab.shelf import load
+from mirblab.systems import system
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+
+
+def source(name: str) -> str:
+    """Return the text of all cells of a notebook."""
+    book = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    return "\n".join("".join(cell["source"]) for cell in book["cells"])
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        ("mini-qa", "arqmath-answers"), ("mirb-arqmath1", "arqmath-answers"),
+        ("arqmath-2021-answers", "arqmath-answers"), ("arqmath-2022-answers-open", "arqmath-answers"),
+        ("arqmath-2020-task1", "arqmath-answers"), ("arqmath-2020-task2", "arqmath-formulas"),
+        ("arqmath-2022-formulas-alone-open", "arqmath-formulas"), ("mini-formula", "arqmath-formulas"),
+        ("mini-wfb", ""), ("stacks-qa", ""),
+    ],
+)  # fmt: skip
+def test_a_collection_is_on_the_scale_that_the_registry_names(name: str, scale: str) -> None:
+    """Those of ARQMath, and the bundled ones that follow them."""
+    assert scales.scale_of(name) == scale
+
+
+def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
+    """Table 1 of the paper: four grades for each task, by its ratings."""
+    for name in ("mini-qa", "mini-formula"):
+        shown = scales.scale(load(name))
+        ratings = {"grade 3": "high", "grade 2": "medium", "grade 1": "low", "grade 0": "not relevant"}
+        assert shown.frame.rating.to_dict() == ratings
+        assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[scales.FOR].tolist() == [
+            "yes",
+            "yes",
+            "no",
+            "no",
+        ]
+        assert "Zanibbi, Mansouri, Agarwal and Oard" in shown.notes[0] and "Table 1" in shown.notes[0]
+    assert len(scales.scales().frame) == 8
+
+
+def test_grades_without_a_scale_stand_alone() -> None:
+    """Nothing is made up for them."""
+    shown = scales.scale(load("mini-wfb"))
+    assert "meaning" not in shown.frame and "not in registry/scales.toml" in shown.caption
+
+
+def test_a_grade_beyond_the_scale_has_no_meaning(make_folder: Callable[..., Path]) -> None:
+    """It is shown all the same."""
+    odd = load_folder(make_folder(qrels="q1\td1\t4\n", card='name = "mini-qa"\n', name="mini-qa"))
+    assert scales.scale(odd).frame.meaning.to_dict()["grade 4"] == "–" and scales.meaning(odd, 4) == ""
+
+
+def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the file, and what it needs."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    (tmp_path / "registry").mkdir()
+    entry = '[own]\nlabel = "x"\nsource = "y"\ncollections = ["c"]\nratings = ["no", "yes"]\nmeanings = ["none"]\n'
+    (tmp_path / "registry" / "scales.toml").write_text(entry)
+    with pytest.raises(MirblabError, match=r"scales\.toml.*'own' has 2 ratings and 1 meanings"):
+        scales.meanings("own")
+
+
+def test_grades_are_explained_where_they_are_shown() -> None:
+    """In the explorer, above the texts of one query, and in the notebooks that show grades."""
+    c = load("mini-qa")
+    one = one_query(c, c.query_ids[0], [system("bm25").search(c)])
+    assert "grade 3 (high: " in query_view.texts(one, [one.answer()]).data
+    page = static(Model(c, ["bm25"]).ask("", c.query_ids[0]))
+    assert 'title="high: ' in page
+    for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):
+        assert "scales.scale(c)" in source(name)
+    assert "scales.scales()" in source("41_threads_and_trees")
+
+
+def test_the_figures_of_threads_and_trees_are_cited_by_their_authors() -> None:
+    """Figures 2 and 3 of the paper on ARQMath 2020 are those that the notebook follows."""
+    text = source("41_threads_and_trees")
+    assert "Figure 2 of Zanibbi, Mansouri, Agarwal and Oard" in text and "Mansouri et al. (2021)" not in text

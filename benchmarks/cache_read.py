@@ -228,7 +228,7 @@ def main() -> None:
     n, d = given.texts, given.dimensions
     if given.child:
         return child(given.child, given.folder, n, d)
-    names = ("numpy", "xxhash", "mteb", "lmdb")
+    names = ["numpy", *(name for name in ("mteb", "lmdb") if any(name in method for method in given.only))]
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     print(f"Python {platform.python_version()}, {versions}, sqlite {sqlite3.sqlite_version}; {os.cpu_count()} cores")
     root = Path(tempfile.mkdtemp(prefix="cache-read-"))

@@ -9,15 +9,16 @@ from interface import Room
 
 # Which rooms stand together, each house on those before it; a room that is named nowhere stands in the last house.
 HOUSES = {
-    "Ground": "errors paths progress lines registry rooms best",
-    "Collections": "folder card candidates rules collection sources shelf intake builders equivalence",
-    "Runs, measures": "runs run_store results measures holes grouping topic_labels published imports",
+    "Ground": "errors ids json_text paths packed partials damage family parameters toml progress lines registry "
+    "rooms best",
+    "Collections": "digests folder card candidates rules collection sources shelf intake builders equivalence",
+    "Runs, measures": "runs sealed run_store results measures holes grouping topic_labels published imports",
     "Formulas": "formula excerpts instances threads",
     "Models": "api cache encode dense late rerank models",
     "Search": "lexical fusion recipes systems",
-    "Tables, plots": "tables plots prose formula_view mapview redrawing browse",
+    "Tables, plots": "tables scales plots prose formula_view mapview redrawing browse",
     "Statistics": "significance features pairs duel ablation costs inspection neighbours separability projection views",
-    "Work": "train outputs suites worker batch",
+    "Work": "train making by_hand outputs suites stamps worker batch",
     "Front door": "failures moves explore lessons doctor welcome console cli",
 }
 _WIDTH, _BOX, _HEIGHT, _GAP, _ROW = 1120, 118, 26, 8, 8

@@ -93,7 +93,7 @@ class System:
             found.pop("compat", None)  # what differs is in the encoder's key
         if "reranker" in found:
             found["reranker"] = rerank.settings(found["reranker"], **recipes.pair_options(found))
-        return found | {"code": rooms.code(found["kind"])}
+        return found | {"version": rooms.VERSIONS[found["kind"]]}
 
     def parts(self) -> list[System]:
         """Return the systems that this one is composed of, itself not included."""
@@ -209,7 +209,7 @@ def pair_scores(
         "first": first.run_key(collection),
         "reranker": rerank.settings(reranker, **options),
         "depth": depth,
-        "code": rooms.code("rerank"),
+        "version": rooms.VERSIONS["rerank"],
     }
     scored = _store().once(
         _hash(parts),

@@ -335,8 +335,7 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
     """It loads by name, with every document as a candidate, and is made anew when a rule or a file changes."""
     found = shelf.load("mini-blueprint")
     assert dict(zip(found.corpus.doc_id, found.corpus.text, strict=True)) == texts(built["blueprints"], "corpus")
-    names = {path.name for path in blueprints.inputs()}
-    assert {"Parity.lean", "content.tex", "blueprint_scope.py", "blueprints.py", "lean_code.py"} <= names
+    assert {"Parity.lean", "content.tex"} <= {path.name for path in blueprints.bundled_files()}
     assert (len(found.queries), len(found.corpus), len(found.qrels), found.candidates.names) == (12, 21, 14, [])
 
 

@@ -1,81 +1,95 @@
-"""The hash of the code that makes a run covers all of that code."""
+"""Runs, tokens and miniature collections stay what they were, or the number of their version is raised.
+
+`python tests/test_rooms.py` writes the golden file anew, after a number was raised.
+"""
 
 from __future__ import annotations
 
-import ast
+import hashlib
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import mirblab as lab
 from mirblab import rooms, systems
+from mirblab.formula import version
+from mirblab.formula.forest import plant
+from mirblab.formula.latex import parse
+from mirblab.formula.operators import operator_tree
+from mirblab.formula.tokens import operations, tokens
+from mirblab.sources import mini
 
-PACKAGE = Path(rooms.__file__).parent
-ENTRIES = {
-    "bm25": ["lexical"],
-    "dense": ["dense"],
-    "late": ["late_search"],
-    "structure": ["formula/search"],
-    "approach0": ["formula/approach0"],
-    "fusion": ["fusion"],
-    "rerank": ["rerank"],
-    "imported": ["results"],
-}
-# These load, check, name and show; or, as encoders, are in the key by their own settings.
-NEUTRAL = {"errors", "paths", "progress", "registry", "lines", "folder", "oddities", "card", "collection", "encode",
-           "engine", "sources", "trec", "damage", "disk", "family", "import_record", "json_text", "partials",
-           "network", "spaces"}  # fmt: skip
+GOLDEN = Path(__file__).parent / "golden" / "runs.json"
+SYSTEMS = {
+    "bm25": "mini-qa", "bm25-mirb": "mini-qa", "bm25-okapi": "mini-qa", "chargrams": "mini-qa", "ngram": "mini-wfb",
+    "prose": "mini-qa", "minilm": "mini-qa", "minilm-late": "mini-hol", "structure": "mini-wfb", "mixed": "mini-qa",
+    "approach0": "mini-wfb", "bm25+minilm": "mini-qa", "structure+minilm+bm25": "mini-qa", "bm25>maxsim@10": "mini-hol",
+}  # fmt: skip
+FORMULAS = (r"x^2 + y^2 = z^2", r"\frac{a}{b} \le \sqrt[3]{c}", r"\int_0^1 f(x)\,dx", r"\binom{n}{k}")
 
 
-def imported(path: Path) -> set[str]:
-    """Return the modules of the package that a module imports, as paths without their suffix."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mirblab":
-            base = node.module.replace(".", "/").removeprefix("mirblab").strip("/")
-            found |= {base, *(f"{base}/{alias.name}".strip("/") for alias in node.names)}
-    return {name for name in found if (PACKAGE / f"{name}.py").is_file()}
+def ranking(name: str, collection: str) -> dict[str, list[tuple[str, float]]]:
+    """Return the first four documents of the first eight queries with their scores."""
+    run = lab.system(name).search(lab.load(collection), 50)
+    run = run.astype({"query_id": str, "doc_id": str})
+    return {
+        query: [(doc, round(float(score), 5)) for doc, score in zip(part.doc_id[:4], part.score[:4], strict=True)]
+        for query, part in list(run.groupby("query_id", sort=True))[:8]
+    }
 
 
-def reached(entries: list[str]) -> set[str]:
-    """Return all that the entries import, directly or not, without what is neutral."""
-    found, waiting = set(), list(entries)
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name.split("/")[0] not in NEUTRAL:
-            found.add(name)
-            waiting += imported(PACKAGE / f"{name}.py")
-    return found
+def token_digest() -> str:
+    """Return a digest of the tokens of some formulas."""
+    trees = [parse(latex) for latex in FORMULAS]
+    digest = hashlib.blake2b(digest_size=8)
+    for made in (tokens(plant(trees)), operations(plant([operator_tree(tree) for tree in trees]))):
+        for array in (made.keys.view(np.int64), made.trees, made.firsts, made.seconds):
+            digest.update(np.ascontiguousarray(array, np.int64).tobytes())
+    return digest.hexdigest()
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
-def test_every_module_that_makes_a_run_is_in_its_hash(kind: str):
-    """Else changed code would answer with an old run."""
-    covered = {path.relative_to(PACKAGE).as_posix().removesuffix(".py") for path in rooms.files(kind)}
-    assert not reached(ENTRIES[kind]) - covered
+def golden() -> dict[str, Any]:
+    """Return what the golden file should hold."""
+    return {
+        "versions": rooms.VERSIONS,
+        "runs": {name: ranking(name, collection) for name, collection in SYSTEMS.items()},
+        "tokens": [version.VERSION, token_digest()],
+        "collections": [mini.VERSION, {name: lab.load(name).fingerprint for name in sorted(mini.COLLECTIONS)}],
+    }
 
 
-def test_every_kind_of_system_has_a_room():
-    """And no room is for nothing; each name stands for a file."""
-    assert set(rooms.ROOMS) == set(ENTRIES) == set(systems._KINDS)
-    for kind, names in rooms.ROOMS.items():
-        assert all(list(PACKAGE.glob(f"{name}.py")) for name in names), kind
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_kind_of_run_changes_only_with_its_version(name: str):
+    """Else a stored run would answer for code that gives another one."""
+    stored = json.loads(GOLDEN.read_text("utf-8"))
+    kind = lab.system(name).settings["kind"]
+    advice = f"runs of kind '{kind}' have changed: raise its version, and run python {Path(__file__).name}"
+    assert stored["versions"][kind] == rooms.VERSIONS[kind], advice
+    found = ranking(name, SYSTEMS[name])
+    assert list(found) == list(stored["runs"][name]), advice
+    for query, documents in found.items():
+        expected = stored["runs"][name][query]
+        assert [score for _, score in documents] == pytest.approx([score for _, score in expected], abs=2e-4), advice
+        apart = all(a[1] - b[1] > 1e-3 for a, b in zip(expected, expected[1:], strict=False))
+        assert not apart or [doc for doc, _ in documents] == [doc for doc, _ in expected], advice
 
 
-def test_changed_code_changes_the_hash(tmp_path, monkeypatch):
-    """Also in a sub-package; how lines end does not."""
-    for name in ("one.py", "deep/two.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"a = 1\n")
-    monkeypatch.setattr(rooms, "_HERE", tmp_path)
-    monkeypatch.setattr(rooms, "ROOMS", {"own": ("one", "deep/*")})
+def test_tokens_and_collections_change_only_with_their_version():
+    """An index, and a miniature on disk, are made anew only then."""
+    stored = json.loads(GOLDEN.read_text("utf-8"))
+    assert stored["tokens"] == [version.VERSION, token_digest()]
+    assert stored["collections"] == [mini.VERSION, {name: lab.load(name).fingerprint for name in mini.COLLECTIONS}]
 
-    def code() -> str:
-        rooms.code.cache_clear()
-        return rooms.code("own")
 
-    first = code()
-    (tmp_path / "deep/two.py").write_bytes(b"a = 1\r\n")
-    assert code() == first
-    (tmp_path / "deep/two.py").write_bytes(b"a = 2\n")
-    assert code() != first
-    rooms.code.cache_clear()
+def test_every_kind_of_system_has_a_version():
+    """And each is tried above, but for imported runs, which are files."""
+    assert set(rooms.VERSIONS) == set(systems._KINDS)
+    assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(rooms.VERSIONS) - {"imported"}
+
+
+if __name__ == "__main__":
+    GOLDEN.parent.mkdir(exist_ok=True)
+    GOLDEN.write_text(json.dumps(golden(), indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -21,7 +21,7 @@ from mirblab.formula.segments import Segment, merge
 from mirblab.formula.storage import Stored
 from mirblab.formula.tokens import Tokens, counted
 from mirblab.formula.tree import Tree
-from mirblab.formula.version import code_hash
+from mirblab.formula.version import VERSION
 from mirblab.formula.weighting import B, kind_weights, sums
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -54,7 +54,7 @@ class Index:
         place = None if folder is None else Path(folder)
         if place is not None and storage.last(place):
             raise MirblabError(f"{place} holds an index already; open and add to it, or remove it first")
-        return cls(Stored(code=code_hash()), place, []).add(formulas, total)
+        return cls(Stored(code=VERSION), place, []).add(formulas, total)
 
     @classmethod
     def open(cls, folder: str | Path) -> Index:
@@ -64,7 +64,7 @@ class Index:
         another way than this.
         """
         state = storage.read(Path(folder))
-        if state.code != code_hash():
+        if state.code != VERSION:
             raise MirblabError(f"{folder} was built by another version of the parser; build the index again")
         return cls(state, Path(folder))
 

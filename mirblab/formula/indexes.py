@@ -10,7 +10,7 @@ from mirblab import damage, paths
 from mirblab.errors import MirblabError
 from mirblab.formula import storage
 from mirblab.formula.index import Index
-from mirblab.formula.version import code_hash
+from mirblab.formula.version import VERSION
 
 _WORTH_STORING = 5_000  # formulas; fewer are indexed again faster than a folder is opened and checked
 _AGAIN = "it is built again when it is needed"
@@ -80,11 +80,11 @@ def _wrong(folder: Path) -> str:
 
 def _is_older(folder: Path) -> bool:
     found = storage.made_by(folder)
-    return all(found) and found != (storage.FORMAT, code_hash())
+    return all(found) and found != (storage.FORMAT, VERSION)
 
 
 def _key(latex: Iterable[str]) -> str:
-    digest = hashlib.blake2b(f"{storage.FORMAT} {code_hash()}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{storage.FORMAT} {VERSION}".encode(), digest_size=16)
     for formula in latex:
         text = formula.encode("utf-8", "surrogatepass")
         digest.update(len(text).to_bytes(8, "little") + text)

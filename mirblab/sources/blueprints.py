@@ -81,12 +81,9 @@ def bundled() -> Parts:
     return Made([Blueprint(repository, odd)], "", odd).parts("blueprints")
 
 
-def inputs() -> list[Path]:
-    """Return the files that decide what `bundled` returns: those of the small blueprint, and the rules that read it."""
-    here = Path(__file__).parent
-    rules = [*here.glob("blueprint*.py"), *(here / f"{name}.py" for name in ("environments", "latex", "lean_code"))]
-    small = (path for path in paths.bundled("data", "mini", "blueprint").rglob("*") if path.is_file())
-    return [*sorted(rules), *sorted(small)]
+def bundled_files() -> list[Path]:
+    """Return the files of the small blueprint from which `bundled` is made."""
+    return sorted(path for path in paths.bundled("data", "mini", "blueprint").rglob("*") if path.is_file())
 
 
 class Made:

@@ -6,12 +6,11 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mirblab.errors import MirblabError
 from mirblab.sources import arrays, rows
+from mirblab.sources.shape import Row
 
-Row = dict[str, Any]
 FORMS = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".tsv")
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from mirblab import paths
 from mirblab.errors import MirblabError
 from mirblab.sources import origin as origins
 from mirblab.sources.origin import Origin
+from mirblab.sources.places import revision as revision
 
 _PLAIN = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".tsv", ".parquet")
 
@@ -61,15 +61,6 @@ def opened(origin: str | Path | None, what: str, address: str) -> Iterator[Relea
         inside = (file for file in found.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
         names = {file.relative_to(found.folder).as_posix(): file for file in inside}
         yield Release(found, dict(sorted(names.items())))
-
-
-def revision(files: Iterable[Path]) -> str:
-    """Return one hash of the bytes of all *files*, in their order."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in files:
-        with open(path, "rb") as file:
-            digest.update(hashlib.file_digest(file, "blake2b").digest())
-    return f"blake2b:{digest.hexdigest()}"
 
 
 def field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:

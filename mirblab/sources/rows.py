@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from mirblab import packed
 from mirblab.errors import MirblabError
 from mirblab.lines import Problems, lines, records
+from mirblab.sources.shape import Row
 
-Row = dict[str, Any]
 _AT_ONCE = 1024
 
 

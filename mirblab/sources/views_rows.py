@@ -7,12 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from mirblab.errors import MirblabError, unknown
 from mirblab.sources import places, release, rows
-
-Row = dict[str, Any]
+from mirblab.sources.shape import Row
 
 VIEWS = ("informal", "signature", "type")
 SPLITS = ("train", "dev", "test", "test_new", "new_extra")

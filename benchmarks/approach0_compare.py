@@ -21,9 +21,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mirblab import measures, runs, shelf
-from mirblab.collection import Collection
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.evaluation import measures
 from mirblab.formula.approach0 import Scorer
+from mirblab.sources import catalogue
 
 MEASURES = ["nDCG'", "AP'", "P'@10", "Bpref"]
 
@@ -119,7 +121,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=1000)
     parser.add_argument("--scratch", default="/dev/shm" if Path("/dev/shm").is_dir() else None)
     given = parser.parse_args()
-    collection = shelf.load(given.collection)
+    collection = catalogue.load(given.collection)
     places = np.flatnonzero([bool(text) for text in collection.texts])
     if given.judged:
         places = places[collection.doc_ids[places].isin(set(collection.qrels.doc_id))]

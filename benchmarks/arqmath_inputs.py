@@ -10,8 +10,10 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from mirblab.formula import content, latex, mathml, tree
-from mirblab.sources import arqmath_instances
+from mirblab.formula import mathml, tree
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.mathml import parse_content
+from mirblab.sources.arqmath import formulas
 
 
 def pairs(parsed: tree.Tree) -> Counter[tuple[str, ...]]:
@@ -39,15 +41,15 @@ def main() -> None:
     parser.add_argument("--opt", action="store_true", help="also read Content MathML")
     args = parser.parse_args()
     spent, counts, scores, shown = Counter(), Counter(), [], []
-    sources = zip(arqmath_instances.read(args.origin), arqmath_instances.read(args.origin, "slt"), strict=True)
+    sources = zip(formulas.read(args.origin), formulas.read(args.origin, "slt"), strict=True)
     for written, marked in islice(sources, args.most):
         if written.formula_id != marked.formula_id:
             counts["not side by side"] += 1
             continue
         begin = time.perf_counter()
-        one = latex.parse(written.markup)
+        one = parse_latex(written.markup)
         middle = time.perf_counter()
-        other = mathml.parse(marked.markup)
+        other = mathml.parse_mathml(marked.markup)
         spent["latex"] += middle - begin
         spent["mathml"] += time.perf_counter() - middle
         kind = "with LaTeXML's error markup" if "ltx_ERROR" in marked.markup or "merror" in marked.markup else "clean"
@@ -68,8 +70,8 @@ def main() -> None:
     for text, score in shown:
         print(f"  {score:.2f}  {text}")
     if args.opt:
-        rows = islice(arqmath_instances.read(args.origin, "opt"), args.most)
-        sizes = [len(content.parse(row.markup)) for row in rows]
+        rows = islice(formulas.read(args.origin, "opt"), args.most)
+        sizes = [len(parse_content(row.markup)) for row in rows]
         print(f"opt: {len(sizes):,} operator trees, {sum(sizes) / max(len(sizes), 1):.1f} nodes on average")
 
 

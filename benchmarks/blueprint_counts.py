@@ -27,8 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mirblab.sources import blueprints
-from mirblab.sources.blueprint_pairs import RUN, leaks
+from mirblab.sources.blueprints import build
+from mirblab.sources.blueprints.build import RUN, leaks
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "../shared"))
 Texts = dict[str, str]
@@ -132,7 +132,7 @@ def built(place: Path, mathlib: str) -> list[tuple[Texts, Texts, Pairs]]:
     """Return our three collections, and print what building them took."""
     begun = time.perf_counter()
     with contextlib.redirect_stdout(io.StringIO()):
-        folders = blueprints.build(SHARED / "sources" / "blueprints", place, mathlib=mathlib)
+        folders = build.build(SHARED / "sources" / "blueprints", place, mathlib=mathlib)
     print(f"\n## mathlib: {Path(mathlib).name or 'not given'}; built in {time.perf_counter() - begun:.1f} s")
     return [read(folder) for folder in folders]
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mirblab import tokenizers
-from mirblab.best import cores
-from mirblab.collection import load_folder
-from mirblab.postings import Index
+from mirblab.data.collection import load_folder
+from mirblab.data.topk import cores
+from mirblab.retrieval import tokenizers
+from mirblab.retrieval.bm25 import Index
 
 RANK_BM25_DOCS = 20_000
 

@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from mirblab.cache import VectorStore
+from mirblab.encoders.cache import VectorStore
 
 SPACE = {"model": "benchmark", "role": "document"}
 PHRASES = [

@@ -15,10 +15,13 @@ from itertools import product
 
 import pandas as pd
 
-from mirblab import measures, runs, shelf, tokenizers
-from mirblab.chargrams import LENGTH, chargrams
-from mirblab.collection import Collection
-from mirblab.postings import Index
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.evaluation import measures
+from mirblab.retrieval import tokenizers
+from mirblab.retrieval.bm25 import Index
+from mirblab.retrieval.tokenizers import LENGTH, chargrams
+from mirblab.sources import catalogue
 
 COLLECTIONS = "mini-mathlib,mini-mse-dup,mini-mo-dup,mini-qa,mini-proofwiki,mini-stacks,mini-premises"
 
@@ -58,8 +61,8 @@ def main() -> None:
     print(f"python {platform.python_version()}, numpy {version('numpy')}, pandas {version('pandas')}")
     table = []
     for name in given.collections.split(","):
-        if name in shelf.collection_names():
-            collection = shelf.load(name)
+        if name in catalogue.collection_names():
+            collection = catalogue.load(name)
             print(collection, flush=True)
             table += rows(collection, lengths, grid)
     wide = pd.DataFrame(table).pivot_table("value", ["way", "k1", "b"], "collection", sort=False)

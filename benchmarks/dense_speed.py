@@ -20,8 +20,8 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab import dense
-from mirblab.best import cores
+from mirblab.data.topk import cores
+from mirblab.retrieval import dense
 
 SIDE = 2048
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from mirblab.sources import dump, stackexchange
+from mirblab.sources.stackexchange import build, dump
 
 FORMULAS = (
     r"$f(x)$", r"$\epsilon > 0$", r"$a_1 < a_2 < \dots < a_n$", r"$$\int_0^\infty e^{-x^2}\,dx = \frac{\sqrt\pi}{2}$$",
@@ -125,11 +125,11 @@ def child(task: str, origin: str, out: str) -> None:
     begun, begun_busy = time.perf_counter(), time.process_time()
     before = peak()
     if task == "build":
-        stackexchange.build(origin, Path(out), name="benchmark-dup")
+        build.build(origin, Path(out), name="benchmark-dup")
     elif task == "rows":
         with open(Path(origin) / "Posts.xml", "rb") as file:
             wanted = ("Id", "Title", "Body", "Tags")
-            print(f"rows: {sum(1 for _ in dump.rows(file, 'Posts.xml', wanted, dump.Odd(), stackexchange.QUESTION)):,}")
+            print(f"rows: {sum(1 for _ in dump.rows(file, 'Posts.xml', wanted, dump.Odd(), build.QUESTION)):,}")
     else:
         seen = [0]
 

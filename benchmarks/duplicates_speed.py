@@ -21,9 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from mse_size import forms, posts  # noqa: E402  the script beside this one
 
-from mirblab import near  # noqa: E402
-from mirblab.best import cores  # noqa: E402
-from mirblab.repeats import repeats  # noqa: E402
+from mirblab.data import near_duplicates  # noqa: E402
+from mirblab.data.near_duplicates import repeats  # noqa: E402
+from mirblab.data.topk import cores  # noqa: E402
 
 PUBLISHED = 1_350_505 + 25_116
 
@@ -47,7 +47,7 @@ def texts(count: int, seed: int) -> list[str]:
 def all_pairs(some: list[str], threshold: float) -> set[tuple[int, int]]:
     """Return the pairs at or above the threshold, by comparing all with all."""
     left, right = np.triu_indices(len(some), 1)
-    similar = near.similarity(some, left, right) >= threshold
+    similar = near_duplicates.similarity(some, left, right) >= threshold
     return set(zip(left[similar].tolist(), right[similar].tolist(), strict=True))
 
 
@@ -73,11 +73,11 @@ def main() -> None:
     found = repeats([made], given.threshold, given.seed)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"repeats: {wall:.1f} s wall, {cpu:.1f} s CPU, peak {peak():.2f} GiB; {len(found.pairs):,} near pairs")
-    rows, bands = near.shape(given.threshold)
+    rows, bands = near_duplicates.shape(given.threshold)
     begun = time.process_time()
-    signature, has_words = near.signatures(made, rows * bands, given.seed)
+    signature, has_words = near_duplicates.signatures(made, rows * bands, given.seed)
     signed = time.process_time()
-    left, _, n_cut = near.candidates(signature, has_words, rows, None)
+    left, _, n_cut = near_duplicates.candidates(signature, has_words, rows, None)
     print(f"  signatures {signed - begun:.1f} s CPU; {bands} bands of {rows} {time.process_time() - signed:.1f} s CPU: "
           f"{len(left):,} candidates, {n_cut:,} texts in too large a bucket")  # fmt: skip
     factor = PUBLISHED / len(made)
@@ -85,7 +85,7 @@ def main() -> None:
           f"candidates, {PUBLISHED * rows * bands * 4 / 2**30:.2f} GiB of signatures")  # fmt: skip
     part = made[: given.check]
     wanted = all_pairs(part, given.threshold)
-    got = near.near_pairs(part, given.threshold, given.seed)
+    got = near_duplicates.near_pairs(part, given.threshold, given.seed)
     pairs = set(zip(got.left.tolist(), got.right.tolist(), strict=True))
     print(f"recall on {len(part):,} texts, all with all: {len(pairs & wanted)} of {len(wanted)}, "
           f"{len(pairs - wanted)} wrong; promised at the threshold: {got.recall:.4f}")  # fmt: skip

@@ -31,8 +31,9 @@ import numpy as np  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from mirblab import engine, registry  # noqa: E402
-from mirblab.encode import encoder  # noqa: E402
+from mirblab.core import registry  # noqa: E402
+from mirblab.encoders import local  # noqa: E402
+from mirblab.encoders.encoding import encoder  # noqa: E402
 
 
 def corpus(n: int) -> list[str]:
@@ -88,8 +89,8 @@ def both(name: str) -> dict[str, Callable[[list[str]], np.ndarray]]:
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(1)
-    entry = registry.read("encoders")[name]
-    plain = SentenceTransformer(str(engine.locate(name, entry) or entry["id"]), device="cpu")
+    entry = registry.read_registry("encoders")[name]
+    plain = SentenceTransformer(str(local.locate(name, entry) or entry["id"]), device="cpu")
 
     def ours(texts: list[str]) -> np.ndarray:
         with tempfile.TemporaryDirectory() as home:

@@ -18,11 +18,12 @@ from importlib.metadata import version
 
 import numpy as np
 
-from mirblab import encode, shelf
-from mirblab.dense import normalise
-from mirblab.explorer import panes
-from mirblab.explorer.engines import Vectors
-from mirblab.explorer.model import Model
+from mirblab.app.explorer import panes
+from mirblab.app.explorer.engines import Vectors
+from mirblab.app.explorer.model import Model
+from mirblab.encoders import encoding
+from mirblab.retrieval.dense import normalise
+from mirblab.sources import catalogue
 
 
 def random_vectors(vectors: Vectors) -> np.ndarray:
@@ -57,13 +58,13 @@ def main() -> None:
     if given.random:
         Vectors._documents = cached_property(random_vectors)
         Vectors._documents.__set_name__(Vectors, "_documents")
-    encode.encoder("minilm").tokens(["the model is loaded before anything is measured"])
+    encoding.encoder("minilm").tokens(["the model is loaded before anything is measured"])
     cores, load = os.cpu_count(), os.getloadavg()[0]
     names = ("mirblab", "numpy", "scipy", "torch", "ipywidgets")
     print(f"Python {platform.python_version()}, {', '.join(f'{name} {version(name)}' for name in names)}")
     print(f"{cores} cores, load {load:.1f} before; milliseconds a query: min median max, of wall and of processor time")
     for name in given.collections:
-        collection = shelf.load(name)
+        collection = catalogue.load(name)
         for own in [*given.systems, given.systems[:2], given.systems]:
             model = Model(collection, own)
             first, *both = seconds(model, given.queries)

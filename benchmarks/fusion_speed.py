@@ -20,7 +20,8 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 
-from mirblab import fusion, runs
+from mirblab.data import runs
+from mirblab.retrieval import fusion
 
 RANX = {"rrf": "rrf", "borda": "bordafuse", "isr": "isr", "combsum": "sum", "combmnz": "mnz", "combanz": "anz",
         "combmax": "max"}  # fmt: skip

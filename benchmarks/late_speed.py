@@ -19,11 +19,11 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab import late, late_search
-from mirblab.best import cores
-from mirblab.hidden import unit
-from mirblab.late import Ragged
-from mirblab.late_store import Stored, TokenStore
+from mirblab.data.topk import cores
+from mirblab.encoders.local import unit
+from mirblab.encoders.token_vectors import Stored, TokenStore
+from mirblab.retrieval import late_interaction
+from mirblab.retrieval.late_interaction import Ragged
 
 SIDE = 2048
 
@@ -100,18 +100,20 @@ def main() -> None:
         exact = [[(q.astype(float) @ docs[d].astype(float).T).max(1).mean() for d in few] for q in queries]
         for name, rows in (("in memory", held), ("from the store", on_disk)):
             ours = [
-                late.max_sims(asked.rows, asked.lengths, rows.block(d, d + 1), rows.lengths[d : d + 1])[:, 0]
+                late_interaction.max_sims(asked.rows, asked.lengths, rows.block(d, d + 1), rows.lengths[d : d + 1])[
+                    :, 0
+                ]
                 for d in few
             ]
             print(f"largest difference from float64, {name}: {np.abs(np.array(ours).T - exact).max():.1e}")
         methods = {
-            "late_search, in memory": lambda: late_search.search(asked, held, depth=given.depth),
-            "late_search, from the store": lambda: late_search.search(asked, on_disk, depth=given.depth),
-            "late_search, from the store, 1 thread": lambda: late_search.search(
+            "late_search, in memory": lambda: late_interaction.search(asked, held, depth=given.depth),
+            "late_search, from the store": lambda: late_interaction.search(asked, on_disk, depth=given.depth),
+            "late_search, from the store, 1 thread": lambda: late_interaction.search(
                 asked, on_disk, depth=given.depth, threads=1
             ),
             "torch, padded, 200 documents at once": by_torch(queries, docs, given.depth),
-            "one pair at a time": lambda: [late.max_sim(query, doc) for query in queries for doc in docs],
+            "one pair at a time": lambda: [late_interaction.max_sim(query, doc) for query in queries for doc in docs],
         }
         rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
         for _ in range(given.rounds):

@@ -1,4 +1,4 @@
-"""Compare the CPU time of `mirblab.measures.evaluate` with pytrec_eval, ir_measures and ranx on one large run.
+"""Compare the CPU time of `lab.evaluate` with pytrec_eval, ir_measures and ranx on one large run.
 
     python benchmarks/measures_speed.py            # 25,116 queries by 1,000 documents, 40 judgements each
     python benchmarks/measures_speed.py --quick    # 1,000 queries
@@ -27,8 +27,8 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mirblab.measures import evaluate  # noqa: E402
-from mirblab.runs import from_positions  # noqa: E402
+from mirblab.data.runs import from_positions  # noqa: E402
+from mirblab.evaluation.measures import evaluate  # noqa: E402
 
 MEASURES = {"nDCG@10": "ndcg_cut_10", "AP": "map", "P@10": "P_10", "Bpref": "bpref", "RR": "recip_rank"}
 RANX = ["ndcg@10", "map", "precision@10", "bpref", "mrr"]

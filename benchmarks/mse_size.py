@@ -26,13 +26,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mirblab import folder as on_disk
-from mirblab import oddities, postings, runs, systems, tokenizers, weights
-from mirblab.best import blocks, cores
-from mirblab.candidates import Candidates
-from mirblab.card import Card
-from mirblab.collection import Collection, load_folder
-from mirblab.rules import Listed, TagOverlap, tag_matrix
+from mirblab.data import beir as on_disk
+from mirblab.data import collection, runs
+from mirblab.data.candidates import Candidates, Listed, TagOverlap, tag_matrix
+from mirblab.data.collection import Card, Collection, load_folder
+from mirblab.data.topk import blocks, cores
+from mirblab.retrieval import bm25, systems, tokenizers
 
 N_QUERIES, N_DOCS, N_TAGS, N_WORDS = 25_116, 1_350_505, 1_700, 1_000_000
 BLOCK = 20_000
@@ -211,12 +210,12 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
     stage, begun = Stages(), (time.perf_counter(), time.process_time())
     c = stage(first, make)
     stage("texts", lambda: c.texts)
-    vocabulary = weights.Vocabulary()
+    vocabulary = bm25.Vocabulary()
     read = tokenizers.reader(options["tokenizer"], vocabulary.__getitem__)
-    counted = stage("tokenize and count", lambda: weights.count(map(read, c.texts), vocabulary))
+    counted = stage("tokenize and count", lambda: bm25.count(map(read, c.texts), vocabulary))
     tokens = stage("tokenize queries", lambda: tokenizers.tokenizer(options["tokenizer"])(c.query_texts))
     parts = (options["method"], options["k1"], options["b"], options.get("delta", 0.5))
-    index = stage("weigh", lambda: postings.Index.weighted(vocabulary, counted, *parts))
+    index = stage("weigh", lambda: bm25.Index.weighted(vocabulary, counted, *parts))
     stage("postings by term", lambda: index.slabs)
     published = options.get("compat") == "mirb"
     found = stage("search", lambda: index.search(tokens, given.depth, c.candidates, published))
@@ -225,7 +224,7 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
     stage("search without the rule", lambda: index.search(tokens, given.depth, None, published))
     stage("the rule alone, as masks", lambda: masks(c))
     stage("fingerprint", lambda: c.fingerprint)
-    stage("oddities", lambda: oddities.count(c.corpus, c.queries, c.qrels, c.card.relevant_from))
+    stage("oddities", lambda: collection.count(c.corpus, c.queries, c.qrels, c.card.relevant_from))
     stage("statistics", c.statistics)
     print()
     describe(c, index, tokens, run)
@@ -233,12 +232,12 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
 
 def masks(c: Collection) -> None:
     """Evaluate the rule for every pair of query and document, a block at a time."""
-    for block in blocks(len(c.queries), postings.ROWS):
-        for docs in blocks(len(c.corpus), postings.SLAB):
+    for block in blocks(len(c.queries), bm25.ROWS):
+        for docs in blocks(len(c.corpus), bm25.SLAB):
             c.candidates.allowed(np.arange(block.start, block.stop), docs)
 
 
-def describe(c: Collection, index: postings.Index, tokens: list[list[str]], run: pd.DataFrame) -> None:
+def describe(c: Collection, index: bm25.Index, tokens: list[list[str]], run: pd.DataFrame) -> None:
     """Print sizes, and what shows that the rule held: no restricted document, and how many gold ones came back."""
     n_postings = index.document_counts[index.queries(tokens).indices].sum()
     print(f"{c!r}; {c.statistics()}")

@@ -20,11 +20,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from mirblab import measures, runs, shelf
-from mirblab.collection import Collection
-from mirblab.formula.ngrams import BRACES, grams
-from mirblab.postings import Index
-from mirblab.weights import Vocabulary, count
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.evaluation import measures
+from mirblab.formula.words import BRACES, grams
+from mirblab.retrieval.bm25 import Index, Vocabulary, count
+from mirblab.sources import catalogue
 
 MEASURES = ("nDCG'", "AP'", "P'@10", "Bpref")
 K1, B = (0.6, 1.2, 2.0), (0.6, 0.75, 0.9)
@@ -81,9 +82,9 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=measures.QueryWarning)
     print(f"Python {platform.python_version()}, mirblab {version('mirblab')}, numpy {np.__version__}")
-    here = [name for name in options.collections.split(",") if name in shelf.collection_names()]
+    here = [name for name in options.collections.split(",") if name in catalogue.collection_names()]
     for name in here:
-        started, collection = time.perf_counter(), shelf.load(name)
+        started, collection = time.perf_counter(), catalogue.load(name)
         table = pd.concat([searched(collection, way, K1, B) for way in WAYS])
         means = table.pivot_table(index=["way", "k1", "b"], columns="measure", values="value", observed=True)
         means = means[list(MEASURES)].sort_values("nDCG'", ascending=False)
@@ -95,7 +96,7 @@ def main() -> None:
             print("held out: " + ", ".join(f"{measure} {value:.3f}" for measure, value in best.items()))
             print("\n".join(f"  fold {number}: {setting}" for number, setting in enumerate(chosen, 1)))
     for name in here:
-        values = searched(shelf.load(name), DEFAULT, (1.2,), (0.9,))
+        values = searched(catalogue.load(name), DEFAULT, (1.2,), (0.9,))
         print(name, values.groupby("measure", observed=True, sort=False).value.mean().round(3).to_dict())
 
 

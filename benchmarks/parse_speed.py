@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from mirblab.formula import mathml
-from mirblab.formula.latex import parse
+from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.tree import Tree
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "../shared"))
@@ -101,9 +101,9 @@ def main() -> None:
     texts = formulas(given.n)
     size = sum(map(len, texts)) / len(texts)
     print(f"Python {platform.python_version()}, {len(texts):,} formulas of {size:.1f} characters on average")
-    per_second, failed = speed(parse, texts)
+    per_second, failed = speed(parse_latex, texts)
     print(f"mirblab: {per_second:,.0f} formulas per second of CPU, {failed} exceptions")
-    found = [parse(text).problems for text in texts]
+    found = [parse_latex(text).problems for text in texts]
     n_problems = sum(map(bool, found))
     print(f"         {n_problems:,} with problems ({n_problems / len(texts):.1%})")
     kinds = Counter(problem.rpartition(" at ")[0] for problems in found for problem in problems)
@@ -114,7 +114,7 @@ def main() -> None:
         per_second, failed = speed(function, sample)
         print(f"{name}: {per_second:,.0f} per second of CPU, {failed} of {len(sample):,} failed", flush=True)
     if given.gold:
-        scores = [agreement(bag(parse(latex)), bag(mathml.parse(xml))) for latex, xml in gold()]
+        scores = [agreement(bag(parse_latex(latex)), bag(mathml.parse_mathml(xml))) for latex, xml in gold()]
         same, low = (sum(test(score) for score in scores) for test in ((1.0).__eq__, (0.5).__gt__))
         print(
             f"LaTeXML, {len(scores):,} formulas: mean F1 {sum(scores) / len(scores):.4f}, "

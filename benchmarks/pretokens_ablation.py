@@ -17,7 +17,9 @@ from importlib.metadata import version
 import numpy as np
 import pandas as pd
 
-from mirblab import lexical, measures, shelf
+from mirblab.evaluation import measures
+from mirblab.retrieval import bm25
+from mirblab.sources import catalogue
 
 MEASURES = ("nDCG'", "AP'", "P'@10", "Bpref", "nDCG@10", "RR")
 
@@ -42,13 +44,13 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=measures.QueryWarning)
     print(f"Python {platform.python_version()}, mirblab {version('mirblab')}, k1 = {options.k1}, b = {options.b}")
     for name in options.collections.split(","):
-        collection = shelf.load(name)
+        collection = catalogue.load(name)
         main_measure = "nDCG'" if (collection.qrels.relevance == 0).any() else "nDCG@10"
         print(f"\n{name}: {len(collection.corpus):,} documents, {len(collection.queries)} queries, p of {main_measure}")
         rows, first = {}, None
         for tokenizer in options.tokenizers.split(","):
             started = time.perf_counter()
-            run = lexical.search(collection, depth=1000, k1=options.k1, b=options.b, tokenizer=tokenizer)
+            run = bm25.search(collection, depth=1000, k1=options.k1, b=options.b, tokenizer=tokenizer)
             seconds = time.perf_counter() - started
             values = measures.evaluate(run, collection, MEASURES)
             own = values[values.measure == main_measure].sort_values("query_id").value.to_numpy()

@@ -19,7 +19,7 @@ import pandas as pd
 import scipy
 from scipy import stats
 
-from mirblab import significance
+from mirblab.evaluation import significance
 
 
 def values_table(n_queries: int, n_systems: int, seed: int = 0) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     values = values_table(given.queries, given.systems)
-    matrix = significance.wide(values, "nDCG@10")
+    matrix = significance.value_matrix(values, "nDCG@10")
     n_pairs = given.systems * (given.systems - 1) // 2
 
     def ours() -> pd.DataFrame:

@@ -35,9 +35,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mirblab import runs
-from mirblab.best import cores
-from mirblab.collection import Collection, load_folder
+from mirblab.data import runs
+from mirblab.data.collection import Collection, load_folder
+from mirblab.data.topk import cores
 from mirblab.formula.index import Index
 
 WHOLE, SHARD = 28_000_000, 2_000_000  # formula instances of ARQMath, and how many one process would search

@@ -16,13 +16,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mirblab import measures
-from mirblab.collection import Collection, load_folder
+from mirblab.data.collection import Collection, load_folder
+from mirblab.evaluation import measures
 from mirblab.formula import scoring
-from mirblab.formula.forest import Labels
-from mirblab.formula.parts import read, trees
-from mirblab.formula.tokens import KIND_MASK, KINDS, counted
-from mirblab.formula.weighting import LONG, WEIGHTS, B, rarity
+from mirblab.formula.scoring import LONG, WEIGHTS, B, rarity
+from mirblab.formula.tokens import KIND_MASK, KINDS, Labels, counted
+from mirblab.formula.workers import read, trees
 
 LENGTHS = (1.0, 1.5, 3.0, np.inf)
 STEPS = (0.0, 0.5, 0.75, 1.33, 2.0)

@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 from ir_measures import R, nDCG
 
-from mirblab import runs, tokenizers
-from mirblab.candidates import Candidates
-from mirblab.collection import Collection, load_folder
-from mirblab.postings import Index
-from mirblab.rules import Earlier, Listed, NotSelf
+from mirblab.data import runs
+from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf
+from mirblab.data.collection import Collection, load_folder
+from mirblab.retrieval import tokenizers
+from mirblab.retrieval.bm25 import Index
 
 # The rule that makes each collection fair; the folders carry no card.
 RULES = {

@@ -30,12 +30,13 @@ import pandas as pd  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from mirblab import views  # noqa: E402
-from mirblab.encode import encoder  # noqa: E402
-from mirblab.train import base, loop  # noqa: E402
-from mirblab.train.gradients import Passes  # noqa: E402
-from mirblab.train.material import gather  # noqa: E402
-from mirblab.train.settings import checked  # noqa: E402
+from mirblab.analysis import lean_views  # noqa: E402
+from mirblab.encoders.encoding import encoder  # noqa: E402
+from mirblab.train import loop  # noqa: E402
+from mirblab.train.data import gather  # noqa: E402
+from mirblab.train.loss import Passes  # noqa: E402
+from mirblab.train.model import build, device  # noqa: E402
+from mirblab.train.recipes import checked  # noqa: E402
 
 VERSIONS = ("mirblab", "sentence-transformers", "torch", "transformers", "accelerate")
 
@@ -73,7 +74,7 @@ def load() -> str:
 def table(n: int) -> pd.DataFrame:
     """Return *n* rows of real views, or of synthetic ones."""
     folder = ROOT / os.environ.get("MIRBLAB_SHARED", "../shared") / "data" / "mathlib-views"
-    found = views.views(folder if folder.is_dir() else "mini-views")
+    found = lean_views.read_views(folder if folder.is_dir() else "mini-views")
     print(f"data: {folder.name if folder.is_dir() else 'mini-views'}, {len(found):,} rows")
     return found.sample(n, random_state=0, replace=n > len(found)).reset_index(drop=True)
 
@@ -82,7 +83,7 @@ def ours(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
     """Return the wall and CPU seconds of all steps but the first, by mirblab."""
     recipe = checked("bench", fields | {"view_pairs": ["informal:signature"]})
     material, found = gather(recipe, rows), encoder(recipe.encoder)
-    model = base.build(recipe, found).train()
+    model = build(recipe, found).train()
     passes = Passes(model, "bench", recipe.tokens_per_pass, recipe.precision)
     run = loop.Run(recipe, passes, found, material, Path("."), {})
     optimiser = loop._optimiser(run)
@@ -102,7 +103,7 @@ def theirs(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
     from transformers import TrainerCallback
 
     recipe = checked("bench", fields)
-    model = base.build(recipe, encoder(recipe.encoder))
+    model = build(recipe, encoder(recipe.encoder))
     loss = CachedMultipleNegativesRankingLoss(
         model,
         scale=20.0,
@@ -122,7 +123,7 @@ def theirs(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
             learning_rate=recipe.learning_rate, lr_scheduler_type="constant_with_warmup", warmup_steps=recipe.warmup,
             bf16=recipe.precision == "bfloat16", batch_sampler=BatchSamplers.NO_DUPLICATES, report_to="none",
             save_strategy="no", disable_tqdm=True, logging_strategy="no", dataloader_drop_last=True,
-            use_cpu=base.device() == "cpu",
+            use_cpu=device() == "cpu",
         )  # fmt: skip
         data = Dataset.from_dict({"anchor": rows.informal.tolist(), "positive": rows.signature.tolist()})
         SentenceTransformerTrainer(

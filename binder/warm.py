@@ -15,7 +15,8 @@ def main() -> None:
         for system in SYSTEMS:
             lab.system(system).search(collection)
     texts = lab.load(names[0]).corpus.text.tolist()
-    lab.project(lab.encoder("minilm").vectors(texts, "document"), [f"{place:05d}" for place in range(len(texts))])
+    vectors = lab.encoder("minilm").vectors(texts, "document")
+    lab.analysis.project(vectors, [f"{place:05d}" for place in range(len(texts))])
     print(f"{len(names)} collections searched with {', '.join(SYSTEMS)}; the first map is drawn")
 
 

@@ -10,7 +10,7 @@ import nbformat
 from nbconvert import HTMLExporter
 from words import code, markdown, slug
 
-from mirblab import paths
+from mirblab.core import paths
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SHOWN = (

@@ -12,7 +12,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from mirblab.formula import latex, markup
+from mirblab.formula import markup
+from mirblab.formula.latex import parser
 
 _FORMATTER = HtmlFormatter(nowrap=True)
 _DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
@@ -40,7 +41,7 @@ def code(text: str, language: str = "") -> str:
 
 def formula(text: str, *, display: bool = False) -> str:
     """Return LaTeX as MathML."""
-    return markup.mathml(latex.parse(text), latex=text, display=display)
+    return markup.mathml(parser.parse_latex(text), latex=text, display=display)
 
 
 class _Renderer(mistune.HTMLRenderer):

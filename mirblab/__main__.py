@@ -1,5 +1,5 @@
 """Run the command with `python -m mirblab`."""
 
-from mirblab.cli import main
+from mirblab.app.cli import main
 
 main()

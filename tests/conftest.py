@@ -15,10 +15,10 @@ import pytest
 from hypothesis import settings
 from lab_browser import chromium  # noqa: F401  the fixture `browser`
 
-from mirblab import partials
+from mirblab.core import paths
 
 if TYPE_CHECKING:
-    from mirblab.encode import Encoder
+    from mirblab.encoders.encoding import Encoder
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,7 +48,7 @@ def abandoned() -> Callable[[Path], Path]:
     ended.wait()
 
     def name(path: Path) -> Path:
-        beside = partials.beside(path)
+        beside = paths.unfinished_name(path)
         return beside.with_name(beside.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
 
     return name

@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 
 import lxml.html
 
-from mirblab.sources import thread_math
+from mirblab.display import threads
 
 HTML = frozenset(
     "a article b bdi blockquote body br caption code dd del details div dl dt em fieldset figcaption figure h1 h2 h3 "
     "h4 head hr html i img input ins kbd label legend li main mark meta noscript ol p pre s script section small span "
     "strike strong style sub summary sup svg circle path table tbody td th thead title tr u ul".split()
 )
-TAGS = HTML | thread_math.TAGS
+TAGS = HTML | threads.TAGS
 ATTRIBUTES = {
     "a": {"href", "rel"}, "circle": {"r", "fill", "stroke", "stroke-width"}, "path": {"d", "fill"},
     "html": {"lang"}, "meta": {"charset", "content", "http-equiv", "name"}, "img": {"alt", "src"},
@@ -64,7 +64,7 @@ def parsed(page: str) -> lxml.html.HtmlElement:
 def _wrong(tag: str, attributes: dict[str, str]) -> list[str]:
     if tag not in TAGS:
         return [tag]
-    maths = thread_math.ATTRIBUTES if tag in thread_math.TAGS else set()
+    maths = threads.ATTRIBUTES if tag in threads.TAGS else set()
     found = [f"{tag} {name}" for name in attributes if name not in EVERYWHERE | ATTRIBUTES.get(tag, set()) | maths]
     for name, wanted in (("href", _ADDRESS), ("src", _PICTURE)):
         if name in attributes and not wanted.match(attributes[name]):

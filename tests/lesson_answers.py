@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mirblab.lessons import check
+from mirblab.lessons.build import without_solutions
 from mirblab.lessons.exercises import Verdict
-from mirblab.lessons.marks import without_solutions
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from mirblab import rerank, shelf, systems
-from mirblab.ablation import depth_curve, rerank_table
-from mirblab.errors import MirblabError
-from mirblab.measures import evaluate
+from mirblab.analysis.reranking import depth_curve, rerank_table
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval import rerank, systems
+from mirblab.sources import catalogue
 
 DEPTHS = [3, 10, 40]
 
 
 @pytest.fixture(scope="module")
 def collection():
-    return shelf.load("mini-hol").sample(12, seed=1)
+    return catalogue.load("mini-hol").sample(12, seed=1)
 
 
 @pytest.fixture(scope="module")

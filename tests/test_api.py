@@ -22,11 +22,12 @@ import numpy as np
 import pytest
 from vendor_server import DIMENSIONS, VendorServer, changed, dropped, running, slow, status, vector
 
-from mirblab import api, limits, paths
-from mirblab.cache import VectorStore
-from mirblab.errors import MirblabError
-from mirblab.hosted import endpoint, hosted
-from mirblab.secret import Secret
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.cache import VectorStore
+from mirblab.encoders.hosted import budget, client
+from mirblab.encoders.hosted.key import Secret
+from mirblab.encoders.hosted.vendors import endpoint, hosted
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 PATHS = {"openai": "/v1", "voyage": "/v1", "cohere": "/v2"}
@@ -37,7 +38,7 @@ INPUT_TYPES = {
 }
 
 
-class Watch(limits.Clock):
+class Watch(budget.Clock):
     """A clock that does not wait: it writes down what it was asked for, and its time goes on by so much."""
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ def texts_of(n: int, words: int = 3) -> list[str]:
 def test_every_vendor_gives_the_vector_of_each_text_in_its_place(server: VendorServer, vendor: str, n: int):
     """Whatever the order of the answers and of the rows in them; batches of 0, 1, n - 1, n, n + 1 of 8."""
     texts = texts_of(n)
-    found = collect(api.embed(entry(server, vendor, batch_texts=8), texts, "document"), n)
+    found = collect(client.embed(entry(server, vendor, batch_texts=8), texts, "document"), n)
     assert np.array_equal(found, expected(texts, INPUT_TYPES[vendor].get("document", "")))
     assert len(server.requests) == -(-n // 8)
 
@@ -116,7 +117,7 @@ def test_the_requests_are_what_each_vendor_documents(server: VendorServer):
     """Path, body and key, field by field."""
     wire = {}
     for vendor in PATHS:
-        list(api.embed(entry(server, vendor), ["a ring"], "query"))
+        list(client.embed(entry(server, vendor), ["a ring"], "query"))
         wire[vendor] = server.requests.pop()
         assert server.headers.pop()["Authorization"] == f"Bearer {KEY}"
     assert wire == {
@@ -133,27 +134,27 @@ def test_the_requests_are_what_each_vendor_documents(server: VendorServer):
 )
 def test_other_dimensions_are_asked_for_by_the_vendors_name(server: VendorServer, vendor: str, field: str):
     """`output_dimension` in the entry; without it nothing is asked."""
-    list(api.embed(entry(server, vendor, dimensions=3072, output_dimension=DIMENSIONS), ["x"], "query"))
+    list(client.embed(entry(server, vendor, dimensions=3072, output_dimension=DIMENSIONS), ["x"], "query"))
     assert server.requests[0][field] == DIMENSIONS
 
 
 def test_blank_texts_are_never_sent_and_have_the_zero_vector(server: VendorServer):
     """OpenAI refuses them; a zero vector resembles nothing."""
-    found = collect(api.embed(entry(server), ["", "x", " \n"], "document"), 3)
+    found = collect(client.embed(entry(server), ["", "x", " \n"], "document"), 3)
     assert np.array_equal(found, np.array([[0] * 4, vector("x"), [0] * 4], np.float32)) and server.texts == ["x"]
-    list(api.embed(entry(server), ["", " "], "document"))
+    list(client.embed(entry(server), ["", " "], "document"))
     assert len(server.requests) == 1
 
 
 def test_lone_surrogates_are_sent_as_the_replacement_character(server: VendorServer):
     """No vendor takes them."""
-    list(api.embed(entry(server), ["a\ud800b ∀"], "document"))
+    list(client.embed(entry(server), ["a\ud800b ∀"], "document"))
     assert server.texts == ["a\ufffdb ∀"]
 
 
 def test_vectors_have_length_one_only_when_the_entry_says_so(server: VendorServer):
     """Otherwise they are the vendor's to the last bit."""
-    found = collect(api.embed(entry(server, normalise=True), ["x", ""], "query"), 2)
+    found = collect(client.embed(entry(server, normalise=True), ["x", ""], "query"), 2)
     raw = expected(["x"])
     assert np.allclose(found[0], raw[0] / np.linalg.norm(raw[0]), atol=1e-7) and not found[1].any()
 
@@ -161,23 +162,23 @@ def test_vectors_have_length_one_only_when_the_entry_says_so(server: VendorServe
 def test_batches_keep_to_the_tokens_and_a_large_text_goes_alone(server: VendorServer):
     """Estimated tokens: never more in one request, unless one text alone has them."""
     texts = ["w " * 10, "w " * 10, "w " * 500, "w " * 10]
-    list(api.embed(entry(server, "voyage", batch_tokens=40, max_length=9_000), texts, "document"))
+    list(client.embed(entry(server, "voyage", batch_tokens=40, max_length=9_000), texts, "document"))
     assert sorted(len(body["input"]) for body in server.requests) == [1, 1, 2]
 
 
 def test_a_text_that_openai_may_refuse_goes_alone(server: VendorServer):
     """OpenAI cuts nothing: one long text must not spoil a batch of 2,048."""
-    list(api.embed(entry(server, max_length=100), ["a b", "w " * 200, "c d"], "document"))
+    list(client.embed(entry(server, max_length=100), ["a b", "w " * 200, "c d"], "document"))
     assert sorted(len(body["input"]) for body in server.requests) == [1, 1, 1]
 
 
 def test_a_few_requests_are_on_the_way_at_once(server: VendorServer):
     """Four by default, `in_flight` by the entry."""
     server.always = slow(0.1)
-    list(api.embed(entry(server, batch_texts=1), texts_of(12), "document"))
+    list(client.embed(entry(server, batch_texts=1), texts_of(12), "document"))
     assert server.busiest == 4
     server.busiest = 0
-    list(api.embed(entry(server, batch_texts=1, in_flight=2), texts_of(6), "document"))
+    list(client.embed(entry(server, batch_texts=1, in_flight=2), texts_of(6), "document"))
     assert server.busiest == 2
 
 
@@ -185,14 +186,14 @@ def test_it_works_inside_a_running_event_loop(server: VendorServer):
     """As in JupyterLab, whose kernel runs one."""
 
     async def cell() -> np.ndarray:
-        return collect(api.embed(entry(server), ["x"], "query"), 1)
+        return collect(client.embed(entry(server), ["x"], "query"), 1)
 
     assert np.array_equal(asyncio.run(cell()), expected(["x"]))
 
 
 def test_a_slow_reader_makes_the_sending_wait(server: VendorServer):
     """A paused loop must not go on spending: at most three times `in_flight` requests are ahead of it."""
-    answers = api.embed(entry(server, batch_texts=1, in_flight=2), texts_of(50), "document")
+    answers = client.embed(entry(server, batch_texts=1, in_flight=2), texts_of(50), "document")
     next(answers)
     time.sleep(0.5)
     assert len(server.requests) <= 6
@@ -205,7 +206,7 @@ def test_a_slow_reader_makes_the_sending_wait(server: VendorServer):
 def test_429_is_tried_again_after_the_seconds_that_it_asks_for(server: VendorServer, watch: Watch):
     """Retry-After: 7 means no request for seven seconds."""
     server.plan = [status(429, Retry_After="7")]
-    found = collect(api.embed(entry(server), ["x"], "query", clock=watch), 1)
+    found = collect(client.embed(entry(server), ["x"], "query", clock=watch), 1)
     assert np.array_equal(found, expected(["x"])) and len(server.requests) == 2
     assert 6.5 < sum(watch.waits) < 7.1
 
@@ -213,14 +214,14 @@ def test_429_is_tried_again_after_the_seconds_that_it_asks_for(server: VendorSer
 def test_429_may_name_a_date(server: VendorServer, watch: Watch):
     """Retry-After as an HTTP date."""
     server.plan = [status(503, Retry_After=email.utils.formatdate(time.time() + 30, usegmt=True))]
-    list(api.embed(entry(server), ["x"], "query", clock=watch))
+    list(client.embed(entry(server), ["x"], "query", clock=watch))
     assert 28 < sum(watch.waits) < 31
 
 
 def test_all_wait_when_one_is_told_to(server: VendorServer, watch: Watch):
     """The limit is the account's, not the request's."""
     server.plan = [status(429, Retry_After="40")]
-    list(api.embed(entry(server, batch_texts=1, in_flight=1), texts_of(3), "query", clock=watch))
+    list(client.embed(entry(server, batch_texts=1, in_flight=1), texts_of(3), "query", clock=watch))
     assert 39 < sum(watch.waits) < 41 and len(server.requests) == 4
 
 
@@ -228,7 +229,7 @@ def test_a_vendor_that_asks_for_hours_ends_the_run(server: VendorServer, watch: 
     """Nobody waits a day in front of a bar."""
     server.plan = [status(429, Retry_After="86400")]
     with pytest.raises(MirblabError, match="asks to wait 86,400 s"):
-        list(api.embed(entry(server), ["x"], "query", clock=watch))
+        list(client.embed(entry(server), ["x"], "query", clock=watch))
     assert not watch.waits
 
 
@@ -236,7 +237,7 @@ def test_a_vendor_that_asks_for_hours_ends_the_run(server: VendorServer, watch: 
 def test_the_vendors_troubles_are_tried_again_with_growing_jitter(server: VendorServer, watch: Watch, code: int):
     """Each wait is drawn between zero and a bound that doubles."""
     server.plan = [status(code)] * 4
-    found = collect(api.embed(entry(server), ["x"], "query", clock=watch), 1)
+    found = collect(client.embed(entry(server), ["x"], "query", clock=watch), 1)
     assert np.array_equal(found, expected(["x"]))
     assert len(watch.waits) == 4 and all(0 <= wait <= 2**n for n, wait in enumerate(watch.waits, 1))
 
@@ -246,7 +247,7 @@ def test_waits_are_drawn_over_the_whole_range(server: VendorServer):
     firsts = []
     for _ in range(20):
         watch, server.plan = Watch(), [status(500)]
-        list(api.embed(entry(server), ["x"], "query", clock=watch))
+        list(client.embed(entry(server), ["x"], "query", clock=watch))
         firsts += watch.waits
     assert min(firsts) < 0.8 and max(firsts) > 1.2 and len(set(firsts)) == 20
 
@@ -254,7 +255,7 @@ def test_waits_are_drawn_over_the_whole_range(server: VendorServer):
 def test_a_connection_that_breaks_in_the_middle_is_tried_again(server: VendorServer, watch: Watch):
     """Half an answer is no answer."""
     server.plan = [dropped, dropped]
-    found = collect(api.embed(entry(server), ["x", "y"], "query", clock=watch), 2)
+    found = collect(client.embed(entry(server), ["x", "y"], "query", clock=watch), 2)
     assert np.array_equal(found, expected(["x", "y"])) and len(server.requests) == 3
 
 
@@ -262,7 +263,7 @@ def test_a_server_that_is_too_slow_is_tried_again(server: VendorServer, watch: W
     """After `timeout` seconds."""
     server.plan = [slow(3)]
     start = time.monotonic()
-    found = collect(api.embed(entry(server, timeout=0.3), ["x"], "query", clock=watch), 1)
+    found = collect(client.embed(entry(server, timeout=0.3), ["x"], "query", clock=watch), 1)
     assert np.array_equal(found, expected(["x"])) and time.monotonic() - start < 2
 
 
@@ -280,14 +281,14 @@ def test_a_server_that_never_stops_trickling_is_timed_out(server: VendorServer, 
 
     server.plan = [trickle]
     start = time.monotonic()
-    list(api.embed(entry(server, timeout=0.4), ["x"], "query", clock=watch))
+    list(client.embed(entry(server, timeout=0.4), ["x"], "query", clock=watch))
     assert time.monotonic() - start < 2 and len(server.requests) == 2
 
 
 def test_after_seven_attempts_the_error_says_what_is_kept_and_how_to_go_on(server: VendorServer, watch: Watch):
     """The batches before it are yielded first."""
     server.plan, server.always = [api_embed, api_embed], status(503, {"message": "overloaded"})
-    got, answers = [], api.embed(entry(server, batch_texts=2, in_flight=1), texts_of(6), "query", clock=watch)
+    got, answers = [], client.embed(entry(server, batch_texts=2, in_flight=1), texts_of(6), "query", clock=watch)
     with pytest.raises(MirblabError) as caught:
         for places, _ in answers:
             got += places
@@ -303,7 +304,7 @@ def test_nobody_at_the_address_is_said_so(server: VendorServer, watch: Watch):
     with pytest.raises(
         MirblabError, match=r"127\.0\.0\.1 cannot be reached \(.+\); is there a network\?; tried 7 times"
     ):
-        list(api.embed(entry(server, url="http://127.0.0.1:9/v1"), ["x"], "query", clock=watch))
+        list(client.embed(entry(server, url="http://127.0.0.1:9/v1"), ["x"], "query", clock=watch))
     assert len(watch.waits) == 6 and not list((paths.cache() / "spending").glob("*"))
 
 
@@ -329,7 +330,7 @@ def test_what_cannot_pass_is_not_tried_again(server: VendorServer, watch: Watch,
     """One request, no wait, and what to do."""
     server.always = status(code, {"error": {"message": "no"}})
     with pytest.raises(MirblabError, match=f"127.0.0.1 answers {code}: no; .*{advice}.*0 of 1 texts"):
-        list(api.embed(entry(server), ["x"], "query", clock=watch))
+        list(client.embed(entry(server), ["x"], "query", clock=watch))
     assert len(server.requests) == 1 and not watch.waits
 
 
@@ -337,7 +338,7 @@ def test_an_empty_account_is_not_tried_again(server: VendorServer, watch: Watch)
     """OpenAI says 429 for it as well."""
     server.always = status(429, {"error": {"message": "You exceeded", "code": "insufficient_quota"}})
     with pytest.raises(MirblabError, match="quota is used up"):
-        list(api.embed(entry(server), ["x"], "query", clock=watch))
+        list(client.embed(entry(server), ["x"], "query", clock=watch))
     assert len(server.requests) == 1
 
 
@@ -351,7 +352,7 @@ def test_a_batch_that_is_refused_for_its_size_is_halved(server: VendorServer, wa
         server.plan = [status(413, b"Payload Too Large")]
     got: list[int] = []
     found = np.empty((16, DIMENSIONS), np.float32)
-    for places, vectors in api.embed(entry(server), texts, "query", clock=watch):
+    for places, vectors in client.embed(entry(server), texts, "query", clock=watch):
         got += places
         found[places] = vectors
     assert sorted(got) == list(range(16)) and np.array_equal(found, expected(texts)) and not watch.waits
@@ -361,7 +362,7 @@ def test_a_batch_that_is_refused_for_its_size_is_halved(server: VendorServer, wa
 def test_a_text_that_is_too_long_for_openai_is_cut_by_the_vendors_numbers(server: VendorServer):
     """`truncate` is END by default; OpenAI has no such option, so the text is shortened and sent again."""
     server.most_length = 50
-    list(api.embed(entry(server), ["word " * 80], "document"))
+    list(client.embed(entry(server), ["word " * 80], "document"))
     sent = server.requests[-1]["input"][0]
     assert ("word " * 80).startswith(sent) and 45 <= len(sent.split()) <= 50 and len(server.requests) == 2
 
@@ -370,7 +371,7 @@ def test_a_text_that_is_too_long_is_an_error_when_nothing_may_be_cut(server: Ven
     """`truncate = "NONE"`; the text is named."""
     server.most_length = 50
     with pytest.raises(MirblabError, match=r"text 1 \('word word .*\.\.\.'\) is refused for its length"):
-        list(api.embed(entry(server, truncate="NONE"), ["x", "word " * 80], "document"))
+        list(client.embed(entry(server, truncate="NONE"), ["x", "word " * 80], "document"))
 
 
 def test_a_redirect_is_not_followed(server: VendorServer):
@@ -378,7 +379,7 @@ def test_a_redirect_is_not_followed(server: VendorServer):
     with running() as other:
         server.always = status(307, b"", Location=f"{other.url}/v1/embeddings")
         with pytest.raises(MirblabError, match="answers 307; it points to 127.0.0.1, where the key is not sent"):
-            list(api.embed(entry(server), ["x"], "query"))
+            list(client.embed(entry(server), ["x"], "query"))
         assert not other.requests and len(server.requests) == 1
 
 
@@ -437,7 +438,7 @@ def as_text(answer: dict[str, Any]) -> None:
 def test_a_wrong_answer_is_an_error_and_never_a_vector(server: VendorServer, watch: Watch, change: Any, message: str):
     """Number, order, dimensions, finite numbers, form; not tried again, since it was paid for."""
     server.always = changed(change)
-    answers = api.embed(entry(server), texts_of(3), "query", clock=watch)
+    answers = client.embed(entry(server), texts_of(3), "query", clock=watch)
     with pytest.raises(MirblabError, match=message):
         next(answers)
     assert len(server.requests) == 1 and not watch.waits
@@ -447,7 +448,7 @@ def test_too_few_vectors_from_cohere_are_an_error(server: VendorServer):
     """Cohere's have no index: the number must be right."""
     server.always = changed(lambda answer: answer["embeddings"]["float"].pop() and None)
     with pytest.raises(MirblabError, match=r"expected numbers \(3, 4\), found float64 \(2, 4\)"):
-        list(api.embed(entry(server, "cohere"), texts_of(3), "query"))
+        list(client.embed(entry(server, "cohere"), texts_of(3), "query"))
 
 
 # ------------------------------------------------------------------ money
@@ -457,17 +458,17 @@ def test_over_budget_nothing_is_sent_and_the_numbers_are_given(server: VendorSer
     """Estimated before the first request."""
     monkeypatch.setenv("MIRBLAB_BUDGET", "0.0001")
     priced = entry(server, price_per_million_tokens=1.0)
-    tokens = api.estimate(priced, texts_of(100)).tokens
+    tokens = client.estimate(priced, texts_of(100)).tokens
     cost = rf"{tokens:,} tokens more .* cost about \${tokens / 1e6:.4f}; of the budget of \$0\.0001 "
     with pytest.raises(MirblabError, match=cost + r"\(MIRBLAB_BUDGET\) \$0\.0001 is left .*nothing was sent"):
-        api.embed(priced, texts_of(100), "document")
+        client.embed(priced, texts_of(100), "document")
     assert not server.requests
 
 
 def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: VendorServer):
     """The vendor counts three times what we estimated: the next batch is expected to cost three times as well."""
     texts = texts_of(40)
-    assert api.estimate(entry(server), texts).tokens == 350
+    assert client.estimate(entry(server), texts).tokens == 350
     count = 26
 
     def dear(answer: dict[str, Any]) -> None:
@@ -478,9 +479,9 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
     priced = entry(server, price_per_million_tokens=1.0, budget=most, batch_texts=1, in_flight=1)
     got: list[int] = []
     with pytest.raises(MirblabError, match=r"budget of \$.* \(budget\).*of 40 texts came back and are stored"):
-        for places, _ in api.embed(priced, texts, "document"):
+        for places, _ in client.embed(priced, texts, "document"):
             got += places
-    paid = limits.spent(paths.cache() / "spending")
+    paid = budget.spent(paths.cache() / "spending")
     assert 0 < paid <= most and len(got) == len(server.requests) == 20
     assert paid == pytest.approx(len(got) * count / 1e6)
 
@@ -488,24 +489,24 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
 def test_what_was_spent_counts_in_the_next_call_too(server: VendorServer, monkeypatch: Any):
     """A budget for each of twenty collections would be none; MIRBLAB_BUDGET is for all, `budget` for one model."""
     priced = entry(server, price_per_million_tokens=1.0)
-    cost = api.estimate(priced, texts_of(10)).dollars
-    list(api.embed(priced, texts_of(10), "document"))
+    cost = client.estimate(priced, texts_of(10)).dollars
+    list(client.embed(priced, texts_of(10), "document"))
     monkeypatch.setenv("MIRBLAB_BUDGET", str(cost))
     with pytest.raises(MirblabError, match="is left"):
-        api.embed(priced | {"model": "other"}, texts_of(10), "document")
+        client.embed(priced | {"model": "other"}, texts_of(10), "document")
     monkeypatch.delenv("MIRBLAB_BUDGET")
     with pytest.raises(MirblabError, match=r"\(budget\)"):
-        api.embed(priced | {"budget": cost}, texts_of(10), "document")
-    list(api.embed(priced | {"budget": cost, "model": "other"}, texts_of(10), "document"))
+        client.embed(priced | {"budget": cost}, texts_of(10), "document")
+    list(client.embed(priced | {"budget": cost, "model": "other"}, texts_of(10), "document"))
 
 
 def test_a_lost_answer_counts_in_full(server: VendorServer, watch: Watch):
     """It may have been billed; a refusal was not."""
     priced = entry(server, price_per_million_tokens=1.0)
-    most = api.estimate(priced, ["a ring"]).dollars
+    most = client.estimate(priced, ["a ring"]).dollars
     server.plan = [dropped, status(500), status(429)]
-    list(api.embed(priced, ["a ring"], "document", clock=watch))
-    assert limits.spent(paths.cache() / "spending") == pytest.approx(most + 2e-6)
+    list(client.embed(priced, ["a ring"], "document", clock=watch))
+    assert budget.spent(paths.cache() / "spending") == pytest.approx(most + 2e-6)
 
 
 def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch: Any):
@@ -513,21 +514,21 @@ def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch:
     monkeypatch.setenv("MIRBLAB_BUDGET", "5")
     remote = {name: value for name, value in entry(server).items() if name != "url"}
     with pytest.raises(MirblabError, match="add price_per_million_tokens"):
-        api.embed(remote, ["x"], "query")
-    assert api.estimate(remote, ["x"]).dollars is None
-    list(api.embed(entry(server), ["x"], "query"))  # this machine costs nothing
+        client.embed(remote, ["x"], "query")
+    assert client.estimate(remote, ["x"]).dollars is None
+    list(client.embed(entry(server), ["x"], "query"))  # this machine costs nothing
     monkeypatch.setenv("MIRBLAB_BUDGET", "five")
     with pytest.raises(MirblabError, match="MIRBLAB_BUDGET is 'five'; write a number"):
-        api.embed(entry(server), ["x"], "query")
+        client.embed(entry(server), ["x"], "query")
 
 
 def test_the_estimate_counts_requests_tokens_dollars_and_time(server: VendorServer):
     """By hand; what the vendor cuts is not paid for."""
     limited = entry(server, "cohere", batch_texts=2, price_per_million_tokens=2.0, requests_per_minute=4, max_length=10)
-    found = api.estimate(limited, ["a b c", "", "w " * 100, "x"])
+    found = client.estimate(limited, ["a b c", "", "w " * 100, "x"])
     # three words and two; 100 words are cut to 10; one word and two; 3 texts in batches of 2; 4 requests a minute
     assert (found.tokens, found.requests, found.seconds) == (18, 2, 30.0) and found.dollars == pytest.approx(36e-6)
-    assert api.estimate(limited, []) == api.Estimate(0, 0.0, 0, 0.0)
+    assert client.estimate(limited, []) == client.Estimate(0, 0.0, 0, 0.0)
 
 
 # ------------------------------------------------------------------ pace
@@ -538,7 +539,7 @@ def test_requests_and_tokens_per_minute_are_kept(server: VendorServer, watch: Wa
     texts, sent = texts_of(60), []
     limited = entry(server, batch_texts=1, requests_per_minute=20, in_flight=3)
     server.always = lambda handler, body: (sent.append(watch.now()), handler.embed(body))
-    list(api.embed(limited, texts, "document", clock=watch))
+    list(client.embed(limited, texts, "document", clock=watch))
     times = np.sort(sent)
     most = max(int(((times >= start) & (times < start + 60)).sum()) for start in times)
     assert 15 <= most <= 20 + 3 and sum(watch.waits) > 100
@@ -547,7 +548,7 @@ def test_requests_and_tokens_per_minute_are_kept(server: VendorServer, watch: Wa
 def test_a_bucket_lets_no_minute_through_more_than_its_rate():
     """Any pattern of amounts; the worst minute is checked."""
     rng, clock = np.random.default_rng(0), Watch()
-    bucket, passed = limits.Bucket(1_000, clock), []
+    bucket, passed = budget.Bucket(1_000, clock), []
     for amount in rng.integers(1, 90, 400).tolist():
         asyncio.run(clock.sleep(bucket.take(amount)))
         passed.append((clock.now(), amount))
@@ -567,8 +568,8 @@ def test_after_ctrl_c_what_came_back_is_yielded_and_a_second_call_sends_only_the
     script = f"""
         import json, sys, time
         from pathlib import Path
-        from mirblab import api
-        from mirblab.cache import VectorStore
+        from mirblab.encoders.hosted import client as api
+        from mirblab.encoders.cache import VectorStore
         entry, texts = json.loads(sys.stdin.read())
         store = VectorStore({str(tmp_path / "v")!r}, {space!r})
         for places, vectors in api.embed(entry, texts, "document"):
@@ -595,7 +596,7 @@ def test_after_ctrl_c_what_came_back_is_yielded_and_a_second_call_sends_only_the
     answered = len(server.texts)
     assert 6 <= 40 - len(missing) == answered <= 20
     rest = [texts[place] for place in missing]
-    for places, vectors in api.embed(entry(server, batch_texts=1), rest, "document"):
+    for places, vectors in client.embed(entry(server, batch_texts=1), rest, "document"):
         store.append([rest[place] for place in places], vectors)
     assert np.array_equal(store.read(texts)[0], expected(texts)) and sorted(server.texts[answered:]) == sorted(rest)
 
@@ -606,7 +607,7 @@ def test_ctrl_c_while_a_batch_is_stored_neither_spoils_it_nor_loses_the_others(s
     got: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        for places, _ in api.embed(entry(server, batch_texts=1), texts_of(30), "document"):
+        for places, _ in client.embed(entry(server, batch_texts=1), texts_of(30), "document"):
             if not got:
                 _thread.interrupt_main()
                 time.sleep(0.3)
@@ -621,7 +622,7 @@ def test_the_second_ctrl_c_strikes_at_once(server: VendorServer):
         threading.Timer(seconds, _thread.interrupt_main).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(api.embed(entry(server), ["x"], "query"))
+        list(client.embed(entry(server), ["x"], "query"))
     assert time.monotonic() - start < 1.5
 
 
@@ -632,15 +633,15 @@ def test_what_is_on_the_way_gets_two_seconds(server: VendorServer):
     threading.Timer(0.4, _thread.interrupt_main).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(api.embed(priced, ["x"], "query"))
+        list(client.embed(priced, ["x"], "query"))
     assert 2 < time.monotonic() - start < 3.5
-    assert limits.spent(paths.cache() / "spending") == api.estimate(priced, ["x"]).dollars
+    assert budget.spent(paths.cache() / "spending") == client.estimate(priced, ["x"]).dollars
 
 
 def test_it_works_outside_the_main_thread(server: VendorServer):
     """Where signals cannot be handled."""
     got: list[np.ndarray] = []
-    thread = threading.Thread(target=lambda: got.append(collect(api.embed(entry(server), ["x"], "query"), 1)))
+    thread = threading.Thread(target=lambda: got.append(collect(client.embed(entry(server), ["x"], "query"), 1)))
     thread.start()
     thread.join()
     assert np.array_equal(got[0], expected(["x"]))
@@ -652,19 +653,19 @@ def test_ctrl_c_does_not_wait_for_a_backoff(server: VendorServer):
     threading.Timer(0.6, _thread.interrupt_main).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(api.embed(entry(server), ["x"], "query"))
+        list(client.embed(entry(server), ["x"], "query"))
     assert time.monotonic() - start < 1.6
 
 
 def test_no_thread_is_left_behind(server: VendorServer):
     """After success, failure, and a loop that was left early."""
-    list(api.embed(entry(server), ["x"], "query"))
-    answers = api.embed(entry(server, batch_texts=1), texts_of(30), "query")
+    list(client.embed(entry(server), ["x"], "query"))
+    answers = client.embed(entry(server, batch_texts=1), texts_of(30), "query")
     next(answers)
     answers.close()
     server.always = status(400)
     with pytest.raises(MirblabError):
-        list(api.embed(entry(server), ["x"], "query"))
+        list(client.embed(entry(server), ["x"], "query"))
     deadline = time.monotonic() + 3
     while any(thread.name == "mirblab-courier" for thread in threading.enumerate()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -718,7 +719,7 @@ def test_no_error_shows_the_key(
         monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(MirblabError) as caught:
         settings = entry(server, truncate="NONE")
-        list(api.embed(settings, ["x"], "query", KEY if given == "argument" else None, clock=watch))
+        list(client.embed(settings, ["x"], "query", KEY if given == "argument" else None, clock=watch))
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     everything = shown(caught.value) + caplog.text + "".join(map(repr, caplog.records)) + "".join(capfd.readouterr())
     for piece in (KEY, KEY[:9], KEY[8:20], KEY[-8:]):
@@ -732,15 +733,15 @@ def test_keys_that_cannot_be_used_are_refused_unseen(server: VendorServer, monke
     remote = {name: value for name, value in entry(server, "voyage").items() if name != "url"}
     monkeypatch.delenv("VOYAGE_API_KEY")
     with pytest.raises(MirblabError, match="no key for api.voyageai.com: set the environment variable VOYAGE_API_KEY"):
-        api.embed(remote, ["x"], "query")
+        client.embed(remote, ["x"], "query")
     for bad in (KEY + " x" + KEY, KEY + "é", "\n" + KEY + "\x07"):
         with pytest.raises(MirblabError, match="spaces or letters beyond ASCII") as caught:
-            api.embed(remote, ["x"], "query", bad)
+            client.embed(remote, ["x"], "query", bad)
         assert KEY[:9] not in shown(caught.value)
     with pytest.raises(MirblabError, match="field 'api_key'; keys are read from the environment"):
-        api.embed(remote | {"api_key": "x"}, ["x"], "query")
+        client.embed(remote | {"api_key": "x"}, ["x"], "query")
     with pytest.raises(MirblabError, match="write the name, never the key"):
-        api.embed(remote | {"key_variable": KEY}, ["x"], "query")
+        client.embed(remote | {"key_variable": KEY}, ["x"], "query")
 
 
 @pytest.mark.attacks
@@ -748,10 +749,10 @@ def test_a_vendors_key_goes_to_no_other_host(server: VendorServer, monkeypatch: 
     """Unless the entry names the variable; this machine may have it, or none."""
     elsewhere = entry(server, url="https://models.example.org/v1")
     with pytest.raises(MirblabError, match="OPENAI_API_KEY is a key for api.openai.com, not for models.example.org"):
-        api.embed(elsewhere, ["x"], "query")
+        client.embed(elsewhere, ["x"], "query")
     assert hosted(elsewhere | {"key_variable": "EXAMPLE_KEY"}).key_variable == "EXAMPLE_KEY"
     monkeypatch.delenv("OPENAI_API_KEY")
-    list(api.embed(entry(server), ["x"], "query"))
+    list(client.embed(entry(server), ["x"], "query"))
     assert "Authorization" not in server.headers[0]
 
 
@@ -763,7 +764,7 @@ def test_a_proxy_never_sees_what_stays_on_this_machine(server: VendorServer, mon
             monkeypatch.setenv(name, proxy.url)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        list(api.embed(entry(server), ["x"], "query"))
+        list(client.embed(entry(server), ["x"], "query"))
         assert len(server.requests) == 1 and not proxy.requests
 
 
@@ -807,7 +808,7 @@ def test_redaction_leaves_the_rest_of_a_message_readable():
 def test_an_entry_that_cannot_work_is_refused_before_anything_is_sent(server: VendorServer, change: Any, message: str):
     """With the field and what to write."""
     with pytest.raises(MirblabError, match=message):
-        api.embed(entry(server) | change, ["x"], "query")
+        client.embed(entry(server) | change, ["x"], "query")
     assert not server.requests
 
 
@@ -833,8 +834,8 @@ def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
     """An encoder that carries one is never made, so no key, no provenance and no message holds it."""
     import tomli_w
 
-    from mirblab.doctor_models import registries
-    from mirblab.encode import encoder
+    from mirblab.app.doctor import registries
+    from mirblab.encoders.encoding import encoder
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     (tmp_path / "registry").mkdir()
@@ -856,7 +857,7 @@ def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
 def test_an_unknown_role_is_refused_at_once(server: VendorServer):
     """Cohere and Voyage encode by role."""
     with pytest.raises(MirblabError, match="no input_type for role 'querry'; .*did you mean 'query'"):
-        api.embed(entry(server, "voyage"), ["x"], "querry")
+        client.embed(entry(server, "voyage"), ["x"], "querry")
 
 
 def test_an_absent_field_is_named():
@@ -874,6 +875,9 @@ def test_a_url_may_be_a_base_or_the_whole_address(url: str):
 def test_an_estimate_loads_no_network_library():
     """`mirblab plan` needs none."""
     settings = {"vendor": "openai", "model": "m", "dimensions": 4, "max_length": 9}
-    code = f"import sys; from mirblab import api; api.estimate({settings}, ['x']); print('httpx' in sys.modules)"
+    code = (
+        "import sys; from mirblab.encoders.hosted import client; "
+        f"client.estimate({settings}, ['x']); print('httpx' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -15,21 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab import measures, runs
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.formula.approach0 import Scorer, rescore
-from mirblab.formula.leafpaths import MOST_LEAVES, leaf_paths, type_of
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.data.collection import load_folder
+from mirblab.evaluation import measures
+from mirblab.formula.approach0 import MOST_LEAVES, Scorer, leaf_paths, rescore, type_of
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.tangent import read
-from mirblab.formula.tree import Tree
+from mirblab.formula.tree import Tree, read_tangent
 
-SUM, PRODUCT, OTHER_SUM = read("[V!x[+[V!y]]]"), read("[V!x[V!y]]"), read("[V!a[+[V!b]]]")
+SUM, PRODUCT, OTHER_SUM = read_tangent("[V!x[+[V!y]]]"), read_tangent("[V!x[V!y]]"), read_tangent("[V!a[+[V!b]]]")
 
 
 def types(layout: str) -> list[str]:
     """Return the leaf-root paths of a layout as one string per leaf."""
-    paths = leaf_paths(operator_tree(read(layout)))
+    paths = leaf_paths(operator_tree(read_tangent(layout)))
     return ["/".join(step[0] for step in steps) for steps in paths.steps]
 
 
@@ -53,21 +52,26 @@ def test_leaf_root_paths_are_those_of_approach0(layout: str, expected: list[str]
 def test_the_score_of_a_sum_is_that_computed_by_hand() -> None:
     """Two paths of x + y below its root, ipf ln(7 / 1), all symbols agree, two leaves in the document."""
     length = 0.8 + 0.2 / log(3)
-    for query, share in ((SUM, 1.0), (OTHER_SUM, 0.9), (read("[V!x[+[V!b]]]"), 0.95), (read("[V!x[-[V!y]]]"), 0.94)):
-        score = Scorer([SUM, read("[V!z]")]).score(query, [0])[0]
+    for query, share in (
+        (SUM, 1.0),
+        (OTHER_SUM, 0.9),
+        (read_tangent("[V!x[+[V!b]]]"), 0.95),
+        (read_tangent("[V!x[-[V!y]]]"), 0.94),
+    ):
+        score = Scorer([SUM, read_tangent("[V!z]")]).score(query, [0])[0]
         assert score == pytest.approx(2 * log(7) / (1 + (1 - share) ** 2) * length, rel=1e-6)
 
 
 def test_the_published_variants_leave_out_what_they_say() -> None:
     """No length penalty, no path frequencies, no symbols: what remains is a count of common paths."""
-    scorer = Scorer([SUM, read("[V!z]")], symbol_weights=None, eta=0.0, use_ipf=False)
+    scorer = Scorer([SUM, read_tangent("[V!z]")], symbol_weights=None, eta=0.0, use_ipf=False)
     assert scorer.score(OTHER_SUM, [0, 1]).tolist() == [2.0, 1.0]
 
 
 def test_exchanged_operands_score_the_same_and_exchanged_parts_of_a_fraction_do_not() -> None:
     """y + x is x + y, but y/x is not x/y."""
-    fraction, other = read("[O!divide,o[V!x],u[N!2]]"), read("[O!divide,o[N!2],u[V!x]]")
-    scorer = Scorer([SUM, read("[V!y[+[V!x]]]"), fraction, other])
+    fraction, other = read_tangent("[O!divide,o[V!x],u[N!2]]"), read_tangent("[O!divide,o[N!2],u[V!x]]")
+    scorer = Scorer([SUM, read_tangent("[V!y[+[V!x]]]"), fraction, other])
     same, exchanged, own, turned = *scorer.score(SUM, [0, 1]), *scorer.score(fraction, [2, 3])
     assert same == exchanged
     assert own > turned
@@ -76,8 +80,8 @@ def test_exchanged_operands_score_the_same_and_exchanged_parts_of_a_fraction_do_
 def test_a_formula_finds_itself_before_a_renamed_a_longer_and_another_one() -> None:
     """The order that every part of the score is there for."""
     squares = "[V!{0},a[N!2][+[V!{1},a[N!2]{2}]]]"
-    same, renamed = (read(squares.format(*names, "")) for names in ("xy", "ab"))
-    longer = read(squares.format("x", "y", "[+[V!z[+[V!w[+[V!v]]]]]]"))
+    same, renamed = (read_tangent(squares.format(*names, "")) for names in ("xy", "ab"))
+    longer = read_tangent(squares.format("x", "y", "[+[V!z[+[V!w[+[V!v]]]]]]"))
     scores = Scorer([renamed, same, longer, PRODUCT]).score(same, [0, 1, 2, 3])
     assert np.argsort(-scores).tolist()[:1] == [1]
     assert scores[1] > scores[0] > scores[3]
@@ -86,7 +90,7 @@ def test_a_formula_finds_itself_before_a_renamed_a_longer_and_another_one() -> N
 
 def test_what_has_no_leaf_or_no_path_in_common_scores_zero() -> None:
     """The empty formula, on either side, and a number beside a letter."""
-    scorer = Scorer([Tree([], [], ""), SUM, read("[N!7]")])
+    scorer = Scorer([Tree([], [], ""), SUM, read_tangent("[N!7]")])
     assert scorer.score(SUM, [0, 2]).tolist() == [0.0, 0.0]
     assert scorer.score(Tree([], [], ""), [0, 1]).tolist() == [0.0, 0.0]
     assert scorer.score(SUM, []).tolist() == []
@@ -101,7 +105,7 @@ def test_only_the_first_leaves_of_a_long_formula_count() -> None:
 
 def test_an_explanation_pairs_the_leaves_and_names_the_nodes_above_them() -> None:
     """Of x + y in z = b(a + c), the sum is matched: x and y with a and c."""
-    document = operator_tree(read("[V!z[=[V!b[M!()1x1,w[V!a[+[V!c]]]]]]]"))
+    document = operator_tree(read_tangent("[V!z[=[V!b[M!()1x1,w[V!a[+[V!c]]]]]]]"))
     scorer = Scorer([document, SUM])
     found = scorer.explain(SUM, 0)
     names = [(operator_tree(SUM).labels[ours], document.labels[theirs]) for ours, theirs in found.leaves]
@@ -201,11 +205,11 @@ def judged(shared: Path) -> tuple[dict[str, Tree], dict[str, Tree], pd.DataFrame
         rows = [row for line in file if (row := json.loads(line))["_id"] in wanted and row.get("slt")]
     with (folder / "queries.jsonl").open(encoding="utf-8") as file:
         asked = [json.loads(line) for line in file]
-    queries = {row["_id"]: read(row["slt"]) for row in asked if row["_id"] in set(qrels.query_id)}
+    queries = {row["_id"]: read_tangent(row["slt"]) for row in asked if row["_id"] in set(qrels.query_id)}
     formulas = {}
     for row in rows:
         try:
-            formulas[row["_id"]] = read(row["slt"])
+            formulas[row["_id"]] = read_tangent(row["slt"])
         except MirblabError:
             continue  # two of the published strings have an unescaped bracket
     return formulas, queries, qrels

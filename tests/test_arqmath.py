@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import arqmath, arqmath_files, arqmath_formulas, arqmath_topics, arqmath_versions, judgements
-from mirblab.sources.dump import Odd
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources.arqmath import build
+from mirblab.sources.arqmath.formulas import EMPTY, IN_COMMENTS, NOT_IN_POST, formula_rows
+from mirblab.sources.arqmath.release import find, lab, read_topics
+from mirblab.sources.shared import readers
+from mirblab.sources.stackexchange.dump import Odd
 
 NAMES = ("arqmath-2022-answers", "arqmath-2022-formulas", "arqmath-2022-formulas-alone")
 COLUMNS = "id post_id thread_id type comment_id old_visual_id visual_id issue formula".split()
@@ -110,7 +113,7 @@ def card(folder: Path) -> dict:
 
 def test_a_release_makes_three_collections_that_load(release: Path, tmp_path: Path):
     """Grades of 0 stay; the judged pool is the candidates; 2022 is the year of MIRB."""
-    folders = arqmath.build(release, tmp_path / "out")
+    folders = build.build(release, tmp_path / "out")
     assert [folder.name for folder in folders] == list(NAMES)
     answers, formulas, alone = (load_folder(folder) for folder in folders)
     assert answers.qrels[["query_id", "doc_id", "relevance"]].values.tolist() == [
@@ -125,7 +128,7 @@ def test_a_release_makes_three_collections_that_load(release: Path, tmp_path: Pa
 
 def test_answers_and_questions_are_plain_text_with_formulas_between_dollars(release: Path, tmp_path: Path):
     """Entities of any depth are unescaped, line marks dropped inside formulas only, tags kept as a list."""
-    folder, *_ = arqmath.build(release, tmp_path / "out")
+    folder, *_ = build.build(release, tmp_path / "out")
     assert rows(folder, "corpus") == {
         "10": {"_id": "10", "title": "", "text": "Take $a < b$ at 5% off, $x+y$.", "metadata": {"question": "1"}},
         "11": {"_id": "11", "title": "", "text": "No.", "metadata": {"question": "1"}},
@@ -137,7 +140,7 @@ def test_answers_and_questions_are_plain_text_with_formulas_between_dollars(rele
 
 def test_a_formula_stands_for_its_visual_id_by_the_smallest_id(release: Path, tmp_path: Path):
     """Not those in comments, nor those missing from their post; the post is named; the query has its question."""
-    _, formulas, alone = arqmath.build(release, tmp_path / "out")
+    _, formulas, alone = build.build(release, tmp_path / "out")
     docs = rows(formulas, "corpus")
     assert docs["100"]["text"] == "a>b+c"
     assert docs["100"]["metadata"] == {"post_id": "1", "formula_id": "6", "type": "question"}
@@ -149,7 +152,7 @@ def test_a_formula_stands_for_its_visual_id_by_the_smallest_id(release: Path, tm
 
 def test_what_is_left_out_is_counted_and_named(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """By reason, in the card and on the screen."""
-    answers, formulas, _ = arqmath.build(release, tmp_path / "out")
+    answers, formulas, _ = build.build(release, tmp_path / "out")
     left_out = card(answers)["counts"]["left_out"]
     assert left_out == {
         "Posts.V1.3.xml: answers that repeat an Id": 1,
@@ -172,14 +175,14 @@ def test_what_is_left_out_is_counted_and_named(release: Path, tmp_path: Path, ca
     assert card(answers)["examples"] == ["Posts.V1.3.xml, line 6: answers that repeat an Id (11)"]
     assert card(formulas)["judgements_file"] == "qrel_task2_2022_official.tsv"
     counted = card(formulas)["counts"]["left_out"]
-    assert counted[arqmath_formulas.IN_COMMENTS] == counted[arqmath_formulas.NOT_IN_POST] == 1
-    assert counted[arqmath_formulas.EMPTY] == 1
+    assert counted[IN_COMMENTS] == counted[NOT_IN_POST] == 1
+    assert counted[EMPTY] == 1
     assert "judged answers that are not there" in capsys.readouterr().out
 
 
 def test_with_pool_all_every_answer_and_formula_is_a_document(release: Path, tmp_path: Path):
     """Without candidates; a quoted cell of the table is read as csv reads it."""
-    folders = arqmath.build(release, tmp_path / "out", pool="all")
+    folders = build.build(release, tmp_path / "out", pool="all")
     assert [folder.name for folder in folders] == [f"{name}-open" for name in NAMES]
     assert list(rows(folders[0], "corpus")) == ["10", "11", "14"]
     docs = rows(folders[1], "corpus")
@@ -187,13 +190,13 @@ def test_with_pool_all_every_answer_and_formula_is_a_document(release: Path, tmp
     assert docs["400"]["text"] == '"quoted' and docs["100"]["text"] == "a>b+c"
     assert "candidates" not in card(folders[0]) and "paper" not in card(folders[0])
     with pytest.raises(MirblabError, match="no pool 'judge'; .* did you mean 'judged'"):
-        arqmath.build(release, tmp_path / "out", pool="judge")
+        build.build(release, tmp_path / "out", pool="judge")
 
 
 def test_the_same_release_gives_the_same_bytes(release: Path, tmp_path: Path):
     """Also from two folders, and gzipped, but for what the card says of the origin."""
-    first = arqmath.build(release, tmp_path / "one")
-    again = arqmath.build(release, tmp_path / "two")
+    first = build.build(release, tmp_path / "one")
+    again = build.build(release, tmp_path / "two")
     for one, other in zip(first, again, strict=True):
         for path in sorted(path for path in one.rglob("*") if path.is_file()):
             assert path.read_bytes() == (other / path.relative_to(one)).read_bytes(), path
@@ -205,7 +208,7 @@ def test_the_same_release_gives_the_same_bytes(release: Path, tmp_path: Path):
     ]:
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    third = arqmath.build(f"{release}{os.pathsep}{apart}", tmp_path / "three")
+    third = build.build(f"{release}{os.pathsep}{apart}", tmp_path / "three")
     for one, other in zip(first, third, strict=True):
         for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
             assert (one / name).read_bytes() == (other / name).read_bytes(), name
@@ -215,42 +218,42 @@ def test_the_same_release_gives_the_same_bytes(release: Path, tmp_path: Path):
 def test_a_lab_that_is_not_complete_is_named(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The others are built; when none is complete, what each lacks is said and nothing is written."""
     shutil.rmtree(release / "Collection")
-    assert [folder.name for folder in arqmath.build(release, tmp_path / "out")] == list(NAMES[1:])
+    assert [folder.name for folder in build.build(release, tmp_path / "out")] == list(NAMES[1:])
     assert "not built: task 1 of 2022, which has no posts (Posts.V1.3.xml)" in capsys.readouterr().out
     shutil.rmtree(release / "Qrels")
     with pytest.raises(MirblabError, match="task 2 of 2022 has no judgements"):
-        arqmath.build(release, tmp_path / "none")
+        build.build(release, tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(MirblabError, match="neither topics .* nor judgements"):
-        arqmath.build(tmp_path / "out", tmp_path / "none")
+        build.build(tmp_path / "out", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match="no .*nowhere"):
-        arqmath.build(f"{release}{os.pathsep}{tmp_path / 'nowhere'}", tmp_path / "none")
+        build.build(f"{release}{os.pathsep}{tmp_path / 'nowhere'}", tmp_path / "none")
     with pytest.raises(MirblabError, match="--from"):
-        arqmath.build(None, tmp_path / "none")
+        build.build(None, tmp_path / "none")
 
 
 def test_two_files_of_one_content_are_refused(release: Path):
     """Topics, posts or judgements of one lab, when neither is the official one."""
     other = release / "Qrels" / "qrel_other.tsv"
     other.write_text(QRELS2)
-    assert arqmath_files.find(release).labs[2022, 2].passed_over == ["qrel_other.tsv"]
+    assert find(release).labs[2022, 2].passed_over == ["qrel_other.tsv"]
     other.with_name("qrel_official_too.tsv").write_text(QRELS2)
     with pytest.raises(MirblabError, match="several files judge task 2 of 2022: .*keep one"):
-        arqmath_files.find(release)
+        find(release)
     other.with_name("qrel_official_too.tsv").unlink()
     shutil.copy(release / "Topics/Topics_V1.1.xml", release / "topics_again.xml")
     with pytest.raises(MirblabError, match="topics of task 2 of 2022, as another file has"):
-        arqmath_files.find(release)
+        find(release)
     shutil.copy(release / "Collection/Posts.V1.3.xml", release / "Posts.xml")
     with pytest.raises(MirblabError, match="several files have posts"):
-        arqmath_files.find(release)
+        find(release)
 
 
 def test_only_version_3_of_the_formulas_is_taken(release: Path):
     """The folder's name says which it is."""
     (release / "Formulas/latex_representation_v3").rename(release / "Formulas/latex_representation_v2")
     with pytest.raises(MirblabError, match="found latex_representation_v2; .* latex_representation_v3"):
-        arqmath_files.find(release)
+        find(release)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +286,7 @@ def test_a_broken_file_is_refused_with_its_line(release: Path, tmp_path: Path, n
     """And nothing is written."""
     (release / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(MirblabError, match=message):
-        arqmath.build(release, tmp_path / "out")
+        build.build(release, tmp_path / "out")
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
 
@@ -302,7 +305,7 @@ def test_a_truncated_gzip_file_is_refused(release: Path, tmp_path: Path, name: s
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes())[:-12])
     path.unlink()
     with pytest.raises(MirblabError, match=path.name):
-        arqmath.build(release, tmp_path / "out")
+        build.build(release, tmp_path / "out")
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
 
@@ -312,7 +315,7 @@ def test_broken_rows_of_formulas_are_counted_and_named(tmp_path: Path):
     good, other = table(FORMULAS[:2]).splitlines(keepends=True)[1:]
     path.write_text(table([]) + good + "1\t2\n" + other.replace("7", "x", 1) + other)
     odd = Odd()
-    found = list(arqmath_formulas.rows([path], odd))
+    found = list(formula_rows([path], odd))
     assert [row[0] for row in found] == ["5", "7"]
     assert odd.examples == [
         "1.tsv, line 3: rows with another number of cells (2)",
@@ -324,17 +327,17 @@ def test_judgements_by_other_ids_are_refused():
     """Everything would load and mean nothing; the message says which ids they look like."""
     latex = [f"\\int_0^{n} x^{{{n}}} dx + \\alpha_{n}" for n in range(12)]
     queries = {f"B.{n + 1}": latex[n] for n in range(12)}
-    judged = judgements.Judged(Path("qrel.tsv"), {(f"B.{n + 1}", str(n)): 3 for n in range(12)}, 0)
+    judged = readers.Judged(Path("qrel.tsv"), {(f"B.{n + 1}", str(n)): 3 for n in range(12)}, 0)
     right = {str(n): latex[n] for n in range(12)}
     wrong = {str(n): "k" for n in range(12)}
-    fits = arqmath_versions.check(judged, queries, {"visual_id": right, "old_visual_id": {}, "id": {}})
+    fits = build.check(judged, queries, {"visual_id": right, "old_visual_id": {}, "id": {}})
     assert fits == {"share_found": 1.0, "pairs_of_grade_3": 12, "similarity": 1.0}
     with pytest.raises(MirblabError, match=r"similarity of 0.0\d \(12 pairs.*ids of single formulas \(column id\)"):
-        arqmath_versions.check(judged, queries, {"visual_id": wrong, "old_visual_id": wrong, "id": right})
+        build.check(judged, queries, {"visual_id": wrong, "old_visual_id": wrong, "id": right})
     with pytest.raises(MirblabError, match="visual ids of version 2"):
-        arqmath_versions.check(judged, queries, {"visual_id": wrong, "old_visual_id": right, "id": wrong})
+        build.check(judged, queries, {"visual_id": wrong, "old_visual_id": right, "id": wrong})
     with pytest.raises(MirblabError, match="0.0% of its ids .* another release: no column"):
-        arqmath_versions.check(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
+        build.check(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
 
 
 def real(shared: Path) -> str:
@@ -353,7 +356,7 @@ def reference(folder: Path, stem: str) -> dict[str, dict]:
 
 def test_the_real_material_agrees_with_what_others_built_from_it(shared: Path, tmp_path: Path):
     """Judgements to the last line; queries but for what the other builder loses; formulas but for the one chosen."""
-    built = {folder.name: folder for folder in arqmath.build(real(shared), tmp_path)}
+    built = {folder.name: folder for folder in build.build(real(shared), tmp_path)}
     for mine, theirs, differ in (
         ("arqmath-2020-answers", "arqmath-2020-task1", set()),
         # Three have a bare align environment, which gets dollars here; A.258 has "M<x", cut off as a tag there.
@@ -390,15 +393,15 @@ def test_on_the_real_material_ids_of_another_version_are_refused(shared: Path, t
     path.unlink()
     path.with_name("qrels.arqmath-2021-task2-official.v3.txt").write_text(text)
     with pytest.raises(MirblabError, match=r"11.0% of its ids .* similarity of 0\.[12]\d .*no column of the formulas"):
-        arqmath.build(f"{shared / 'sources/arqmath-collection'}{os.pathsep}{folder}", tmp_path / "out")
+        build.build(f"{shared / 'sources/arqmath-collection'}{os.pathsep}{folder}", tmp_path / "out")
 
 
 def test_the_numbers_of_topics_say_their_lab(shared: Path):
     """All 383 real topics belong to the lab that their file names."""
     counts = {}
     for path in sorted((shared / "sources/arqmath-official").glob("topics*.gz")):
-        found = {arqmath_topics.lab(topic.id) for topic in arqmath_topics.read(path)}
-        counts[path.name[15:25]] = (found, len(arqmath_topics.read(path)))
+        found = {lab(topic.id) for topic in read_topics(path)}
+        counts[path.name[15:25]] = (found, len(read_topics(path)))
     assert counts == {
         "2020-task1": ({(2020, 1)}, 98),
         "2020-task2": ({(2020, 2)}, 85),

@@ -9,10 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mirblab import instances
-from mirblab.errors import MirblabError
-from mirblab.measures import evaluate
-from mirblab.sources import arqmath_instances
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation import arqmath
+from mirblab.evaluation.measures import evaluate
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.mathml import parse_mathml
+from mirblab.sources.arqmath import formulas
 
 COLUMNS = "id post_id thread_id type comment_id old_visual_id visual_id issue formula".split()
 MARKUP = {
@@ -43,29 +45,29 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_latex_comes_without_entities_and_line_marks(release: Path):
-    found = list(arqmath_instances.read(release))
+    found = list(formulas.read(release))
     assert [one.markup for one in found] == ["a<b+c", '"x"', "d"]
     assert found[0][:4] == ("5", "50", "100", "question") and found[1].type == "comment"
 
 
 def test_mathml_comes_as_it_stands_however_long(release: Path):
     """A cell of 200,000 characters is more than Python's csv takes by default."""
-    assert [one.markup for one in arqmath_instances.read(release, "slt")] == MARKUP["slt"]
-    assert [one.markup for one in arqmath_instances.read(release, "opt")] == MARKUP["opt"]
+    assert [one.markup for one in formulas.read(release, "slt")] == MARKUP["slt"]
+    assert [one.markup for one in formulas.read(release, "opt")] == MARKUP["opt"]
 
 
 def test_a_representation_that_is_missing_or_unknown_is_named(release: Path):
     with pytest.raises(MirblabError, match="no representation 'mathml'; found latex, opt, slt"):
-        list(arqmath_instances.read(release, "mathml"))
+        list(formulas.read(release, "mathml"))
     with pytest.raises(FileNotFoundError, match=r"no slt_representation_v3/\*.tsv below latex_representation_v3"):
-        list(arqmath_instances.read(release / "Formulas" / "latex_representation_v3", "slt"))
+        list(formulas.read(release / "Formulas" / "latex_representation_v3", "slt"))
 
 
 def test_visual_ids_of_wanted_formulas(release: Path):
-    assert arqmath_instances.visual_ids(release) == {"5": "100", "6": "100", "7": "200"}
-    assert arqmath_instances.visual_ids(release, {"7", "8"}) == {"7": "200"}
+    assert formulas.visual_ids(release) == {"5": "100", "6": "100", "7": "200"}
+    assert formulas.visual_ids(release, {"7", "8"}) == {"7": "200"}
     with pytest.raises(MirblabError, match="has none of the formulas"):
-        arqmath_instances.visual_ids(release, {"q_1"})
+        formulas.visual_ids(release, {"q_1"})
 
 
 def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
@@ -73,7 +75,7 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    whole = arqmath_instances.visual_ids(folder)
+    whole = formulas.visual_ids(folder)
     assert len(whole) == 62_131 and len(set(whole.values())) == 31_061
     by_visual = pd.Series(whole).rename_axis("formula_id").reset_index(name="visual_id")
     often = by_visual.visual_id.value_counts().index[:20]
@@ -81,7 +83,7 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     run = rows.assign(query_id="B." + rows.visual_id, score=range(len(rows), 0, -1))
     others = rows.assign(query_id="B." + often[0], score=range(-1, -len(rows) - 1, -1))
     both = pd.concat([run, others[others.visual_id != often[0]]])
-    visual = instances.to_visual(both, arqmath_instances.visual_ids(folder, set(rows.formula_id)))
+    visual = arqmath.to_visual(both, formulas.visual_ids(folder, set(rows.formula_id)))
     assert visual.query_id.value_counts().loc["B." + often[0]] == 20 and visual.query_id.nunique() == 20
     qrels = pd.DataFrame({"query_id": "B." + often, "doc_id": often, "relevance": 3})
     assert evaluate(visual, qrels, ["RR"]).value.tolist() == [1.0] * 20
@@ -92,20 +94,19 @@ def test_both_representations_of_the_sample_release_have_the_same_formulas(share
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(arqmath_instances.read(folder), arqmath_instances.read(folder, "slt"), strict=True)
+    pairs = zip(formulas.read(folder), formulas.read(folder, "slt"), strict=True)
     same = [latex[:4] == slt[:4] and slt.markup.startswith("<math") for latex, slt in pairs]
     assert len(same) == 62_131 and all(same)
 
 
 def test_latex_and_mathml_of_the_sample_release_give_the_same_trees(shared: Path):
     """Every twentieth formula that LaTeXML converted without an error: 95 % have equal trees, 96 % last time."""
-    latex, mathml = (pytest.importorskip(f"mirblab.formula.{name}") for name in ("latex", "mathml"))
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(arqmath_instances.read(folder), arqmath_instances.read(folder, "slt"), strict=True)
+    pairs = zip(formulas.read(folder), formulas.read(folder, "slt"), strict=True)
     same = [
-        latex.parse(written.markup) == mathml.parse(marked.markup)
+        parse_latex(written.markup) == parse_mathml(marked.markup)
         for written, marked in islice(pairs, 0, None, 20)
         if "ltx_ERROR" not in marked.markup and "merror" not in marked.markup
     ]

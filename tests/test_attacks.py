@@ -14,18 +14,26 @@ import pytest
 from attacks import ATTACKS
 from judging import offences, parsed
 
-from mirblab import browsing, figurehtml, formula_view, mapscript, mapview, prose, tables, tablescript, threads
-from mirblab.errors import MirblabError
-from mirblab.formula import content, mathml
-from mirblab.formula import latex as parser
-from mirblab.formula.explain import explain
+from mirblab.core.errors import MirblabError
+from mirblab.display import figures, result_tables, threads
+from mirblab.display import formulas as display_formulas
+from mirblab.display import threads as display_threads
+from mirblab.display.plots import pages
+from mirblab.display.table import SCRIPT, STYLE, browse
+from mirblab.display.text import html_of
+from mirblab.display.threads import checked, index, page, safe
+from mirblab.formula import mathml
+from mirblab.formula.explain import explain_match
 from mirblab.formula.index import Index
-from mirblab.sources import arqmath_topics, dump, ntcir_formulas, thread_html, thread_page, thread_style
-from mirblab.sources import threads as reader
-from mirblab.sources.thread_math import checked
+from mirblab.formula.latex import parser
+from mirblab.formula.mathml import parse_content
+from mirblab.sources import ntcir
+from mirblab.sources.arqmath import release
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange import threads as reader
 
 pytestmark = pytest.mark.attacks
-OWN = [tablescript.STYLE, tablescript.SCRIPT, formula_view.STYLE]
+OWN = [STYLE, SCRIPT, display_formulas.STYLE]
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 INDEX = Index.build([("one", "x^2")])
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x10\x00\x00\x00\x10"
@@ -42,10 +50,10 @@ def framed(attack: str) -> pd.DataFrame:
     return pd.DataFrame({attack: [attack, 1], "maths": [attack, f"so ${attack}$"]}, index=[attack, attack * 2])
 
 
-def table(attack: str) -> tables.Table:
+def table(attack: str) -> result_tables.Table:
     """Return a display table that an attack fills: captions, notes, groups, marks and what stands beside."""
     frame = framed(attack)
-    shown = tables.table(frame, attack, notes=[attack], maths=["maths"])
+    shown = result_tables.table(frame, attack, notes=[attack], maths=["maths"])
     shown.marks = pd.DataFrame([["best", "second"]] * 2, frame.index, frame.columns)
     shown.signs = shown.beside = frame.astype(str)
     return shown
@@ -56,21 +64,21 @@ def thread(attack: str, render: Callable[[str, bool], str] | None = threads.math
     said = [reader.Comment(text, 1, attack, "", attack) for text in (attack, f"math-container {attack}")]
     post = reader.Post(attack, attack, attack, [attack], 1, attack, "", attack, None, said)
     found = reader.Thread(post, [post], attack, [reader.Link(attack, "related", attack)], {attack: 3})
-    return thread_page.page(found, render, []) + thread_page.index([found], render, attack)
+    return page(found, render, []) + index([found], render, attack)
 
 
 def formulas(attack: str) -> str:
     """Return formulas that were found, and one pair of them, beside an attack in every other column."""
     rows = pd.DataFrame({"doc_id": [held(attack)], held(attack): [held(attack)], "formula": [held(attack)]})
-    shown = formula_view.found(attack, {attack: rows}, title=attack).data
-    why = explain(held(attack)[:80], held(attack)[:80], INDEX)
-    return shown + formula_view.pair(why, attack, attack, title=attack).data
+    shown = display_formulas.found(attack, {attack: rows}, title=attack).data
+    why = explain_match(held(attack)[:80], held(attack)[:80], INDEX)
+    return shown + display_formulas.pair(why, attack, attack, title=attack).data
 
 
 def text(attack: str) -> str:
     """Return prose, whole, cut, and marked in the midst of the attack."""
     marked = [(0, len(attack) // 2, 0.5), (1, 3, 1.0)]
-    return prose.html_of(attack) + prose.html_of(f"so ${attack}$ and", marked) + prose.html_of(attack, longest=20)
+    return html_of(attack) + html_of(f"so ${attack}$ and", marked) + html_of(attack, longest=20)
 
 
 def points(attack: str) -> str:
@@ -81,16 +89,16 @@ def points(attack: str) -> str:
         "text": [attack, f"so ${attack}$"],
         "x": [0.0, 1.0], "y": [0.0, 1.0], "seed": 0,
     })  # fmt: skip
-    return mapview.page(rows, attack, attack)
+    return pages.page(rows, attack, attack)
 
 
 def figure(attack: str) -> str:
-    return figurehtml.figure(PNG, 200, attack, attack, framed(attack), attack).data
+    return figures.figure_html(PNG, 200, attack, attack, framed(attack), attack).data
 
 
 PLACES = {
     "table": lambda attack: table(attack).to_html(), "table in a notebook": lambda attack: table(attack)._repr_html_(),
-    "browsed": lambda attack: browsing.browse(framed(attack), maths=["maths"], caption=attack).data,
+    "browsed": lambda attack: browse(framed(attack), maths=["maths"], caption=attack).data,
     "formulas": formulas, "prose": text, "figure": figure,
 }  # fmt: skip
 
@@ -108,7 +116,9 @@ def test_nothing_in_a_notebook_is_made_of_data(place: str) -> None:
 def test_nothing_in_a_thread_is_made_of_data(render: Callable[[str, bool], str] | None) -> None:
     """What a post may have of HTML stays; its addresses are of three schemes."""
     wrong = {
-        ascii(attack): found for attack in ATTACKS if (found := offences(thread(attack, render), [thread_style.STYLE]))
+        ascii(attack): found
+        for attack in ATTACKS
+        if (found := offences(thread(attack, render), [display_threads.STYLE]))
     }
     assert not wrong
 
@@ -119,7 +129,7 @@ def test_nothing_in_a_map_is_made_of_data() -> None:
         page = points(attack)
         data = parsed(page).get_element_by_id("data").text
         assert held(attack) in json.loads(data)["fields"], ascii(attack)
-        assert not offences(page, [mapscript.STYLE, mapscript.SCRIPT, data]), ascii(attack)
+        assert not offences(page, [pages.STYLE, pages.SCRIPT, data]), ascii(attack)
 
 
 @pytest.mark.parametrize("place", ["table", "browsed", "figure"])
@@ -158,7 +168,7 @@ def test_a_formula_has_no_address_no_style_and_no_name_of_the_data() -> None:
 
     for attack in ATTACKS:
         for source in (attack, attack.strip("$")):
-            assert checked(markup.mathml(parser.parse(source), latex=source)), ascii(source)
+            assert checked(markup.mathml(parser.parse_latex(source), latex=source)), ascii(source)
 
 
 def test_there_are_enough_attacks_and_none_twice() -> None:
@@ -226,9 +236,9 @@ def _xml_reader(name: str) -> Callable[[Path], object]:
 
     return {
         "Posts.xml": rows,
-        "Topics.xml": arqmath_topics.read,
-        "Area.html": lambda path: list(ntcir_formulas.read([path], dump.Odd().counts)),
-        "MathML": lambda path: mathml.parse(path.read_text()).labels,
-        "Content MathML": lambda path: content.parse(path.read_text()).labels,
-        "thread": lambda path: [thread_html.safe(path.read_text()), checked(path.read_text())],
+        "Topics.xml": release.read_topics,
+        "Area.html": lambda path: list(ntcir.read([path], dump.Odd().counts)),
+        "MathML": lambda path: mathml.parse_mathml(path.read_text()).labels,
+        "Content MathML": lambda path: parse_content(path.read_text()).labels,
+        "thread": lambda path: [safe(path.read_text()), checked(path.read_text())],
     }[name]

@@ -10,10 +10,10 @@ from attacks import ATTACKS
 from judging import ATTRIBUTES, EVERYWHERE, TAGS
 from test_attacks import PLACES, held
 
-from mirblab import browsing, mapview
-from mirblab.sources import thread_math, thread_page
-from mirblab.sources import threads as reader
-from mirblab.threads import mathml
+from mirblab.display import table, threads
+from mirblab.display.plots import pages
+from mirblab.display.threads import mathml
+from mirblab.sources.stackexchange import threads as reader
 
 pytestmark = pytest.mark.browser
 # What is in a page that none of ours may have: [element, attribute].
@@ -32,7 +32,7 @@ SURPLUS = """({tags, attributes, everywhere, maths}) => [...document.querySelect
 KNOWN = {
     "tags": sorted(TAGS), "attributes": {tag: sorted(names) for tag, names in ATTRIBUTES.items()},
     "everywhere": sorted(EVERYWHERE),
-    "maths": {"tags": sorted(thread_math.TAGS), "attributes": sorted(thread_math.ATTRIBUTES)},
+    "maths": {"tags": sorted(threads.TAGS), "attributes": sorted(threads.ATTRIBUTES)},
 }  # fmt: skip
 # What a reader might do to everything: point at it, focus it, click it, open it.
 TOUCH = """() => { for (const element of document.querySelectorAll('body *')) {
@@ -50,25 +50,25 @@ def statements() -> str:
         "id": [f"{n:03d}" for n in range(len(said))], "class_id": said, "field": said, "kind": "pair", "text": said,
         "x": [n % 17 for n in range(len(said))], "y": [n // 17 for n in range(len(said))], "seed": 0,
     })  # fmt: skip
-    return mapview.page(rows, said[0], said[1])
+    return pages.page(rows, said[0], said[1])
 
 
 def browsed() -> str:
     """Return one table of all attacks, as text and as mathematics."""
     said = [held(attack) for attack in ATTACKS]
     frame = pd.DataFrame({"text": said, "maths": said, said[0]: range(len(said))}, index=said)
-    return browsing.browse(frame, maths=["maths"], caption=said[0]).data
+    return table.browse(frame, maths=["maths"], caption=said[0]).data
 
 
 def index() -> str:
     """Return the page that lists a thread for each attack."""
-    return thread_page.index([reader.Thread(post) for post in posts()], mathml, ATTACKS[0])
+    return threads.index([reader.Thread(post) for post in posts()], mathml, ATTACKS[0])
 
 
 def one_thread() -> str:
     """Return one thread with an answer for each attack, so that what one leaves open meets the next."""
     said = posts()
-    return thread_page.page(reader.Thread(said[0], said, "", [reader.Link(a, "related", a) for a in ATTACKS]), mathml)
+    return threads.page(reader.Thread(said[0], said, "", [reader.Link(a, "related", a) for a in ATTACKS]), mathml)
 
 
 def posts() -> list[reader.Post]:

@@ -17,10 +17,12 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from mirblab import batch, by_hand, intake, paths, suites
-from mirblab.cli import app
-from mirblab.errors import MirblabError
-from mirblab.parameters import parameters_of
+from mirblab.app import batch, hand_runs, suites
+from mirblab.app.cli import app
+from mirblab.app.hand_runs import parameters_of
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.sources import catalogue
 
 PARAMETERS = (
     'suite: str = "own"  # suite\nword: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\n'
@@ -41,7 +43,8 @@ out.table(lab.table(pd.DataFrame({"word": [word], "n": [1]}), caption="A word.")
 BATCH = """
 import sys
 from pathlib import Path
-from mirblab import batch, paths, suites
+from mirblab.app import batch, suites
+from mirblab.core import paths
 
 paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
@@ -274,7 +277,7 @@ def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
     copy = tmp_path / "out.ipynb"
     papermill.execute_notebook(job.source, copy, {"word": "b"}, kernel_name="python3", progress_bar=False)
     assert {path: path.read_bytes() for path in job.folder.iterdir()} == was and batch.is_fresh(job)
-    (hand_run,) = by_hand.hand_runs()
+    (hand_run,) = hand_runs.hand_runs()
     assert hand_run.name.startswith("one/word-b-") and hand_run.parameters == {**job.parameters, "word": "b"}
     assert ",b," in (hand_run.folder / "words.csv").read_text("utf-8").replace("\n", ",")
     assert hand_run.folder.name in copy.read_text("utf-8")
@@ -390,7 +393,7 @@ def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_c
         for text in ("one", "another", "one"):
             run_file.write_text(text, encoding="utf-8")
             shutil.rmtree(paths.data() / "left-qa", ignore_errors=True)
-            intake.add(make_folder([{"_id": f"d{n}", "title": "", "text": text} for n in (1, 2, 3)], name="left-qa"))
+            catalogue.add(make_folder([{"_id": f"d{n}", "title": "", "text": text} for n in (1, 2, 3)], name="left-qa"))
             parameters_of.cache_clear()
             keys.append(suites.read("own", only=["one"])[0].key())
         assert keys[0] == keys[2] != keys[1]
@@ -417,7 +420,7 @@ def test_the_bundled_suite_is_sound():
 def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
     """And leaves the notebook out where nothing matches."""
     for name in ("left-qa", "left-premise"):
-        intake.add(make_folder(name=name))
+        catalogue.add(make_folder(name=name))
     notebook(own_suite, "one", "1", 'collection: str = "mini-qa"\npart: str = ""\n')
     suite = own_suite / "suites" / "own.toml"
     entry = '[[notebook]]\nname = "one"\nmatch = ["{}"]\nparameters = {{ collection = "*" }}\n'
@@ -433,7 +436,7 @@ def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
 
 def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, make_folder, monkeypatch):
     """It is left out until it is; one that nobody knows is refused."""
-    intake.add(make_folder(name="left-qa"))
+    catalogue.add(make_folder(name="left-qa"))
     code = 'collections: list[str] = ["mini-qa"]\nsystems: list[str] = ["bm25"]\n'
     notebook(own_suite, "one", "1", code)
     suite = own_suite / "suites" / "own.toml"

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import builders, paths, shelf
-from mirblab.errors import MirblabError
-from mirblab.sources import blueprint_lean, blueprint_nodes, blueprint_verso, blueprints
-from mirblab.sources.blueprint_files import Repository
-from mirblab.sources.blueprint_pairs import leaks
-from mirblab.sources.blueprint_read import Blueprint
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.sources import catalogue
+from mirblab.sources.blueprints import build, lean_source
+from mirblab.sources.blueprints.build import Blueprint, leaks
+from mirblab.sources.blueprints.nodes import STATEMENTS, kinds, latex_nodes, verso_nodes
+from mirblab.sources.blueprints.repository import Repository
 
 SMALL = paths.bundled("data", "mini", "blueprint")
 
@@ -61,7 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The three collections of the bundled repository, by name."""
     place = tmp_path_factory.mktemp("built")
     shutil.copytree(SMALL, place / "small")
-    return {folder.name: folder for folder in blueprints.build(place / "small", place / "out")}
+    return {folder.name: folder for folder in build.build(place / "small", place / "out")}
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_the_card_counts_what_was_left_out(built: dict[str, Path]):
 
 def test_the_paired_collection_has_only_what_a_statement_names(built: dict[str, Path]):
     """With the texts, queries and judgements of the whole one; the leaky one has their source."""
-    whole, paired, leaky = (built[name] for name in blueprints.COLLECTIONS)
+    whole, paired, leaky = (built[name] for name in build.COLLECTIONS)
     named = {doc for docs in judged(whole).values() for doc in docs}
     assert texts(paired, "corpus") == {key: text for key, text in texts(whole, "corpus").items() if key in named}
     assert {key for key, row in rows(whole, "corpus").items() if row["metadata"]["paired"]} == named
@@ -221,7 +222,7 @@ def test_the_same_repositories_give_the_same_bytes(built: dict[str, Path], tmp_p
     pack(copy / "whatever.tar.gz", SMALL, "small-" + "0123456789" * 4)
     alone = pack(tmp_path / "small.tar.gz", SMALL, "small")
     for origin in (copy, alone):
-        for folder in blueprints.build(origin, tmp_path / f"out-{origin.name}"):
+        for folder in build.build(origin, tmp_path / f"out-{origin.name}"):
             assert {key: raw for key, raw in content(folder).items() if key not in ("card.toml", "digests.txt")} == {
                 key: raw for key, raw in content(built[folder.name]).items() if key not in ("card.toml", "digests.txt")
             }
@@ -244,7 +245,7 @@ def test_mathlib_is_found_when_it_is_given(tmp_path: Path):
         "namespace Nat\ntheorem exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p := by\n  simp\nend Nat\n", "utf-8"
     )
     for place in (lines, tmp_path / "statements", source):
-        whole = blueprints.build(SMALL, tmp_path / "out", mathlib=str(place))[0]
+        whole = build.build(SMALL, tmp_path / "out", mathlib=str(place))[0]
         assert judged(whole)["q:blueprint:thm:prime-above"] == {"mathlib:Nat.exists_infinite_primes"}
         assert texts(whole, "corpus")["mathlib:Nat.exists_infinite_primes"] == statement
         assert card(whole)["repositories"]["blueprint"]["names"]["in mathlib"] == 1
@@ -257,7 +258,7 @@ def test_broken_mathlib_lines_are_named(tmp_path: Path):
     lines = tmp_path / "views.jsonl"
     lines.write_text('{"name": "Nat"}\n', "utf-8")
     with pytest.raises(MirblabError, match=r"views\.jsonl, line 1: expected 'id' and 'signature'.*found name"):
-        blueprints.build(SMALL, tmp_path / "out", mathlib=str(lines))
+        build.build(SMALL, tmp_path / "out", mathlib=str(lines))
     assert not (tmp_path / "out").exists()
 
 
@@ -273,7 +274,7 @@ def test_odd_repositories_are_read_or_counted(repository: Callable[..., Path], t
     repository("windows", **{TEX: LEMMA.replace("\n", "\r\n"), "A.lean": b"\xef\xbb\xbf" + ONE.encode() * 2})
     pack(sound.parent / "empty.tar.gz", None)
     (sound.parent / "notes.txt").write_text("no repository", "utf-8")
-    whole = blueprints.build(sound.parent, tmp_path / "out")[0]
+    whole = build.build(sound.parent, tmp_path / "out")[0]
     assert texts(whole, "queries") == {
         "q:broken:l": "The number one is equal to itself.",
         "q:latin:l": "The number öne is equal to itself.",
@@ -298,44 +299,44 @@ def test_an_archive_that_leaves_its_folder_is_refused(tmp_path: Path):
     with tarfile.open(tmp_path / "many" / "evil.tar.gz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("../outside.lean"), io.BytesIO(b""))
     with pytest.raises(MirblabError, match="evil.tar.gz cannot be unpacked"):
-        blueprints.build(tmp_path / "many", tmp_path / "out")
+        build.build(tmp_path / "many", tmp_path / "out")
     (tmp_path / "many" / "evil.tar.gz").write_bytes(b"")
     with pytest.raises(MirblabError, match="evil.tar.gz cannot be unpacked"):
-        blueprints.build(tmp_path / "many", tmp_path / "out")
+        build.build(tmp_path / "many", tmp_path / "out")
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("outside.lean"))
 
 
 def test_wrong_origins_and_names_are_refused(repository: Callable[..., Path], tmp_path: Path):
     """The message says what was found."""
     with pytest.raises(MirblabError, match="give a folder of repositories with --from"):
-        blueprints.build(None, tmp_path / "out")
+        build.build(None, tmp_path / "out")
     (tmp_path / "bare").mkdir()
     with pytest.raises(MirblabError, match="bare holds no repository.*found nothing"):
-        blueprints.build(tmp_path / "bare", tmp_path / "out")
+        build.build(tmp_path / "bare", tmp_path / "out")
     one = repository("one", **{TEX: LEMMA, "A.lean": "theorem other : 1 = 1 := rfl"})
     with pytest.raises(MirblabError, match="1 repositories, and no statement that names a declaration"):
-        blueprints.build(one, tmp_path / "out")
+        build.build(one, tmp_path / "out")
     with pytest.raises(MirblabError, match="no repository 'on'; found one; did you mean 'one'"):
-        blueprints.build(one.parent, tmp_path / "out", names="on")
+        build.build(one.parent, tmp_path / "out", names="on")
     pack(one.parent / "one-main.tar.gz", one, "one-main")
     with pytest.raises(MirblabError, match=r"one and one-main.tar.gz are both the repository 'one'"):
-        blueprints.build(one.parent, tmp_path / "out")
+        build.build(one.parent, tmp_path / "out")
 
 
 def test_only_the_chosen_repositories_are_taken(repository: Callable[..., Path]):
     """By name, through the builder; the card says so."""
     for name in ("first", "second"):
         folder = repository(name, **{TEX: LEMMA, "A.lean": ONE})
-    whole = builders.build("blueprints", str(folder.parent), names="second")[0]
+    whole = catalogue.build("blueprints", str(folder.parent), names="second")[0]
     assert list(texts(whole, "queries")) == ["q:second:l"]
     assert card(whole)["command"] == "mirblab build blueprints --from repositories --set names=second"
 
 
 def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
     """It loads by name, with every document as a candidate, and is made anew when a rule or a file changes."""
-    found = shelf.load("mini-blueprint")
+    found = catalogue.load("mini-blueprint")
     assert dict(zip(found.corpus.doc_id, found.corpus.text, strict=True)) == texts(built["blueprints"], "corpus")
-    assert {"Parity.lean", "content.tex"} <= {path.name for path in blueprints.bundled_files()}
+    assert {"Parity.lean", "content.tex"} <= {path.name for path in build.bundled_files()}
     assert (len(found.queries), len(found.corpus), len(found.qrels), found.candidates.names) == (12, 21, 14, [])
 
 
@@ -383,7 +384,7 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
 )
 def test_lean_is_read_as_lean_means_it(code: str, expected: list[str]):
     """Names, scopes, variables, and where statements and definitions end."""
-    assert [declaration.statement for declaration in blueprint_lean.read(code).declarations] == expected
+    assert [declaration.statement for declaration in lean_source.read(code).declarations] == expected
 
 
 def test_attributes_are_read_wherever_they_stand():
@@ -411,7 +412,7 @@ def test_a_label_that_was_copied_stands_for_two_statements(repository: Callable[
 @[blueprint "l"] theorem e : b := c
 @[blueprint "l" (statement := /-- The number two is even. -/)] theorem f : b := c
 """
-    whole = blueprints.build(repository(**{"A.lean": code}), tmp_path / "out")[0]
+    whole = build.build(repository(**{"A.lean": code}), tmp_path / "out")[0]
     assert judged(whole) == {"q:tiny:l": {"tiny:a", "tiny:d", "tiny:e"}, "q:tiny:l#2": {"tiny:f"}}
 
 
@@ -425,7 +426,7 @@ A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes.
 \end{satz}
 \begin{itemize}\item \lean{f} an item\end{itemize}"""
     odd: Counter[str] = Counter()
-    [node] = blueprint_nodes.read(source, blueprint_nodes.kinds([source]), "", odd)
+    [node] = latex_nodes(source, kinds([source]), "", odd)
     assert (node.label, node.names[0], node.kind) == ("s", ["a.b"], "satz")
     assert node.text == r"A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes."
     assert odd[r"\lean outside of a statement"] == 2
@@ -446,7 +447,7 @@ An aside.
 never closed
 """
     odd: Counter[str] = Counter()
-    nodes, _ = blueprint_verso.read(prose, blueprint_nodes.STATEMENTS, "", odd)
+    nodes, _ = verso_nodes(prose, STATEMENTS, "", odd)
     assert [(node.label, node.text, node.names) for node in nodes] == [
         ("outer", "All $$ x_* $$ are small.", [["a"], ["b"]])
     ]
@@ -467,14 +468,14 @@ def test_a_pair_that_leaks_is_left_out(repository: Callable[..., Path], tmp_path
     told = 'def one : String := "The number one is equal to itself."\n'
     folder = repository(**{TEX: LEMMA + LEMMA.replace("{l}", "{m}").replace("one}", "two}").replace("one is", "two is"),
                            "A.lean": told + "def two : Nat := 2"})  # fmt: skip
-    whole = blueprints.build(folder, tmp_path / "out")[0]
+    whole = build.build(folder, tmp_path / "out")[0]
     assert judged(whole) == {"q:tiny:m": {"tiny:two"}}
     assert card(whole)["counts"]["left_out"]["judgements of documents that hold their statement"] == 1
 
 
 def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: Path):
     """Of sphere-eversion: every pair that is not mathlib's, nearly every text, and no leak."""
-    whole, _, leaky = blueprints.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
+    whole, _, leaky = build.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
     lines = (shared / "data" / "blueprints" / "qrels" / "test.tsv").read_text("utf-8").splitlines()
     theirs = {tuple(line.split("\t")[:2]) for line in lines if line.startswith("q:sphere-eversion:")}
     ours = {(query, doc) for query, docs in judged(whole).items() for doc in docs}
@@ -490,5 +491,5 @@ def test_index_entries_are_no_text_of_a_statement(repository: Callable[..., Path
     tex += " to itself.\n\\end{lemma}\n"
     broken = "\\newcommand\\begin{lemma}{x}\n"
     folder = repository(**{TEX: tex, "blueprint/src/macros.tex": broken, "One.lean": ONE})
-    blueprints.build(folder, folder.parent / "out")
+    build.build(folder, folder.parent / "out")
     assert texts(folder.parent / "out" / "blueprints", "queries") == {"q:tiny:l": "The number one is equal to itself."}

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 from faults.readers import READERS
 
-from mirblab import builders, digests, paths, shelf
-from mirblab.errors import MirblabError
-from mirblab.sources import mini, origin
-from mirblab.sources.origin import together
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.data import digests
+from mirblab.sources import catalogue, mini
+from mirblab.sources.shared import release
+from mirblab.sources.shared.release import together
 
 # Which small input of the fault tests each builder takes; the miniatures have none, and "hard" takes a collection.
-INPUTS = {name: name for name in builders.BUILDERS} | {
+INPUTS = {name: name for name in catalogue.BUILDERS} | {
     "mirb": "hub: parquet", "meld": "meld: csv", "views": "views: json lines", "own": "own: latex",
     "mapl": "mapl: json lines",
 }  # fmt: skip
-BUILT = [name for name in builders.BUILDERS if name not in ("mini", "hard")]
+BUILT = [name for name in catalogue.BUILDERS if name not in ("mini", "hard")]
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -32,7 +34,7 @@ def build(name: str, root: Path) -> Callable[[], list[Path]]:
     """Return the call that builds the collections of a builder's small input into the folder `in-out` beside it."""
     if name == "hard":
         mini.build("mini-stacks", root / "mini-stacks")
-        return lambda: builders.BUILDERS["hard"](str(root / "mini-stacks"), root.with_name(f"{root.name}-out"), near=1)
+        return lambda: catalogue.BUILDERS["hard"](str(root / "mini-stacks"), root.with_name(f"{root.name}-out"), near=1)
     reader = next(one for one in READERS if one.name.startswith(INPUTS[name]))
     reader.prepare(root)
     return lambda: reader.call(root)
@@ -64,26 +66,17 @@ def test_a_failure_at_the_last_steps_leaves_what_was_there(name: str, tmp_path: 
     last = len(made) + (name == "views")  # with the table
     for at, kind in [(2 * last, OSError), (2 * last - 1, KeyboardInterrupt), (1, OSError)]:
         with monkeypatch.context() as patch, pytest.raises(kind):
-            patch.setattr(origin, "digests", _no_digests())
-            patch.setattr(origin.os, "replace", fail(at, kind))
+            patch.setattr(release, "keep", lambda folder: None)
+            patch.setattr(release.os, "replace", fail(at, kind))
             call()
         assert content(out) == before, (at, kind)
-    for what in ("read_splits", "digests"):
+    for what in ("read_splits", "keep"):
         with monkeypatch.context() as patch, pytest.raises(OSError, match="at the last"):
-            patch.setattr(origin, what, _at_the_last(len(made), getattr(origin, what)))
+            patch.setattr(release, what, _at_the_last(len(made), getattr(release, what)))
             call()
         assert content(out) == before, what
     assert content(out) != {} and call() == made
     assert content(out) == {file: raw for file, raw in before.items() if not file.endswith("mine.txt")}
-
-
-def _no_digests():
-    """Return what keeps no digests, so that only the renames of whole folders are counted."""
-
-    class Nothing:
-        keep = staticmethod(lambda folder: None)
-
-    return Nothing
 
 
 def _at_the_last(n: int, real):
@@ -94,9 +87,9 @@ def _at_the_last(n: int, real):
         calls.append(folder)
         if len(calls) == n:
             raise OSError("at the last")
-        return (real.keep if real is digests else real)(folder, *more)
+        return real(folder, *more)
 
-    return type("Digests", (), {"keep": staticmethod(do)}) if real is digests else do
+    return do
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a killed process is a fork here")
@@ -112,8 +105,8 @@ def test_a_build_that_is_killed_between_two_renames_is_finished_by_the_next_who_
     os.waitpid(child, 0)
     assert len(list(out.glob(".*.partial.build"))) == 1
     with pytest.raises(MirblabError, match="no collection 'no-such-name'"):
-        shelf.load("no-such-name")
-    assert [shelf.load(name).card.task for name in names] == ["new", "new"]
+        catalogue.load("no-such-name")
+    assert [catalogue.load(name).card.task for name in names] == ["new", "new"]
     assert not list(out.glob(".*"))
 
 
@@ -136,11 +129,11 @@ def _die_at_rename(step: int, out: Path, names: tuple[str, str], source: Path) -
 
 def test_every_builder_is_tried():
     """One that is added is tried, too; the miniatures are derived one by one, and made anew when they are not whole."""
-    assert {*BUILT, "hard", "mini"} == set(builders.BUILDERS)
+    assert {*BUILT, "hard", "mini"} == set(catalogue.BUILDERS)
 
 
-@pytest.mark.parametrize("source", [name for name in builders.BUILDERS if name != "mini"])
+@pytest.mark.parametrize("source", [name for name in catalogue.BUILDERS if name != "mini"])
 def test_an_origin_in_the_home_of_nobody_is_not_found(source: str):
     """The system says that there is no such user by a RuntimeError, which is no answer."""
     with pytest.raises((MirblabError, FileNotFoundError), match="nobody-of-this-name"):
-        builders.build(source, "~nobody-of-this-name/x")
+        catalogue.build(source, "~nobody-of-this-name/x")

@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from mirblab import cache, index, late_shard, late_store, partials, shard, spaces
-from mirblab.cache import VectorStore
-from mirblab.errors import MirblabError
-from mirblab.late_store import TokenStore
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import cache, spaces, token_vectors
+from mirblab.encoders import cache as encoders_cache
+from mirblab.encoders.cache import Index, VectorStore
+from mirblab.encoders.token_vectors import TokenStore
 
 SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
 
@@ -179,12 +181,12 @@ def test_first_halves_that_collide_are_told_apart(tmp_path: Path) -> None:
     vectors = np.arange(36, dtype=np.float32).reshape(6, 6)
     (tmp_path / "s").mkdir()
     for name, some in (("a", slice(0, 2)), ("b", slice(2, 6))):
-        shard.write(tmp_path / "s" / f"{name}.safetensors", keys[some], vectors[some], "space")
-    opened = [shard.open_shard(tmp_path / "s" / f"{name}.safetensors", 6, "space") for name in "ab"]
+        encoders_cache.write(tmp_path / "s" / f"{name}.safetensors", keys[some], vectors[some], "space")
+    opened = [encoders_cache.open_shard(tmp_path / "s" / f"{name}.safetensors", 6, "space") for name in "ab"]
     asked = np.array([[7, 2], [7, 4], [2**64 - 1, 5], [7, 3], [5, 8], [7, 1], [0, 0], [2**64 - 1, 9]], np.uint64)
-    assert index.Index(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
+    assert Index(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
     out = np.zeros((8, 6), np.float32)
-    missing, damaged = index.Index(opened).fill(asked, out)
+    missing, damaged = Index(opened).fill(asked, out)
     assert missing.tolist() == [1, 4, 6, 7] and not damaged
     np.testing.assert_array_equal(out[[0, 2, 3, 5]], vectors[[3, 5, 0, 1]])
 
@@ -220,8 +222,10 @@ def test_two_signs_flipped_in_one_row_are_noticed() -> None:
     other = vectors.copy()
     other[0, [1, 5]] *= -1
     keys = np.zeros((1, 2), np.uint64)
-    assert shard.row_checks(keys, vectors) != shard.row_checks(keys, other)
-    assert shard.row_checks(keys, vectors) != shard.row_checks(keys, np.roll(np.arange(8, dtype=np.float32), 1)[None])
+    assert encoders_cache.row_checks(keys, vectors) != encoders_cache.row_checks(keys, other)
+    assert encoders_cache.row_checks(keys, vectors) != encoders_cache.row_checks(
+        keys, np.roll(np.arange(8, dtype=np.float32), 1)[None]
+    )
 
 
 @pytest.mark.parametrize("content", ["empty", "cut", "longer", "foreign", "text", "huge header"])
@@ -294,15 +298,15 @@ def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(
 ) -> None:
     """What a killed writer leaves is no shard; it is counted, and removed once nobody can be writing it."""
     half, written = shards(store)[0].read_bytes()[:500], store.path / "1-a.safetensors"
-    left, other = partials.beside(written), abandoned(written)
+    left, other = paths.unfinished_name(written), abandoned(written)
     for path in (left, other):
         path.write_bytes(half)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(VectorStore(store.path.parent, SPACE).read(names(50))[1]) == 0
     assert store.sizes()["partial"] == 2
-    assert partials.sweep(store.path.parent) == [other] and left.exists()
-    assert partials.sweep(store.path.parent, all_writers=True) == [left] and not left.exists()
+    assert paths.sweep(store.path.parent) == [other] and left.exists()
+    assert paths.sweep(store.path.parent, all_writers=True) == [left] and not left.exists()
     assert len(store.read(names(50))[1]) == 0
 
 
@@ -347,14 +351,16 @@ def test_strangers_in_a_store_are_passed_over(store: VectorStore) -> None:
 def test_vectors_of_an_older_version_are_counted_and_never_read(tmp_path: Path) -> None:
     """Their keys were no BLAKE2b of the texts, and they hold no texts from which others could be made."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard, "FORMAT", "mirblab-vectors-2")
-        patch.setattr(late_shard, "FORMAT", "mirblab-tokens-1")
+        patch.setattr(encoders_cache, "FORMAT", "mirblab-vectors-2")
+        patch.setattr(token_vectors, "FORMAT", "mirblab-tokens-1")
         old, tokens = VectorStore(tmp_path / "v", SPACE), TokenStore(tmp_path / "t", SPACE)
         old.append(names(50), rows(names(50)))
         tokens.append(names(3), [np.ones((2, 4))] * 3)
     assert len(VectorStore(tmp_path / "v", SPACE).missing(names(50))) == 50
-    assert spaces.older(tmp_path / "v") == [(old.path, 50)] and late_store.older(tmp_path / "t") == [(tokens.path, 3)]
-    assert spaces.verify(tmp_path / "v") == [] == late_store.verify(tmp_path / "t")
+    assert spaces.older(tmp_path / "v") == [(old.path, 50)] and token_vectors.older(tmp_path / "t") == [
+        (tokens.path, 3)
+    ]
+    assert spaces.verify(tmp_path / "v") == [] == token_vectors.verify(tmp_path / "t")
     VectorStore(tmp_path / "v", SPACE).append(["a"], rows(["a"]))
     assert spaces.older(tmp_path / "v") == [(old.path, 50)]
 
@@ -381,7 +387,7 @@ import sys
 import numpy as np
 sys.path[:0] = {path!r}
 from test_cache import SPACE, names, rows
-from mirblab.cache import VectorStore
+from mirblab.encoders.cache import VectorStore
 store = VectorStore({folder!r}, SPACE)
 for start in range(0, 200, 10):
     store.append(names(10, start), rows(names(10, start)))

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import candidates as restrictions
-from mirblab import folder as on_disk
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.data import beir as on_disk
+from mirblab.data import candidates as restrictions
+from mirblab.data.collection import load_folder
 
 BOTH = np.array([0, 1])
 

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from mirblab.changeplot import curve, effects
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.display.plots.results import curve, effects
 
 NAMES = ["collection", "measure", "system_a", "system_b", "difference", "low", "high", "significant"]
 ROWS = [

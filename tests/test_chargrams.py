@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab import lexical, tokenizers
-from mirblab.chargrams import chargrams
-from mirblab.collection import load_folder
+from mirblab.data.collection import load_folder
+from mirblab.retrieval import bm25, tokenizers
+from mirblab.retrieval.tokenizers import chargrams
 
 
 def test_runs_reach_over_blanks_unless_told_otherwise():
@@ -38,5 +38,5 @@ def test_it_is_a_tokenizer_and_finds_what_words_do_not(make_folder):
     assert tokenizers.tokenizer("chargrams")(["Let x"]) == [chargrams("Let x")]
     docs = [{"_id": "d1", "text": "open maps"}, {"_id": "d2", "text": "commutativity of rings"}]
     c = load_folder(make_folder(docs, [{"_id": "q1", "text": "commuting"}], "q1\td2\t1\n"))
-    assert lexical.search(c, depth=2, tokenizer="chargrams").doc_id.astype(str).tolist()[0] == "d2"
-    assert not len(lexical.search(c, depth=2, tokenizer="words"))
+    assert bm25.search(c, depth=2, tokenizer="chargrams").doc_id.astype(str).tolist()[0] == "d2"
+    assert not len(bm25.search(c, depth=2, tokenizer="words"))

@@ -22,7 +22,7 @@ def mirblab(tmp_path):
             "NO_COLOR": "1",
             **environment,
         }
-        code = "from mirblab.cli import main; main()"
+        code = "from mirblab.app.cli import main; main()"
         return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=variables)
 
     return run

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mirblab.card import Card
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Card, load_folder
 
 
 def test_a_folder_without_a_card_loads(make_folder):

@@ -12,11 +12,10 @@ import pytrec_eval
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirblab import lexical, postings, shelf, systems, tokenizers, weights
-from mirblab.candidates import Candidates
-from mirblab.card import Card
-from mirblab.collection import Collection, load_folder
-from mirblab.rules import Earlier, Listed, NotSelf, TagOverlap, tag_matrix
+from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf, TagOverlap, tag_matrix
+from mirblab.data.collection import Card, Collection, load_folder
+from mirblab.retrieval import bm25, systems, tokenizers
+from mirblab.sources import catalogue
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
 TAGS = ["algebra", "topology", "analysis", "knots", "numbers"]
@@ -153,7 +152,7 @@ def test_the_run_says_that_restricted_documents_may_appear(restricted, kind):
 def test_defect_counts_what_should_not_be_there(restricted, kind):
     """By a slow count over the published run."""
     collection = restricted(kind)
-    table = lexical.defect(collection, depth=7)
+    table = bm25.published_defect_table(collection, depth=7)
     assert table.columns.tolist() == ["query_id", "found", "not_candidates", "score_zero"]
     assert table.query_id.tolist() == collection.query_ids.tolist()
     for place, (row, own) in enumerate(zip(table.itertuples(), ours(collection, 7), strict=True)):
@@ -166,7 +165,7 @@ def test_defect_counts_what_should_not_be_there(restricted, kind):
 
 def test_without_restrictions_nothing_is_no_candidate(make_folder):
     """But documents of score 0 are there all the same."""
-    table = lexical.defect(load_folder(make_folder()), depth=3)
+    table = bm25.published_defect_table(load_folder(make_folder()), depth=3)
     assert table.not_candidates.tolist() == [0, 0] and (table.score_zero > 0).any()
 
 
@@ -240,7 +239,7 @@ def slowly(collection: Collection, method: str, tokenizer: str, k1: float, b: fl
 
     for query, row in enumerate(queries):
         asked = sorted(Counter(word for word in row if word in order).items(), key=lambda item: order[item[0]])
-        idf = {word: weights.IDF[method](found_in[word], n) for word, _ in asked}
+        idf = {word: bm25.IDF[method](found_in[word], n) for word, _ in asked}
         has_floor = method in ("bm25l", "bm25+")
         none = {word: np.float32(idf[word] * gain(0, mean) if has_floor else 0) for word in idf}
         floor = sum((np.float32(times) * none[word] for word, times in asked), np.float32(0))
@@ -272,10 +271,10 @@ def test_no_setting_returns_a_restricted_document(collection, method, tokenizer,
     (k1, b, delta), (rows, width, is_large) = shape, sizes
     options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "WORTH", -1 if is_large else 1 << 60)
+        patch.setattr(bm25, "WORTH", -1 if is_large else 1 << 60)
         for name, size in (("LANES", rows), ("ROWS", rows), ("CHUNK", width), ("SLAB", width)):
-            patch.setattr(postings, name, size)
-        run = lexical.search(collection, depth=depth, **options)
+            patch.setattr(bm25, name, size)
+        run = bm25.search(collection, depth=depth, **options)
     queries, docs = codes(run)
     assert collection.candidates.permits(queries, docs).all()
     scores = slowly(collection, method, tokenizer, k1, b, delta)
@@ -290,14 +289,14 @@ def test_no_setting_returns_a_restricted_document(collection, method, tokenizer,
 @given(collection=collections(), depth=st.integers(1, 14), k1=st.sampled_from([0.9, 1.5]))
 def test_rank_bm25_returns_no_restricted_document_either(collection, depth, k1):
     """The lessons' engine masks one query at a time."""
-    run = lexical.search(collection, depth=depth, engine="rank-bm25", k1=k1)
+    run = bm25.search(collection, depth=depth, engine="rank-bm25", k1=k1)
     assert collection.candidates.permits(*codes(run)).all()
 
 
 def test_no_other_registered_bm25_returns_a_restricted_document():
     """On the bundled collections that restrict."""
     for name in ("mini-mse-dup", "mini-mo-dup", "mini-wfb", "mini-premises"):
-        collection = shelf.load(name)
+        collection = catalogue.load(name)
         for system in ("bm25", "bm25-okapi"):
             run = systems.system(system).search(collection, depth=100)
             assert len(run) and collection.candidates.permits(*codes(run)).all()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mirblab import costs, published
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import summary
+from mirblab.evaluation import published
 
 
 def test_sizes_are_those_of_table_1():
     """Twelve collections; MSE alone is three quarters of all tokens."""
-    found = costs.sizes().set_index("paper")
+    found = summary.sizes().set_index("paper")
     assert len(found) == 12 and found.documents.sum() == 2_373_330
     assert found.loc["MSE Dup. Question Retrieval", "tokens"] == round(2.5 * (25116 * 97.22 + 1350505 * 116.42))
     assert found.tokens.idxmax() == "MSE Dup. Question Retrieval"
@@ -18,7 +19,7 @@ def test_sizes_are_those_of_table_1():
 
 def test_the_paper_s_hours_come_back_for_the_paper_s_models():
     """36 for the 1.5B model, about 64 for those of 7B, about 6 below 1B; hosted ones have a price instead."""
-    hours = costs.cost_table().groupby("encoder").gpu_hours.sum(min_count=1)
+    hours = summary.cost_table().groupby("encoder").gpu_hours.sum(min_count=1)
     assert hours["gte-qwen2-1.5b-instruct"] == pytest.approx(36, rel=0.01)
     assert 60 < hours["e5-mistral-7b-instruct"] < 70 and 5 < hours["bge-large-en-v1.5"] < 7
     assert hours[["voyage-3-large", "text-embedding-3-large"]].isna().all()
@@ -26,34 +27,34 @@ def test_the_paper_s_hours_come_back_for_the_paper_s_models():
 
 def test_a_price_is_tokens_times_price():
     """By collection and in all."""
-    from mirblab import registry
+    from mirblab.core import registry
 
-    price = registry.read("encoders")["voyage-3-large"]["price_per_million_tokens"]
-    found = costs.cost_table(["voyage-3-large"])
+    price = registry.read_registry("encoders")["voyage-3-large"]["price_per_million_tokens"]
+    found = summary.cost_table(["voyage-3-large"])
     assert found.dollars.sum() == pytest.approx(found.tokens.sum() * price / 1e6)
 
 
 def test_disk_is_one_float_per_dimension():
     """Four bytes each, for documents and queries."""
-    row = costs.cost_table(["bge-large-en-v1.5"]).set_index("paper").loc["HolStep"]
+    row = summary.cost_table(["bge-large-en-v1.5"]).set_index("paper").loc["HolStep"]
     assert row.disk == (3973 + 1411) * 1024 * 4
 
 
 def test_what_is_stored_is_told_by_encoder_and_paper():
     """Nothing else is counted."""
-    found = costs.cost_table(["minilm", "bge-large-en-v1.5"], {("minilm", "Stacks"): 0.5})
+    found = summary.cost_table(["minilm", "bge-large-en-v1.5"], {("minilm", "Stacks"): 0.5})
     assert found.set_index(["encoder", "paper"]).stored.sum() == 0.5
 
 
 def test_wrong_names_and_sizes_are_refused():
     """With what was found."""
     with pytest.raises(MirblabError, match="did you mean 'voyage-3-large'"):
-        costs.cost_table(["voyage-3-lage"])
+        summary.cost_table(["voyage-3-lage"])
     with pytest.raises(MirblabError, match="written as 335M or 7.11B, found 'large'"):
-        costs.hours("large")
+        summary.hours("large")
 
 
 def test_every_encoder_of_table_7_is_registered():
     """BM25 apart, which encodes nothing."""
     rows = set(published.cells("mirb", 7).system)
-    assert rows - set(costs.published_encoders()) == {"bm25-mirb"}
+    assert rows - set(summary.published_encoders()) == {"bm25-mirb"}

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab import dense, runs
-from mirblab.best import Best, pack, unpack
-from mirblab.candidates import Candidates
-from mirblab.errors import MirblabError
-from mirblab.rules import Listed
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.data.candidates import Candidates, Listed
+from mirblab.data.topk import Best, pack, unpack
+from mirblab.retrieval import dense
 
 
 def plain(queries: np.ndarray, docs: np.ndarray, depth: int, allowed: np.ndarray | None = None) -> list[list[int]]:

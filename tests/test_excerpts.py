@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab.excerpts import excerpts
+from mirblab.display.text import excerpts
 
 
 def test_a_post_ends_before_the_formula_that_would_be_cut():

@@ -8,13 +8,13 @@ import pytest
 from attacks import ATTACKS
 from lxml import html
 
-from mirblab.errors import MirblabError
-from mirblab.explorer import explore, highlights, panes
-from mirblab.explorer.model import Answer, Column, Hit, Model
-from mirblab.lexical import explain
-from mirblab.measures import evaluate
-from mirblab.shelf import load
-from mirblab.systems import system
+from mirblab.app.explorer import explore, highlights, panes
+from mirblab.app.explorer.model import Answer, Column, Hit, Model
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval.bm25 import explain
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
 
 FREE = r"a prime number $p$ that divides $a^2 + b^2$"
 

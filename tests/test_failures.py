@@ -8,12 +8,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mirblab import contrasts, failureplot, failures, query_clusters, shelf
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.failure_clusters import failure_clusters
-from mirblab.measures import evaluate
-from mirblab.systems import system
+from mirblab.analysis import failures, query_clusters
+from mirblab.analysis import failures as analysis_failures
+from mirblab.analysis.query_clusters import failure_clusters
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.display.plots import queries
+from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
 
 
 def a_values(a: list[float], b: list[float], collection: str = "c") -> pd.DataFrame:
@@ -81,7 +84,7 @@ def test_the_chance_is_that_of_mann_and_whitney_and_p_is_near_the_exact_one():
     rng = np.random.default_rng(2)
     words = rng.permutation(20).astype(float)
     group = np.arange(20) < 8
-    found = contrasts.contrasts(a_frame(words.tolist()), group).iloc[0]
+    found = analysis_failures.contrasts(a_frame(words.tolist()), group).iloc[0]
     true = stats.mannwhitneyu(words[group], words[~group], method="exact")
     assert found.chance == pytest.approx(true.statistic / (8 * 12))
     assert found.p == pytest.approx(true.pvalue, abs=0.02)
@@ -92,7 +95,7 @@ def test_swapping_group_and_others_mirrors_the_contrast():
     """The chance is 1 less it, p the same but for the draws, and the medians change places."""
     rng = np.random.default_rng(3)
     frame, group = a_frame(rng.integers(1, 9, 40).tolist()), rng.random(40) < 0.4
-    one, other = (contrasts.contrasts(frame, marks).iloc[0] for marks in (group, ~group))
+    one, other = (analysis_failures.contrasts(frame, marks).iloc[0] for marks in (group, ~group))
     assert one.chance == pytest.approx(1 - other.chance) and one.low == pytest.approx(1 - other.high)
     assert (one.group, one.others) == (other.others, other.group) and one.p == pytest.approx(other.p, abs=0.03)
 
@@ -102,10 +105,12 @@ def test_newcombes_interval_holds_what_it_should():
     rng = np.random.default_rng(4)
     held = 0
     for _ in range(100):
-        row = contrasts.contrasts(a_frame(rng.random(24).tolist()), np.arange(24) < 10, n_permutations=9).iloc[0]
+        row = analysis_failures.contrasts(a_frame(rng.random(24).tolist()), np.arange(24) < 10, n_permutations=9).iloc[
+            0
+        ]
         held += row.low <= 0.5 <= row.high
     assert 88 <= held <= 99
-    row = contrasts.contrasts(a_frame([9, 8, 7, 3, 2, 1]), [True] * 3 + [False] * 3).iloc[0]
+    row = analysis_failures.contrasts(a_frame([9, 8, 7, 3, 2, 1]), [True] * 3 + [False] * 3).iloc[0]
     assert row.chance == row.high == 1.0 and 0.3 < row.low < 0.9
 
 
@@ -115,16 +120,16 @@ def test_a_difference_between_collections_is_none_within_them():
     short, long = rng.integers(1, 9, 60), rng.integers(101, 109, 60)
     frame = pd.concat([a_frame(short.tolist(), "short"), a_frame(long.tolist(), "long")], ignore_index=True)
     group = np.concatenate([np.arange(60) < 10, np.arange(60) < 50])
-    row = contrasts.contrasts(frame, group).iloc[0]
+    row = analysis_failures.contrasts(frame, group).iloc[0]
     assert 0.35 < row.chance < 0.65 and not row.differs and row.group > row.others
-    together = contrasts.contrasts(frame.assign(collection="one"), group).iloc[0]
+    together = analysis_failures.contrasts(frame.assign(collection="one"), group).iloc[0]
     assert together.differs and together.chance > 0.75
 
 
 def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
     """A language that two queries have says nothing, nor one that nearly all have."""
     frame = a_frame([1.0] * 20).assign(language=["Lean"] * 8 + ["prose"] * 10 + ["HOL"] * 2, field="")
-    found = contrasts.contrasts(frame, np.arange(20) < 6)
+    found = analysis_failures.contrasts(frame, np.arange(20) < 6)
     assert found.feature.tolist() == ["language Lean", "language prose"]
     assert found.group.tolist() == [1.0, 0.0] and found.others.tolist() == [pytest.approx(1 / 7), pytest.approx(5 / 7)]
 
@@ -132,16 +137,18 @@ def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
 @pytest.mark.parametrize("group", [[False] * 4, [True] * 4])
 def test_nothing_to_compare_is_said(group: list[bool]):
     """No failure at all, or nothing but failures."""
-    found = contrasts.contrasts(a_frame([1, 2, 3, 4]), group)
-    assert not len(found) and contrasts.said(found, "those").startswith("Nothing can be compared: those")
+    found = analysis_failures.contrasts(a_frame([1, 2, 3, 4]), group)
+    assert not len(found) and analysis_failures.said(found, "those").startswith("Nothing can be compared: those")
 
 
 def test_luck_is_called_luck():
     """Random marks: no cause is named; marks by words: the cause is."""
     rng = np.random.default_rng(6)
     frame = a_frame(rng.random(50).tolist())
-    assert contrasts.said(contrasts.contrasts(frame, rng.random(50) < 0.5)).startswith("Nothing differs beyond luck")
-    assert "more words" in contrasts.said(contrasts.contrasts(frame, frame.words > 0.5))
+    assert analysis_failures.said(analysis_failures.contrasts(frame, rng.random(50) < 0.5)).startswith(
+        "Nothing differs beyond luck"
+    )
+    assert "more words" in analysis_failures.said(analysis_failures.contrasts(frame, frame.words > 0.5))
 
 
 def test_clusters_find_what_is_there_and_the_seed_settles_them():
@@ -175,9 +182,9 @@ def test_texts_that_are_all_the_same_are_one_cluster():
 def test_names_tell_clusters_from_all_other_texts():
     """A term that every text has names nothing; stop words and commands of the layout neither."""
     texts = [r"Is the ring \(\frac{a}{b}\) local?", "A local ring", "open set of the ring", "Is the open set a ring?"]
-    assert query_clusters.names(texts, np.array([0, 0, 1, 1]), ["a ring"] * 4)[1] == "open, set"
-    assert query_clusters.names(["x", "y"], np.array([0, 1])) == ["no common terms"] * 2
-    assert query_clusters.names([], np.array([], dtype=int)) == []
+    assert query_clusters.cluster_names(texts, np.array([0, 0, 1, 1]), ["a ring"] * 4)[1] == "open, set"
+    assert query_clusters.cluster_names(["x", "y"], np.array([0, 1])) == ["no common terms"] * 2
+    assert query_clusters.cluster_names([], np.array([], dtype=int)) == []
 
 
 def test_failures_that_lie_together_are_told_from_those_that_do_not():
@@ -196,14 +203,14 @@ def test_failures_that_lie_together_are_told_from_those_that_do_not():
 @pytest.fixture(scope="module")
 def mini() -> tuple:
     """Two systems without vectors on a bundled collection."""
-    c = shelf.load("mini-mathlib")
+    c = catalogue.load("mini-mathlib")
     runs = {(c.name, s): system(s).search(c) for s in ("bm25", "chargrams")}
     values = pd.concat([evaluate(run, c, "nDCG@10") for run in runs.values()])
     duel = failures.outcomes(values, "nDCG@10", "bm25", "chargrams")
     return c, runs, duel, failures.traits([c])
 
 
-@pytest.mark.filterwarnings("ignore::mirblab.measures.QueryWarning")
+@pytest.mark.filterwarnings("ignore::mirblab.evaluation.measures.QueryWarning")
 def test_the_clusters_of_a_collection_hold_every_failure_once(mini: tuple):
     """The table, its members, the same seed and shuffled rows."""
     c, _, duel, features = mini
@@ -221,7 +228,7 @@ def test_the_clusters_of_a_collection_hold_every_failure_once(mini: tuple):
     assert first.groupby("cluster").size().max() <= 2 and first.groupby("cluster", sort=False).is_typical.first().all()
 
 
-@pytest.mark.filterwarnings("ignore::mirblab.measures.QueryWarning")
+@pytest.mark.filterwarnings("ignore::mirblab.evaluation.measures.QueryWarning")
 def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     """Nothing breaks, and nothing is claimed."""
     c, _, duel, features = mini
@@ -229,7 +236,7 @@ def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     none = failure_clusters([c], ties, features, "lost")
     assert none.said() == "There are no queries that chargrams wins, so there is nothing to cluster."
     assert not len(none.first(3)) and not len(none.table)
-    assert failureplot.contrasts(none.contrasts).get_title() == ""
+    assert queries.contrasts(none.contrasts).get_title() == ""
     single = ties.assign(outcome=["won"] + ["tied"] * (len(ties) - 1))
     one = failure_clusters([c], single, features, "won")
     assert one.said().startswith("Of queries that bm25 wins there is one") and one.table.queries.tolist() == [1]
@@ -247,7 +254,7 @@ def test_a_collection_of_one_query(make_folder):
     features = failures.traits([c])
     assert duel.outcome.tolist() == ["tied"] and features.answer_words.tolist() == [2.0]
     assert failures.cases(duel, [c], runs)["answer in bm25"].tolist() == ["1"]
-    assert not len(contrasts.contrasts(duel.merge(features, on=["collection", "query_id"]), [True]))
+    assert not len(analysis_failures.contrasts(duel.merge(features, on=["collection", "query_id"]), [True]))
     assert "there is one" in failure_clusters([c], duel, features, "tied").said()
 
 
@@ -286,12 +293,12 @@ def test_gains_go_through_associations_and_strata():
 def test_the_duel_is_drawn_with_its_queries_named_and_the_middle_counted():
     """Both ends, the winner's largest gain above; an empty table says so."""
     values = a_values(np.linspace(0, 1, 40).tolist(), [0.5] * 40)
-    ax = failureplot.duel(failures.outcomes(values, "RR", "a", "b"), n=5)
+    ax = queries.duel(failures.outcomes(values, "RR", "a", "b"), n=5)
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names[0] == "q40" and names[-1] == "q1" and len(names) == 10
     assert "30 queries between" in [text.get_text() for text in ax.texts]
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
     few = failures.outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
-    assert [label.get_text() for label in failureplot.duel(few).get_yticklabels()] == ["q1", "q2"]
-    assert "Nothing to show" in failureplot.duel(few.head(0)).texts[0].get_text()
+    assert [label.get_text() for label in queries.duel(few).get_yticklabels()] == ["q1", "q2"]
+    assert "Nothing to show" in queries.duel(few.head(0)).texts[0].get_text()
     plt.close("all")

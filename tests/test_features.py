@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mirblab import shelf
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.features import associations, language, query_features, strata
+from mirblab.analysis.features import assign_strata, associations, language, query_features
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import catalogue
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_languages_are_told_by_their_signs(text: str, name: str):
 )
 def test_the_bundled_collections_are_what_they_are(collection: str, name: str):
     """Nine in ten queries at least."""
-    found = query_features(shelf.load(collection)).language
+    found = query_features(catalogue.load(collection)).language
     assert (found == name).mean() > 0.9
 
 
@@ -75,17 +75,17 @@ def test_rho_is_scipy_s():
 def test_strata_cover_every_query_once_and_stand_in_order():
     """Thirds of a number, or each value of a name."""
     values, features = a_table()
-    thirds = strata(values, features, "words", 3)
+    thirds = assign_strata(values, features, "words", 3)
     assert len(thirds) == len(values) and thirds.collection.nunique() == 3
     lows = [int(name.split()[1]) for name in thirds.collection.unique()]
     assert lows == sorted(lows)
-    assert strata(values, features, "language").collection.unique().tolist() == ["Lean", "prose"]
+    assert assign_strata(values, features, "language").collection.unique().tolist() == ["Lean", "prose"]
 
 
 def test_wrong_features_and_several_measures_are_refused():
     """With a suggestion, or what was found."""
     values, features = a_table()
     with pytest.raises(MirblabError, match="did you mean 'words'"):
-        strata(values, features, "word")
+        assign_strata(values, features, "word")
     with pytest.raises(MirblabError, match="one measure at a time, found RR, AP"):
         associations(pd.concat([values, values.assign(measure="AP")]), features)

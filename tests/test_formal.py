@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mirblab import prose
-from mirblab.formula import posts
-from mirblab.formula.formal import formal, language
-from mirblab.shelf import load
+from mirblab.display.text import html_of
+from mirblab.formula import in_text
+from mirblab.formula.in_text import formal, formal_language
+from mirblab.sources.catalogue import load
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from mirblab.shelf import load
 )  # fmt: skip
 def test_the_language_is_named(text: str, name: str) -> None:
     """By a sign that no prose and no LaTeX has."""
-    assert formal(text) == name and not posts.is_bare(text)
+    assert formal(text) == name and not in_text.is_bare(text)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_formulas_stay_formulas(text: str) -> None:
 def test_code_is_shown_as_it_is_written(name: str) -> None:
     """No blank and no letter of it is set as mathematics, and lines stay lines."""
     collection = load(name)
-    shown = {text: prose.html_of(text) for text in (*collection.query_texts, *collection.texts)}
+    shown = {text: html_of(text) for text in (*collection.query_texts, *collection.texts)}
     assert not [text for text, page in shown.items() if "<math" in page or "pre-wrap" not in page]
     assert all(page.count("\n") == text.count("\n") for text, page in shown.items())
 
@@ -63,4 +63,4 @@ def test_other_collections_are_in_no_such_language(name: str) -> None:
 )  # fmt: skip
 def test_a_collection_is_in_the_language_of_most_of_its_texts(texts: list[str], name: str) -> None:
     """A single text may lack the signs, or quote a line of another language."""
-    assert language(texts) == name
+    assert formal_language(texts) == name

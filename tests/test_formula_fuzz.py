@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.formula.latex import parse
+from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.tree import RELATIONS, Tree, check
 
 LETTERS = "abcfgxyz"
@@ -103,7 +103,7 @@ class Varied(Plain):
 def test_spellings(formula: Any, seed: int) -> None:
     """Blanks, sizes, braces, the order of scripts and other names of a command change nothing in the tree."""
     plain, varied = Plain().write(formula), Varied(random.Random(seed)).write(formula)
-    one, other = parse(plain), parse(varied)
+    one, other = parse_latex(plain), parse_latex(varied)
     assert one == other, (plain, varied)
     assert one.problems == other.problems == ()
 
@@ -112,7 +112,7 @@ def test_spellings(formula: Any, seed: int) -> None:
 def test_a_bracket_in_a_matrix_is_no_option(cell: str) -> None:
     """Only arrays take a position, and only a length may follow a row's end."""
     sized = cell.replace("[", r"\Bigl[").replace("]", r"\Bigr]")
-    one, other = (parse(rf"\begin{{pmatrix}} {text} & a \\ {text} & a \end{{pmatrix}}") for text in (cell, sized))
+    one, other = (parse_latex(rf"\begin{{pmatrix}} {text} & a \\ {text} & a \end{{pmatrix}}") for text in (cell, sized))
     assert one == other and one.labels.count("M![]1x1") == 2
 
 
@@ -121,7 +121,7 @@ def test_a_bracket_in_a_matrix_is_no_option(cell: str) -> None:
 def test_renaming(formula: Any, letters: list[str], seed: int) -> None:
     """A formula with other letters has the same tree with these letters."""
     names = dict(zip(LETTERS, letters, strict=True))
-    one, other = parse(Plain().write(formula)), parse(Varied(random.Random(seed), names).write(formula))
+    one, other = parse_latex(Plain().write(formula)), parse_latex(Varied(random.Random(seed), names).write(formula))
     renamed = ["V!" + names.get(label[2:], label[2:]) if label.startswith("V!") else label for label in one.labels]
     assert Tree(renamed, one.parents, one.relations) == other
 
@@ -155,14 +155,14 @@ PIECES = (
 @settings(max_examples=1500, deadline=None)
 def test_pieces(latex: str) -> None:
     """Any sequence of commands gives a sound tree."""
-    assert_sound(parse(latex), latex)
+    assert_sound(parse_latex(latex), latex)
 
 
 @given(st.text(max_size=60))
 @settings(max_examples=300, deadline=None)
 def test_text(latex: str) -> None:
     """Any text gives a sound tree."""
-    assert_sound(parse(latex), latex)
+    assert_sound(parse_latex(latex), latex)
 
 
 @given(
@@ -175,4 +175,4 @@ def test_text(latex: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_macros(latex: str, macros: dict[str, str]) -> None:
     """Any table of macros, endless ones among them, gives a sound tree."""
-    assert_sound(parse(latex, macros), latex)
+    assert_sound(parse_latex(latex, macros), latex)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import fusion, runs
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.retrieval import fusion
 
 
 def a_run(rows: list[tuple[str, str, float]], system: str = "a") -> pd.DataFrame:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.errors import MirblabError
-from mirblab.grouping import letters
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation.significance import significance_letters
 
 
 def pairs(means: dict[str, float], told: set[tuple[str, str]], collection: str = "c") -> pd.DataFrame:
@@ -23,14 +23,18 @@ def pairs(means: dict[str, float], told: set[tuple[str, str]], collection: str =
 def test_nobody_told_apart_is_one_group_and_everybody_is_many():
     """Best first."""
     means = {"x": 0.1, "y": 0.3, "z": 0.2}
-    assert letters(pairs(means, set())).values.tolist() == [["c", "y", "a"], ["c", "z", "a"], ["c", "x", "a"]]
+    assert significance_letters(pairs(means, set())).values.tolist() == [
+        ["c", "y", "a"],
+        ["c", "z", "a"],
+        ["c", "x", "a"],
+    ]
     everybody = set(combinations(means, 2))
-    assert letters(pairs(means, everybody)).group.tolist() == ["a", "b", "c"]
+    assert significance_letters(pairs(means, everybody)).group.tolist() == ["a", "b", "c"]
 
 
 def test_groups_overlap():
     """The middle one is told apart from nobody."""
-    found = letters(pairs({"x": 0.3, "y": 0.2, "z": 0.1}, {("x", "z")})).set_index("system").group
+    found = significance_letters(pairs({"x": 0.3, "y": 0.2, "z": 0.1}, {("x", "z")})).set_index("system").group
     assert found.to_dict() == {"x": "a", "y": "ab", "z": "b"}
 
 
@@ -39,7 +43,7 @@ def test_groups_overlap():
 def test_two_share_a_letter_exactly_when_they_are_not_told_apart(told: set[tuple[int, int]]):
     """For any outcome of fifteen tests."""
     named = {(f"s{a}", f"s{b}") for a, b in told}
-    found = letters(pairs({f"s{n}": n / 10 for n in range(6)}, named)).set_index("system").group
+    found = significance_letters(pairs({f"s{n}": n / 10 for n in range(6)}, named)).set_index("system").group
     for a, b in combinations(sorted(found.index), 2):
         assert bool(set(found[a]) & set(found[b])) == ((a, b) not in named)
 
@@ -47,4 +51,4 @@ def test_two_share_a_letter_exactly_when_they_are_not_told_apart(told: set[tuple
 def test_a_table_against_a_baseline_is_refused():
     """It lacks the other pairs."""
     with pytest.raises(MirblabError, match="3 systems have 3 pairs, found 2"):
-        letters(pairs({"x": 0.1, "y": 0.3, "z": 0.2}, set()).iloc[:2])
+        significance_letters(pairs({"x": 0.1, "y": 0.3, "z": 0.2}, set()).iloc[:2])

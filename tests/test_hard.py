@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import paths
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import corruption_words, corruptions, hard, hard_negatives
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import hard_negatives
+from mirblab.sources.hard_negatives import KINDS, build, corrupt, formulas, hidden
 
 
 def all_of(kind: str, proof: str) -> list[str]:
     """Return the proof after each possible mistake of a kind."""
-    return [proof[: change.start] + change.new + proof[change.end :] for change in corruptions.KINDS[kind](proof)]
+    return [proof[: change.start] + change.new + proof[change.end :] for change in KINDS[kind](proof)]
 
 
 @pytest.mark.parametrize(
@@ -76,23 +77,23 @@ def test_each_kind_of_mistake_by_hand(kind: str, proof: str, expected: list[str]
 def test_formulas_are_found_with_dollars_inside_braces():
     """Escaped dollars open nothing; what does not close is prose."""
     text = r"a \$ $x \text{ $y$ }$ b \begin{align*} c \end{align*} \(d\) $$e$$ $open"
-    found = [text[start:end] for start, end in corruption_words.formulas(text)]
+    found = [text[start:end] for start, end in formulas(text)]
     assert found == [r"$x \text{ $y$ }$", r"\begin{align*} c \end{align*}", r"\(d\)", "$$e$$"]
-    assert len(corruption_words.hidden(text)) == len(text)
+    assert len(hidden(text)) == len(text)
 
 
 def test_the_same_seed_makes_the_same_mistake():
     """Another seed another one, and None where there is no place."""
     proof = " ".join(f"$a_{number} < {number}$" for number in range(50))
-    made = [corruptions.corrupt(proof, "relation-reversed", seed) for seed in ("0", "0", "1")]
+    made = [corrupt(proof, "relation-reversed", seed) for seed in ("0", "0", "1")]
     assert made[0] == made[1] != made[2]
     assert made[0].before == "<" and made[0].after == ">"
-    assert corruptions.corrupt("No formula.", "relation-reversed", "0") is None
+    assert corrupt("No formula.", "relation-reversed", "0") is None
 
 
 def test_a_mistake_that_changes_nothing_is_none():
     """Swapping equal sides gives the same text."""
-    assert corruptions.corrupt("If $a$, then $a$.", "converse", "0") is None
+    assert corrupt("If $a$, then $a$.", "converse", "0") is None
 
 
 def test_a_copy_is_never_another_document():
@@ -114,8 +115,8 @@ def test_near_statements_are_the_nearest_by_bm25():
         "e": "red green",
     }
     proofs = {name: [f"{name}p"] for name in texts} | {"e": ["qp"]}
-    assert hard_negatives.near(texts, proofs, ["q"], 9) == {"q": ["ap", "bp", "cp"]}
-    assert hard_negatives.near(texts, proofs, ["q"], 1) == {"q": ["ap"]}
+    assert hard_negatives.nearest_proofs(texts, proofs, ["q"], 9) == {"q": ["ap", "bp", "cp"]}
+    assert hard_negatives.nearest_proofs(texts, proofs, ["q"], 1) == {"q": ["ap"]}
 
 
 PROOF = "Since $f$ is flat, $a < b$. Hence $U \\subset V$ by [ref]. It holds for all $x$. If $x$, then $y$."
@@ -144,7 +145,7 @@ def tiny(make_folder: Callable[..., Path]) -> Path:
 @pytest.fixture
 def made(tiny: Path, tmp_path: Path) -> Path:
     """The folder with both hard collections."""
-    hard.build(tiny, tmp_path / "out", near=2)
+    build(tiny, tmp_path / "out", near=2)
     return tmp_path / "out"
 
 
@@ -211,17 +212,17 @@ def test_the_same_seed_gives_the_same_bytes(tiny: Path, made: Path, tmp_path: Pa
     first = content(made)
     shutil.copytree(tiny, paths.data() / "tiny-qa")
     try:
-        hard.build("tiny-qa", tmp_path / "named", near=2)
+        build("tiny-qa", tmp_path / "named", near=2)
     finally:
         shutil.rmtree(paths.data() / "tiny-qa")
     assert content(tmp_path / "named") == first
-    seeds = [hard.build(tiny, tmp_path / f"seed{seed}", seed=seed)[0] for seed in range(1, 5)]
+    seeds = [build(tiny, tmp_path / f"seed{seed}", seed=seed)[0] for seed in range(1, 5)]
     assert len({(folder / "corpus.jsonl").read_bytes() for folder in seeds}) > 1
 
 
 def test_a_miniature_collection_can_be_made_hard(tmp_path: Path):
     """Every query's own proof stays among its candidates, with wrong ones."""
-    folders = hard.build("mini-proofwiki", tmp_path)
+    folders = build("mini-proofwiki", tmp_path)
     assert [folder.name for folder in folders] == ["mini-proofwiki-hard", "mini-proofwiki-hard-pool"]
     found = load_folder(folders[1])
     texts = {" ".join(text.casefold().split()) for text in found.texts}
@@ -236,10 +237,10 @@ def test_a_miniature_collection_can_be_made_hard(tmp_path: Path):
 def test_what_cannot_be_made_hard_is_refused(tiny: Path, tmp_path: Path):
     """An unknown name, no relevant document, a negative number."""
     with pytest.raises(MirblabError, match="'nothing-qa' is neither a collection that is built nor the folder of one"):
-        hard.build("nothing-qa", tmp_path / "out")
+        build("nothing-qa", tmp_path / "out")
     with pytest.raises(MirblabError, match="near must be 0 or more, found -1"):
-        hard.build(tiny, tmp_path / "out", near=-1)
+        build(tiny, tmp_path / "out", near=-1)
     (tiny / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\ns1\ts1-proof\t0\n")
     with pytest.raises(MirblabError, match="no query of test has a relevant document"):
-        hard.build(tiny, tmp_path / "out")
+        build(tiny, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from mirblab import shelf, systems
-from mirblab.errors import MirblabError
-from mirblab.holes import decay, hide
+from mirblab.analysis.unjudged import hide, hide_judgements
+from mirblab.core.errors import MirblabError
+from mirblab.retrieval import systems
+from mirblab.sources import catalogue
 
 
 def judgements(n_queries: int = 20, n: int = 10) -> pd.DataFrame:
@@ -45,9 +46,9 @@ def test_a_query_without_a_relevant_document_may_lose_everything():
 
 def test_condensed_lists_bear_holes_better_than_ndcg():
     """What the prime is for: condensed lists lose less than nDCG, which takes unjudged for irrelevant."""
-    c = shelf.load("mini-qa")
+    c = catalogue.load("mini-qa")
     runs = [systems.system(name).search(c) for name in ("bm25", "bm25-okapi", "bm25-mirb")]
-    found = decay(runs, c, ["nDCG@10", "nDCG'@10"], shares=(0.0, 0.5), seeds=(0, 1))
+    found = hide_judgements(runs, c, ["nDCG@10", "nDCG'@10"], shares=(0.0, 0.5), seeds=(0, 1))
     means = found.groupby(["measure", "share"]).value.mean()
     lost = {name: means[name, 0.0] - means[name, 0.5] for name in ("nDCG@10", "nDCG'@10")}
     assert lost["nDCG@10"] > 2 * lost["nDCG'@10"]
@@ -57,9 +58,9 @@ def test_condensed_lists_bear_holes_better_than_ndcg():
 
 def test_tau_is_scipy_s():
     """Over the systems' means, one measure at a time."""
-    c = shelf.load("mini-premises")
+    c = catalogue.load("mini-premises")
     runs = [systems.system(name).search(c) for name in ("bm25", "bm25-okapi", "bm25-mirb")]
-    found = decay(runs, c, ["AP"], shares=(0.0, 0.5), seeds=(4,))
+    found = hide_judgements(runs, c, ["AP"], shares=(0.0, 0.5), seeds=(4,))
     before, after = (found[found.share == share].set_index("system").value for share in (0.0, 0.5))
     expected = kendalltau(after, before[after.index]).statistic
     assert found[found.share == 0.5].tau.unique().tolist() == [expected]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.errors import MirblabError
-from mirblab.shelf import load_folder
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
 from mirblab.sources import holstep
 
 FILES = {

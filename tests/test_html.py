@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.sources import dump, html
+from mirblab.sources.shared import html
+from mirblab.sources.stackexchange import dump
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,13 @@ from typing import Any
 import pytest
 from test_encode import make_model
 
-from mirblab import measures, registry, shelf, systems
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import hub, layout
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.evaluation import measures
+from mirblab.retrieval import systems
+from mirblab.sources import catalogue, hub
+from mirblab.sources.shared import release
 
 FORMS = ("jsonl", "jsonl.gz", "configs", "data", "converted")
 WORDS = "ring field ideal scheme prime flat".split()
@@ -77,7 +80,9 @@ def write(path: Path, content: bytes) -> None:
 
 def published() -> dict[str, dict[str, Any]]:
     """Return the registry's entries of the fifteen."""
-    return {name: entry for name, entry in registry.read("collections").items() if entry.get("builder") == "mirb"}
+    return {
+        name: entry for name, entry in registry.read_registry("collections").items() if entry.get("builder") == "mirb"
+    }
 
 
 @pytest.fixture
@@ -95,9 +100,10 @@ def test_the_registry_holds_the_fifteen_with_exact_instructions_and_revisions() 
     assert len({entry["hub"] for entry in found.values()}) == len({entry["revision"] for entry in found.values()}) == 15
     restricted = {entry["hub"].removeprefix("hcju/") for entry in found.values() if entry.get("restricted")}
     assert restricted == {"msedup", "modup", "mseqa", "realanalysisps", "numbertheoryps", "wikiformula", "mseformula"}
-    assert sorted(shelf.groups()) == [f"mirb-{part}-premise" for part in ("numbertheory", "proofwiki", "realanalysis",
+    names = sorted(catalogue.collection_groups())
+    assert names == [f"mirb-{part}-premise" for part in ("numbertheory", "proofwiki", "realanalysis",
                                                                          "stacks")]  # fmt: skip
-    from mirblab.published import cells, instruction
+    from mirblab.evaluation.published import cells, instruction
 
     counts = cells("mirb", 1).pivot(index="collection", columns="column", values="value")
     for entry in found.values():
@@ -120,7 +126,7 @@ def test_all_fifteen_load_from_a_local_folder_and_honour_their_lists(home: Path,
     write(home / "registry" / "encoders.toml", tiny_entry(model).encode())
     write(home / "registry" / "systems.toml", b'[tiny]\nkind = "dense"\nencoder = "tiny"\nlabel = "Tiny"\n')
     for name, entry in published().items():
-        found = shelf.load(name)
+        found = catalogue.load(name)
         assert found.doc_ids.tolist() == sorted(str(n) for n in range(14)) and found.query_ids.tolist() == [
             "q 0",
             "q 1",
@@ -195,7 +201,7 @@ def test_as_published_is_said_only_when_it_is(
     write(home / "registry" / "collections.toml", (own % ("a" * 40)).encode())
     hub.build(publish(tmp_path / "holps", "data"), home / "data", names=["mirb-hol"])
     assert "as published: 2 queries, 14 documents" in capsys.readouterr().out
-    assert shelf.load("mirb-hol").card.extra["hub_revision"] == "a" * 40
+    assert catalogue.load("mirb-hol").card.extra["hub_revision"] == "a" * 40
     write(home / "registry" / "collections.toml", (own % "main").encode())
     with pytest.raises(MirblabError, match="mirb-hol: a revision is a commit of 40 hexadecimal digits, found 'main'"):
         hub.build(tmp_path / "holps", home / "data", names=["mirb-hol"])
@@ -333,12 +339,12 @@ def test_splits_and_forms_are_told_apart() -> None:
     """Several splits of a part are refused; JSON lines go before parquet; other splits of the judgements are left."""
     names = ["corpus.jsonl", "corpus/corpus-00000-of-00001.parquet", "queries/a-00000-of-00001.parquet"]
     names += ["default/train-00000-of-00001.parquet", "qrels/dev.tsv", "qrels/test.tsv", "corpus-old.jsonl"]
-    found = layout.parts_of(names, "x")
+    found = release.parts_of(names, "x")
     assert found["corpus"] == ["corpus.jsonl"] and found["qrels"] == ["qrels/test.tsv"] and not found["excluded_ids"]
     with pytest.raises(MirblabError, match="x has several splits of queries: queries/a, queries/b; keep one"):
-        layout.parts_of([*names, "queries/b-00000-of-00001.parquet"], "x")
+        release.parts_of([*names, "queries/b-00000-of-00001.parquet"], "x")
     many = [f"data/corpus-{n:05}-of-00012.parquet" for n in range(12)]
-    assert layout.parts_of(reversed(many), "x")["corpus"] == many
+    assert release.parts_of(reversed(many), "x")["corpus"] == many
 
 
 def test_one_that_fails_does_not_lose_the_others(home: Path, tmp_path: Path) -> None:
@@ -430,8 +436,8 @@ class Hub:
         """Return names and checksums: a small file has git's, a large one its SHA-256."""
         folder = self.folders[name]
         siblings: list[dict[str, Any]] = [{"rfilename": "README.md", "size": 1, "blobId": "0" * 40}]
-        for inner in layout.inside(folder):
-            plain, git = layout.digests(folder / inner)
+        for inner in release.inside(folder):
+            plain, git = release.digests(folder / inner)
             size = (folder / inner).stat().st_size
             large = {"lfs": {"sha256": plain, "size": size, "pointerSize": 100}} if "corpus" in inner else {}
             siblings.append({"rfilename": inner, "size": size, "blobId": "f" * 40 if large else git, **large})
@@ -441,7 +447,7 @@ class Hub:
     def file(self, request: BaseHTTPRequestHandler, name: str, inner: str, with_body: bool) -> None:
         path = self.folders[name] / inner
         body, commit = path.read_bytes(), self.file_commits.get(name, self.revisions[name])
-        headers = {"ETag": f'"{layout.digests(path)["corpus" not in inner]}"', "X-Repo-Commit": commit}
+        headers = {"ETag": f'"{release.digests(path)["corpus" not in inner]}"', "X-Repo-Commit": commit}
         if inner == self.damaged.get(name):
             body = body[:-2] + b"x" + body[-1:]
         start = int(re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", "bytes=0-"))[1])
@@ -493,9 +499,9 @@ def in_a_process(tmp_path: Path, url: str, *names: str, **environment: str) -> l
     The library reads its settings when it is imported, hence the process.
     """
     code = (
-        "import sys\nfrom mirblab import shelf\nfrom mirblab.errors import MirblabError\n"
+        "import sys\nfrom mirblab.sources import catalogue\nfrom mirblab.core.errors import MirblabError\n"
         "for name in sys.argv[1:]:\n"
-        "    try:\n        found = shelf.load(name)\n"
+        "    try:\n        found = catalogue.load(name)\n"
         "        card = found.card\n"
         "        print('>>', name, len(found.queries), found.candidates.names, card.revision, card.licence)\n"
         "    except MirblabError as error:\n        print('>>', 'MirblabError', error)\n"

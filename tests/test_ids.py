@@ -11,15 +11,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mirblab import foreign, instances, submission
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.folder import write
-from mirblab.ids import of
-from mirblab.run_store import RunStore
-from mirblab.runs import order, read_run, write_run
-from mirblab.sources import beir, judgements, own_table
-from mirblab.train import texts
+from mirblab.core.errors import MirblabError
+from mirblab.core.ids import of
+from mirblab.data.beir import write
+from mirblab.data.collection import load_folder
+from mirblab.data.runs import order, read_run, write_run
+from mirblab.evaluation import arqmath, imported
+from mirblab.retrieval.run_store import RunStore
+from mirblab.sources.own import tables
+from mirblab.sources.shared import beir, readers
+from mirblab.train import data
 
 AWKWARD = ["0042", "1e5", "True", "NaN", "null", "1_000", "+42", "0x1F", "١٢", "0704.0001", "inf", "-0", "None", "NA",
            "false", "1.0", "00", "2020-01-01", "1,5", "#1", "'", '"', "\\N", "-inf", "nan", "N/A", "12:30"]  # fmt: skip
@@ -53,8 +54,8 @@ def through_the_store(names: list[str], folder: Path) -> set:
 
 def through_a_submission(names: list[str], folder: Path) -> set:
     """Write and read a file as ARQMath's participants hand it in."""
-    submission.write(run_of(names), folder / "a.tsv")
-    return pairs(submission.read(folder / "a.tsv"))
+    arqmath.write(run_of(names), folder / "a.tsv")
+    return pairs(arqmath.read(folder / "a.tsv"))
 
 
 def through_a_collection(names: list[str], folder: Path) -> set:
@@ -83,20 +84,20 @@ def through_qrels_of_trec(names: list[str], folder: Path) -> set:
     """Read judgements in TREC's form."""
     lines = [f"{one}\t0\t{two}\t1\n" for one in names for two in names]
     (folder / "qrels.txt").write_text("".join(lines), encoding="utf-8")
-    return set(judgements.read(folder / "qrels.txt", 3).grades)
+    return set(readers.read_judgements(folder / "qrels.txt", 3).grades)
 
 
 def through_own_json(names: list[str], folder: Path) -> set:
     """Read one's own JSON lines."""
     lines = [json.dumps({"query": one, "id": two}) + "\n" for one in names for two in names]
     (folder / "a.jsonl").write_text("".join(lines), encoding="utf-8")
-    return {(row["query"], row["id"]) for _, row in own_table.read(folder / "a.jsonl").rows}
+    return {(row["query"], row["id"]) for _, row in tables.read_table(folder / "a.jsonl").rows}
 
 
 def through_rephrasings(names: list[str], folder: Path) -> set:
     """Save and read a table of new texts, as JSON lines and as parquet."""
-    made = [texts.table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
-    found = [texts.read(texts.save(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")]
+    made = [data.table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
+    found = [data.read(data.save(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")]
     assert found[0].id.tolist() == found[1].id.tolist()
     return {(one, two) for one in found[0].id for two in found[1].id}
 
@@ -107,7 +108,7 @@ def through_a_csv_of_values(names: list[str], folder: Path) -> set:
     lines = [f'"{one}",mini-qa,RR,0.5,"{two}"\n' for one in quoted for two in quoted]
     text = "system,collection,measure,value,query_id\n" + "".join(lines)
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    return {(key[0], key[3]) for key in foreign.table(folder / "a.csv").rows}
+    return {(key[0], key[3]) for key in imported.table(folder / "a.csv").rows}
 
 
 @pytest.mark.parametrize(
@@ -173,23 +174,23 @@ def test_a_collection_with_another_id_is_refused_with_file_and_line(tmp_path, va
 @pytest.mark.parametrize("column", ["_id", "text"])
 def test_own_json_with_a_float_for_an_id_is_refused_with_its_line(tmp_path, column):
     """In a column that is taken for ids; elsewhere it is a text."""
-    from mirblab.sources import own_rows
+    from mirblab.sources.own import build
 
     (tmp_path / "a.jsonl").write_text('{"_id": "a", "text": "x"}\n{"_id": 1e5, "text": 2.5}\n')
-    table = own_table.read(tmp_path / "a.jsonl")
+    table = tables.read_table(tmp_path / "a.jsonl")
     taken = {"text": "text"} | ({"id": "_id"} if column == "_id" else {})
     if column == "text":
-        assert own_rows.documents(table, taken, Counter()).rows["row-2"]["text"] == "2.5"
+        assert build.documents(table, taken, Counter()).rows["row-2"]["text"] == "2.5"
         return
     with pytest.raises(MirblabError, match=r"a\.jsonl, line 2: '_id' must be a text or .* found 100000.0"):
-        own_rows.documents(table, taken, Counter())
+        build.documents(table, taken, Counter())
 
 
 def test_formula_ids_that_became_floats_are_refused():
     """A column of ids with a gap is made of floats by pandas: 42.0 is no id, and nan none either."""
     rows = pd.DataFrame({"query_id": "B.1", "formula_id": [42.0, None], "score": [1.0, 2.0]})
     with pytest.raises(MirblabError, match="formula_id"):
-        instances.to_visual(rows, {"42": "v"})
+        arqmath.to_visual(rows, {"42": "v"})
 
 
 @pytest.mark.parametrize("column", ["query_id", "doc_id"])

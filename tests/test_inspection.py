@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import coverage, inspection, leaks, lengths, near, report_view, shingles, tally, terminal
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.repeats import repeats
+from mirblab.analysis import collection_report
+from mirblab.core import terminal
+from mirblab.core.errors import MirblabError
+from mirblab.data import near_duplicates
+from mirblab.data.collection import Collection, load_folder
+from mirblab.data.near_duplicates import repeats
 
 WORDS = (
     "every finite group ring field of prime order has a unique normal maximal ideal that is closed under sums".split()
@@ -48,17 +50,17 @@ def brute(texts: list[str], threshold: float) -> dict[tuple[int, int], float]:
 def test_near_pairs_are_those_of_comparing_all_with_all(threshold: float) -> None:
     """No pair is wrong, each similarity is exact, and at least as many are found as promised."""
     texts = random_texts(300, 1)
-    wanted, found = brute(texts, threshold), near.near_pairs(texts, threshold)
+    wanted, found = brute(texts, threshold), near_duplicates.near_pairs(texts, threshold)
     got = dict(zip(zip(found.left.tolist(), found.right.tolist(), strict=True), found.jaccard.tolist(), strict=True))
     assert len(wanted) > 40
     assert set(got) <= set(wanted)
-    assert len(got) >= near.RECALL * len(wanted) - 1 and found.recall >= near.RECALL
+    assert len(got) >= near_duplicates.RECALL * len(wanted) - 1 and found.recall >= near_duplicates.RECALL
     assert all(got[pair] == pytest.approx(wanted[pair], abs=1e-12) for pair in got)
 
 
 def test_a_triple_that_repeats_counts_once() -> None:
     """Sets, not lists: {abc, bca, cab, bcd} and {abc, bcd} share two of four."""
-    found = near.similarity(["a b c a b c a b c d", "a b c d"], np.array([0]), np.array([1]))
+    found = near_duplicates.similarity(["a b c a b c a b c d", "a b c d"], np.array([0]), np.array([1]))
     assert found.tolist() == [0.5]
 
 
@@ -67,7 +69,7 @@ def test_signatures_estimate_the_similarity() -> None:
     texts = random_texts(120, 2)
     wanted = brute(texts, 0.05)
     left, right = np.array(list(wanted)).T
-    signature, _ = near.signatures(texts, 512, seed=3)
+    signature, _ = near_duplicates.signatures(texts, 512, seed=3)
     error = (signature[left] == signature[right]).mean(axis=1) - np.array(list(wanted.values()))
     assert abs(error.mean()) < 0.01 and error.std() < 0.03
 
@@ -75,17 +77,17 @@ def test_signatures_estimate_the_similarity() -> None:
 def test_the_same_seed_finds_the_same_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates depend on texts and seed, not on how many texts are worked on at once."""
     texts = random_texts(90, 4)
-    before = near.signatures(texts, 12, seed=5)[0]
-    monkeypatch.setattr(near, "TEXTS", 7)
-    assert np.array_equal(near.signatures(texts, 12, seed=5)[0], before)
-    assert not np.array_equal(near.signatures(texts, 12, seed=6)[0], before)
+    before = near_duplicates.signatures(texts, 12, seed=5)[0]
+    monkeypatch.setattr(near_duplicates, "TEXTS", 7)
+    assert np.array_equal(near_duplicates.signatures(texts, 12, seed=5)[0], before)
+    assert not np.array_equal(near_duplicates.signatures(texts, 12, seed=6)[0], before)
 
 
 def test_shingles_ignore_case_space_and_dollars_and_keep_signs() -> None:
     """`$x^{2}$` and `x^2` are the same words; "and" and "or" of formal languages, plus and minus, are not."""
 
     def of(text: str) -> list[int]:
-        return shingles.shingles([text])[1].tolist()
+        return near_duplicates.shingles([text])[1].tolist()
 
     assert of("Let $x^{2}$, \\alpha") == of("let  x^2 alpha")
     assert of("p /\\ q") != of("p \\/ q") and of("a + b") != of("a - b") and of("~ p") != of("p")
@@ -97,22 +99,22 @@ def test_shingles_ignore_case_space_and_dollars_and_keep_signs() -> None:
 def test_short_texts_are_one_shingle(count: int) -> None:
     """Fewer than three words make one, none makes none; a text beside another changes nothing."""
     words = " ".join("abcd"[:count])
-    starts, hashes = shingles.shingles(["x y z w", words, "x"])
+    starts, hashes = near_duplicates.shingles(["x y z w", words, "x"])
     assert np.diff(starts).tolist() == [2, min(count, 1) if count < 3 else count - 2, 1]
-    assert hashes[starts[1] : starts[2]].tolist() == shingles.shingles([words])[1].tolist()
+    assert hashes[starts[1] : starts[2]].tolist() == near_duplicates.shingles([words])[1].tolist()
 
 
 def test_texts_that_all_resemble_each_other_are_counted_as_cut() -> None:
     """A bucket of many texts is not compared all with all: the work stays bounded, and the report says so."""
     base = " ".join(f"w{n}" for n in range(90))
-    found = near.near_pairs([f"{base} {n}" for n in range(200)])
-    assert len(found.left) <= 200 * near.WIDEST and found.n_cut > 100
+    found = near_duplicates.near_pairs([f"{base} {n}" for n in range(200)])
+    assert len(found.left) <= 200 * near_duplicates.WIDEST and found.n_cut > 100
 
 
 def test_a_threshold_outside_is_refused() -> None:
     """Percent given for a share is the likely mistake."""
     with pytest.raises(MirblabError, match="up to 1, found 80"):
-        near.near_pairs(["a"], 80)
+        near_duplicates.near_pairs(["a"], 80)
 
 
 def test_repeats_between_and_within_groups() -> None:
@@ -153,7 +155,7 @@ def odd(make_folder: Make) -> Collection:
 
 def test_duplicates_say_what_the_judgements_say(odd: Collection) -> None:
     """The answer, an unjudged document and one judged not relevant are told apart."""
-    found = inspection.report(odd, encoders=())
+    found = collection_report.report(odd, encoders=())
     rows = found.duplicates[["query_id", "doc_id", "relation", "is_relevant"]].to_numpy().tolist()
     assert rows == [
         ["q1", "d1", "relevant", True], ["q1", "d2", "unjudged", False], ["q1", "d3", "judged 0", False],
@@ -170,16 +172,16 @@ def test_duplicates_say_what_the_judgements_say(odd: Collection) -> None:
 
 def test_a_query_that_is_its_own_answer_does_not_return_itself_by_mistake(odd: Collection, make_folder: Make) -> None:
     """Own documents count unless they are relevant, or the rule keeps them out."""
-    assert tally.own(odd).tolist() == ["q2"]
+    assert collection_report.own(odd).tolist() == ["q2"]
     rows = [{"_id": name, "text": name} for name in ("a", "b")]
-    assert tally.own(load_folder(make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x"))).tolist() == ["b"]
+    assert collection_report.own(load_folder(make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x"))).tolist() == ["b"]
     barred = make_folder(rows, rows, "b\ta\t1\n", card='candidates = ["not-self"]\n', name="y")
-    assert tally.own(load_folder(barred)).empty
+    assert collection_report.own(load_folder(barred)).empty
 
 
 def test_every_leak_is_found_once(odd: Collection) -> None:
     """A declaration's last part, a title in other case, a reference in a query and in a document, a whole text."""
-    found, by_chance = leaks.leaks(odd)
+    found, by_chance = collection_report.leaks(odd)
     rows = sorted(found.to_numpy().tolist())
     assert rows == [
         ["", "d6", "reference", "\\ref{categories-lemma-yoneda}"],
@@ -201,21 +203,23 @@ def test_every_leak_is_found_once(odd: Collection) -> None:
 )  # fmt: skip
 def test_a_name_is_found_as_a_whole_word(name: str, text: str, is_there: bool) -> None:
     """Inside a longer name it is another name."""
-    assert leaks.occurs(name, text) is is_there
+    assert collection_report.occurs(name, text) is is_there
 
 
 def test_prose_declares_nothing() -> None:
     """Only what is followed like a declaration is one."""
-    assert list(leaks.own_names("Definition of a limit (in a space)")) == []
-    assert list(leaks.own_names("@[simp] noncomputable def ℕ.foo' {α} : α")) == ["ℕ.foo'"]
-    assert list(leaks.own_names("spaces-morphisms-lemma-birational Let X")) == ["spaces-morphisms-lemma-birational"]
+    assert list(collection_report.own_names("Definition of a limit (in a space)")) == []
+    assert list(collection_report.own_names("@[simp] noncomputable def ℕ.foo' {α} : α")) == ["ℕ.foo'"]
+    assert list(collection_report.own_names("spaces-morphisms-lemma-birational Let X")) == [
+        "spaces-morphisms-lemma-birational"
+    ]
 
 
 def test_a_query_that_begins_with_its_label_is_found_in_its_answer(make_folder: Make) -> None:
     """Labels that were left in spell out the answer."""
     corpus = [{"_id": "d1", "text": "We refer to spaces-lemma-birational here."}, {"_id": "d2", "text": "x"}]
     queries = [{"_id": "q1", "text": "spaces-lemma-birational Let X be a space"}]
-    found = leaks.leaks(load_folder(make_folder(corpus, queries, "q1\td1\t1\n")))[0]
+    found = collection_report.leaks(load_folder(make_folder(corpus, queries, "q1\td1\t1\n")))[0]
     assert found.to_numpy().tolist() == [["q1", "d1", "query's name", "spaces-lemma-birational"]]
 
 
@@ -224,8 +228,10 @@ def test_a_name_that_is_everywhere_is_no_finding(make_folder: Make) -> None:
     corpus = [{"_id": f"n{n}.space", "text": f"text {n}"} for n in range(6)]
     queries = [{"_id": f"q{n}", "text": f"a space of size {n}"} for n in range(6)]
     collection = load_folder(make_folder(corpus, queries, "".join(f"q{n}\tn{n}.space\t1\n" for n in range(6))))
-    assert leaks.leaks(collection)[1] == 6
-    assert not any("name of their answer" in text for text in inspection.report(collection, encoders=()).findings)
+    assert collection_report.leaks(collection)[1] == 6
+    assert not any(
+        "name of their answer" in text for text in collection_report.report(collection, encoders=()).findings
+    )
 
 
 def test_an_answer_that_queries_share_is_no_chance(make_folder: Make) -> None:
@@ -233,7 +239,7 @@ def test_an_answer_that_queries_share_is_no_chance(make_folder: Make) -> None:
     corpus = [{"_id": "n1.space", "text": "text"}]
     queries = [{"_id": f"q{n}", "text": f"a space of size {n}"} for n in range(2)]
     collection = load_folder(make_folder(corpus, queries, "q0\tn1.space\t1\nq1\tn1.space\t1\n"))
-    found, by_chance = leaks.leaks(collection)
+    found, by_chance = collection_report.leaks(collection)
     assert found.text.tolist() == ["space", "space"] and by_chance == 0
 
 
@@ -242,29 +248,32 @@ def test_auc_is_that_of_all_pairs() -> None:
     random = np.random.default_rng(0)
     some, others = random.integers(0, 9, 40), random.integers(2, 12, 70)
     wanted = ((some[:, None] > others) + (some[:, None] == others) / 2).mean()
-    assert lengths.auc(some, others)[0] == pytest.approx(wanted)
-    assert lengths.auc(some, np.array([])) == (0.5, 0.0)
+    assert collection_report.auc(some, others)[0] == pytest.approx(wanted)
+    assert collection_report.auc(some, np.array([])) == (0.5, 0.0)
 
 
 def test_length_that_gives_relevant_documents_away_is_said(make_folder: Make) -> None:
     """Title-only answers among full texts; without a difference nothing is said."""
     corpus = [{"_id": f"d{n}", "text": "w " * (4 if n < 20 else 40 + n)} for n in range(60)]
     queries = [{"_id": f"q{n}", "text": f"q {n}"} for n in range(20)]
-    found = inspection.report(load_folder(make_folder(corpus, queries, "".join(f"q{n}\td{n}\t1\n" for n in range(20)))),
+    folder = make_folder(corpus, queries, "".join(f"q{n}\td{n}\t1\n" for n in range(20)))
+    found = collection_report.report(load_folder(folder),
                               encoders=())  # fmt: skip
     assert any("shorter than another document in 100% of all cases (AUC 0.00" in text for text in found.findings)
     assert found.lengths.set_index("texts").loc["relevant documents", "median"] == 4
     same = [{"_id": f"d{n}", "text": f"text {n}"} for n in range(60)]
     equal = load_folder(make_folder(same, queries, "".join(f"q{n}\td{n}\t1\n" for n in range(20)), name="equal"))
-    assert not any("AUC" in text for text in inspection.report(equal, encoders=()).findings)
+    assert not any("AUC" in text for text in collection_report.report(equal, encoders=()).findings)
 
 
 def test_wilson_covers_the_truth() -> None:
     """In about 95 of 100 samples the share lies inside; the ends stay within 0 and 1."""
     counts = np.random.default_rng(0).binomial(200, 0.1, 2_000)
-    covered = np.mean([low <= 0.1 <= high for low, high in map(lambda count: lengths.wilson(int(count), 200), counts)])
+    covered = np.mean(
+        [low <= 0.1 <= high for low, high in map(lambda count: collection_report.wilson(int(count), 200), counts)]
+    )
     assert 0.93 < covered < 0.97
-    assert lengths.wilson(5, 5)[1] == 1.0 and lengths.wilson(0, 0) == (0.0, 1.0)
+    assert collection_report.wilson(5, 5)[1] == 1.0 and collection_report.wilson(0, 0) == (0.0, 1.0)
 
 
 def test_truncation_counts_a_seeded_sample_and_says_so(odd: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,17 +285,17 @@ def test_truncation_counts_a_seeded_sample_and_says_so(odd: Collection, monkeypa
         def n_truncated(self, texts: list[str], role: str, instruction: str) -> int:
             return sum(len(text.split()) > self.max_length for text in texts)
 
-    monkeypatch.setattr(lengths, "encoder", lambda name: Counts())
-    table, problems = lengths.truncation(odd, ["words"])
+    monkeypatch.setattr(collection_report, "encoder", lambda name: Counts())
+    table, problems = collection_report.truncation_table(odd, ["words"])
     assert table[["role", "texts", "sampled", "truncated", "low", "high"]].to_numpy().tolist() == [
         ["query", 4, 4, 2, 0.5, 0.5], ["document", 6, 6, 3, 0.5, 0.5]]  # fmt: skip
-    part = lengths.truncation(odd, ["words"], n_sample=3, seed=1)[0]
+    part = collection_report.truncation_table(odd, ["words"], n_sample=3, seed=1)[0]
     assert part.sampled.tolist() == [3, 3] and (part.low < part.share).all() and (part.high > part.share).all()
     monkeypatch.undo()
-    found = inspection.report(odd, encoders=["text-embedding-3-large"])
+    found = collection_report.report(odd, encoders=["text-embedding-3-large"])
     assert "lengths in tokens are not known" in found.findings[-1] and found.truncation.empty
     with pytest.raises(MirblabError, match="did you mean 'minilm'"):
-        inspection.report(odd, encoders=["minillm"])
+        collection_report.report(odd, encoders=["minillm"])
 
 
 def test_overlap_counts_equal_and_near_texts(odd: Collection, make_folder: Make) -> None:
@@ -294,7 +303,7 @@ def test_overlap_counts_equal_and_near_texts(odd: Collection, make_folder: Make)
     other = load_folder(make_folder(
         [{"_id": "x1", "text": LONG.title()}, {"_id": "x2", "text": LONG + " and so on"}, {"_id": "x3", "text": "z"}],
         [{"_id": "y1", "text": "the last"}], "y1\tx1\t1\n", name="other"))  # fmt: skip
-    found = inspection.report(odd, encoders=(), others=[other])
+    found = collection_report.report(odd, encoders=(), others=[other])
     rows = found.overlap.set_index("what")
     assert rows["count"].to_dict() == {
         "queries that are documents there": 2, "queries that are queries there": 0,
@@ -308,7 +317,7 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
     """Judged@10 of a run stands beside the judgements per query."""
     run = pd.DataFrame({"query_id": ["q1"] * 2, "doc_id": ["d1", "d2"], "score": [2.0, 1.0]})
     run.attrs["system"] = "own"
-    found = coverage.judged(odd, [run]).set_index("what")
+    found = collection_report.judged_table(odd, [run]).set_index("what")
     assert found.loc["judged per query", ["mean", "most"]].tolist() == [1.25, 2]
     assert found.loc["relevant per query", ["mean", "least"]].tolist() == [0.75, 0]
     assert found.loc["Judged@10 of own", "mean"] == pytest.approx(0.5 / 4)
@@ -316,18 +325,18 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
 
 def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     """What makes values wrong comes first; HTML and console show every finding, and markup stays text."""
-    found = inspection.report(odd, encoders=())
+    found = collection_report.report(odd, encoders=())
     assert "may return themselves" in found.findings[0]
     html, out = found._repr_html_(), io.StringIO()
     assert html.count("<li>") == len(found.findings) and html.count("<table") == len(found.tables())
-    report_view.show(found, terminal.console(file=out, width=200))
+    collection_report.show(found, terminal.console(file=out, width=200))
     assert all(text[:60] in out.getvalue() for text in found.findings)
     assert repr(found).count("\n- ") == len(found.findings)
 
 
 def test_a_clean_collection_has_no_findings(make_folder: Make) -> None:
     """Nothing is said where nothing is odd."""
-    found = inspection.report(load_folder(make_folder(qrels="q1\td1\t1\nq2\td2\t1\n")), encoders=())
+    found = collection_report.report(load_folder(make_folder(qrels="q1\td1\t1\nq2\td2\t1\n")), encoders=())
     assert found.findings == [] and "Nothing stands out" in found._repr_html_()
     assert (found.summary["count"] == 0).all()
 
@@ -341,7 +350,7 @@ def test_known_facts_of_the_shared_collections(shared: Path) -> None:
         pytest.skip(f"no {place}")
     flagged = {row["_id"] for row in map(json.loads, (place / "queries.jsonl").open(encoding="utf-8"))
                if row["metadata"]["names_decl"]}  # fmt: skip
-    found, by_chance = leaks.leaks(load_folder(place))
+    found, by_chance = collection_report.leaks(load_folder(place))
     assert len(flagged) == 82 and flagged <= set(found.query_id) and by_chance < 5
-    _, auc, z = lengths.lengths(load_folder(shared / "data" / "mse-dup"))
+    _, auc, z = collection_report.lengths(load_folder(shared / "data" / "mse-dup"))
     assert auc < 0.4 and z < -10

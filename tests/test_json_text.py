@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import engine, json_text, mteb_json, redrawing
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.folder import write
-from mirblab.lines import Problems
-from mirblab.lines import records as json_lines
-from mirblab.sources import arrays, naturalproofs_json, own_table, rows
-from mirblab.train import journal, texts
+from mirblab.analysis import projection
+from mirblab.core import text_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import Problems
+from mirblab.core.text_files import records as json_lines
+from mirblab.data.beir import write
+from mirblab.data.collection import load_folder
+from mirblab.encoders import local
+from mirblab.evaluation import imported
+from mirblab.sources import naturalproofs
+from mirblab.sources.own import tables
+from mirblab.sources.shared import readers
+from mirblab.train import data, loop
 
 DEEP, NUMBER = "[" * 3000 + "]" * 3000, "1" * 5000
 
@@ -37,17 +42,17 @@ def noted(path: Path) -> None:
 READERS = {
     "lines": noted,
     "collection": collection,
-    "rows": lambda path: list(rows.read(path, ["_id"], json_text_counter())),
-    "arrays": lambda path: list(arrays.records(path)),
-    "own_table": own_table.read,
-    "rephrasings": texts.read,
+    "rows": lambda path: list(readers.read_rows(path, ["_id"], json_text_counter())),
+    "arrays": lambda path: list(readers.json_records(path)),
+    "own_table": tables.read_table,
+    "rephrasings": data.read,
 }
 WHOLE = {
-    "file": json_text.read,
-    "mteb": lambda path: mteb_json.read(path, "m", "mini-qa"),
-    "naturalproofs": lambda path: naturalproofs_json.read(path, masked=False),
-    "map": redrawing._record,
-    "model": engine._read,
+    "file": text_files.read,
+    "mteb": lambda path: imported.read_mteb(path, "m", "mini-qa"),
+    "naturalproofs": lambda path: naturalproofs.read(path, masked=False),
+    "map": projection._record,
+    "model": local._read,
 }
 
 
@@ -92,21 +97,21 @@ def test_the_limit_holds_also_where_python_could_read_more(tmp_path):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(('{"a": ' + "[" * 300 + "]" * 300 + "}").encode()))
     with pytest.raises(MirblabError, match=r"line 1, item 1: nested too deeply, over 200 levels"):
-        list(arrays.records(path))
-    assert json_text.loads("[" * 200 + "]" * 200)
+        list(readers.json_records(path))
+    assert text_files.loads("[" * 200 + "]" * 200)
     text = json.dumps({"a": "[{" * 5000, "b": [[]] * 500})
-    assert json_text.loads(text) == json.loads(text)
-    with pytest.raises(json_text.Unreadable, match="over 200 levels"):
-        json_text.loads("[" * 201 + "1" + "]" * 201)
+    assert text_files.loads(text) == json.loads(text)
+    with pytest.raises(text_files.Unreadable, match="over 200 levels"):
+        text_files.loads("[" * 201 + "1" + "]" * 201)
 
 
 def test_a_damaged_line_of_a_training_log_is_named(tmp_path):
     (tmp_path / "log.jsonl").write_text(f'{{"step": {NUMBER}}}\n{{"step": 2}}\n')
     with pytest.raises(MirblabError, match=r"log\.jsonl, line 1: a whole number of more than 4,300 digits"):
-        journal.read(tmp_path)
+        loop.read(tmp_path)
     (tmp_path / "log.jsonl").write_bytes(b'{"step": 1}\n\xff\n{"step": 3}\n{"step": \xff')
     with pytest.raises(MirblabError, match=r"log\.jsonl, line 2: broken JSON"):
-        journal.read(tmp_path)
+        loop.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -116,4 +121,4 @@ def test_a_damaged_line_of_a_training_log_is_named(tmp_path):
 def test_a_line_of_new_texts_that_cannot_be_used_is_named(tmp_path, line, what):
     (tmp_path / "a.jsonl").write_text(f'{{"id": "a"}}\n{line}\n')
     with pytest.raises(MirblabError, match=rf"a\.jsonl, line 2: .*{what}"):
-        texts.read(tmp_path / "a.jsonl")
+        data.read(tmp_path / "a.jsonl")

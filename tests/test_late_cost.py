@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from test_encode import make_model
 
-from mirblab import late, plots, shelf
-from mirblab.encode import encoder
-from mirblab.errors import MirblabError
-from mirblab.late_cost import storage
-from mirblab.late_match import matches
+from mirblab.core.errors import MirblabError
+from mirblab.display import plots
+from mirblab.encoders.encoding import encoder
+from mirblab.retrieval import late_interaction
+from mirblab.retrieval.late_interaction import token_similarities, token_storage_table
+from mirblab.sources import catalogue
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def collection(make_folder):
     """Return a collection of three documents with 1, 2 and 6 tokens."""
     texts = ("ring", "prime ideal", "let x be a prime ideal")
-    return shelf.load(
+    return catalogue.load(
         make_folder([{"_id": f"d{n}", "text": text} for n, text in enumerate(texts)], qrels="q1\td1\t1\n")
     )
 
 
 def test_storage_by_hand(collection, folder: Path):
     """Three tokens a document on average, of 16 numbers each."""
-    table = storage(collection, str(folder))
+    table = token_storage_table(collection, str(folder))
     assert table.what.tolist() == ["one vector"] * 2 + ["tokens"] * 3
     assert table.dtype.tolist() == ["float32", "float16", "float32", "float16", "int8"]
     assert table.vectors.tolist() == [1, 1, 3, 3, 3]
@@ -45,7 +46,7 @@ def test_storage_by_hand(collection, folder: Path):
 
 def test_smaller_token_vectors_are_counted_as_they_are_stored(collection, folder: Path):
     """1, 1 and 3 vectors when tokens are merged by two; each way of shrinking with each."""
-    table = storage(collection, str(folder), dimensions=[0, 4], factors=[1, 2])
+    table = token_storage_table(collection, str(folder), dimensions=[0, 4], factors=[1, 2])
     halves = table[table.dtype.eq("float16")].iloc[1:]
     assert list(zip(halves.what, halves.dimensions, strict=True)) == [
         ("tokens", 16), ("tokens", 4), ("tokens, merged by 2", 16), ("tokens, merged by 2", 4)
@@ -56,21 +57,21 @@ def test_smaller_token_vectors_are_counted_as_they_are_stored(collection, folder
 
 def test_times_are_those_of_what_is_stored(collection, folder: Path):
     """Float32 for passages and float16 for tokens; nothing is claimed for the others."""
-    table = storage(collection, str(folder), n_queries=2)
+    table = token_storage_table(collection, str(folder), n_queries=2)
     assert table.dtype[table.seconds > 0].tolist() == ["float32", "float16"]
     assert table.seconds.isna().sum() == 3
 
 
 def test_matches_are_cosines_with_the_tokens_as_names(folder: Path):
     """Rows are the query's tokens, and the score is that of the search."""
-    table = matches("let x be", "x is prime x", str(folder))
+    table = token_similarities("let x be", "x is prime x", str(folder))
     assert table.index.tolist() == ["let", "x", "be"] and table.columns.tolist() == ["x", "is", "prime", "x"]
     model = encoder(folder)
     (query,), (document,) = model.token_vectors(["let x be"], "query"), model.token_vectors(["x is prime x"])
     np.testing.assert_allclose(table.to_numpy(), query @ document.T, atol=1e-6)
-    assert table.attrs["score"] == late.max_sim(query, document)
+    assert table.attrs["score"] == late_interaction.max_sim(query, document)
     with pytest.raises(MirblabError, match="the document '' has no tokens"):
-        matches("x", "", str(folder))
+        token_similarities("x", "", str(folder))
 
 
 def test_the_picture_marks_each_query_tokens_best(folder: Path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mirblab import dense
-from mirblab.errors import MirblabError
-from mirblab.late_shrink import Shrink, merged, projected, rounded
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.token_vectors import Shrink, merged, projected, rounded
+from mirblab.retrieval import dense
 
 
 def some(n: int, d: int = 32, seed: int = 0) -> np.ndarray:

@@ -15,12 +15,14 @@ from safetensors.numpy import load_file
 from test_cache import flip, names, shards
 from test_encode import make_model, sentences
 
-from mirblab import cache, late, late_tokens, paths, shelf, spaces
-from mirblab.encode import Encoder, encoder
-from mirblab.errors import MirblabError, StorageError
-from mirblab.late_shrink import Shrink
-from mirblab.late_store import Stored, TokenStore
-from mirblab.systems import System, system
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError, StorageError
+from mirblab.encoders import cache, spaces, token_vectors
+from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.encoders.token_vectors import Shrink, Stored, TokenStore
+from mirblab.retrieval import late_interaction
+from mirblab.retrieval.systems import System, system
+from mirblab.sources import catalogue
 
 SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
 
@@ -182,7 +184,7 @@ def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
 KILLED = """
 import os, sys
 import numpy as np
-from mirblab.late_store import TokenStore
+from mirblab.encoders.token_vectors import TokenStore
 store = TokenStore(sys.argv[1], {"model": "toy", "dimensions": 6})
 for number in range(10**6):
     store.append([f"{number}"], [np.full((3, 6), number % 1000, np.float32)])
@@ -219,9 +221,9 @@ def tiny(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Encod
 def test_a_second_call_encodes_nothing(tiny: Encoder, folder: Path, passes: list[int]) -> None:
     """In another order or by another Encoder neither; the bytes are the same, near the model's own numbers."""
     texts = [*sentences(40), "", sentences(1)[0]]
-    first = late_tokens.token_rows(tiny, texts)
+    first = token_vectors.token_rows(tiny, texts)
     assert sum(passes) == 41
-    again = late_tokens.token_rows(encoder(folder), texts[::-1])
+    again = token_vectors.token_rows(encoder(folder), texts[::-1])
     agree(again, matrices(first)[::-1])
     assert sum(passes) == 41
     for ours, theirs in zip(matrices(first), tiny.token_vectors(texts), strict=True):
@@ -232,7 +234,7 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
     tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole chunks are kept."""
-    monkeypatch.setattr(late_tokens, "CHUNK_TEXTS", 10)
+    monkeypatch.setattr(token_vectors, "CHUNK_TEXTS", 10)
     texts, encode = sentences(40), tiny.token_vectors
 
     def interrupted(some, *rest):
@@ -242,9 +244,9 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
 
     with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
         patch.setattr(tiny, "token_vectors", interrupted)
-        late_tokens.token_rows(tiny, texts)
+        token_vectors.token_rows(tiny, texts)
     assert sum(passes) == 20
-    agree(late_tokens.token_rows(tiny, texts), matrices(late_tokens.token_rows(tiny, texts)))
+    agree(token_vectors.token_rows(tiny, texts), matrices(token_vectors.token_rows(tiny, texts)))
     assert sum(passes) == 40
 
 
@@ -253,25 +255,25 @@ def test_token_vectors_that_cannot_be_stored_are_held_in_memory(
 ) -> None:
     """They are those that would have been stored, beside those that are, and a line says so."""
     texts = ["a ring", "a field", "a group"]
-    wanted = matrices(late_tokens.token_rows(tiny, texts))
+    wanted = matrices(token_vectors.token_rows(tiny, texts))
     shrink = Shrink(factor=2)
-    shrunk = matrices(late_tokens.token_rows(tiny, texts, shrink=shrink))
+    shrunk = matrices(token_vectors.token_rows(tiny, texts, shrink=shrink))
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "elsewhere"))
-    late_tokens.token_rows(tiny, texts[1:2])
+    token_vectors.token_rows(tiny, texts[1:2])
 
     def full(*_: object) -> None:
         raise StorageError("the disk is full", paths.cache() / "tokens" / "x", is_read_only=False)
 
     monkeypatch.setattr(TokenStore, "append", full)
-    agree(late_tokens.token_rows(tiny, [*texts, texts[0]]), [*wanted, wanted[0]])
-    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), shrunk)
+    agree(token_vectors.token_rows(tiny, [*texts, texts[0]]), [*wanted, wanted[0]])
+    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), shrunk)
     assert capsys.readouterr().err.count("note: token vectors cannot be stored; they are used now") == 1
 
 
 def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:
     """All that determines a vector is in the space; merging tokens is for documents only."""
     spaces = [
-        late_tokens.token_store(tiny, *arguments).path
+        token_vectors.token_store(tiny, *arguments).path
         for arguments in (
             ("document",),
             ("query",),
@@ -281,30 +283,30 @@ def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:
         )
     ]
     assert len(set(spaces)) == 5
-    assert late_tokens.token_store(tiny, "query", "", Shrink(0, 2)).path == spaces[1]
-    assert late_tokens.token_store(tiny, "document", "", Shrink(0, 1, seed=7)).path == spaces[0]
+    assert token_vectors.token_store(tiny, "query", "", Shrink(0, 2)).path == spaces[1]
+    assert token_vectors.token_store(tiny, "document", "", Shrink(0, 1, seed=7)).path == spaces[0]
 
 
 def test_shrunk_tokens_are_stored_once_and_made_without_the_model(tiny: Encoder, passes: list[int]) -> None:
     """From the whole ones in the store."""
     texts = sentences(12)
-    whole = matrices(late_tokens.token_rows(tiny, texts))
+    whole = matrices(token_vectors.token_rows(tiny, texts))
     shrink = Shrink(4, 2)
     expected = [shrink(one).astype(np.float16).astype(np.float32) for one in whole]
-    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), expected)
-    late_tokens.token_store(tiny).remove()
-    agree(late_tokens.token_rows(tiny, texts, shrink=shrink), expected)
+    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), expected)
+    token_vectors.token_store(tiny).remove()
+    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), expected)
     assert sum(passes) == 12
 
 
 def test_a_system_of_the_kind_late_is_max_sim_over_all_documents(tiny: Encoder, folder: Path, make_folder) -> None:
     """Scores are those of `max_sim`, the order is that of every run, and what is smaller has another key."""
     corpus = [{"_id": f"d{n}", "text": text} for n, text in enumerate([*sentences(8), "a ring", "a ring"])]
-    collection = shelf.load(make_folder(corpus, [{"_id": "q1", "text": "ring x"}], "q1\td1\t1\n"))
+    collection = catalogue.load(make_folder(corpus, [{"_id": "q1", "text": "ring x"}], "q1\td1\t1\n"))
     made = System("own", "own", {"kind": "late", "encoder": str(folder)})
     run = made.search(collection, 10)
     query = tiny.token_vectors(["ring x"], "query")[0]
-    scores = [late.max_sim(query, one) for one in tiny.token_vectors(collection.texts)]
+    scores = [late_interaction.max_sim(query, one) for one in tiny.token_vectors(collection.texts)]
     expected = dict(zip(collection.doc_ids, scores, strict=True))
     assert run.score.tolist() == pytest.approx([expected[doc] for doc in run.doc_id], abs=1e-3)
     assert run.score.is_monotonic_decreasing and len(run) == 10
@@ -318,6 +320,6 @@ def test_minilm_late_is_registered() -> None:
     """With the encoder's key in its own."""
     assert system("minilm-late").key["encoder"]["model"].endswith("all-MiniLM-L6-v2")
     with pytest.raises(MirblabError, match="cannot set 'dimension'; did you mean 'dimensions'"):
-        from mirblab.recipes import checked
+        from mirblab.retrieval.systems import checked
 
         checked("x", {"kind": "late", "encoder": "minilm", "dimension": 3})

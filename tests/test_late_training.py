@@ -11,10 +11,11 @@ import pytest
 import torch
 from test_encode import make_model, sentences
 
-from mirblab import engine, hidden, late
-from mirblab.encode import Encoder
-from mirblab.errors import MirblabError
-from mirblab.train import late as training
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import local
+from mirblab.encoders.encoding import Encoder
+from mirblab.retrieval import late_interaction
+from mirblab.train import loss as training
 from mirblab.train.loss import ranking_loss
 
 late_loss = partial(ranking_loss, score=training.packed_scores)
@@ -40,7 +41,7 @@ def test_scores_are_those_of_the_search():
     (a, am), (b, bm) = batch(LENGTHS[0]), batch(LENGTHS[1], seed=1)
     found = training.late_scores(a, am, b, bm)
     queries, docs = ([own[kept].numpy() for own, kept in zip(*side, strict=True)] for side in ((a, am), (b, bm)))
-    slow = [[late.max_sim(query, doc) for doc in docs] for query in queries]
+    slow = [[late_interaction.max_sim(query, doc) for doc in docs] for query in queries]
     np.testing.assert_allclose(found.numpy(), slow, atol=1e-12)
     assert training.late_scores(a[3:], am[3:], b, bm).tolist() == [[-1.0] * 5]
 
@@ -113,7 +114,7 @@ def test_passes_give_the_encoders_token_vectors(model: Any, folder: Path):
     texts = [*sentences(9), ""]
     found = passes(model, tokens=60).vectors(texts).detach().numpy()
     assert found.shape == (10, 24, 17)
-    encoder = Encoder("tiny", engine.describe(folder), folder)
+    encoder = Encoder("tiny", local.describe(folder), folder)
     for row, own in zip(found, encoder.token_vectors(texts), strict=True):
         kept = row[row[:, -1] == 1, :-1]
         np.testing.assert_allclose(kept, own.reshape(kept.shape), atol=1e-5)
@@ -125,9 +126,9 @@ def test_passes_give_the_encoders_token_vectors(model: Any, folder: Path):
 def test_scores_of_passes_are_those_of_the_search(model: Any, folder: Path):
     """Of exact strings, without gradients, more tokens than one block holds."""
     queries, docs = [*sentences(5), ""], sentences(90, seed=1)
-    encoder = Encoder("tiny", engine.describe(folder), folder)
+    encoder = Encoder("tiny", local.describe(folder), folder)
     sides = [encoder.token_vectors(texts) for texts in (queries, docs)]
-    expected = [[late.max_sim(query, doc) for doc in sides[1]] for query in sides[0]]
+    expected = [[late_interaction.max_sim(query, doc) for doc in sides[1]] for query in sides[0]]
     np.testing.assert_allclose(passes(model, tokens=60).scores(queries, docs), expected, atol=1e-5)
 
 
@@ -164,7 +165,7 @@ def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder:
     assert losses[-1] < 0.5 * losses[0]
     assert (model[1].linear.weight - first).abs().max() > 1e-3
     model.save(str(tmp_path / "trained"), create_model_card=False)
-    made = Encoder("late", engine.describe(folder) | {"id": "late"}, tmp_path / "trained")
+    made = Encoder("late", local.describe(folder) | {"id": "late"}, tmp_path / "trained")
     tokens = made.token_vectors(["prime ideal"])[0]
     assert tokens.shape == (2, 4)
     model.eval()
@@ -180,7 +181,7 @@ def test_a_layer_leaves_passage_vectors_as_they_are(model: Any, folder: Path):
     np.testing.assert_array_equal(model.encode(["prime ideal"]), before)
     weight = model[1].linear.weight.detach().numpy()
     np.testing.assert_allclose(weight @ weight.T, np.eye(4), atol=1e-6)
-    assert hidden.output(model) == training.OUTPUT
+    assert local.output(model) == training.OUTPUT
     for dimensions in (4, 17):
         with pytest.raises(MirblabError, match="take another base"):
             training.add_layer(model, dimensions)
@@ -198,13 +199,13 @@ def test_a_layer_in_the_place_of_the_hidden_states_counts_too(model: Any, folder
     from sentence_transformers.base.modules import Dense
 
     hidden_states = model.encode("prime ideal", output_value="token_embeddings")[1:-1].numpy()
-    layer = Dense(16, 16, bias=False, activation_function=None, module_input_name=hidden.TOKENS)
+    layer = Dense(16, 16, bias=False, activation_function=None, module_input_name=local.TOKENS)
     model.insert(1, layer)
     model.save(str(tmp_path / "other"), create_model_card=False)
-    found = Encoder("other", engine.describe(folder) | {"id": "other"}, tmp_path / "other").token_vectors(
+    found = Encoder("other", local.describe(folder) | {"id": "other"}, tmp_path / "other").token_vectors(
         ["prime ideal"]
     )
-    expected = hidden.unit(hidden_states @ layer.linear.weight.detach().numpy().T)
+    expected = local.unit(hidden_states @ layer.linear.weight.detach().numpy().T)
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
 
@@ -213,7 +214,7 @@ def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_pat
     import pandas as pd
 
     from mirblab.train import training as whole
-    from mirblab.train.settings import Recipe
+    from mirblab.train.recipes import Recipe
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     texts = sentences(24)
@@ -230,13 +231,13 @@ def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_pat
         max_length=24,
         warmup=0,
     )
-    encoder = Encoder("tiny", engine.describe(folder), folder)
-    monkeypatch.setattr(whole.base, "starting_encoder", lambda recipe: encoder)
+    encoder = Encoder("tiny", local.describe(folder), folder)
+    monkeypatch.setattr(whole, "starting_encoder", lambda recipe: encoder)
     kept = whole.train(plan, table)
     log = whole.log("late-toy")
     losses = log.loss.dropna()
     assert losses.iloc[-4:].mean() < 0.8 * losses.iloc[:4].mean() and log["R@1"].notna().sum() == 2
-    facts = engine.describe(kept)
+    facts = local.describe(kept)
     assert facts["dimensions"] == 16
     made = Encoder("late-toy", facts, kept)
     assert made.token_vectors(["prime ideal"])[0].shape == (2, 4) and made.vectors(["prime ideal"]).shape == (1, 16)

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from mirblab.formula import mathml
-from mirblab.formula.latex import LENGTH, parse
-from mirblab.formula.reader import DEPTH
-from mirblab.formula.tangent import write
-from mirblab.formula.tree import Tree, check
+from mirblab.formula.latex.parser import LENGTH, parse_latex
+from mirblab.formula.latex.reader import DEPTH
+from mirblab.formula.tree import Tree, check, write_tangent
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "nowhere"))
 
@@ -82,23 +81,23 @@ TREES = [
 @pytest.mark.parametrize(("latex", "expected"), TREES, ids=[latex for latex, _ in TREES])
 def test_trees(latex: str, expected: str) -> None:
     """Formulas have the trees that Tangent makes of LaTeXML's MathML."""
-    assert write(check(parse(latex))) == expected
+    assert write_tangent(check(parse_latex(latex))) == expected
 
 
 @pytest.mark.parametrize("latex", ["", " \n", "%", r"\,", "{}", r"\left.\right.", "$$", r"\not", r"\displaystyle"])
 def test_nothing(latex: str) -> None:
     """Where nothing is to be seen there is no node."""
-    assert parse(latex) == Tree([], [], "")
+    assert parse_latex(latex) == Tree([], [], "")
 
 
 def test_wildcards() -> None:
     """NTCIR's query variables are one node each, whatever they are called."""
-    assert write(parse(r"\qvar{x}^2+\qvar{ab}=\qvar x")) == "[&quest;x[+[&quest;ab[=[&quest;x]]]],a[N!2]]"
+    assert write_tangent(parse_latex(r"\qvar{x}^2+\qvar{ab}=\qvar x")) == "[&quest;x[+[&quest;ab[=[&quest;x]]]],a[N!2]]"
 
 
 def marked(latex: str, macros: dict[str, str] | None = None) -> list[tuple[str, str]]:
     """Return label and source of each node."""
-    tree = parse(latex, macros)
+    tree = parse_latex(latex, macros)
     return [(label, latex[start:end]) for label, (start, end) in zip(tree.labels, tree.spans, strict=True)]
 
 
@@ -122,16 +121,16 @@ def test_spans_of_entities_and_macros() -> None:
 def test_macros() -> None:
     """Macros take arguments in braces or single tokens, and may use each other."""
     macros = {r"\abs": r"\left|#1\right|", r"\pair": r"(#2,#1)", r"\p": r"\pair{a}", r"\Spec": r"\operatorname{Spec}"}
-    assert write(parse(r"\abs x+\p b", macros)) == "[M!||1x1[+[M!()1x2,w[V!b[&comma;],e[V!a]]]],w[V!x]]"
-    assert parse(r"\Spec A", macros).problems == ()
-    assert parse(r"\Spek A", macros).problems == (r"unknown command \Spek at 0",)
+    assert write_tangent(parse_latex(r"\abs x+\p b", macros)) == "[M!||1x1[+[M!()1x2,w[V!b[&comma;],e[V!a]]]],w[V!x]]"
+    assert parse_latex(r"\Spec A", macros).problems == ()
+    assert parse_latex(r"\Spek A", macros).problems == (r"unknown command \Spek at 0",)
 
 
 @pytest.mark.parametrize("body", [r"\a", r"\a\a", r"{\a\a}{\a#1\a}", r"#1#1#1#1 \a{#1#1}", r"\b", r"x\b\b\b\b"])
 def test_macros_that_never_end(body: str) -> None:
     """A macro that calls itself is expanded in part, soon, and the tree says so."""
     begun = time.process_time()
-    tree = parse(r"\a{\a{x}}+y", {r"\a": body, r"\b": r"\a\a\a"})
+    tree = parse_latex(r"\a{\a{x}}+y", {r"\a": body, r"\b": r"\a\a\a"})
     assert time.process_time() - begun < 1
     assert len(tree) < 100_000
     assert tree.problems[0].startswith("macros that go on for ever")
@@ -153,7 +152,7 @@ def test_macros_that_never_end(body: str) -> None:
 )
 def test_problems(latex: str, problem: str) -> None:
     """What was not understood is named, with its place."""
-    assert problem in parse(latex).problems
+    assert problem in parse_latex(latex).problems
 
 
 def nested(tree: Tree) -> int:
@@ -186,7 +185,7 @@ def test_depth(piece: str) -> None:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 60)
     try:
-        tree = parse(piece * 5000 + "x")
+        tree = parse_latex(piece * 5000 + "x")
     finally:
         sys.setrecursionlimit(limit)
     assert nested(check(tree)) <= 2 * DEPTH
@@ -217,7 +216,7 @@ def test_depth(piece: str) -> None:
 def test_length(piece: str) -> None:
     """Time is linear in the length: the longest formula that is read whole takes less than two seconds."""
     begun = time.process_time()
-    check(parse((piece * LENGTH)[:LENGTH]))
+    check(parse_latex((piece * LENGTH)[:LENGTH]))
     assert time.process_time() - begun < 2
 
 
@@ -238,7 +237,7 @@ def test_agreement_with_latexml() -> None:
             for path in (SHARED / "sources" / "latexml-gold" / f"{year}.{kind}.tsv.gz" for kind in ("latex", "slt"))
         )
         for name in sorted(latex.keys() & xml.keys() - {"id"}):
-            own, other = bag(parse(latex[name])), bag(mathml.parse(xml[name]))
+            own, other = bag(parse_latex(latex[name])), bag(mathml.parse_mathml(xml[name]))
             scores.append(2 * sum((own & other).values()) / max(1, sum(own.values()) + sum(other.values())))
     assert len(scores) == 1850
     assert sum(scores) / len(scores) >= 0.94
@@ -248,7 +247,7 @@ def test_agreement_with_latexml() -> None:
 def test_real_formulas() -> None:
     """Every hundredth of half a million real formulas gives a sound tree, most of them without a problem."""
     with gzip.open(SHARED / "data" / "formulas.tsv.gz", "rt", encoding="utf-8") as lines:
-        trees = [check(parse(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]
+        trees = [check(parse_latex(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]
     assert sum(bool(tree.problems) for tree in trees) < 0.15 * len(trees)
     assert sum(not tree.labels for tree in trees) < 0.01 * len(trees)
 
@@ -266,4 +265,4 @@ def test_real_formulas() -> None:
 )
 def test_what_tex_refuses_is_noted(latex: str, problem: str | None):
     """Two scripts of one kind, and a fence that waits to the end; primes and empty fences are in order."""
-    assert parse(latex).problems == ((problem,) if problem else ())
+    assert parse_latex(latex).problems == ((problem,) if problem else ())

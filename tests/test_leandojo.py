@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mirblab.errors import MirblabError
-from mirblab.shelf import load_folder
-from mirblab.sources import lean_code, leandojo
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import leandojo
+from mirblab.sources.blueprints import lean_source
 
 BASIC, GROUP = "Mathlib/Basic.lean", ".lake/packages/std/Group.lean"
 CORPUS = [
@@ -236,4 +237,4 @@ def test_a_missing_file_is_named(raw: Path, tmp_path: Path):
 )
 def test_lean_statements(code: str, expected: str):
     """Brackets, quotes, `let` and absolute values do not mislead."""
-    assert lean_code.statement(code) == expected
+    assert lean_source.statement(code) == expected

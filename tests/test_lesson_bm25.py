@@ -96,8 +96,8 @@ def test_rank_bm25_has_a_negative_floor_on_three_documents():
     """As the lesson says of its own three documents: a shared word counts against a document."""
     from rank_bm25 import BM25Okapi
 
+    from mirblab.app.hand_runs import parameters_of
     from mirblab.lessons import build
-    from mirblab.suites import parameters_of
 
     (path,) = build.sources(["02"])
     given = parameters_of(path)

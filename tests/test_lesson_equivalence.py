@@ -101,5 +101,5 @@ def test_luck_is_what_the_table_of_partners_says():
     import pandas as pd
 
     row = {"collection": "c", "measure": "RR", "system": "s", "mean": 0.5, "low": 0.4, "high": 0.6, "n_queries": 9}
-    table = lab.partner_table(pd.DataFrame([row]), others=10)
+    table = lab.analysis.partner_table(pd.DataFrame([row]), others=10)
     assert table.frame.loc["by chance", "MRR"] == pytest.approx(_luck(10))

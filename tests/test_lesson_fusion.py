@@ -7,7 +7,7 @@ import pytest
 from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.marks import solutions
+from mirblab.lessons.build import solutions
 
 LESSON = "06_fusion_and_reranking"
 

@@ -9,7 +9,7 @@ import pytest
 from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.marks import solutions
+from mirblab.lessons.build import solutions
 
 LESSON = "07_more_than_luck"
 

@@ -8,7 +8,7 @@ import pytest
 from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.marks import solutions
+from mirblab.lessons.build import solutions
 
 LESSON = "04_measures_by_hand"
 

@@ -85,8 +85,9 @@ def test_every_exercise_is_tried_here():
 
 def test_the_tree_asked_for_is_that_of_the_parser():
     """The product by hand has the operations that the library reads."""
-    from mirblab.formula import latex, operators
+    from mirblab.formula import operators
+    from mirblab.formula.latex import parser
 
-    found = operators.operator_tree(latex.parse("(a+b)c^2"))
+    found = operators.operator_tree(parser.parse_latex("(a+b)c^2"))
     assert found.labels == ["U!times", "U!plus", "V!a", "V!b", "O!SUP", "V!c", "N!2"]
     assert found.parents == [-1, 0, 1, 1, 0, 4, 4]

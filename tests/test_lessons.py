@@ -16,11 +16,11 @@ import typer
 from typer.testing import CliRunner
 
 import mirblab.lessons
-from mirblab import paths
-from mirblab.errors import MirblabError
-from mirblab.lessons import build, checks, command, exercises, marks
-from mirblab.lessons.guesses import Guess, guess
-from mirblab.lessons.notes import Note
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.lessons import build, checks, exercises
+from mirblab.lessons.build import BEGIN, END, lessons, solutions, without_solutions
+from mirblab.lessons.guesses import Guess, Note, guess
 
 LESSONS = build.sources()
 TOPICS = [found.name for found in pkgutil.iter_modules(checks.__path__) if found.name in exercises.TOPICS]
@@ -101,7 +101,7 @@ def test_three_to_five_exercises_have_checks(lesson):
     for cell, after in zip(cells, [*cells[1:], None], strict=True):
         if "exercise" in tags(cell):
             bare += after is None or "check" not in tags(after)
-            assert marks.solutions(text(cell)) or "check" not in tags(after)
+            assert solutions(text(cell)) or "check" not in tags(after)
         if "check" in tags(cell):
             assert all(CHECK.fullmatch(line) for line in text(cell).splitlines()), text(cell)
     assert 3 <= len(tagged(lesson.teacher, "exercise")) - bare <= 5
@@ -124,7 +124,7 @@ def test_the_students_version_hides_every_solution(lesson):
     whole = "\n".join(map(text, code(lesson.student)))
     assert "SOLUTION" not in whole
     for cell in tagged(lesson.teacher, "exercise"):
-        for solution in marks.solutions(text(cell)):
+        for solution in solutions(text(cell)):
             assert solution.strip() not in whole
     assert [cell["id"] for cell in lesson.student["cells"]] == [cell["id"] for cell in lesson.teacher["cells"]]
     assert [tags(cell) for cell in lesson.student["cells"]] == [tags(cell) for cell in lesson.teacher["cells"]]
@@ -167,7 +167,7 @@ def test_no_hint_holds_a_line_of_the_solution(topic):
     ]
     asked = [(path, cell) for path in LESSONS for cell in tagged(build.teacher(path), "exercise")]
     own = [cell for path, cell in asked if f'"{topic}.' in checks_after(path, cell)]
-    solved = [solution for cell in own for solution in marks.solutions(text(cell))]
+    solved = [solution for cell in own for solution in solutions(text(cell))]
     lines = {squeezed(line.strip().removeprefix("return ")) for solution in solved for line in solution.splitlines()}
     assert solved
     assert not [(line, hint) for line in lines if re.search(r"[-+*/(\[]", line) for hint in said if line in hint]
@@ -316,19 +316,19 @@ def test_a_note_escapes_what_comes_from_an_answer():
 def test_a_broken_mark_names_the_cell_and_the_line(source, said):
     """Else a solution would be handed out."""
     with pytest.raises(MirblabError, match=re.escape(said)):
-        marks.without_solutions(source, "cell c1")
+        without_solutions(source, "cell c1")
 
 
 def test_two_solutions_in_one_cell_both_go():
     """And keep their indentation."""
-    source = f"a = ...\n{marks.BEGIN}\na = 1\n{marks.END}\nif a:\n    {marks.BEGIN}\n    b = 2\n    {marks.END}"
-    assert marks.without_solutions(source).splitlines() == [
+    source = f"a = ...\n{BEGIN}\na = 1\n{END}\nif a:\n    {BEGIN}\n    b = 2\n    {END}"
+    assert without_solutions(source).splitlines() == [
         "a = ...",
         "...  # write here",
         "if a:",
         "    ...  # write here",
     ]
-    assert marks.solutions(source) == ["a = 1", "    b = 2"]
+    assert solutions(source) == ["a = 1", "    b = 2"]
 
 
 def test_work_is_never_overwritten_without_force(tmp_path):
@@ -373,7 +373,7 @@ def test_the_versions_are_clean_notebooks(lesson):
 def test_the_command_writes_and_refuses(tmp_path):
     """One line per file; an unknown lesson names those that there are."""
     app = typer.Typer()
-    app.command()(command.lessons)
+    app.command()(lessons)
     done = CliRunner().invoke(app, ["--out", str(tmp_path), "--only", "02"])
     assert done.exit_code == 0 and done.output.strip() == str(tmp_path / "02_bm25_by_hand.ipynb")
     assert CliRunner().invoke(app, ["--out", str(tmp_path), "--only", "02"]).output == ""

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import nDCG
 
-from mirblab import candidates, lexical, postings, tokenizers, weights
-from mirblab.best import Best
-from mirblab.candidates import Candidates
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.rules import Listed
+from mirblab.core.errors import MirblabError
+from mirblab.data import candidates
+from mirblab.data.candidates import Candidates, Listed
+from mirblab.data.collection import Collection, load_folder
+from mirblab.data.topk import Best
+from mirblab.retrieval import bm25, tokenizers
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
 METHODS = ["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -73,7 +73,7 @@ def textbook(docs: list[list[str]], query: list[str], k1: float, b: float, metho
 def test_scores_agree_with_the_textbook(build, random_texts, method):
     """To float32, for every document that shares a term; no other document comes back."""
     docs, queries = random_texts
-    run = lexical.search(build(docs, queries), depth=300, method=method, k1=0.9, b=0.4, tokenizer="words")
+    run = bm25.search(build(docs, queries), depth=300, method=method, k1=0.9, b=0.4, tokenizer="words")
     words = tokenizers.words(docs)
     for number, query in enumerate(tokenizers.words(queries)):
         expected = textbook(words, query, 0.9, 0.4, method)
@@ -91,7 +91,7 @@ def test_scores_agree_with_bm25s(build, random_texts, method):
 
     docs, queries = random_texts
     collection = build(docs, queries)
-    run = lexical.search(collection, depth=25, method=method, k1=1.5, b=0.6, delta=0.7, tokenizer="words")
+    run = bm25.search(collection, depth=25, method=method, k1=1.5, b=0.6, delta=0.7, tokenizer="words")
     engine = BM25(method=method, k1=1.5, b=0.6, delta=0.7)
     engine.index(tokenizers.words(docs), show_progress=False)
     for number, query in enumerate(tokenizers.words(queries)):
@@ -108,7 +108,7 @@ def test_rank_bm25_is_returned_as_it_scores(build, random_texts):
 
     docs, queries = random_texts
     words = tokenizers.words(docs)
-    run = lexical.search(build(docs, queries), depth=300, engine="rank-bm25", k1=1.5, tokenizer="words")
+    run = bm25.search(build(docs, queries), depth=300, engine="rank-bm25", k1=1.5, tokenizer="words")
     engine = BM25Okapi(words, k1=1.5, b=0.75)
     for number, query in enumerate(tokenizers.words(queries)):
         expected = engine.get_scores(query).astype(np.float32)
@@ -119,7 +119,7 @@ def test_rank_bm25_is_returned_as_it_scores(build, random_texts):
 
 def test_negative_scores_of_rank_bm25_come_back(build):
     """Its idf is negative when every term is in most documents; the reference's numbers are not repaired."""
-    run = lexical.search(build(["x y", "x y", "x"], ["x y", "z"]), depth=5, engine="rank-bm25", tokenizer="math")
+    run = bm25.search(build(["x y", "x y", "x"], ["x y", "z"]), depth=5, engine="rank-bm25", tokenizer="math")
     assert len(run) == 3
     assert (run.score < 0).all()
 
@@ -128,9 +128,9 @@ def test_okapi_and_atire_rank_alike_when_terms_are_rare(build):
     """Where no idf is floored the two formulae agree in order, and lucene with them."""
     docs = [" ".join(WORDS[n : n + 5] + [WORDS[n]] * (n % 3)) for n in range(40)]
     collection = build(docs, [f"{WORDS[10]} {WORDS[13]}", WORDS[20]])
-    okapi = lexical.search(collection, depth=5, engine="rank-bm25", tokenizer="words")
+    okapi = bm25.search(collection, depth=5, engine="rank-bm25", tokenizer="words")
     for method in ("atire", "lucene"):
-        ours = lexical.search(collection, depth=5, method=method, tokenizer="words")
+        ours = bm25.search(collection, depth=5, method=method, tokenizer="words")
         assert ours.doc_id.astype(str).tolist() == okapi.doc_id.astype(str).tolist()
 
 
@@ -139,9 +139,9 @@ def test_a_restricted_document_cannot_appear(build, random_texts, engine):
     """Whatever its score; what remains keeps its score and order."""
     docs, queries = random_texts
     judged = "".join(f"q{n % 20:03}\td{n * 7 % 300:04}\t{n % 2}\n" for n in range(200))
-    free = lexical.search(build(docs, queries, judged), depth=300, engine=engine)
+    free = bm25.search(build(docs, queries, judged), depth=300, engine=engine)
     collection = build(docs, queries, judged, 'candidates = "judged"')
-    run = lexical.search(collection, depth=300, engine=engine)
+    run = bm25.search(collection, depth=300, engine=engine)
     allowed = collection.candidates.allowed(np.arange(20))
     kept = allowed[free.query_id.cat.codes, free.doc_id.cat.codes]
     assert 0 < len(run) < len(free)
@@ -154,14 +154,14 @@ def test_a_restricted_document_cannot_appear(build, random_texts, engine):
 def test_restricted_documents_take_no_place_from_others(build, random_texts, monkeypatch, depth, worth):
     """The first *depth* that remain come back, also where what is restricted would have filled the first block."""
     docs, queries = random_texts
-    free = lexical.search(build(docs, queries), depth=300)
+    free = bm25.search(build(docs, queries), depth=300)
     best = free[free["rank"] <= 40]
     collection = build(docs, queries)
     places = (best[name].cat.codes.to_numpy().astype(np.int64) for name in ("query_id", "doc_id"))
     deny = Listed.from_pairs("denied", *places, 20, allow=False)
-    monkeypatch.setattr(postings, "WORTH", worth)
+    monkeypatch.setattr(bm25, "WORTH", worth)
     denied = replace(collection, candidates=Candidates(300, (deny,)))
-    run = lexical.search(denied, depth=depth)
+    run = bm25.search(denied, depth=depth)
     rest = free[(free["rank"] > 40) & (free["rank"] <= 40 + depth)]
     assert len(run) == len(rest) > 0
     for column in ("query_id", "doc_id", "score"):
@@ -170,26 +170,26 @@ def test_restricted_documents_take_no_place_from_others(build, random_texts, mon
 
 def test_no_shared_term_no_document(build):
     """A query of unknown words returns nothing, and a document of other words is not returned."""
-    run = lexical.search(build(["red fox", "blue whale"], ["fox", "zebra", "$ {} $"]), depth=5)
+    run = bm25.search(build(["red fox", "blue whale"], ["fox", "zebra", "$ {} $"]), depth=5)
     assert list(zip(run.query_id, run.doc_id, strict=True)) == [("q000", "d0000")]
 
 
 def test_empty_texts_and_an_empty_vocabulary_are_no_error(build):
     """Nothing to find is an empty run."""
     for engine in ("bm25s", "rank-bm25"):
-        assert lexical.search(build(["$", "{"], ["x", "y"]), depth=5, engine=engine).empty
+        assert bm25.search(build(["$", "{"], ["x", "y"]), depth=5, engine=engine).empty
 
 
 def test_terms_count_as_often_as_the_query_has_them(build):
     """Twice the word, twice the score, as in bm25s."""
-    run = lexical.search(build(["knot prime", "ring"], ["knot", "knot knot"]), depth=5)
+    run = bm25.search(build(["knot prime", "ring"], ["knot", "knot knot"]), depth=5)
     assert run.score[1] == pytest.approx(2 * run.score[0])
 
 
 def test_equal_documents_tie_exactly_and_the_larger_id_comes_first(build, random_texts):
     """The tie rule of `runs`; every text is in the corpus twice, 150 documents apart."""
     docs, queries = random_texts
-    run = lexical.search(build(docs, queries), depth=300)
+    run = bm25.search(build(docs, queries), depth=300)
     for _, rows in run.groupby("query_id", observed=True):
         found = dict(zip(rows.doc_id, rows.score, strict=True))
         ranks = dict(zip(rows.doc_id, rows["rank"], strict=True))
@@ -202,11 +202,11 @@ def test_equal_documents_tie_exactly_and_the_larger_id_comes_first(build, random
 def test_blocks_and_other_queries_change_no_bit(build, random_texts, monkeypatch):
     """A query's scores depend on nothing but the query and the corpus."""
     docs, queries = random_texts
-    whole = lexical.search(build(docs, queries), depth=300)
-    monkeypatch.setattr(postings, "LANES", 3)
-    monkeypatch.setattr(postings, "CHUNK", 37)
-    blocked = lexical.search(build(docs, queries, name="again"), depth=300)
-    alone = lexical.search(build(docs, queries[:1], name="alone"), depth=300)
+    whole = bm25.search(build(docs, queries), depth=300)
+    monkeypatch.setattr(bm25, "LANES", 3)
+    monkeypatch.setattr(bm25, "CHUNK", 37)
+    blocked = bm25.search(build(docs, queries, name="again"), depth=300)
+    alone = bm25.search(build(docs, queries[:1], name="alone"), depth=300)
     assert whole.equals(blocked)
     assert scores_of(whole) == scores_of(alone)
 
@@ -216,9 +216,9 @@ def test_depth_takes_the_first_of_the_whole_ranking(build, random_texts, depth):
     """Also where scores are tied at the cut."""
     docs, queries = random_texts
     collection = build(docs, queries)
-    whole = lexical.search(collection, depth=300)
+    whole = bm25.search(collection, depth=300)
     cut = whole[whole["rank"] <= depth].reset_index(drop=True)
-    assert lexical.search(collection, depth=depth).equals(cut)
+    assert bm25.search(collection, depth=depth).equals(cut)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -226,16 +226,16 @@ def test_contributions_sum_to_the_score(build, random_texts, method):
     """`explain` names each known term of the query once, with its idf and frequency."""
     docs, queries = random_texts
     collection = build(docs, [*queries, f"{WORDS[0]} {WORDS[0]} {WORDS[3]} unknownword"])
-    run = lexical.search(collection, depth=5, method=method, tokenizer="words")
+    run = bm25.search(collection, depth=5, method=method, tokenizer="words")
     last = run[run.query_id == "q020"]
     for doc, score in zip(last.doc_id, last.score, strict=True):
-        table = lexical.explain(collection, collection.query("q020"), doc, method=method, tokenizer="words")
+        table = bm25.explain(collection, collection.query("q020"), doc, method=method, tokenizer="words")
         assert table.contribution.sum() == pytest.approx(score, rel=1e-5)
         assert sorted(table.term) == sorted([WORDS[0], WORDS[3]])
         counts = Counter(tokenizers.words([collection.document(doc)])[0])
         assert table.frequency.tolist() == [counts[term] for term in table.term]
     df = sum(WORDS[3] in text.split() for text in docs)
-    assert lexical.explain(collection, WORDS[3], "d0000", tokenizer="words").idf[0] == pytest.approx(
+    assert bm25.explain(collection, WORDS[3], "d0000", tokenizer="words").idf[0] == pytest.approx(
         log(1 + (300 - df + 0.5) / (df + 0.5))
     )
 
@@ -260,7 +260,7 @@ def independent(collection: Collection, titles: list[str], texts: list[str], k: 
 
 
 def published(collection: Collection) -> float:
-    run = lexical.search(collection, depth=10, compat="mirb").astype({"query_id": str, "doc_id": str})
+    run = bm25.search(collection, depth=10, compat="mirb").astype({"query_id": str, "doc_id": str})
     return ir_measures.calc_aggregate([nDCG @ 10], collection.qrels.astype({"query_id": str, "doc_id": str}), run)[
         nDCG @ 10
     ]
@@ -285,17 +285,17 @@ def test_compat_mirb_repeats_the_published_defect_and_says_so(build):
     """An excluded document ties at zero with those that do not match, and fills the ranking; the last id first."""
     docs, judged = ["prime ideal", "prime ideal", "knot", "sheaf"], "q000\td0000\t1\nq000\td0002\t0\n"
     collection = build(docs, ["prime ideal"], judged, 'candidates = "judged"')
-    run = lexical.search(collection, depth=10, compat="mirb")
+    run = bm25.search(collection, depth=10, compat="mirb")
     assert run.doc_id.tolist() == ["d0000", "d0003", "d0002", "d0001"]
     assert run.score[0] > 0 and (run.score[1:] == 0).all()
     assert "not a candidate" in run.attrs["notes"]
     assert (run.attrs["k1"], run.attrs["tokenizer"]) == (1.5, "mirb")
-    assert lexical.search(collection, depth=10).doc_id.tolist() == ["d0000"]
+    assert bm25.search(collection, depth=10).doc_id.tolist() == ["d0000"]
 
 
 def test_compat_mirb_fills_a_query_without_tokens(build):
     """It ignores candidates, as published."""
-    run = lexical.search(
+    run = bm25.search(
         build(["knot", "sheaf"], ["x"], "q000\td0000\t1\n", 'candidates = "judged"'), depth=5, compat="mirb"
     )
     assert run.doc_id.tolist() == ["d0001", "d0000"]
@@ -316,7 +316,7 @@ def test_compat_mirb_fills_a_query_without_tokens(build):
 def test_settings_that_do_not_exist_are_refused(build, given, message):
     """With what was found and what there is."""
     with pytest.raises(MirblabError, match=message):
-        lexical.search(build(["a b"], ["b"]), **({"depth": 3} | given))
+        bm25.search(build(["a b"], ["b"]), **({"depth": 3} | given))
 
 
 @pytest.mark.parametrize("worth", [-1, 1 << 60])
@@ -329,11 +329,11 @@ def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, w
         return whole(self, queries, docs)
 
     for name, size in (("WORTH", worth), ("LANES", 3), ("ROWS", 3), ("CHUNK", 16), ("SLAB", 16)):
-        monkeypatch.setattr(postings, name, size)
+        monkeypatch.setattr(bm25, name, size)
     monkeypatch.setattr(candidates, "SPARSE", 0.9)
     monkeypatch.setattr(Candidates, "allowed", allowed)
     collection = build(*random_texts, card='candidates = "not-self"')
-    lexical.search(collection, depth=3)
+    bm25.search(collection, depth=3)
     assert asked and max(rows for rows, _ in asked) <= 3 and max(columns for _, columns in asked) <= 16
     assert len(asked) < 7 * 19 / 2
 
@@ -352,9 +352,9 @@ def test_loops_and_products_agree_to_the_last_bit(build, random_texts, monkeypat
     """Which of them scores depends on the size of the work, so that nobody may see which it was."""
     docs, queries = random_texts
     collection = build(docs, queries, card='candidates = "not-self"')
-    by_products = lexical.search(collection, depth=40, method=method)
-    monkeypatch.setattr(postings, "WORTH", -1)
-    assert lexical.search(collection, depth=40, method=method).equals(by_products)
+    by_products = bm25.search(collection, depth=40, method=method)
+    monkeypatch.setattr(bm25, "WORTH", -1)
+    assert bm25.search(collection, depth=40, method=method).equals(by_products)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -364,8 +364,8 @@ def test_weights_are_those_of_bm25s_to_the_last_bit(random_texts, method, k1, mo
     from bm25s import BM25
 
     docs = [*tokenizers.words(random_texts[0]), []]
-    monkeypatch.setattr(weights, "BLOCK", 41)
-    index = postings.Index.build(iter(docs), method, k1, 0.6, 0.7)
+    monkeypatch.setattr(bm25, "BLOCK", 41)
+    index = bm25.Index.build(iter(docs), method, k1, 0.6, 0.7)
     engine = BM25(method=method, k1=k1, b=0.6, delta=0.7)
     engine.index(docs, show_progress=False)
     ours = index.weights.tocsc()
@@ -381,7 +381,7 @@ def test_weights_are_those_of_bm25s_to_the_last_bit(random_texts, method, k1, mo
 def test_a_parameter_of_zero_gives_no_nan(build, random_texts):
     """Where bm25s divides 0 by 0, a term adds nothing to a document without it but delta."""
     for method in METHODS:
-        run = lexical.search(build(*random_texts), depth=5, method=method, k1=0, b=0, delta=0)
+        run = bm25.search(build(*random_texts), depth=5, method=method, k1=0, b=0, delta=0)
         assert len(run) and not run.score.isna().any()
 
 
@@ -487,6 +487,6 @@ def test_formulas_are_read_as_formulas_and_prose_as_prose():
 def test_ngrams_find_the_formula_that_words_cannot(build):
     """A query of symbols only; the document with the same runs comes first, prose alone never."""
     docs = ["the sum $a+b=c$", "the sum $c=b+a$", "the sum of plus and minus"]
-    run = lexical.search(build(docs, [r"$\left(a+b\right)$"]), depth=3, tokenizer="latex-ngrams")
+    run = bm25.search(build(docs, [r"$\left(a+b\right)$"]), depth=3, tokenizer="latex-ngrams")
     assert run.doc_id.astype(str).tolist() == ["d0000", "d0001"]
-    assert not len(lexical.search(build(docs, ["$a+b$"]), depth=3, tokenizer="words"))
+    assert not len(bm25.search(build(docs, ["$a+b$"]), depth=3, tokenizer="words"))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.errors import MirblabError
-from mirblab.shelf import load_folder
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
 from mirblab.sources import mapl
-from mirblab.sources.novel import novel_split
+from mirblab.sources.shared.builder import novel_split
 
 
 def pair(goal: str, name: str, **more: object) -> dict[str, object]:

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from mirblab import plots
-from mirblab.errors import MirblabError
-from mirblab.mapplot import COLOURS
+from mirblab.core.errors import MirblabError
+from mirblab.display import figures, plots
+from mirblab.display.plots.maps import COLOURS
 
 POINTS = pd.DataFrame({
     "id": list("abcde"), "x": [0.0, 1, 5, 6, 2], "y": [0.0, 1, 5, 6, 2], "class_id": ["k", "k", "l", "l", "k"],
@@ -94,7 +94,7 @@ def test_the_order_of_rows_changes_no_byte(tmp_path: Path):
     """What lies on top is settled by field, kind and id."""
     said = {"provenance": {}, "caption": "c", "alt": "a"}
     for name, table in (("one", POINTS), ("two", POINTS.sample(frac=1, random_state=1))):
-        plots.save_figure(plots.map(table), tmp_path / name, "map", table=table, **said)
+        figures.save_figure(plots.map(table), tmp_path / name, "map", table=table, **said)
     for suffix in ("png", "svg", "pdf"):
         one, two = ((tmp_path / name / f"map.{suffix}").read_bytes() for name in ("one", "two"))
         assert one == two, suffix

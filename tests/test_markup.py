@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.formula import latex, mathml, tangent
+from mirblab.formula import mathml
+from mirblab.formula.latex import parser
 from mirblab.formula.markup import highlighted
 from mirblab.formula.markup import mathml as written
-from mirblab.formula.tree import Tree
+from mirblab.formula.tree import Tree, read_tangent
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 
@@ -31,8 +32,8 @@ NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 )  # fmt: skip
 def test_a_tree_comes_back_from_its_mathml(source: str):
     """Scripts, fences, matrices, wildcards, brackets without partner."""
-    tree = latex.parse(source)
-    assert mathml.parse(written(tree)) == tree
+    tree = parser.parse_latex(source)
+    assert mathml.parse_mathml(written(tree)) == tree
 
 
 @pytest.mark.parametrize(
@@ -45,29 +46,34 @@ def test_a_tree_comes_back_from_its_mathml(source: str):
 )  # fmt: skip
 def test_scripts_stand_above_and_below_only_where_print_has_them_so(source: str, element: str):
     """Signs of sums, limits, arrows and what is stacked on relations; all others have them at the corner."""
-    names = {found.tag.removeprefix(NAMESPACE) for found in ElementTree.fromstring(written(latex.parse(source))).iter()}
+    names = {
+        found.tag.removeprefix(NAMESPACE)
+        for found in ElementTree.fromstring(written(parser.parse_latex(source))).iter()
+    }
     assert {name for name in names if name.startswith(("msu", "mo", "mu")) and name != "mo"} == {element}
-    assert mathml.parse(written(latex.parse(source))) == latex.parse(source)
+    assert mathml.parse_mathml(written(parser.parse_latex(source))) == parser.parse_latex(source)
 
 
 def test_a_congruence_has_its_gap_before_the_bracket():
     """And none behind it; other brackets have none."""
-    shown = written(latex.parse(r"1 \pmod p (x)"))
+    shown = written(parser.parse_latex(r"1 \pmod p (x)"))
     assert shown.count('lspace="0.4em"') == 1 and '<mo lspace="0">mod</mo>' in shown
 
 
 def test_an_accent_is_no_row():
     """Chromium sets an accent within a row too high."""
-    assert '<mover accent="true"><mi>x</mi><mo>^</mo></mover>' in written(latex.parse(r"\hat{x}"))
+    assert '<mover accent="true"><mi>x</mi><mo>^</mo></mover>' in written(parser.parse_latex(r"\hat{x}"))
 
 
 def test_a_bar_over_several_letters_is_as_long_as_they_are():
     """The accent is there for who reads the tree, and not drawn; one letter has its own bar."""
-    long, short = written(latex.parse(r"\overline{AB}")), written(latex.parse(r"\bar{z}"))
+    long, short = written(parser.parse_latex(r"\overline{AB}")), written(parser.parse_latex(r"\bar{z}"))
     assert '<mrow style="border-top:1px solid">' in long and '<mrow style="display:none"><mo>¯</mo></mrow>' in long
-    under = written(latex.parse(r"\underline{AB}"))
-    assert '<mrow style="border-bottom:1px solid">' in under and mathml.parse(under) == latex.parse(r"\underline{AB}")
-    assert "style" not in short and mathml.parse(long) == latex.parse(r"\overline{AB}")
+    under = written(parser.parse_latex(r"\underline{AB}"))
+    assert '<mrow style="border-bottom:1px solid">' in under and mathml.parse_mathml(under) == parser.parse_latex(
+        r"\underline{AB}"
+    )
+    assert "style" not in short and mathml.parse_mathml(long) == parser.parse_latex(r"\overline{AB}")
 
 
 @pytest.mark.parametrize(
@@ -81,14 +87,14 @@ def test_a_bar_over_several_letters_is_as_long_as_they_are():
 )
 def test_a_binomial_has_no_bar(source: str, has_bar: bool):
     """Its tree is that of a fraction in brackets; that one command made both tells them apart."""
-    assert ('<mfrac linethickness="0">' not in written(latex.parse(source))) is has_bar
-    unknown = latex.parse(source)
+    assert ('<mfrac linethickness="0">' not in written(parser.parse_latex(source))) is has_bar
+    unknown = parser.parse_latex(source)
     assert "linethickness" not in written(Tree(unknown.labels, unknown.parents, unknown.relations))
 
 
 def test_a_minus_is_written_as_one():
     """The tree has a hyphen, the page a minus sign."""
-    assert "<mo>−</mo>" in written(latex.parse("a-b")) and ">-<" not in written(latex.parse("a-b"))
+    assert "<mo>−</mo>" in written(parser.parse_latex("a-b")) and ">-<" not in written(parser.parse_latex("a-b"))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +102,8 @@ def test_a_minus_is_written_as_one():
 )
 def test_what_is_no_fence_and_no_separator_stays_none(text: str):
     """Plain brackets, bars and commas, which a reader of MathML would pair and cut at."""
-    tree = tangent.read(text.replace("w[V!a],e[V!b]", "w[V!a,e[V!b]]"))
-    assert mathml.parse(written(tree)) == tree
+    tree = read_tangent(text.replace("w[V!a],e[V!b]", "w[V!a,e[V!b]]"))
+    assert mathml.parse_mathml(written(tree)) == tree
 
 
 def test_nearly_all_real_formulas_come_back(shared: Path):
@@ -107,8 +113,8 @@ def test_nearly_all_real_formulas_come_back(shared: Path):
         for row in random.Random(1).sample(list(map(json.loads, lines)), 2500):
             texts.append(row["text"])
             strings += [row["slt"]] if row.get("slt") else []
-    for trees, share in (([latex.parse(text) for text in texts], 0.99), ([*map(tangent.read, strings)], 0.93)):
-        same = sum(mathml.parse(written(tree)) == tree for tree in trees)
+    for trees, share in (([parser.parse_latex(text) for text in texts], 0.99), ([*map(read_tangent, strings)], 0.93)):
+        same = sum(mathml.parse_mathml(written(tree)) == tree for tree in trees)
         assert len(trees) > 300 and same / len(trees) >= share
 
 
@@ -126,7 +132,7 @@ def test_the_markup_is_well_formed_and_holds_no_script():
 
 def test_matched_nodes_are_marked_by_strength():
     """A symbol gets a ground, stronger with its weight; a fraction, which has no symbol, a frame."""
-    tree = latex.parse(r"\frac{x}{2}")
+    tree = parser.parse_latex(r"\frac{x}{2}")
     found = ElementTree.fromstring(written(tree, {0: 1.0, 1: 1.0, 2: 0.4}))
     styles = {
         element.tag.removeprefix(NAMESPACE): element.get("style") for element in found.iter() if element.get("style")
@@ -146,20 +152,20 @@ def test_matched_nodes_are_marked_by_strength():
 )  # fmt: skip
 def test_brackets_grow_around_what_has_several_lines(source: str, grows: bool):
     """As in print: scripts alone do not make them taller, and what stands beside them does not."""
-    found = re.findall(r'stretchy="(\w+)"', written(latex.parse(source)))
+    found = re.findall(r'stretchy="(\w+)"', written(parser.parse_latex(source)))
     assert found == [str(grows).lower()] * 2
 
 
 def test_a_screen_reader_gets_the_latex():
     """As alttext and aria-label; without it the symbols one after the other."""
-    tree = latex.parse("x<2")
+    tree = parser.parse_latex("x<2")
     assert written(tree, latex="x<2").count('="x&lt;2"') == 2
     assert 'alttext="x &lt; 2"' in written(tree)
 
 
 def test_an_operator_tree_is_shown_as_functions():
     """Operands in brackets."""
-    shown = written(tangent.read("[U!plus,0[V!x],1[O!SUP,0[V!y],1[N!2]]]"), [2])
+    shown = written(read_tangent("[U!plus,0[V!x],1[O!SUP,0[V!y],1[N!2]]]"), [2])
     assert re.sub("<[^>]*>", "", shown) == "plus(x,SUP(y,2))"
     assert shown.count("background") == 1
 

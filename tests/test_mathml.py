@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.formula import content, latex, mathml, tangent
-from mirblab.formula.elements import MOST
-from mirblab.formula.tree import Tree, check
+from mirblab.formula import mathml
+from mirblab.formula.latex import parser
+from mirblab.formula.mathml import MOST, parse_content
+from mirblab.formula.tree import Tree, check, read_tangent, write_tangent
 
 
 def layout(inner: str) -> str:
     """Return the Tangent string of what stands inside of <math>."""
-    return tangent.write(mathml.parse(f"<math>{inner}</math>"))
+    return write_tangent(mathml.parse_mathml(f"<math>{inner}</math>"))
 
 
 def flat(text: str) -> str:
@@ -87,13 +88,13 @@ def test_brackets_find_their_partners_in_a_flat_row(text: str, expected: str):
 
 def test_prefixes_declarations_and_annotations_change_nothing():
     """Nor do comments, CDATA and a document type."""
-    plain = mathml.parse("<math><mi>x</mi><mo>&lt;</mo><mn>2</mn></math>")
+    plain = mathml.parse_mathml("<math><mi>x</mi><mo>&lt;</mo><mn>2</mn></math>")
     dressed = """<?xml version="1.0"?><!DOCTYPE math [<!ENTITY x "boom">]>
         <m:math xmlns:m="http://www.w3.org/1998/Math/MathML" alttext="x&gt;2"><m:semantics><m:mrow>
         <!-- <m:mi>no</m:mi> --><m:mi><![CDATA[x]]></m:mi><m:mo>&#60;</m:mo><m:mn>2</m:mn></m:mrow>
         <m:annotation encoding="application/x-tex">x<2</m:annotation>
         <m:annotation-xml><m:ci>x</m:ci></m:annotation-xml></m:semantics></m:math>"""
-    assert mathml.parse(dressed) == plain
+    assert mathml.parse_mathml(dressed) == plain
     assert plain.problems == ()
 
 
@@ -103,7 +104,7 @@ def test_an_entity_of_the_document_is_never_resolved(tmp_path: Path):
     secret = tmp_path / "secret"
     secret.write_text("secret", "utf-8")
     for value in (f'SYSTEM "{secret.as_uri()}"', '"boom"'):
-        found = mathml.parse(f"<!DOCTYPE m [<!ENTITY e {value}>]><math><mi>&e;</mi></math>").labels
+        found = mathml.parse_mathml(f"<!DOCTYPE m [<!ENTITY e {value}>]><math><mi>&e;</mi></math>").labels
         assert found == ["V!&e;"]
 
 
@@ -121,7 +122,7 @@ def test_an_entity_of_the_document_is_never_resolved(tmp_path: Path):
 )
 def test_a_malformed_document_gives_the_best_tree_and_says_what_was_wrong(xml: str, labels: list[str], problem: str):
     """It never raises."""
-    tree = mathml.parse(xml)
+    tree = mathml.parse_mathml(xml)
     assert tree.labels == labels
     assert problem in (*tree.problems, "")
 
@@ -150,7 +151,7 @@ def comparable(xml: str) -> bool:
 def test_layout_trees_of_the_topics_are_tangents(shared: Path):
     """All but three that LaTeXML has read without errors: ? is a wildcard there, and a source has changed."""
     found = topics(shared, "slt")
-    wrong = {name for name, xml, text in found if comparable(xml) and mathml.parse(xml) != tangent.read(text)}
+    wrong = {name for name, xml, text in found if comparable(xml) and mathml.parse_mathml(xml) != read_tangent(text)}
     assert len(found) == 74 and sum(comparable(xml) for _, xml, _ in found) >= 56
     assert wrong <= {"B.37", "B.70", "B.84", "B.86"}  # B.84: &lt; is < for us
 
@@ -158,7 +159,7 @@ def test_layout_trees_of_the_topics_are_tangents(shared: Path):
 def test_operator_trees_of_the_topics_are_tangents(shared: Path):
     """The same topics, and two whose text is other than it was."""
     found = topics(shared, "opt")
-    wrong = {name for name, xml, text in found if comparable(xml) and content.parse(xml) != tangent.read(text)}
+    wrong = {name for name, xml, text in found if comparable(xml) and parse_content(xml) != read_tangent(text)}
     assert len(found) == 74 and sum(comparable(xml) for _, xml, _ in found) >= 56
     assert wrong <= {"B.32", "B.37", "B.59", "B.70", "B.86"}
 
@@ -171,7 +172,7 @@ def test_layout_trees_of_judged_formulas_are_tangents(shared: Path):
             strings[row["_id"]] = row.get("slt")
     path = shared / "sources/arqmath-collection/slt_representation_v3/1.tsv.gz"
     found = {row["old_visual_id"]: row["formula"] for row in rows(path) if strings.get(row["old_visual_id"])}
-    same = sum(mathml.parse(xml) == tangent.read(strings[name]) for name, xml in found.items())
+    same = sum(mathml.parse_mathml(xml) == read_tangent(strings[name]) for name, xml in found.items())
     assert len(found) > 400 and len(found) - same <= 10
 
 
@@ -185,7 +186,7 @@ def test_mathml_and_latex_give_the_same_tree(shared: Path):
             xml = row.get("slt") or row["formula"]
             if comparable(xml):
                 n_all += 1
-                n_same += latex.parse(sources[row["id"]]) == mathml.parse(xml)
+                n_same += parser.parse_latex(sources[row["id"]]) == mathml.parse_mathml(xml)
     assert n_all > 1600 and n_same / n_all >= 0.95
 
 
@@ -213,7 +214,7 @@ def test_mathml_and_latex_give_the_same_tree(shared: Path):
 )  # fmt: skip
 def test_content_becomes_what_tangent_makes_of_it(inner: str, expected: str):
     """Each by hand, after strings that Tangent wrote."""
-    assert tangent.write(content.parse(f"<math>{inner}</math>")) == expected
+    assert write_tangent(parse_content(f"<math>{inner}</math>")) == expected
 
 
 PIECES = (
@@ -231,9 +232,9 @@ def test_no_document_breaks_the_parsers():
     for _ in range(4000):
         xml = "".join(pick.choices(PIECES, k=pick.randint(0, 50)))
         start = time.perf_counter()
-        for parse in (mathml.parse, content.parse):
+        for parse in (mathml.parse_mathml, parse_content):
             tree = check(parse(xml))
-            assert tangent.read(tangent.write(tree)) == tree, xml
+            assert read_tangent(write_tangent(tree)) == tree, xml
         slowest = max(slowest, time.perf_counter() - start)
     assert slowest < 1.0
 
@@ -250,14 +251,14 @@ def test_no_document_breaks_the_parsers():
 )  # fmt: skip
 def test_a_huge_document_is_cut_and_takes_no_time(xml: str):
     """Neither the depth nor the length of the input is that of the work."""
-    for parse in (mathml.parse, content.parse):
+    for parse in (mathml.parse_mathml, parse_content):
         start = time.process_time()
         tree = check(parse(xml))
         assert time.process_time() - start < 2.0
         assert len(tree) <= MOST + 1 and len(tree.problems) <= 42
 
 
-@pytest.mark.parametrize("read", [mathml.parse, content.parse], ids=["presentation", "content"])
+@pytest.mark.parametrize("read", [mathml.parse_mathml, parse_content], ids=["presentation", "content"])
 @pytest.mark.parametrize(
     "shape",
     ["<math{}", "<math {}", "<math>{}", "<math {}>", "<!DOCTYPE a [{}", "<math><mi>{}", "<math>{}</math>"],
@@ -284,5 +285,5 @@ def test_reading_takes_linear_time(read: Callable[[str], Tree], shape: str):
 
 def test_a_character_of_thousands_of_digits_is_none():
     """Python refuses to read such a number; the reader goes on."""
-    found = mathml.parse(f"<math><mi>&#{'9' * 5000};</mi><mi a='&#{'1' * 5000};'>x</mi></math>")
+    found = mathml.parse_mathml(f"<math><mi>&#{'9' * 5000};</mi><mi a='&#{'1' * 5000};'>x</mi></math>")
     assert found.labels == ["V!\ufffd", "V!x"]

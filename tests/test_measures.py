@@ -13,9 +13,9 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.errors import MirblabError
-from mirblab.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
-from mirblab.runs import cut, order
+from mirblab.core.errors import MirblabError
+from mirblab.data.runs import cut, order
+from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
 
 ORACLE = {
     "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@3": "ndcg_cut_3", "nDCG@10": "ndcg_cut_10", "AP": "map",

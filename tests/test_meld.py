@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from mirblab import builders, shelf
-from mirblab.errors import MirblabError
-from mirblab.sources import layout, meld_columns
+from mirblab.core.errors import MirblabError
+from mirblab.sources import catalogue, meld
+from mirblab.sources.shared import release
 
 Row = dict[str, Any]
 SPACES = ("vector spaces", "module theory")
@@ -119,8 +119,8 @@ def test_every_layout_gives_the_same_collection(write: Any, form: str, tmp_path:
     write(tmp_path / "copy", form)
     (tmp_path / "copy" / "README.md").write_text("about")
     put(tmp_path / "copy" / "dataset_infos.json", {"default": {"features": []}})
-    [folder] = builders.build("meld", str(tmp_path / "copy"))
-    found = shelf.load("meld")
+    [folder] = catalogue.build("meld", str(tmp_path / "copy"))
+    found = catalogue.load("meld")
     assert folder.name == "meld"
     rows = zip(found.doc_ids, found.texts, found.corpus["tags"], strict=True)
     assert {name: (text, tags[0]) for name, text, tags in rows} == DOCS
@@ -132,8 +132,8 @@ def test_every_layout_gives_the_same_collection(write: Any, form: str, tmp_path:
 def test_it_has_the_shape_of_the_bundled_pairs(tmp_path: Path) -> None:
     """The same columns, the same rule, the same ends of ids."""
     one_table(tmp_path / "copy", ".jsonl")
-    builders.build("meld", str(tmp_path / "copy"))
-    published, bundled = shelf.load("meld"), shelf.load("mini-pairs")
+    catalogue.build("meld", str(tmp_path / "copy"))
+    published, bundled = catalogue.load("meld"), catalogue.load("mini-pairs")
     assert list(published.corpus) == list(bundled.corpus) and list(published.queries) == list(bundled.queries)
     assert published.card.task == bundled.card.task and published.card.instruction == bundled.card.instruction
     assert all(re.search(r"-[12]$", name) for found in (published, bundled) for name in found.query_ids)
@@ -142,8 +142,8 @@ def test_it_has_the_shape_of_the_bundled_pairs(tmp_path: Path) -> None:
 def test_the_card_says_what_was_read_and_what_was_not(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """Counts against the paper's, columns that play no role, the command with its options."""
     configurations(tmp_path / "copy", ".parquet")
-    [folder] = builders.build("meld", str(tmp_path / "copy"), first="statementA", files="parquet$")
-    extra = shelf.load("meld").card.extra
+    [folder] = catalogue.build("meld", str(tmp_path / "copy"), first="statementA", files="parquet$")
+    extra = catalogue.load("meld").card.extra
     differs = "differs from the paper: 3 pairs of 2 pairs of fields instead of 270 of 9"
     assert extra["published"] == differs and differs in capsys.readouterr().out
     assert extra["counts"]["left_out"] == {"values of the column note (not used)": 3}
@@ -155,8 +155,8 @@ def test_what_stands_twice_counts_once_and_the_fields_are_kept(tmp_path: Path) -
     """A default configuration of all pairs without fields, beside those that name them."""
     configurations(tmp_path / "copy", ".parquet")
     put(tmp_path / "copy" / "all.jsonl", [{"statement_1": two, "statement_2": one} for _, _, one, two in PAIRS])
-    builders.build("meld", str(tmp_path / "copy"))
-    found = shelf.load("meld")
+    catalogue.build("meld", str(tmp_path / "copy"))
+    found = catalogue.load("meld")
     assert set(found.doc_ids) == set(DOCS)
     assert found.card.extra["counts"]["left_out"]["pairs that stand in the data several times (once here)"] == 3
 
@@ -169,8 +169,8 @@ def test_the_sides_stand_as_in_the_paper_whatever_their_order(tmp_path: Path) ->
         tmp_path / "copy" / "category_theory_vs_set_theory" / "distractors.jsonl",
         [{"field": "Set theory", "text": "x"}],
     )
-    builders.build("meld", str(tmp_path / "copy"))
-    found = shelf.load("meld")
+    catalogue.build("meld", str(tmp_path / "copy"))
+    found = catalogue.load("meld")
     assert found.document("set-theory--category-theory--product-1") == PAIRS[2][2]
     assert found.document("set-theory--category-theory--set-theory-d01") == "x"
 
@@ -180,13 +180,13 @@ def test_columns_can_be_named(home: Path, tmp_path: Path) -> None:
     rows = [{"u": one, "v": two, "p": f[0], "q": f[1], "n": name} for f, name, one, two in PAIRS]
     put(tmp_path / "copy" / "t.csv", rows)
     with pytest.raises(MirblabError, match=r"t\.csv, line 2: cannot tell.*columns u, v, p, q, n; .*--set first=COLUMN"):
-        builders.build("meld", str(tmp_path / "copy"))
+        catalogue.build("meld", str(tmp_path / "copy"))
     assert not (home / "data" / "meld").exists()
     named = {"first": "u", "second": "v", "first_field": "p", "second_field": "q", "pair": "n"}
-    builders.build("meld", str(tmp_path / "copy"), **named)
-    assert set(shelf.load("meld").doc_ids) == set(PARTNERS)
+    catalogue.build("meld", str(tmp_path / "copy"), **named)
+    assert set(catalogue.load("meld").doc_ids) == set(PARTNERS)
     with pytest.raises(MirblabError, match="'meld' cannot be built with --set frist=...; it takes --set revision="):
-        builders.build("meld", str(tmp_path / "copy"), frist="u")
+        catalogue.build("meld", str(tmp_path / "copy"), frist="u")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_is_amiss_is_named_with_its_row(rows: list[Row], message: str, home
     """And nothing is written."""
     put(tmp_path / "copy" / "t.jsonl", rows)
     with pytest.raises(MirblabError, match=message):
-        builders.build("meld", str(tmp_path / "copy"))
+        catalogue.build("meld", str(tmp_path / "copy"))
     assert not (home / "data" / "meld").exists()
 
 
@@ -215,24 +215,24 @@ def test_broken_files_and_empty_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "notes.txt").write_text("x")
     with pytest.raises(MirblabError, match=r"no \.parquet, .* file is there in .*; found notes\.txt"):
-        builders.build("meld", str(tmp_path / "copy"))
+        catalogue.build("meld", str(tmp_path / "copy"))
     (tmp_path / "copy" / "a.csv").write_text("statement_1,statement_2\nx\n")
     with pytest.raises(MirblabError, match=r"a\.csv, line 2: the header has 2 columns, the row has not"):
-        builders.build("meld", str(tmp_path / "copy"))
+        catalogue.build("meld", str(tmp_path / "copy"))
     with pytest.raises(MirblabError, match="file matches 'nothing'; found a.csv"):
-        builders.build("meld", str(tmp_path / "copy"), files="nothing")
+        catalogue.build("meld", str(tmp_path / "copy"), files="nothing")
     (tmp_path / "copy" / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(MirblabError, match=r"a\.parquet is no sound parquet file"):
-        builders.build("meld", str(tmp_path / "copy"), files="parquet")
+        catalogue.build("meld", str(tmp_path / "copy"), files="parquet")
 
 
 def test_names_tell_roles() -> None:
     """Sides by number, letter or word, before or after; what is no statement has no role."""
     for names in (("statement1", "statement2"), ("text_a", "text_b"), ("first", "second"), ("firstText", "secondText"),
                   ("left_statement", "right_statement"), ("domain_1_statement", "domain_2_statement")):  # fmt: skip
-        found = meld_columns.recognised(["id", *names, "embedding_1", "title_2"], {}, "")
+        found = meld.recognised(["id", *names, "embedding_1", "title_2"], {}, "")
         assert (found.first, found.second, found.pair, found.first_field) == (*names, "id", "")
-    assert meld_columns.recognised(["Vector_Spaces", "module theory"], {}, "").second == "module theory"
+    assert meld.recognised(["Vector_Spaces", "module theory"], {}, "").second == "module theory"
 
 
 class Hub:
@@ -255,15 +255,15 @@ class Hub:
                         {
                             "rfilename": name,
                             "size": (folder / name).stat().st_size,
-                            "blobId": layout.digests(folder / name)[1],
+                            "blobId": release.digests(folder / name)[1],
                         }
-                        for name in layout.inside(folder)
+                        for name in release.inside(folder)
                     ]
                     told = {"id": "x", "sha": commit, "siblings": files, "cardData": {"license": "mit"}}
                     headers["Content-Type"], body = "application/json", json.dumps(told).encode()
                 elif path.startswith(start):
                     found = folder / path.removeprefix(start)
-                    headers["ETag"], body = f'"{layout.digests(found)[1]}"', found.read_bytes()
+                    headers["ETag"], body = f'"{release.digests(found)[1]}"', found.read_bytes()
                 self.send_response(200 if body else 404)
                 for key, value in (headers | {"Content-Length": str(len(body))}).items():
                     self.send_header(key, value)
@@ -300,7 +300,7 @@ def test_the_hub_is_asked_for_a_commit_that_the_user_names(server: Hub, home: Pa
     """The card has the commit and the licence; without a commit, or with both origins, it is an error."""
     done = on_the_command_line(server.url, home, "--set", f"revision={'a' * 40}")
     assert done.returncode == 0, done.stderr
-    from mirblab.collection import load_folder
+    from mirblab.data.collection import load_folder
 
     found = load_folder(home / "data" / "meld")
     assert set(found.doc_ids) == set(DOCS)
@@ -309,6 +309,6 @@ def test_the_hub_is_asked_for_a_commit_that_the_user_names(server: Hub, home: Pa
     refused = on_the_command_line(server.url, home, "--set", f"revision={'b' * 40}")
     assert refused.returncode == 2 and "the Hub refuses uw-math-ai/MELD-dataset at revision bbbb" in refused.stderr
     with pytest.raises(MirblabError, match=r"give a copy of https.*--set revision=COMMIT; found ''"):
-        builders.build("meld")
+        catalogue.build("meld")
     with pytest.raises(MirblabError, match="leave one of them out"):
-        builders.build("meld", str(tmp_path / "served"), revision="a" * 40)
+        catalogue.build("meld", str(tmp_path / "served"), revision="a" * 40)

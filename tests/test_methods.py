@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import fusion, runs, voting
-from mirblab.errors import MirblabError
-from mirblab.shelf import load
-from mirblab.systems import system
-from mirblab.tokenizers import tokenizer
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.retrieval import fusion, fusion_rules
+from mirblab.retrieval.systems import system
+from mirblab.retrieval.tokenizers import tokenizer
+from mirblab.sources.catalogue import load
 
 PLAIN = [name for name in fusion.METHODS if name not in ("linear", "sum")]
 
@@ -159,7 +160,7 @@ def test_blocks_change_nothing(name: str, monkeypatch):
     """A few rows at a time or all at once."""
     parts = [a_run(part) for part in random_parts(3)]
     whole = fusion.fuse(parts, name, depth=5)
-    monkeypatch.setattr(voting, "_ROWS", 10)
+    monkeypatch.setattr(fusion_rules, "_ROWS", 10)
     pd.testing.assert_frame_equal(fusion.fuse(parts, name, depth=5), whole)
 
 

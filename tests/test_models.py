@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirblab import api, engine, entries, inputs, published, registry
-from mirblab.encode import Encoder, encoder
-from mirblab.errors import MirblabError
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import entry, local
+from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.encoders.hosted import client
+from mirblab.evaluation import published
 
 # Typed from sections 7 and 8 of the reference on MIRB, with the instruction of the Stacks project (QA).
 FIND = "Given a math theorem, retrieve its proof."
@@ -63,7 +66,7 @@ CASES = [
     for name, found in STRINGS.items()
     for number, string in enumerate(found)
 ]
-HERE = [name for name in STRINGS if "vendor" not in registry.read("encoders")[name]]
+HERE = [name for name in STRINGS if "vendor" not in registry.read_registry("encoders")[name]]
 ENDS = {
     **dict.fromkeys(("e5-mistral-7b-instruct", "sfr-embedding-2_r", "nv-embed-v2", "f2llm-v2-14b"), "</s>"),
     **dict.fromkeys(("gte-qwen2-1.5b-instruct", "gte-qwen2-7b-instruct"), EOT),
@@ -166,7 +169,7 @@ def tiny(register: Callable[..., Path], saved: Callable[[str, str], Path]) -> Ca
     """Return a function to the registry's encoder *name* with a tiny model in a local folder instead of its own."""
 
     def make(name: str, compat: str = "", folder: Path | None = None, **change: Any) -> Encoder:
-        entry = dict(registry.read("encoders")[name]) | {"dimensions": 16, "dtype": "float32"} | change
+        entry = dict(registry.read_registry("encoders")[name]) | {"dimensions": 16, "dtype": "float32"} | change
         for field in ("package", "sha256", "trust_remote_code", "code_revision"):
             entry.pop(field, None)
         folder = folder or saved("bert" if name in BERT else "causal", entry["pooling"])
@@ -233,7 +236,7 @@ def unit(vector: np.ndarray) -> np.ndarray:
 
 def test_the_templates_cover_the_registry() -> None:
     """Every encoder is checked below, in both modes where it has two."""
-    found = {name: entry for name, entry in registry.read("encoders").items() if not entry.get("trained")}
+    found = {name: entry for name, entry in registry.read_registry("encoders").items() if not entry.get("trained")}
     assert set(STRINGS) == set(found)
     assert {name for name in STRINGS if len(STRINGS[name]) == 4} == {name for name in found if "mirb" in found[name]}
 
@@ -276,7 +279,7 @@ def test_minilms_key_is_what_it_was() -> None:
     minilm = encoder("minilm")
     assert minilm.store("query").digest == "86d7613bccd803d05c7fa43c9e237c7e"
     assert minilm.store("document").digest == "8e81e616fde32e62f0173b2c684b2a68"
-    assert sorted(minilm.key) == sorted([*set(entries.LOCAL) - {"id"}, "model"])
+    assert sorted(minilm.key) == sorted([*set(entry.LOCAL) - {"id"}, "model"])
 
 
 def test_the_published_mode_shares_vectors_where_it_changes_nothing(home: Path) -> None:
@@ -298,13 +301,13 @@ def test_the_published_mode_shares_vectors_where_it_changes_nothing(home: Path) 
 )  # fmt: skip
 def test_each_optional_field_gives_another_space(home: Path, change: dict[str, Any]) -> None:
     """What was added later is in the key where it is set."""
-    entry = dict(registry.read("encoders")["gte-qwen2-7b-instruct"])
+    entry = dict(registry.read_registry("encoders")["gte-qwen2-7b-instruct"])
     assert Encoder("x", entry | change).store().path != Encoder("x", entry).store().path
 
 
 def test_a_suffix_for_queries_leaves_the_documents_alone(home: Path) -> None:
     """Tables by role count for their role."""
-    entry = dict(registry.read("encoders")["minilm"])
+    entry = dict(registry.read_registry("encoders")["minilm"])
     one, other = Encoder("x", entry), Encoder("x", entry | {"suffix": {"query": "?"}})
     assert one.space("document") == other.space("document") and one.space("query") != other.space("query")
 
@@ -312,7 +315,7 @@ def test_a_suffix_for_queries_leaves_the_documents_alone(home: Path) -> None:
 def test_sizes_and_lengths_are_those_of_table_7() -> None:
     """As printed, for each model that has a row."""
     table = published.cells("mirb", 7).pivot(index="row", columns="column", values="value").drop("BM25")
-    found = {entry["label"]: entry for entry in registry.read("encoders").values()}
+    found = {entry["label"]: entry for entry in registry.read_registry("encoders").values()}
     assert len(table) == 12
     for label, row in table.iterrows():
         length = str(found[label]["max_length"])
@@ -321,9 +324,9 @@ def test_sizes_and_lengths_are_those_of_table_7() -> None:
 
 def test_every_dense_system_has_an_encoder_and_its_printed_name() -> None:
     """One system per encoder, one more per model of MIRB in the published mode."""
-    known, systems = registry.read("encoders"), registry.read("systems")
+    known, systems = registry.read_registry("encoders"), registry.read_registry("systems")
     printed = set(published.paper_table("mirb", 9).index)
-    for name, entry in known.items():
+    for name, entry in known.items():  # noqa: F402
         assert systems[name]["encoder"] == name and systems[name]["label"] == entry["label"]
         assert ("mirb" in entry) == (entry["label"] in printed) == (f"{name}-mirb" in systems)
         if "mirb" in entry:
@@ -366,7 +369,7 @@ def test_gritlm_attends_both_ways_and_pools_the_text_only(
     long = "Every field is a ring, let it be flat."
     found = model.vectors([QUERY, long], "query", FIND)
     folder = saved("causal", "mean")
-    n_prompt = inputs.prompt_tokens(model._model.tokenizer, model.prompt("query", FIND))
+    n_prompt = entry.prompt_tokens(model._model.tokenizer, model.prompt("query", FIND))
     hidden = states(folder, GRIT_QUERY, is_causal=False)
     np.testing.assert_allclose(found[0], unit(hidden[n_prompt:].mean(axis=0)), atol=1e-5)
     assert np.abs(found[0] - unit(hidden.mean(axis=0))).max() > 1e-3
@@ -380,7 +383,7 @@ def test_the_space_before_a_document_counts_as_text(tiny: Callable[..., Encoder]
     """The published code's space is pooled with the document, not left out with the prompt."""
     model = tiny("gritlm-7b", "mirb")
     tokenizer = model._model.tokenizer
-    n_prompt = inputs.prompt_tokens(tokenizer, model.prompt("document"))
+    n_prompt = entry.prompt_tokens(tokenizer, model.prompt("document"))
     ids = tokenizer(model.strings([DOCUMENT])[0])["input_ids"]
     assert tokenizer.decode(ids[n_prompt:]) == " Every field is a ring."
 
@@ -418,7 +421,7 @@ def test_a_tokenizer_that_adds_eos_itself_is_left_alone(saved: Callable[..., Pat
     from tokenizers.processors import TemplateProcessing
     from transformers import AutoTokenizer
 
-    from mirblab.fit import end_with
+    from mirblab.encoders.local import end_with
 
     tokenizer = AutoTokenizer.from_pretrained(saved("causal", "mean"))
     before = tokenizer("a ring")["input_ids"]
@@ -495,7 +498,7 @@ def test_what_is_not_on_this_machine_says_what_to_do(home: Path, hub: Path) -> N
 
 def test_the_hubs_cache_is_enough_without_a_network(home: Path, hub: Path, saved: Callable[..., Path]) -> None:
     """What was downloaded once, at the pinned revision, loads offline; other revisions and half downloads do not."""
-    entry = dict(registry.read("encoders")["bge-large-en-v1.5"]) | {"dimensions": 16}
+    entry = dict(registry.read_registry("encoders")["bge-large-en-v1.5"]) | {"dimensions": 16}
     model = Encoder("toy", entry)
     place = hub / "models--BAAI--bge-large-en-v1.5" / "snapshots" / ("0" * 40)
     shutil.copytree(saved("bert", "cls"), place)
@@ -657,7 +660,9 @@ def test_only_a_path_is_a_folder(
 @pytest.mark.attacks
 def test_registered_remote_code_is_pinned() -> None:
     """An entry that runs code names a commit, for the code too where that lies elsewhere."""
-    trusted = {name: entry for name, entry in registry.read("encoders").items() if entry.get("trust_remote_code")}
+    trusted = {
+        name: entry for name, entry in registry.read_registry("encoders").items() if entry.get("trust_remote_code")
+    }
     assert set(trusted) == {"gte-large-en-v1.5", "nv-embed-v2", "llama-embed-nemotron-8b"}
     assert all(re.fullmatch("[0-9a-f]{40}", entry["revision"]) for entry in trusted.values())
     assert re.fullmatch("[0-9a-f]{40}", trusted["gte-large-en-v1.5"]["code_revision"])
@@ -683,7 +688,7 @@ def hosted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             vectors[np.arange(len(places)), [len(texts[place]) for place in places]] = 1.0
             yield places, vectors
 
-    monkeypatch.setattr(api, "embed", embed)
+    monkeypatch.setattr(client, "embed", embed)
     return asked
 
 
@@ -720,4 +725,4 @@ def test_a_vendors_input_type_and_model_are_in_the_key(home: Path) -> None:
 
 def test_engine_loads_from_what_determines_the_model() -> None:
     """No prompt, label or licence makes a model be loaded again."""
-    assert not {"prompts", "lead", "suffix", "label", "licence", "mirb"} & set(engine.LOADING)
+    assert not {"prompts", "lead", "suffix", "label", "licence", "mirb"} & set(local.LOADING)

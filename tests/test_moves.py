@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab import measures, moveplot, moves, versus
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.runs import write_run
+from mirblab.analysis import compare_runs
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.data.runs import write_run
+from mirblab.display.plots import queries
+from mirblab.evaluation import measures
 
 RANKINGS = st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=10)
 
@@ -46,7 +48,7 @@ def tiny(make_folder):
 )
 def test_rbo_by_hand(first, second, p, expected):
     """Sums of equation 32 that fit on a line."""
-    found = moves.rbo(first.split(), second.split(), p)
+    found = compare_runs.rank_biased_overlap(first.split(), second.split(), p)
     assert found == pytest.approx(_by_formula(first.split(), second.split(), p)) if first and second else True
     if (first, second) != ("a", "b a"):
         assert found == pytest.approx(expected)
@@ -65,10 +67,10 @@ def _by_formula(first: list[str], second: list[str], p: float) -> float:
 @given(RANKINGS, RANKINGS, st.floats(0.05, 0.98))
 def test_rbo_has_the_properties_of_the_paper(first, second, p):
     """From 0 to 1, symmetric, 1 for the same ranking, 0 for nothing in common, and equal to the formula with sets."""
-    found = moves.rbo(first, second, p)
+    found = compare_runs.rank_biased_overlap(first, second, p)
     assert -1e-12 <= found <= 1 + 1e-12
-    assert found == pytest.approx(moves.rbo(second, first, p))
-    assert moves.rbo(first, first, p) == pytest.approx(1)
+    assert found == pytest.approx(compare_runs.rank_biased_overlap(second, first, p))
+    assert compare_runs.rank_biased_overlap(first, first, p) == pytest.approx(1)
     if first and second:
         assert found == pytest.approx(_by_formula(first, second, p))
         assert (found < 1e-12) == (not set(first) & set(second))
@@ -78,36 +80,44 @@ def test_rbo_weighs_the_top_more():
     """A swap on top costs more than one below, and a larger p makes them more alike in weight."""
     base = list("abcdefgh")
     top, low = list("bacdefgh"), list("abcdefhg")
-    gaps = [moves.rbo(base, low, p) - moves.rbo(base, top, p) for p in (0.5, 0.9)]
+    gaps = [
+        compare_runs.rank_biased_overlap(base, low, p) - compare_runs.rank_biased_overlap(base, top, p)
+        for p in (0.5, 0.9)
+    ]
     assert gaps[0] > gaps[1] > 0
 
 
 def test_likeness_of_a_run_with_itself_and_its_reverse():
     """Itself: 1 everywhere; reversed: tau -1, the same documents."""
     one, back = run("one", q="a b c d"), run("back", q="d c b a")
-    same, turned = moves.likeness(one, one, k=2).iloc[0], moves.likeness(one, back, k=2).iloc[0]
+    same, turned = (
+        compare_runs.run_similarity(one, one, k=2).iloc[0],
+        compare_runs.run_similarity(one, back, k=2).iloc[0],
+    )
     assert same[["rbo", "tau", "overlap"]].tolist() == pytest.approx([1, 1, 1])
     assert turned.tau == pytest.approx(-1) and turned.overlap == 0 and turned.common == 4
 
 
 def test_likeness_counts_queries_of_either_run():
     """A query that only one run has is there, with nothing in common and no tau."""
-    found = moves.likeness(run("one", p="a b", q="a b"), run("two", q="b c")).set_index("query_id")
+    found = compare_runs.run_similarity(run("one", p="a b", q="a b"), run("two", q="b c")).set_index("query_id")
     assert found.loc["p", "rbo"] == 0 and found.loc["p", "common"] == 0 and np.isnan(found.loc["p", "tau"])
     assert found.loc["q", "overlap"] == 0.5 and np.isnan(found.loc["q", "tau"])
     with pytest.raises(MirblabError, match="between 0 and 1, found 1"):
-        moves.likeness(run("one", q="a"), run("two", q="a"), p=1.0)
+        compare_runs.run_similarity(run("one", q="a"), run("two", q="a"), p=1.0)
 
 
 def test_rbo_refuses_a_document_twice():
     """A ranking holds each once."""
     with pytest.raises(MirblabError, match="second ranking holds a document twice"):
-        moves.rbo(["a"], ["b", "b"])
+        compare_runs.rank_biased_overlap(["a"], ["b", "b"])
 
 
 def test_moved_says_where_documents_stood(tiny):
     """Ranks in both, the places gained, the judgement, and a gap where a run does not return it or nobody judged."""
-    found = moves.moved(run("one", q1="d1 d2 d3"), run("two", q1="d3 d1 d4"), tiny, k=2).set_index("doc_id")
+    found = compare_runs.moved_documents(run("one", q1="d1 d2 d3"), run("two", q1="d3 d1 d4"), tiny, k=2).set_index(
+        "doc_id"
+    )
     assert found.loc["d3", ["rank_a", "rank_b", "change"]].tolist() == [3, 1, 2]
     assert found.loc["d1", ["change", "relevance"]].tolist() == [-1, 1]
     assert pd.isna(found.loc["d2", "rank_b"]) and pd.isna(found.loc["d2", "change"])
@@ -117,8 +127,10 @@ def test_moved_says_where_documents_stood(tiny):
 
 def test_fresh_counts_what_entered_and_left(tiny):
     """By document, relevant and unjudged, and what stays is neither."""
-    moved = moves.moved(run("one", q1="d1 d2 d3", q2="d1 d2"), run("two", q1="d3 d1 d2", q2="d2 d4"), tiny, k=2)
-    found = moves.fresh(moved, 2, 1).set_index("query_id")
+    moved = compare_runs.moved_documents(
+        run("one", q1="d1 d2 d3", q2="d1 d2"), run("two", q1="d3 d1 d2", q2="d2 d4"), tiny, k=2
+    )
+    found = compare_runs.changed_documents(moved, 2, 1).set_index("query_id")
     assert found.loc["q1"].tolist() == [1, 0, 1, 1, 0, 1]
     assert found.loc["q2"].tolist() == [1, 0, 1, 1, 0, 0]
 
@@ -129,17 +141,17 @@ def test_extremes_leave_out_equal_values():
         (s, q, v) for s, vs in (("a", (0.1, 0.5, 0.9)), ("b", (0.4, 0.5, 0.1))) for q, v in zip("xyz", vs, strict=True)
     ]
     values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(measure="RR", collection="c")
-    found = moves.extremes(values, "RR", "a", "b", 5)
+    found = compare_runs.extreme_queries(values, "RR", "a", "b", 5)
     assert found.query_id.tolist() == ["x", "z"] and found.difference.round(6).tolist() == [0.3, -0.8]
-    assert moves.extremes(values, "RR", "a", "a", 5).empty
+    assert compare_runs.extreme_queries(values, "RR", "a", "a", 5).empty
     with pytest.raises(MirblabError, match="no system among the values 'c'"):
-        moves.extremes(values, "RR", "a", "c")
+        compare_runs.extreme_queries(values, "RR", "a", "c")
 
 
 def test_readings_by_hand(tiny):
     """P@1 under the four readings: what is unjudged on top counts nothing, for both, for one, for the other."""
     one, two = run("one", q1="d3 d1", q2="d2 d1"), run("two", q1="d1 d3", q2="d4 d2")
-    found = moves.readings(one, two, tiny, ["P@1"], k=1).set_index("reading")
+    found = compare_runs.means_by_assumption(one, two, tiny, ["P@1"], k=1).set_index("reading")
     assert found.supposed.tolist() == [0, 2, 1, 1]
     assert found["first"].tolist() == [0.5, 1.0, 1.0, 0.5]
     assert found.second.tolist() == [0.5, 1.0, 0.5, 1.0]
@@ -149,7 +161,7 @@ def test_readings_by_hand(tiny):
 def test_the_first_reading_is_what_evaluate_says(tiny):
     """Nothing is supposed there, and the collection itself stays as it was."""
     one, two, before = run("one", q1="d3 d1"), run("two", q1="d1", q2="d4 d2"), tiny.fingerprint
-    found = moves.readings(one, two, tiny, ["nDCG@10", "AP"], k=2)
+    found = compare_runs.means_by_assumption(one, two, tiny, ["nDCG@10", "AP"], k=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         means = measures.mean(measures.evaluate(one, tiny, ["nDCG@10", "AP"])).value
@@ -160,16 +172,18 @@ def test_the_first_reading_is_what_evaluate_says(tiny):
 def test_readings_refuse_two_runs_of_one_name(tiny):
     """Their values would be one column."""
     with pytest.raises(MirblabError, match="both runs are called 'one'"):
-        moves.readings(run("one", q1="d1"), run("one", q1="d2"), tiny, ["RR"])
+        compare_runs.means_by_assumption(run("one", q1="d1"), run("one", q1="d2"), tiny, ["RR"])
 
 
 def test_a_pair_of_files_is_told_apart(tiny, tmp_path):
     """Equal names give way to the files' names; equal files get a number."""
     for name in ("old.trec", "new.trec.gz"):
         write_run(run("mine", q1="d1 d2", q2="d2"), tmp_path / name)
-    names = [one.attrs["system"] for one in moves.pair(tmp_path / "old.trec", tmp_path / "new.trec.gz", tiny)]
+    names = [
+        one.attrs["system"] for one in compare_runs.paired_runs(tmp_path / "old.trec", tmp_path / "new.trec.gz", tiny)
+    ]
     assert names == ["old.trec", "new.trec.gz"]
-    twice = moves.pair(tmp_path / "old.trec", tmp_path / "old.trec", tiny, depth=1)
+    twice = compare_runs.paired_runs(tmp_path / "old.trec", tmp_path / "old.trec", tiny, depth=1)
     assert [one.attrs["system"] for one in twice] == ["old.trec", "old.trec (2)"]
     assert len(twice[0]) == 2 and twice[0].attrs["made_by"]["file"] == "old.trec"
 
@@ -177,8 +191,8 @@ def test_a_pair_of_files_is_told_apart(tiny, tmp_path):
 def test_rows_of_other_documents_are_left_out_and_said(tiny, tmp_path):
     """What fits stays, and a warning counts the rest."""
     write_run(run("mine", q1="d1 elsewhere", q9="d1"), tmp_path / "a.trec")
-    with pytest.warns(versus.RunWarning, match="a.trec: 2 of 3 rows"):
-        found = moves.pair(tmp_path / "a.trec", tmp_path / "a.trec", tiny)
+    with pytest.warns(compare_runs.RunWarning, match="a.trec: 2 of 3 rows"):
+        found = compare_runs.paired_runs(tmp_path / "a.trec", tmp_path / "a.trec", tiny)
     assert found[0].doc_id.tolist() == ["d1"]
 
 
@@ -198,7 +212,7 @@ def test_a_file_that_is_no_run_of_this_collection_is_refused(tiny, tmp_path, con
     path = tmp_path / "a.trec"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(MirblabError, match=says):
-        moves.pair(path, path, tiny)
+        compare_runs.paired_runs(path, path, tiny)
 
 
 @pytest.mark.parametrize(
@@ -212,31 +226,31 @@ def test_a_file_that_is_no_run_of_this_collection_is_refused(tiny, tmp_path, con
 def test_what_is_neither_file_nor_system_is_refused(tiny, given, says):
     """With the nearest name, or where it was looked for."""
     with pytest.raises(MirblabError, match=says):
-        moves.pair(given, "bm25", tiny)
+        compare_runs.paired_runs(given, "bm25", tiny)
 
 
 def test_a_folder_names_the_files_in_it(tiny, tmp_path):
     """One of them is wanted."""
     (tmp_path / "one.trec").write_text("", encoding="utf-8")
     with pytest.raises(MirblabError, match="is a folder; name one run file in it, found .*one.trec"):
-        moves.pair(tmp_path, "bm25", tiny)
+        compare_runs.paired_runs(tmp_path, "bm25", tiny)
 
 
 def test_the_scatter_counts_and_grows():
     """Queries with the same values are one dot; nothing is drawn for an empty table."""
     table = pd.DataFrame({"a": [0.0, 0.0, 0.0, 1.0], "b": [1.0, 1.0, 1.0, 0.5]})
-    ax = moveplot.versus(table, measure="RR")
+    ax = queries.versus(table, measure="RR")
     assert ax.get_title("left") == "b: better on 3, equal on 0, worse on 1 queries"
     sizes = [float(one.get_sizes().max()) for one in ax.collections]
     assert sum(len(one.get_offsets()) for one in ax.collections) == 2 and sizes[0] > sizes[1]
     assert ax.get_xlabel().startswith("RR, 0 to 1, higher is better") and ax.get_ylabel().startswith("b")
-    assert "empty" in moveplot.versus(pd.DataFrame()).texts[0].get_text()
+    assert "empty" in queries.versus(pd.DataFrame()).texts[0].get_text()
 
 
 def test_shifts_put_deep_ranks_below_the_line():
     """In their order, missing ones last, and each with its rank."""
     rows = {"doc_id": ["a", "b", "c"], "rank_a": [1, 80, None], "rank_b": [None, 1, 2], "relevance": [1, 0, None]}
-    ax = moveplot.shifts(pd.DataFrame(rows).convert_dtypes(), first="one", second="two", k=2)
+    ax = queries.shifts(pd.DataFrame(rows).convert_dtypes(), first="one", second="two", k=2)
     heights = [line.get_ydata().tolist() for line in ax.lines[:3]]
     assert heights == [[1, 3.5], [3.5, 1], [4.5, 2]]
     assert {"c  not returned", "not returned  a", "b  80"} <= {text.get_text() for text in ax.texts}

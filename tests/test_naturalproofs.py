@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mirblab.errors import MirblabError
-from mirblab.shelf import load_folder
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
 from mirblab.sources import naturalproofs
-from mirblab.sources.naturalproofs_json import readable
+from mirblab.sources.naturalproofs import readable
 
 
 def item(number: int, kind: str, text: str, *proofs: tuple[str, list[int]], **more: object) -> dict[str, Any]:

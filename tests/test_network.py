@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
-from mirblab import network
+from mirblab.core import network
 
 
 class Slow(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ def test_a_proxy_is_asked_where_one_is_set(port: int, monkeypatch: pytest.Monkey
     assert network.silence("http://mirblab.example", 0.5) == ""  # connected, and slow
 
 
-MODEL = "from mirblab.encode import encoder\nencoder('bge-large-en-v1.5').vectors(['x'])"
+MODEL = "from mirblab.encoders.encoding import encoder\nencoder('bge-large-en-v1.5').vectors(['x'])"
 DATASET = "import mirblab\nmirblab.load('mirb-mathlib')"
 RERANKER = (
     "from mirblab import load, system\nsystem('bm25>bge-reranker-v2-m3@2').search(load('mini-wfb').sample(1), depth=2)"

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab import lexical, measures
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.formula.ngrams import grams
-from mirblab.shelf import load
-from mirblab.systems import system
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.evaluation import measures
+from mirblab.formula.words import grams
+from mirblab.retrieval import bm25
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
 
 
 def test_runs_of_one_to_three_symbols() -> None:
@@ -71,7 +72,7 @@ def test_as_many_runs_as_there_are_places(text: str, longest: int) -> None:
 def test_bm25_over_runs_reaches_the_reference(shared: Path) -> None:
     """On ARQMath-1's formulas, 45 topics: nDCG' above 0.731, what LaTeX 1-3-grams were measured at before."""
     collection = load_folder(shared / "data" / "arqmath-2020-task2")
-    run = lexical.search(collection, depth=1000, tokenizer="latex-ngrams")
+    run = bm25.search(collection, depth=1000, tokenizer="latex-ngrams")
     values = measures.evaluate(run, collection, ["nDCG'", "AP'", "P'@10"], relevant_from=2)
     means = values.groupby("measure", observed=True).value.mean()
     assert means["nDCG'"] > 0.75 and means["AP'"] > 0.48 and means["P'@10"] > 0.44

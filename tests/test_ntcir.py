@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import ntcir, ntcir_formulas
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import ntcir
+from mirblab.sources.ntcir import NO_LATEX, in_article
 
 CONCRETE = "NTCIR12-MathWiki-1\ta+b\nNTCIR12-MathWiki-2\tx &lt; y\n"
 WILDCARDS = "NTCIR12-MathWiki-21\t\\qvar{*1*}+b\nNTCIR12-MathWiki-22\t\\qvar{*1*}\n"
@@ -144,13 +145,13 @@ def test_articles_of_the_release_give_the_formulas(release: Path, tmp_path: Path
     articles.mkdir(parents=True)
     (articles / "Area.html").write_text(AREA, encoding="utf-8")
     left_out: Counter[str] = Counter()
-    assert list(ntcir_formulas.in_article("Area", AREA, left_out)) == [
+    assert list(in_article("Area", AREA, left_out)) == [
         ("Area:0", "a<b%\nc"),
         ("Area:1", '"2 > 1"'),
         ("Other_article:7", "d"),
         ("Area:4", "e"),
     ]
-    assert left_out == {ntcir_formulas.NO_LATEX: 1}
+    assert left_out == {NO_LATEX: 1}
     [folder] = ntcir.build(release, tmp_path / "out")
     assert texts(folder) == {"Area:0": "a<bc", "Area:1": '"2 > 1"'}
     packed = articles / "Area.html.gz"

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.measures import QueryWarning, evaluate
-from mirblab.runs import read_run
-from mirblab.sources import judgements
+from mirblab.data.runs import read_run
+from mirblab.evaluation.measures import QueryWarning, evaluate
+from mirblab.sources.shared import readers
 
 PRIMES = ["nDCG'", "AP'", "P'@10"]
 
@@ -27,7 +27,7 @@ def need(shared: Path, *parts: str) -> Path:
 
 def table_of(path: Path, highest: int) -> pd.DataFrame:
     """Return the judgements of a qrels file, read as the builders read it."""
-    grades = judgements.read(path, highest).grades
+    grades = readers.read_judgements(path, highest).grades
     rows = [(query_id, doc_id, grade) for (query_id, doc_id), grade in grades.items()]
     return pd.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
 

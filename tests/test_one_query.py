@@ -9,12 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import lexical, one_query, query_bounds, query_matches, query_view, rankplot, shelf
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.formula import indexes
-from mirblab.measures import evaluate
-from mirblab.systems import system
+from mirblab.analysis import one_query
+from mirblab.analysis import one_query as analysis_one_query
+from mirblab.analysis.one_query import bounds, texts
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection, load_folder
+from mirblab.display.plots import queries
+from mirblab.evaluation.measures import evaluate
+from mirblab.formula import index
+from mirblab.retrieval import bm25
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
 
 
 def a_run(name: str, rows: list[tuple[str, str, float]]) -> pd.DataFrame:
@@ -94,7 +99,7 @@ def test_the_query_that_differs_most_does_not_depend_on_the_order():
 
 def test_bounds_are_the_extremes_over_all_judgements(one: one_query.OneQuery):
     """One unjudged document in front: judged 0 or 2, by hand."""
-    table = query_bounds.bounds(one, ["RR", "P@2", "RR'", "nDCG@10"]).set_index(["system", "measure"])
+    table = bounds(one, ["RR", "P@2", "RR'", "nDCG@10"]).set_index(["system", "measure"])
     assert table.loc[("a", "RR"), ["value", "none_relevant", "all_relevant", "low", "high"]].round(6).tolist() == [
         0.333333, 0.333333, 1.0, 0.333333, 1.0,
     ]  # fmt: skip
@@ -107,10 +112,10 @@ def test_bounds_are_the_extremes_over_all_judgements(one: one_query.OneQuery):
 
 def test_bounds_agree_with_judging_each_way_by_itself():
     """Every subset on a bundled collection, one evaluate each."""
-    c = shelf.load("mini-qa")
+    c = catalogue.load("mini-qa")
     run = system("bm25").search(c, depth=20)
     found = one_query.one_query(c, str(c.query_ids[3]), [run])
-    row = query_bounds.bounds(found, ["nDCG'"], k=6).iloc[0]
+    row = bounds(found, ["nDCG'"], k=6).iloc[0]
     holes = [name for name in found.found["bm25"].doc_id.head(6) if name not in found.grades]
     known = [(found.query_id, name, grade) for name, grade in found.grades.items()]
     values = []
@@ -127,10 +132,10 @@ def test_bounds_agree_with_judging_each_way_by_itself():
 def test_a_query_without_judged_documents_in_the_run_has_bounds(tiny: Collection):
     """Nothing returned at all."""
     found = one_query.one_query(tiny, "q2", [a_run("a", [("q1", "d1", 1.0)])])
-    assert query_bounds.bounds(found, ["RR", "nDCG@10"]).value.tolist() == [0, 0]
+    assert bounds(found, ["RR", "nDCG@10"]).value.tolist() == [0, 0]
     assert found.best("a") == "" and not len(one_query.tops(found)) and len(one_query.distances(found)) == 1
     with pytest.raises(MirblabError, match="1 to 10"):
-        query_bounds.bounds(found, ["RR"], k=11)
+        bounds(found, ["RR"], k=11)
 
 
 def test_twins_are_found_with_their_grades(one: one_query.OneQuery):
@@ -159,17 +164,17 @@ def test_neighbours_are_the_nearest_other_queries(tiny: Collection, one: one_que
 
 def test_terms_sum_to_the_score_of_the_run():
     """For every document asked for, with the system's own settings."""
-    c = shelf.load("mini-qa")
+    c = catalogue.load("mini-qa")
     run = system("bm25").search(c, depth=5)
     found = one_query.one_query(c, str(c.query_ids[0]), [run])
     names = found.found["bm25"].doc_id.tolist()
-    table = query_matches.terms(found, [*names, names[0]])
+    table = analysis_one_query.terms(found, [*names, names[0]])
     assert table.columns.tolist() == ["term", "idf", *names]
     assert np.allclose(table[names].sum(), found.found["bm25"].score, rtol=1e-5)
-    assert not len(query_matches.terms(found, []))
+    assert not len(analysis_one_query.terms(found, []))
     with pytest.raises(MirblabError, match="kind bm25"):
-        query_matches.terms(found, names, "minilm")
-    assert lexical.USUAL["b"] != system("bm25").settings["b"]  # else the settings could be forgotten unseen
+        analysis_one_query.terms(found, names, "minilm")
+    assert bm25.USUAL["b"] != system("bm25").settings["b"]  # else the settings could be forgotten unseen
 
 
 def test_subformulas_are_the_nearest_ones(make_folder):
@@ -178,38 +183,42 @@ def test_subformulas_are_the_nearest_ones(make_folder):
     queries = [{"_id": "q1", "text": r"Is $x^2+y^2$ even, or $\Box$?"}, {"_id": "q2", "text": "None?"}]
     c = load_folder(make_folder(corpus, queries, "q1\td1\t1\nq2\td2\t1\n"))
     runs = [a_run("a", [("q1", "d1", 1.0)])]
-    table = query_matches.subformulas(one_query.one_query(c, "q1", runs), ["d1", "d2"])
+    table = analysis_one_query.subformulas(one_query.one_query(c, "q1", runs), ["d1", "d2"])
     assert table.doc_id.tolist() == ["d1", "d1", "d2", "d2"]
     assert table.document.tolist() == ["$a^2+b^2$", "", "", ""] and table.found[0] > 0.5
     assert {tuple(pair.split(" → ")) for pair in table.renamed[0].split(", ")} == {("x", "a"), ("y", "b")}
-    scores = indexes.stored(["a^2+b^2", r"\int f"])
+    scores = index.stored(["a^2+b^2", r"\int f"])
     assert table.score[0] == pytest.approx(float(scores.search(["x^2+y^2"], 1)[2][0]))
-    assert not len(query_matches.subformulas(one_query.one_query(c, "q2", runs), ["d1"]))
+    assert not len(analysis_one_query.subformulas(one_query.one_query(c, "q2", runs), ["d1"]))
 
 
 def test_what_is_cut_off_is_the_end():
     """Word by word: with the rest alone nothing is cut."""
     words = [f"lemma{n}" for n in range(300)]
-    cut = query_matches.cut_off(" ".join(words)).split()
+    cut = analysis_one_query.cut_off(" ".join(words)).split()
     kept = len(words) - len(cut)
     assert words[kept:] == cut and 0 < kept < 300
-    assert query_matches.cut_off(" ".join(words[:kept])) == "" != query_matches.cut_off(" ".join(words[: kept + 1]))
-    assert query_matches.cut_off("") == ""
+    assert (
+        analysis_one_query.cut_off(" ".join(words[:kept]))
+        == ""
+        != analysis_one_query.cut_off(" ".join(words[: kept + 1]))
+    )
+    assert analysis_one_query.cut_off("") == ""
 
 
 def test_answering_keeps_each_tokens_best(one: one_query.OneQuery):
     """The rows' largest cosines survive, and so does the score."""
-    table = query_matches.answering(one, "d2")
+    table = analysis_one_query.answering(one, "d2")
     assert table.max(axis=1).mean() == pytest.approx(table.attrs["score"], abs=1e-5)
     assert table.shape[1] <= table.shape[0] and "local" in table.columns
-    assert len(query_matches.answering(one, "d2", most=2)) == 2
+    assert len(analysis_one_query.answering(one, "d2", most=2)) == 2
 
 
 def test_facts_are_text_and_need_no_encoder(one: one_query.OneQuery):
     """With and without."""
-    facts = query_matches.facts(one).set_index("what").value
+    facts = analysis_one_query.facts(one).set_index("what").value
     assert facts["words"] == "5" and facts["cut off by minilm"] == "nothing" and facts["relevant documents"] == "1"
-    assert not any("minilm" in name for name in query_matches.facts(one, "").what)
+    assert not any("minilm" in name for name in analysis_one_query.facts(one, "").what)
 
 
 def test_what_comes_from_data_is_shown_as_text(make_folder):
@@ -217,16 +226,16 @@ def test_what_comes_from_data_is_shown_as_text(make_folder):
     bad = '<script>alert(1)</script><img src=x onerror="alert(2)">'
     c = load_folder(make_folder([{"_id": "d<b>1", "text": bad}], [{"_id": "q<i>1", "text": bad}], "q<i>1\td<b>1\t1\n"))
     one = one_query.one_query(c, "q<i>1", [a_run("a<u>", [("q<i>1", "d<b>1", 1.0)])])
-    shown = query_view.texts(one, ["d<b>1"]).data
+    shown = texts(one, ["d<b>1"]).data
     assert not any(tag in shown for tag in ("<script", "<img", "<i>", "<b>1", "<u>")) and "&lt;script" in shown
 
 
 def test_ranks_are_drawn_from_the_top_with_the_missing_at_the_bottom(one: one_query.OneQuery):
     """A line per document; relevant ones are named; nothing judged says so."""
-    ax = rankplot.ranks(one_query.judged(one))
+    ax = queries.ranks(one_query.judged(one))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b"] and len(ax.lines) == 2
     assert [text.get_text() for text in ax.texts] == ["d2 (2)"]
     assert ax.get_yticklabels()[-1].get_text() == "not returned" and ax.get_ylim()[0] > ax.get_ylim()[1]
     assert ax.lines[1].get_ydata()[1] == ax.get_yticks()[-1]
-    assert "Nothing to show" in rankplot.ranks(one_query.judged(one).head(0)).texts[0].get_text()
+    assert "Nothing to show" in queries.ranks(one_query.judged(one).head(0)).texts[0].get_text()
     plt.close("all")

@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.formula.operators import operator_tree
-from mirblab.formula.precedence import ROLES
-from mirblab.formula.tangent import read, write
-from mirblab.formula.tree import Tree, check
+from mirblab.formula.operators import ROLES, operator_tree
+from mirblab.formula.tree import Tree, check, read_tangent, write_tangent
 
 HAND = {
     "a + b - c - d": ("[V!a[+[V!b[-[V!c[-[V!d]]]]]]]", "[O!minus,0[U!plus,0[V!a],1[V!b]],1[V!c],2[V!d]]"),
@@ -75,12 +73,12 @@ HAND = {
 def test_hand_written_formulas_have_the_operator_tree_that_a_reader_expects(name: str) -> None:
     """Each line of the table of conventions, as a Tangent string."""
     layout, expected = HAND[name]
-    assert write(operator_tree(read(layout))) == expected
+    assert write_tangent(operator_tree(read_tangent(layout))) == expected
 
 
 def test_an_operator_tree_and_the_empty_tree_come_back_as_they_are() -> None:
     """Content MathML is read into operator trees, which go through the same door."""
-    tree = read("[U!plus,0[V!a],1[V!b]]")
+    tree = read_tangent("[U!plus,0[V!a],1[V!b]]")
     assert operator_tree(tree) is tree
     assert len(operator_tree(Tree([], [], ""))) == 0
 
@@ -145,7 +143,10 @@ def test_operator_trees_agree_with_those_that_tangent_published(shared: Path) ->
     path = shared / "data" / "arqmath-2020-task2" / "corpus.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = (json.loads(line) for line in file)
-        both = [(read(row["slt"]), read(row["opt"])) for row in islice((r for r in rows if r.get("opt")), 2000)]
+        both = [
+            (read_tangent(row["slt"]), read_tangent(row["opt"]))
+            for row in islice((r for r in rows if r.get("opt")), 2000)
+        ]
     scores = []
     for layout, published in both:
         ours, theirs = _pairs(operator_tree(layout)), _pairs(published)

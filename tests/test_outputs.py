@@ -7,17 +7,22 @@ import json
 import pandas as pd
 import pytest
 
-from mirblab import by_hand, paths, plots, shelf, systems, tables
-from mirblab.errors import MirblabError
-from mirblab.outputs import output, versions
+from mirblab.app import hand_runs
+from mirblab.app.hand_runs import versions
+from mirblab.app.suites import output
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.display import plots, result_tables
+from mirblab.retrieval import systems
+from mirblab.sources import catalogue
 
 
 def test_a_table_and_a_figure_land_with_provenance():
     """Parameters, fingerprints, model revisions, commit and versions stand in a JSON beside each."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     out = output("99_example", "own", "part", collections=[c], systems=[systems.system("minilm")], seed=7)
     frame = pd.DataFrame({"name": ["a", "b"], "count": [1, 2]})
-    out.table(tables.table(frame, "Two rows."), "rows")
+    out.table(result_tables.table(frame, "Two rows."), "rows")
     shown = out.figure(plots.bars(frame), "bars", caption="Two bars.", alt="Bars of 1 and 2.", table=frame)
     folder = out.folder
     assert folder.parent == paths.figures() / "_by_hand" / "99_example"
@@ -57,32 +62,32 @@ def test_the_folder_of_a_run_by_hand_is_safe_on_every_platform():
         defaults | {"systems": ["bm25+minilm"], "seed": 1},
         defaults | {"query": "∀ε…"},
     ]
-    folders = [by_hand.folder_of("99_example", chosen, defaults) for chosen in choices]
+    folders = [hand_runs.folder_of("99_example", chosen, defaults) for chosen in choices]
     names = [folder.name for folder in folders]
     assert len({name.lower() for name in names}) == len(names) and max(map(len, names)) <= 80
-    assert all(folder.parent == by_hand.folder() / "99_example" for folder in folders)
+    assert all(folder.parent == hand_runs.folder() / "99_example" for folder in folders)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+_-") for name in names)
     assert names[0].startswith("defaults-") and names[4].startswith("systems-bm25+minilm_seed-1-")
-    assert folders == [by_hand.folder_of("99_example", chosen, defaults) for chosen in choices]
+    assert folders == [hand_runs.folder_of("99_example", chosen, defaults) for chosen in choices]
     with pytest.raises(MirblabError):
-        by_hand.folder_of("../99_example", defaults, defaults)
+        hand_runs.folder_of("../99_example", defaults, defaults)
 
 
 def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
     """Nor is what a link names listed or removed."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     out = output("99_example", "own", seed=1)
-    out.table(tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
-    (run,) = by_hand.hand_runs()
+    out.table(result_tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
+    (run,) = hand_runs.hand_runs()
     assert run.folder == out.folder and run.parameters["seed"] == 1 and run.state({}) == "data and code unchanged"
     for place, content in enumerate(("[]", "{}", "{", "null", "[" * 9999, '{"notebook": 1}', "\udcff")):
         folder = run.folder.with_name(f"other-{place}")
         folder.mkdir()
-        (folder / by_hand.RECORD).write_text(content, encoding="utf-8", errors="surrogateescape")
+        (folder / hand_runs.RECORD).write_text(content, encoding="utf-8", errors="surrogateescape")
     elsewhere = tmp_path / "elsewhere"
     run.folder.rename(elsewhere)
     run.folder.symlink_to(elsewhere, target_is_directory=True)
-    assert by_hand.hand_runs() == [] and by_hand.remove(["all"]) == []
+    assert hand_runs.hand_runs() == [] and hand_runs.remove(["all"]) == []
     assert (elsewhere / "rows.csv").is_file() and len(list(run.folder.parent.iterdir())) == 8
 
 
@@ -92,9 +97,9 @@ def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("a,b\n", encoding="utf-8")
     out = output("99_example", "own", source="mine.csv")
-    out.table(tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
+    out.table(result_tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
     monkeypatch.chdir("/")
-    (run,) = by_hand.hand_runs()
+    (run,) = hand_runs.hand_runs()
     assert run.state({}) == "data and code unchanged"
     (tmp_path / "mine.csv").write_text("a,c\n", encoding="utf-8")
     assert run.state({}) == "data or code changed since"

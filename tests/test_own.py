@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import paths
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import own, own_columns, own_latex, own_macros, own_table
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection, load_folder
+from mirblab.sources.own import build, latex, tables
+from mirblab.sources.shared import latex as shared_latex
 
 PAPER = r"""\documentclass{amsart}
 \newtheorem{satz}{Theorem}
@@ -47,7 +48,7 @@ OTHER = r"\begin{lemma}\label{help} Helpful in the other file. \end{lemma}"
 
 
 def one(origin: Path, out: Path, **options: str) -> Collection:
-    folders = own.build(origin, out, **options)
+    folders = build.build(origin, out, **options)
     assert len(folders) == 1
     return load_folder(folders[0])
 
@@ -69,7 +70,7 @@ def paper(tmp_path) -> Path:
 
 def test_a_folder_of_latex_makes_two_tasks(paper, tmp_path):
     """Statement to proof, and statement to the results it refers to; named after the folder; with a card."""
-    proofs, premises = own.build(paper, tmp_path / "out")
+    proofs, premises = build.build(paper, tmp_path / "out")
     assert (proofs.name, premises.name) == ("my-paper-qa", "my-paper-premise")
     answers, used = load_folder(proofs), load_folder(premises)
     assert set(zip(answers.qrels.query_id, answers.qrels.doc_id, strict=True)) == {
@@ -84,7 +85,7 @@ def test_a_folder_of_latex_makes_two_tasks(paper, tmp_path):
 
 def test_statements_are_read_as_their_author_meant(paper):
     """Own commands written out, comments and code gone, kinds as printed, file and line kept."""
-    found = own_latex.read({"a.tex": paper / "a.tex", "parts/b.tex": paper / "parts" / "b.tex"})
+    found = latex.read_latex({"a.tex": paper / "a.tex", "parts/b.tex": paper / "parts" / "b.tex"})
     main, remark, lemma, helped = found.statements
     assert main.text == r"Every $x \in \mathbb{R}$ has $\lVert x \rVert \ge 0$."
     assert (main.title, main.kind, main.line, remark.kind) == ("Main result", "theorem", 9, "remark")
@@ -108,15 +109,15 @@ def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
     odd: Counter[str] = Counter()
-    defined = own_macros.defined(source, odd)
-    macros = {name: macro for name, macro in defined.items() if name not in own_macros.circular(defined)}
-    assert own_macros.expanded(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
-    assert own_macros.circular(defined) == {r"\l", r"\m"}
+    defined = shared_latex.defined(source, odd)
+    macros = {name: macro for name, macro in defined.items() if name not in shared_latex.circular(defined)}
+    assert shared_latex.expanded(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
+    assert shared_latex.circular(defined) == {r"\l", r"\m"}
     bomb = {
-        rf"\{name}": own_macros.Macro(0, None, rf"\{after}" * 99)
+        rf"\{name}": shared_latex.Macro(0, None, rf"\{after}" * 99)
         for name, after in zip("abcdefg", "bcdefgh", strict=True)
     }
-    assert own_macros.expanded(r"\a", bomb, odd) == r"\a"
+    assert shared_latex.expanded(r"\a", bomb, odd) == r"\a"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_latex_without_a_task_is_refused(tmp_path, source, says):
     folder.mkdir()
     table(folder, source, "a.tex")
     with pytest.raises(MirblabError, match=says):
-        own.build(folder, tmp_path / "out")
+        build.build(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -164,7 +165,7 @@ def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
     docs = table(tmp_path, '{"_id": "a 1", "text": "one"}\n{"_id": "b", "text": "two", "more": {}}\n', "docs.jsonl")
     table(tmp_path, "id,text,answers\nq,ask,a 1; b\n", "asked.csv")
     with pytest.raises(MirblabError, match="names the document 'a', which is not there"):
-        own.build(docs, tmp_path / "out", queries="asked.csv")
+        build.build(docs, tmp_path / "out", queries="asked.csv")
     table(tmp_path, "id,text,answers\nq,ask,a_1;b\n", "asked.csv")
     assert len(one(docs, tmp_path / "out", queries="asked.csv").qrels) == 2
     table(tmp_path, "qid,docid,score\nq,a 1,3\nq,b,0\n", "judged.csv")
@@ -194,7 +195,7 @@ def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, content, says):
     """With file, line, what was found and what to do; and nothing is written."""
     with pytest.raises(MirblabError, match=says):
-        own.build(table(tmp_path, content), tmp_path / "out")
+        build.build(table(tmp_path, content), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -204,9 +205,9 @@ def test_what_was_asked_for_is_taken(tmp_path):
     chosen = {"text": "drei", "title": "ZWEI", "id": "eins", "encoding": "cp1252"}
     assert one(path, tmp_path / "out", **chosen, delimiter="bar").texts == ["é"]
     with pytest.raises(MirblabError, match="--set text=dre: no column 'dre'; found .*did you mean 'drei'"):
-        own.build(path, tmp_path / "out", **(chosen | {"text": "dre"}))
+        build.build(path, tmp_path / "out", **(chosen | {"text": "dre"}))
     with pytest.raises(MirblabError, match="no encoding 'klingon'"):
-        own.build(path, tmp_path / "out", encoding="klingon")
+        build.build(path, tmp_path / "out", encoding="klingon")
 
 
 def test_equal_rows_are_one_document(tmp_path, capsys):
@@ -219,26 +220,26 @@ def test_equal_rows_are_one_document(tmp_path, capsys):
 def test_votes_beside_a_text_are_no_judgements():
     """A column `score` counts in a file of judgements only."""
     columns = ["question", "answer", "score"]
-    assert "relevance" not in own_columns.taken("a.csv", columns, own_columns.DOCUMENTS)
-    assert own_columns.taken("a.csv", ["qid", "docid", "score"], own_columns.QRELS)["relevance"] == "score"
+    assert "relevance" not in tables.taken("a.csv", columns, tables.DOCUMENTS)
+    assert tables.taken("a.csv", ["qid", "docid", "score"], tables.QRELS)["relevance"] == "score"
 
 
 def test_long_cells_and_odd_line_ends_are_whole(tmp_path):
     """More than the csv module's limit, a form feed and U+2028 inside a cell."""
     long = "x" * 200_000 + "\f\u2028end"
-    assert own_table.read(table(tmp_path, f"title,text\nt,{long}\n")).rows == [(2, {"title": "t", "text": long})]
+    assert tables.read_table(table(tmp_path, f"title,text\nt,{long}\n")).rows == [(2, {"title": "t", "text": long})]
 
 
 def test_a_name_of_another_collection_is_not_taken(tmp_path):
     """Only what was built so before is replaced."""
     path, out = table(tmp_path, "title,text\nt,x\n"), tmp_path / "out"
-    assert own.build(path, out, name="mine") == own.build(path, out, name="mine")
+    assert build.build(path, out, name="mine") == build.build(path, out, name="mine")
     with pytest.raises(MirblabError, match="'mini-qa' is the name of another collection here; say --set name=ANOTHER"):
-        own.build(path, out, name="mini-qa")
+        build.build(path, out, name="mini-qa")
     assert load_folder(out / "mine").card.revision.startswith("blake2b:")
     (out / "mine" / "card.toml").write_text('command = "mirblab build stacks"', encoding="utf-8")
     with pytest.raises(MirblabError, match="'mine' is the name of another"):
-        own.build(path, out, name="mine")
+        build.build(path, out, name="mine")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_what_is_no_origin_is_refused(tmp_path, name, content, says):
     if name and content is not None:
         table(tmp_path, content, name)
     with pytest.raises(MirblabError, match=says):
-        own.build(tmp_path / name if name else None, tmp_path / "out")
+        build.build(tmp_path / name if name else None, tmp_path / "out")
 
 
 def test_a_folder_without_a_choice_is_refused(tmp_path):
@@ -262,23 +263,23 @@ def test_a_folder_without_a_choice_is_refused(tmp_path):
     for name in ("a.csv", "b.csv"):
         table(tmp_path, "title,text\nt,x\n", name)
     with pytest.raises(MirblabError, match="found several tables; give the one with the documents itself"):
-        own.build(tmp_path, tmp_path / "out")
+        build.build(tmp_path, tmp_path / "out")
     for name in ("corpus.jsonl", "queries.jsonl"):
         table(tmp_path, "{}", name)
     with pytest.raises(MirblabError, match="is a collection already; run: mirblab add"):
-        own.build(tmp_path, tmp_path / "out")
+        build.build(tmp_path, tmp_path / "out")
     table(tmp_path, PAPER, "a.tex")
     with pytest.raises(MirblabError, match="--set text=body is about tables, and these are LaTeX files"):
-        own.build(tmp_path, tmp_path / "out", text="body")
+        build.build(tmp_path, tmp_path / "out", text="body")
 
 
 def test_the_bundled_examples_build(tmp_path):
     """Twelve statements in two files, and twenty rows; the same input gives the same bytes."""
     found = {}
     for name in ("own-latex", "own.csv"):
-        for folder in own.build(paths.bundled("data", "examples", name), tmp_path / "one"):
+        for folder in build.build(paths.bundled("data", "examples", name), tmp_path / "one"):
             found[folder.name] = load_folder(folder)
-        own.build(paths.bundled("data", "examples", name), tmp_path / "two")
+        build.build(paths.bundled("data", "examples", name), tmp_path / "two")
     assert {name: len(c.query_ids) for name, c in found.items()} == {
         "own-latex-qa": 10,
         "own-latex-premise": 8,
@@ -299,7 +300,7 @@ def test_a_chapter_of_the_stacks_project(shared, tmp_path):
         for member in tar:
             if member.name.endswith(("/sets.tex", "/preamble.tex")):
                 tar.extract(member, tmp_path, filter="data")
-    proofs, premises = own.build(tmp_path / "stacks-project", tmp_path / "out")
+    proofs, premises = build.build(tmp_path / "stacks-project", tmp_path / "out")
     rows = [json.loads(line) for line in (premises / "corpus.jsonl").read_text("utf-8").splitlines()]
     source = (tmp_path / "stacks-project" / "sets.tex").read_text("utf-8").splitlines()
     assert len(load_folder(proofs).query_ids) >= 10 and len(rows) >= 20
@@ -315,11 +316,11 @@ def test_a_definition_of_begin_is_refused_and_the_other_files_are_read(tmp_path,
     bad += r"\begin{lemma}\label{b} Bad. \end{lemma}"
     (folder / "bad.tex").write_text(bad, "utf-8")
     (folder / "good.tex").write_text(r"\begin{theorem}\label{t} Fine, see \ref{b}.\end{theorem}", "utf-8")
-    found = own_latex.read({path.name: path for path in sorted(folder.iterdir())})
+    found = latex.read_latex({path.name: path for path in sorted(folder.iterdir())})
     assert [(one.id, one.text) for one in found.statements] == [("b", "Bad."), ("t", "Fine, see [ref].")]
     what = r"definitions of \begin or \end (left out); the first: \begin in bad.tex, line 2"
     assert found.odd[what] == 2
-    own.build(folder, tmp_path / "out")
+    build.build(folder, tmp_path / "out")
     assert what in capsys.readouterr().out
 
 
@@ -337,7 +338,7 @@ def test_commands_hold_for_their_document_alone(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
-    found = own_latex.read({name: tmp_path / name for name in files})
+    found = latex.read_latex({name: tmp_path / name for name in files})
     assert {one.id: one.text for one in found.statements} == {
         "one": r"Real $\mathbb{R}$, own $\mathcal{S}$.",
         "two": r"Ring $\mathrm{ring}$, $\S$.",
@@ -352,9 +353,9 @@ def test_a_file_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path, c
     (folder / "good.tex").write_text(r"\begin{theorem}\label{t} Fine.\end{theorem}\begin{proof}By \ref{u}.\end{proof}"
                                      r"\begin{lemma}\label{u} Small.\end{lemma}", "utf-8")  # fmt: skip
     (folder / "old.tex").write_bytes(b"\n\\begin{lemma} \xe9tale \\end{lemma}")
-    own.build(folder, tmp_path / "out")
+    build.build(folder, tmp_path / "out")
     said = capsys.readouterr().out
     assert "1  files that cannot be read (left out); the first: " in said and "old.tex, line 2" in said
     (folder / "good.tex").unlink()
     with pytest.raises(MirblabError, match=r"old.tex, line 2"):
-        own.build(folder, tmp_path / "out")
+        build.build(folder, tmp_path / "out")

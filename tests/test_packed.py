@@ -13,12 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import packed, trec
-from mirblab.errors import MirblabError
-from mirblab.lines import Problems, lines
-from mirblab.sources import arqmath_formulas, arqmath_topics, arrays, dump, dump_files, ntcir_formulas, origin, sevenzip
-from mirblab.sources.dump import Odd
-from mirblab.sources.rows import read as read_rows
+from mirblab.core import text_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import Problems, lines
+from mirblab.data import runs
+from mirblab.sources import ntcir
+from mirblab.sources.arqmath import formulas, release
+from mirblab.sources.shared import readers
+from mirblab.sources.shared.readers import read_rows
+from mirblab.sources.shared.release import opened_origin
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange.dump import Odd, find, members
 
 BOMB = 12_000_000
 TOO_LARGE = r"{} has [\d,]+ bytes and unpacks to (over )?[\d,]+, while 10,[0-9,]+ are allowed; .*set MIRBLAB_LARGEST"
@@ -27,7 +32,7 @@ TOO_LARGE = r"{} has [\d,]+ bytes and unpacks to (over )?[\d,]+, while 10,[0-9,]
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten megabytes are always allowed, so that a bomb is quickly made."""
-    monkeypatch.setattr(packed, "_ALWAYS", 10**7)
+    monkeypatch.setattr(text_files, "_ALWAYS", 10**7)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +46,18 @@ def bomb() -> bytes:
 
 
 def _streamed(path: Path) -> None:
-    with dump_files.find(path.parent, ("Posts",)).stream("Posts") as stream:
+    with find(path.parent, ("Posts",)).stream("Posts") as stream:
         while stream.read(1 << 20):
             pass
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "lines": ("a.jsonl.gz", lambda path: list(lines(path, Problems(path)))),
-    "run": ("run.trec.gz", trec.read),
-    "topics": ("topics.xml.gz", arqmath_topics.read),
-    "formulas": ("1.tsv.gz", lambda path: list(arqmath_formulas.rows([path], Odd()))),
-    "articles": ("Area.html.gz", lambda path: list(ntcir_formulas.read([path], Odd().counts))),
-    "arrays": ("a.json.gz", lambda path: list(arrays.records(path))),
+    "run": ("run.trec.gz", runs.read),
+    "topics": ("topics.xml.gz", release.read_topics),
+    "formulas": ("1.tsv.gz", lambda path: list(formulas.formula_rows([path], Odd()))),
+    "articles": ("Area.html.gz", lambda path: list(ntcir.read([path], Odd().counts))),
+    "arrays": ("a.json.gz", lambda path: list(readers.json_records(path))),
     "dump": ("Posts.xml.gz", _streamed),
 }
 
@@ -62,11 +67,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_a_small_gzip_file_that_unpacks_to_much_is_refused(name: str, bomb: bytes, tmp_path: Path):
     """Wherever gzip is read, with the name, both sizes and what allows more."""
     file, read = READERS[name]
-    content = (
-        _headed(bomb, b"\t".join(column.encode() for column in arqmath_formulas.COLUMNS))
-        if name == "formulas"
-        else bomb
-    )
+    content = _headed(bomb, b"\t".join(column.encode() for column in formulas.COLUMNS)) if name == "formulas" else bomb
     (tmp_path / file).write_bytes(content)
     with pytest.raises(MirblabError, match=TOO_LARGE.format(rf".*{file}")):
         read(tmp_path / file)
@@ -85,7 +86,7 @@ def test_an_archive_that_unpacks_to_much_is_refused_before_it_is_unpacked(
     member = tarfile.TarInfo("zeros")
     member.size = BOMB
     (tmp_path / "a.tar.gz").write_bytes(pack(member.tobuf() + bytes(2048)))
-    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tar\.gz")), origin.opened(tmp_path / "a.tar.gz", ""):
+    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tar\.gz")), opened_origin(tmp_path / "a.tar.gz", ""):
         pass
 
 
@@ -99,7 +100,7 @@ def test_a_header_of_an_archive_does_not_fill_the_memory(tmp_path: Path):
         for _ in range(BOMB // 10**6):
             file.write(bytes(10**6))
     (tmp_path / "a.tgz").write_bytes(made.getvalue())
-    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tgz")), origin.opened(tmp_path / "a.tgz", ""):
+    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tgz")), opened_origin(tmp_path / "a.tgz", ""):
         pass
 
 
@@ -110,7 +111,7 @@ def test_a_7z_archive_that_unpacks_to_much_is_refused(tmp_path: Path):
     with py7zr.SevenZipFile(tmp_path / "a.7z", "w", filters=[{"id": py7zr.FILTER_LZMA2, "preset": 0}]) as archive:
         archive.writestr(bytes(BOMB), "Posts.xml")
     with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.7z")):
-        sevenzip.members(tmp_path / "a.7z")
+        members(tmp_path / "a.7z")
 
 
 @pytest.mark.parametrize("rows", [["x" * BOMB], [0] * BOMB], ids=["a long text", "many rows"])
@@ -138,7 +139,7 @@ def test_the_environment_allows_more_or_less(bomb: bytes, tmp_path: Path, monkey
         with pytest.raises(
             MirblabError, match=f"MIRBLAB_LARGEST must be a number of gigabytes, such as 50, found '{wrong}'"
         ):
-            packed.allowed(1)
+            text_files.allowed(1)
 
 
 def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path):
@@ -152,7 +153,7 @@ def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path):
 def test_what_a_sound_file_unpacks_to_is_allowed(monkeypatch: pytest.MonkeyPatch):
     """Two hundred times its size, and 256 MiB in any case."""
     monkeypatch.undo()
-    assert packed.allowed(0) == packed.allowed(2**20) == 2**28 and packed.allowed(2**30) == 200 * 2**30
+    assert text_files.allowed(0) == text_files.allowed(2**20) == 2**28 and text_files.allowed(2**30) == 200 * 2**30
 
 
 def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
@@ -198,7 +199,7 @@ def test_an_archive_writes_and_shows_nothing_outside_its_folder(
             name, target = (text.replace("{root}", str(tmp_path)) for text in (member.name, member.linkname))
             tar.addfile(member.replace(name=name, linkname=target, deep=False))
     try:
-        with origin.opened(archive, "") as found:
+        with opened_origin(archive, "") as found:
             inside = [path.resolve() for path in found.folder.rglob("*")]
             assert all(path.is_relative_to(found.folder.resolve()) for path in inside)
             assert not any(path.is_file() and path.read_bytes() for path in inside)
@@ -221,7 +222,7 @@ def test_names_in_a_7z_archive_write_nothing(name: str, tmp_path: Path):
         archive.header.files_info.files[0]["filename"] = name
     before = sorted(tmp_path.rglob("*"))
     try:
-        files = dump_files.find(place, ("Posts",))
+        files = find(place, ("Posts",))
         with files.stream("Posts") as stream:
             assert list(dump.rows(stream, files.shown("Posts"), ("Id",), Odd())) == []
     except (MirblabError, FileNotFoundError) as error:

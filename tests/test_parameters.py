@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirblab import parameters
-from mirblab.errors import MirblabError
+from mirblab.app import hand_runs
+from mirblab.core.errors import MirblabError
 
 DECLARED = (
     'word: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\nmany: list[str] = ["a"]  # words\n'
@@ -13,8 +13,8 @@ DECLARED = (
 
 
 def given(monkeypatch, *cells: str) -> dict:
-    monkeypatch.setattr(parameters, "_cells", lambda: ["", *cells, "lab.check_parameters()"])
-    defaults, values = parameters.current()
+    monkeypatch.setattr(hand_runs, "_cells", lambda: ["", *cells, "lab.check_parameters()"])
+    defaults, values = hand_runs.current()
     return defaults | values
 
 
@@ -49,4 +49,4 @@ def test_the_lab_runs_the_cell_of_parameters_again(monkeypatch):
 
 def test_outside_of_a_notebook_nothing_is_asked():
     """In a script, and in an interactive session without a cell of parameters."""
-    assert parameters.current() == ({}, {}) and parameters.check_parameters() is None
+    assert hand_runs.current() == ({}, {}) and hand_runs.check_parameters() is None

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from mirblab import partials, paths
+from mirblab.core import paths
+from mirblab.core.paths import is_abandoned, is_partial, sweep, unfinished_name, within
 
 WRITER = """
 import sys, time
-from mirblab import paths
+from mirblab.core import paths
 
 with paths.write_atomically(sys.argv[1]) as beside:
     beside.write_bytes(b"half")
@@ -28,20 +29,20 @@ def test_a_writer_that_lives_is_left_alone_and_a_killed_one_is_swept(tmp_path: P
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         left = tmp_path / "deep" / writer.stdout.readline().strip()
         os.utime(left, (0, 0))
-        assert partials.is_partial(left) and not partials.is_abandoned(left)
-        assert partials.within(tmp_path) == [left] and partials.sweep(tmp_path) == []
+        assert is_partial(left) and not is_abandoned(left)
+        assert within(tmp_path) == [left] and sweep(tmp_path) == []
         writer.send_signal(signal.SIGKILL)
         writer.wait()
     os.utime(left, (4e9, 4e9))
-    assert partials.is_abandoned(left) and partials.sweep(tmp_path) == [left] and not left.exists()
+    assert is_abandoned(left) and sweep(tmp_path) == [left] and not left.exists()
 
 
 def test_folders_are_swept_whole(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
     """What lies in an unfinished folder belongs to it."""
     folder = abandoned(tmp_path / "store" / "000001")
     (folder / "0").mkdir(parents=True)
-    partials.beside(folder / "0" / "keys.npy").write_bytes(b"half")
-    assert partials.sweep(tmp_path) == [folder] and list((tmp_path / "store").iterdir()) == []
+    unfinished_name(folder / "0" / "keys.npy").write_bytes(b"half")
+    assert sweep(tmp_path) == [folder] and list((tmp_path / "store").iterdir()) == []
 
 
 def test_left_overs_of_other_machines_go_only_when_asked(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
@@ -52,14 +53,14 @@ def test_left_overs_of_other_machines_go_only_when_asked(tmp_path: Path, abandon
     older = [tmp_path / ".0123456789ab.partial.a", tmp_path / ".0123456789ab.partial"]
     for path in (theirs, *older):
         path.write_bytes(b"half")
-    assert not any(map(partials.is_abandoned, [theirs, *older])) and partials.sweep(tmp_path) == []
-    assert partials.sweep(tmp_path, all_writers=True) == sorted([theirs, *older])
+    assert not any(map(is_abandoned, [theirs, *older])) and sweep(tmp_path) == []
+    assert sweep(tmp_path, all_writers=True) == sorted([theirs, *older])
 
 
 def test_other_names_are_not_partial() -> None:
     """A file of the user's is never swept, whatever it is called."""
     for name in ("a.partial.b", "partial", ".hidden", "x.partial", f"{'0' * 12}-1-00000000.partial.x"):
-        assert not partials.is_partial(name) and not partials.is_abandoned(name)
+        assert not is_partial(name) and not is_abandoned(name)
 
 
 def test_write_atomically_leaves_nothing_when_it_fails(tmp_path: Path) -> None:

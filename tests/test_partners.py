@@ -17,10 +17,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import mirblab as lab
-from mirblab import imports, runs
-from mirblab.correlation import spearman
-from mirblab.errors import MirblabError
-from mirblab.pairs import MEASURES, sides
+from mirblab.analysis.partners import MEASURES, sides
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.evaluation import imported
+from mirblab.evaluation.significance import spearman
 
 TEXTS = {
     "p-1": ("space basis rank", "spaces"),
@@ -77,7 +78,7 @@ def test_statements_know_their_partner_their_pair_and_their_fields(small: lab.Co
 
 def test_measures_are_those_of_the_partners_rank(small: lab.Collection) -> None:
     """By hand: ranks 1, 2, 4, 3 of four."""
-    values = lab.partners(whole_run(RANKS), small)
+    values = lab.analysis.partner_values(whole_run(RANKS), small)
     found = values.pivot(index="query_id", columns="measure", values="value")
     assert found["Rank"].to_dict() == RANKS
     assert found["RR"].to_dict() == pytest.approx({name: 1 / rank for name, rank in RANKS.items()})
@@ -93,12 +94,12 @@ def test_the_statement_itself_never_competes(small: lab.Collection) -> None:
     run = pd.concat(
         [whole_run(RANKS)[["query_id", "doc_id", "score"]].astype({"query_id": str, "doc_id": str}), itself]
     )
-    assert lab.partners(run, small, ["Rank"]).value.tolist() == list(RANKS.values())
+    assert lab.analysis.partner_values(run, small, ["Rank"]).value.tolist() == list(RANKS.values())
 
 
 def test_without_distractors_ranks_close_up(small: lab.Collection) -> None:
     """The distractor is the last of the rest, so only rank 4 moves."""
-    values = lab.partners(whole_run(RANKS), small, ["Rank"], distractors=False)
+    values = lab.analysis.partner_values(whole_run(RANKS), small, ["Rank"], distractors=False)
     assert values.value.tolist() == [1, 2, 3, 3]
 
 
@@ -108,12 +109,12 @@ def test_a_run_that_may_have_been_cut_is_refused(small: lab.Collection) -> None:
         MirblabError,
         match=r"holds 3 of the 4 other statements for 'p-1', and too few for 4 of 4.*a run of depth 4 or more",
     ):
-        lab.partners(whole_run(RANKS, others=3), small)
+        lab.analysis.partner_values(whole_run(RANKS, others=3), small)
     with pytest.raises(MirblabError, match="too few for 1 of 4"):
-        lab.partners(whole_run(RANKS).iloc[1:], small)
+        lab.analysis.partner_values(whole_run(RANKS).iloc[1:], small)
     c = lab.load("mini-pairs")
     with pytest.raises(MirblabError, match="holds 20 of the 323 other statements"):
-        lab.partners(lab.system("bm25").search(c, depth=20), c)
+        lab.analysis.partner_values(lab.system("bm25").search(c, depth=20), c)
 
 
 def test_an_imported_run_must_be_whole_too(tmp_path: Path) -> None:
@@ -124,10 +125,10 @@ def test_an_imported_run_must_be_whole_too(tmp_path: Path) -> None:
         run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
         run.attrs["system"] = name
         runs.write_run(run, tmp_path / f"{name}.trec")
-        imports.add(tmp_path / f"{name}.trec", collection="mini-pairs", origin="elsewhere")
-    assert lab.partners("whole", c, ["Rank"]).value.between(1, 323).all()
+        imported.add(tmp_path / f"{name}.trec", collection="mini-pairs", origin="elsewhere")
+    assert lab.analysis.partner_values("whole", c, ["Rank"]).value.between(1, 323).all()
     with pytest.raises(MirblabError, match="of the 323 other statements for"):
-        lab.partners("cut", c)
+        lab.analysis.partner_values("cut", c)
 
 
 def test_a_fusion_of_shallow_runs_is_refused(tmp_path: Path) -> None:
@@ -136,14 +137,14 @@ def test_a_fusion_of_shallow_runs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home" / "registry").mkdir(parents=True, exist_ok=True)
     entry = '[shallow]\nkind = "fusion"\nlabel = "x"\nof = ["bm25", "chargrams"]\nmethod = "rrf"\ndepth = 20\n'
     (tmp_path / "home" / "registry" / "systems.toml").write_text(entry)
-    assert lab.partners("bm25+chargrams", c, ["Rank"]).value.between(1, 323).all()
+    assert lab.analysis.partner_values("bm25+chargrams", c, ["Rank"]).value.between(1, 323).all()
     with pytest.raises(MirblabError, match="the name of a system that cuts nothing"):
-        lab.partners("shallow", c)
+        lab.analysis.partner_values("shallow", c)
 
 
 def test_what_a_system_does_not_return_ties_for_the_places_left(small: lab.Collection) -> None:
     """BM25 finds no word of q-2 anywhere: places 1 to 4 are left, 2.5 in the middle; other measures are 0."""
-    values = lab.partners("bm25", small, ["R@5", "RR", "Rank"]).pivot(
+    values = lab.analysis.partner_values("bm25", small, ["R@5", "RR", "Rank"]).pivot(
         index="query_id", columns="measure", values="value"
     )
     assert values.loc["q-2"].to_dict() == {"R@5": 0.0, "RR": 0.0, "Rank": 2.5}
@@ -159,7 +160,7 @@ def test_ranks_are_those_of_the_systems_scores() -> None:
     run = lab.system("chargrams").search(c, depth=2000).astype({"query_id": str, "doc_id": str})
     scores = run.pivot(index="query_id", columns="doc_id", values="score").fillna(-1.0)
     table = sides(c).set_index("query_id")
-    found = lab.partners("chargrams", c, ["Rank"]).set_index("query_id").value
+    found = lab.analysis.partner_values("chargrams", c, ["Rank"]).set_index("query_id").value
     for name, own in scores.iterrows():
         partner = own[table.partner[name]]
         above, same = (own.drop(name) > partner).sum(), (own.drop(name) == partner).sum()
@@ -180,27 +181,30 @@ def test_broken_pairs_are_named(make_folder: Callable[..., Path]) -> None:
     assert "found 'p-1' and 'q-1'" in message("p-1\tq-1\t1\nq-1\tp-1\t1\n")
     assert "'d1' is the partner of 'p-1', whose partner is nothing" in message("p-1\td1\t1\n")
     with pytest.raises(MirblabError, match="mini-qa is no collection of pairs"):
-        lab.partners("bm25", lab.load("mini-qa"))
+        lab.analysis.partner_values("bm25", lab.load("mini-qa"))
 
 
 def test_pairs_are_the_unit_of_resampling(small: lab.Collection) -> None:
     """One value per pair; the interval is that of two pairs, not of four statements."""
-    values = lab.partners(whole_run(RANKS), small, ["RR", "Rank"])
-    pairs = lab.by_pair(values)
+    values = lab.analysis.partner_values(whole_run(RANKS), small, ["RR", "Rank"])
+    pairs = lab.analysis.mean_by_pair(values)
     ranks = pairs[pairs.measure == "Rank"]
     assert dict(zip(ranks.query_id, ranks.value, strict=True)) == {"p": 1.5, "q": 3.5}
     interval = lab.bootstrap_intervals(pairs, "Rank").iloc[0]
     assert (interval["mean"], interval.low, interval.high, interval.n_queries) == (2.5, 1.5, 3.5, 2)
-    assert set(lab.by_pair(values, domains=True).collection) == {"spaces / modules"}
+    assert set(lab.analysis.mean_by_pair(values, domains=True).collection) == {"spaces / modules"}
 
 
 def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: lab.Collection) -> None:
     """Percent, MRR, mean rank; the best of each, and what chance gives."""
     runs_of = {"s": RANKS, "t": {"p-1": 4, "p-2": 4, "q-1": 4, "q-2": 1}}
     values = pd.concat(
-        [lab.partners(whole_run(ranks).copy(), small).assign(system=name) for name, ranks in runs_of.items()]
+        [
+            lab.analysis.partner_values(whole_run(ranks).copy(), small).assign(system=name)
+            for name, ranks in runs_of.items()
+        ]
     )
-    table = lab.partner_table(lab.bootstrap_intervals(lab.by_pair(values)), others=4)
+    table = lab.analysis.partner_table(lab.bootstrap_intervals(lab.analysis.mean_by_pair(values)), others=4)
     assert list(table.frame) == ["Recall@1", "Recall@3", "Recall@5", "Recall@10", "Recall@20", "MRR", "Mean rank"]
     assert table.frame.loc["s"].tolist() == pytest.approx([25, 75, 100, 100, 100, (1 + 1 / 2 + 1 / 4 + 1 / 3) / 4, 2.5])
     assert table.marks["Mean rank"].tolist() == ["best", "second", ""] and table.marks["MRR"]["s"] == "best"
@@ -208,14 +212,16 @@ def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: lab
         [25, 75, 100, 100, 100, (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, 2.5]
     )
     assert table.beside["Mean rank"].tolist()[::2] == ["[1.5, 3.5]", ""]
-    by_field = lab.partner_table(lab.bootstrap_intervals(lab.by_pair(values, domains=True)), measures=["Rank"])
+    by_field = lab.analysis.partner_table(
+        lab.bootstrap_intervals(lab.analysis.mean_by_pair(values, domains=True)), measures=["Rank"]
+    )
     assert list(by_field.frame) == ["Mean rank"]
-    two = pd.concat([lab.by_pair(values).assign(collection=name) for name in ("tiny", "other")])
-    several = lab.partner_table(lab.bootstrap_intervals(two), measures=["RR"], brackets=False)
+    two = pd.concat([lab.analysis.mean_by_pair(values).assign(collection=name) for name in ("tiny", "other")])
+    several = lab.analysis.partner_table(lab.bootstrap_intervals(two), measures=["RR"], brackets=False)
     assert several.frame.index.tolist() == ["tiny: s", "tiny: t", "other: s", "other: t"]
     assert several.marks["MRR"].tolist() == ["best", "second", "best", "second"] and several.beside.empty
     with pytest.raises(MirblabError, match="no measure 'RX'"):
-        lab.partner_table(lab.bootstrap_intervals(two), measures=["RX"])
+        lab.analysis.partner_table(lab.bootstrap_intervals(two), measures=["RX"])
 
 
 def idf(df: int) -> float:
@@ -224,7 +230,7 @@ def idf(df: int) -> float:
 
 def test_overlap_is_the_weight_of_shared_tokens_over_that_of_all(small: lab.Collection) -> None:
     """By hand: p-1 and p-2 share basis, of space, basis, rank, module, length; nothing is shared by q-1 and q-2."""
-    table = lab.overlaps(small, tokenizer="words").set_index("query_id")
+    table = lab.analysis.vocabulary_overlaps(small, tokenizer="words").set_index("query_id")
     expected = idf(3) / (idf(3) + idf(3) + idf(1) + idf(1) + idf(1))
     assert table.overlap[["p-1", "p-2"]].tolist() == pytest.approx([expected] * 2)
     assert table.overlap[["q-1", "q-2"]].tolist() == [0.0, 0.0]
@@ -239,7 +245,9 @@ def test_overlap_is_the_weight_of_shared_tokens_over_that_of_all(small: lab.Coll
 def test_a_field_of_one_statement_has_no_rival(make_folder: Callable[..., Path]) -> None:
     """And a text without tokens shares nothing."""
     rows = [{"_id": f"p-{n}", "text": "$$" if n == 1 else "ring", "tags": [f"f{n}"]} for n in (1, 2)]
-    table = lab.overlaps(lab.load(make_folder(rows, rows, "p-1\tp-2\t1\np-2\tp-1\t1\n")), tokenizer="words")
+    table = lab.analysis.vocabulary_overlaps(
+        lab.load(make_folder(rows, rows, "p-1\tp-2\t1\np-2\tp-1\t1\n")), tokenizer="words"
+    )
     assert (
         table.rival.tolist() == ["", ""] and table.rival_overlap.isna().all() and table.overlap.tolist() == [0.0, 0.0]
     )
@@ -249,7 +257,9 @@ def test_a_field_of_one_statement_has_no_rival(make_folder: Callable[..., Path])
 def test_tokens_count_once_and_order_does_not_matter(make_folder: Callable[..., Path]) -> None:
     """By hand, of two statements: ring is in both, ideal in one."""
     rows = [{"_id": "p-1", "text": "ring ring ring"}, {"_id": "p-2", "text": "ideal ring"}]
-    table = lab.overlaps(lab.load(make_folder(rows, rows, "p-1\tp-2\t1\np-2\tp-1\t1\n")), tokenizer="words")
+    table = lab.analysis.vocabulary_overlaps(
+        lab.load(make_folder(rows, rows, "p-1\tp-2\t1\np-2\tp-1\t1\n")), tokenizer="words"
+    )
     both, one = math.log(1 + 0.5 / 2.5), math.log(1 + 1.5 / 1.5)
     assert table.overlap.tolist() == pytest.approx([both / (both + one)] * 2)
 
@@ -263,26 +273,26 @@ def test_correlations_agree_with_scipy_and_draw_pairs() -> None:
     points = pd.DataFrame(
         {"collection": "c", "system": "s", "pair": pair, "overlap": x, "rank": ranks, "rival_overlap": 1.0}
     )
-    found = lab.rank_correlations(points).iloc[0]
+    found = lab.analysis.rank_correlations(points).iloc[0]
     assert found.rho == pytest.approx(spearmanr(x, ranks).statistic) and found.n_pairs == 40
     _, low, high = spearman(points[["overlap", "rank"]].to_numpy())
     assert found.low < low < found.rho < high < found.high
-    assert lab.rank_correlations(points).equals(lab.rank_correlations(points))
-    assert len(lab.rank_correlations(points)) == 1  # what does not vary is left out
+    assert lab.analysis.rank_correlations(points).equals(lab.analysis.rank_correlations(points))
+    assert len(lab.analysis.rank_correlations(points)) == 1  # what does not vary is left out
     with pytest.raises(MirblabError, match="groups must be of one size to be drawn as wholes, found 1 to 2"):
-        lab.rank_correlations(points.iloc[1:])
+        lab.analysis.rank_correlations(points.iloc[1:])
     assert np.isnan(spearman(np.ones((3, 2)))).all()
 
 
 def test_points_need_ranks_and_shares_of_the_same_collection(small: lab.Collection) -> None:
     """Each system's statements beside what they share."""
-    values, shares = lab.partners(whole_run(RANKS), small), lab.overlaps(small)
-    points = lab.overlap_points(values, shares)
+    values, shares = lab.analysis.partner_values(whole_run(RANKS), small), lab.analysis.vocabulary_overlaps(small)
+    points = lab.analysis.overlap_points(values, shares)
     assert points["rank"].tolist() == list(RANKS.values()) and points.query_id.tolist() == list(PARTNER)
     with pytest.raises(MirblabError, match="no measure 'Rank'"):
-        lab.overlap_points(values[values.measure == "RR"], shares)
+        lab.analysis.overlap_points(values[values.measure == "RR"], shares)
     with pytest.raises(MirblabError, match="4 of 4 statements have no share"):
-        lab.overlap_points(values, shares.assign(collection="other"))
+        lab.analysis.overlap_points(values, shares.assign(collection="other"))
 
 
 def drawn(n_systems: int, share: str = "overlap", labels: int = 9) -> list[plt.Axes]:

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import mirblab
-from mirblab import paths
-from mirblab.encode import encoder
-from mirblab.errors import StorageError
-from mirblab.formula import segments
+from mirblab.core import paths
+from mirblab.core.errors import StorageError
+from mirblab.encoders.encoding import encoder
+from mirblab.formula import storage
 
 PACKAGE = Path(mirblab.__file__).parent
 REFUSALS = {
@@ -70,7 +70,7 @@ def test_the_error_names_the_path_the_reason_the_room_and_the_doctor(
 def test_a_real_limit_is_met_in_the_middle_of_a_file_and_nothing_is_left(tmp_path: Path) -> None:
     """A file beyond the size limit of the process: an error with the path and the size, no partial file."""
     code = (
-        "import resource, numpy as np, sys\nfrom pathlib import Path\nfrom mirblab.cache import VectorStore\n"
+        "import resource, numpy as np, sys\nfrom pathlib import Path\nfrom mirblab.encoders.cache import VectorStore\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "store = VectorStore(sys.argv[1], {'dimensions': 384})\n"
         "try:\n    store.append([str(n) for n in range(100)], np.ones((100, 384), np.float32))\n"
@@ -137,14 +137,14 @@ def test_on_a_full_disk_a_missing_figure_is_an_error(tmp_path: Path, full: dict[
 def test_in_a_home_that_cannot_be_written_collections_vectors_runs_and_figures_are_made(tmp_path: Path) -> None:
     """What was computed is returned, equal to what a home of one's own gives, with a line for each folder."""
     code = (
-        "from mirblab import load, output, system, measures, tables\nfrom mirblab.encode import encoder\n"
+        "from mirblab import encoder, load, output, system\nfrom mirblab.display import Table\n"
         "import hashlib, pandas as pd\n"
         "held = load('mini-wfb')\n"
         "for name in ('bm25', 'minilm'):\n"
         "    run = system(name).search(held.sample(3), 20)\n"
         "    print(name, len(run), hashlib.sha256(run.to_csv().encode()).hexdigest())\n"
         "print(encoder('minilm').vectors(['a ring', 'a field', 'a ring']).sum().round(4))\n"
-        "table = tables.Table(pd.DataFrame({'a': [1.0]}, index=['x']), caption='c')\n"
+        "table = Table(pd.DataFrame({'a': [1.0]}, index=['x']), caption='c')\n"
         "print('a' in output('10_collections', 'mini').table(table, 'n').to_html())\n"
     )
     said = {}
@@ -189,7 +189,7 @@ def test_vectors_that_cannot_be_stored_are_returned(
 
 METHODS = {"write_text", "write_bytes", "mkdir", "touch", "rename"}
 FUNCTIONS = {"replace", "rename", "fsync", "mkdir", "makedirs"}
-OWN = ("paths.py", "partials.py", "doctor_machine.py")  # the doctor tries whether it can write, and says if not
+OWN = ("paths.py", "doctor.py")  # the doctor tries whether it can write, and says if not
 
 
 def writes(tree: ast.AST) -> list[int]:
@@ -233,4 +233,4 @@ def test_a_map_of_a_file_takes_its_space_first(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(StorageError, match=r"postings.npy cannot be written: the disk is full \(4.0 MB needed"):
-        segments._room(tmp_path, 1_000_000)
+        storage._room(tmp_path, 1_000_000)

@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from mirblab import figures, plots
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.display import figures, plots
 
 INTERVALS = pd.DataFrame({
     "collection": "c1", "measure": "nDCG@10", "system": ["bm25", "my$sys_1"], "mean": [0.5, 0.6], "low": [0.4, 0.5],
@@ -131,7 +131,7 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     """Three lines in the system's colour: values, dashed ceiling, dotted first stage."""
     ax = plots.depth_curve(DEPTHS)
     assert [line.get_linestyle() for line in ax.lines] == ["-", "--", ":"]
-    assert {line.get_color() for line in ax.lines} == {plots.look("bm25>maxsim")[0]}
+    assert {line.get_color() for line in ax.lines} == {figures.look("bm25>maxsim")[0]}
     assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
 
 
@@ -148,12 +148,12 @@ def test_p_values_fill_the_upper_triangle() -> None:
 
 def test_a_system_looks_the_same_everywhere() -> None:
     """Looks depend on the name alone; known systems differ in colour or marker; case does not count."""
-    assert plots.look("bm25") == ("#0072B2", "o")
-    assert len({plots.look(name) for name in figures._KNOWN}) == len(figures._KNOWN)
-    assert plots.look("Voyage-3-Large") == plots.look("voyage-3-large")
-    mine = plots.look("my own")
+    assert figures.look("bm25") == ("#0072B2", "o")
+    assert len({figures.look(name) for name in figures._KNOWN}) == len(figures._KNOWN)
+    assert figures.look("Voyage-3-Large") == figures.look("voyage-3-large")
+    mine = figures.look("my own")
     assert mine[0] == figures.PALETTE[zlib.crc32(b"my own") % len(figures.PALETTE)]
-    assert plots.means(INTERVALS).lines[0].get_color() == plots.look("bm25")[0]
+    assert plots.means(INTERVALS).lines[0].get_color() == figures.look("bm25")[0]
 
 
 def test_colours_stand_out_from_white() -> None:
@@ -173,7 +173,7 @@ def test_files_are_the_same_twice_and_hold_no_type_3_font(
     """PDF, PNG, SVG, JSON and CSV appear, byte-identical in two runs, with TrueType fonts."""
     said = {"provenance": {"seed": 1}, "caption": "A caption.", "alt": "An alternative text."}
     for run in ("one", "two"):
-        plots.save_figure(draw(table, **options), tmp_path / run, "figure", table=table, **said)
+        figures.save_figure(draw(table, **options), tmp_path / run, "figure", table=table, **said)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == ["figure.csv", "figure.json", "figure.pdf", "figure.png", "figure.svg"]
     for name in names:
@@ -186,13 +186,14 @@ def test_files_are_the_same_twice_and_hold_no_type_3_font(
 def test_the_ground_is_opaque_so_that_a_dark_theme_does_not_shine_through(tmp_path: Path) -> None:
     """The PNG's corner is white and opaque even where the user's own settings say transparent."""
     with matplotlib.rc_context({"savefig.transparent": True, "figure.facecolor": "none"}):
-        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt="a", table=COUNTS)
+        figures.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt="a", table=COUNTS)
     assert plt.imread(tmp_path / "f.png")[0, 0].tolist() == [1, 1, 1, 1]
 
 
 def test_the_record_and_the_numbers_are_beside_the_figure(tmp_path: Path) -> None:
     """The JSON has provenance, caption and alt; the CSV the numbers; the figure is closed; the display has alt."""
-    shown = plots.save_figure(plots.heatmap(MATRIX), tmp_path / "new", "f", provenance={"commit": "abc"}, table=MATRIX,
+    drawn = plots.heatmap(MATRIX)
+    shown = figures.save_figure(drawn, tmp_path / "new", "f", provenance={"commit": "abc"}, table=MATRIX,
                               caption="Means & more.", alt='Two "systems".')  # fmt: skip
     record = json.loads((tmp_path / "new" / "f.json").read_text("utf-8"))
     assert record == {"name": "f", "caption": "Means & more.", "alt": 'Two "systems".', "provenance": {"commit": "abc"}}
@@ -206,9 +207,9 @@ def test_the_record_and_the_numbers_are_beside_the_figure(tmp_path: Path) -> Non
 def test_a_figure_without_caption_or_alt_text_is_refused(tmp_path: Path) -> None:
     """Nothing is written then."""
     with pytest.raises(MirblabError, match="figure f has no alt text"):
-        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt=" ")
+        figures.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="c", alt=" ")
     with pytest.raises(MirblabError, match="figure f has no caption"):
-        plots.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="", alt="a")
+        figures.save_figure(plots.bars(COUNTS), tmp_path, "f", provenance={}, caption="", alt="a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -216,7 +217,7 @@ def test_show_takes_a_figure_one_axes_or_several() -> None:
     """All three find the figure, close it, and keep the alt text."""
     both = plots.means(pd.concat([INTERVALS, INTERVALS.assign(collection="c2")]))
     for drawn in (both, plots.bars(COUNTS), plots.bars(COUNTS).figure):
-        assert 'alt="what it shows"' in plots.show(drawn, "what it shows", "caption").data
+        assert 'alt="what it shows"' in figures.show(drawn, "what it shows", "caption").data
     assert plt.get_fignums() == []
 
 
@@ -230,7 +231,7 @@ def test_the_style_ends_with_its_context() -> None:
 def test_dollars_and_underscores_are_plain_characters() -> None:
     """A system called my$sys_1 is written as it is."""
     assert "my$sys_1" in words(plots.means(INTERVALS))
-    plots.show(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")
+    figures.show(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")
 
 
 def test_names_of_bars_are_formulas_where_it_is_said() -> None:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab.formula.posts import formulas, is_bare, parts, split
+from mirblab.formula.in_text import is_bare, marked_formulas, parts, split
 
 PIECES = ["$", "$$", "$$$", "\\(", "\\)", "\\[", "\\]", "[imath]", "[/imath]", "{", "}", "\\text{", "\\$", "\\\\", "x",
           " and then ", "5", "\\begin{align}", "\\end{align}", "\\begin{cases}", "\\end{cases}", "\\", " "]  # fmt: skip
 
 
 def found(text: str) -> list[str]:
-    return [latex for latex, _, _ in formulas(text)]
+    return [latex for latex, _, _ in marked_formulas(text)]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_dollar_in_text_belongs_to_the_formula_around_it() -> None:
 def test_spans_and_parts_agree_with_the_text(text: str) -> None:
     """Whatever the text: LaTeX is what stands at its place, places ascend, and parts keep the order of the text."""
     last = 0
-    for latex, start, end in formulas(text):
+    for latex, start, end in marked_formulas(text):
         assert latex == text[start:end] == latex.strip() and last <= start < end <= len(text)
         last = end
     pieces = split(text)
@@ -113,7 +113,7 @@ def test_spans_and_parts_agree_with_the_text(text: str) -> None:
 def test_the_time_grows_with_the_length(unit: str) -> None:
     """Two hundred thousand characters of what never closes take no more than seconds."""
     started = time.perf_counter()
-    formulas(unit * (200_000 // len(unit)))
+    marked_formulas(unit * (200_000 // len(unit)))
     assert time.perf_counter() - started < 5
 
 

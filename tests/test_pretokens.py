@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab.errors import MirblabError
-from mirblab.formula import pretokens
-from mirblab.formula.pretokens import pretokenise, rewriter, symbols
+from mirblab.core.errors import MirblabError
+from mirblab.formula import words
+from mirblab.formula.words import pretokenise, rewriter, symbols
 
 NUMBERS = ("NUM", "FLOAT", "ONE", "ZERO")
 
@@ -156,11 +156,9 @@ def test_any_text_has_words(latex: str) -> None:
 
 def test_the_rules_belong_to_a_version() -> None:
     """Vectors lie in caches under it: whoever changes the words of these formulas counts `VERSION` up."""
-    names = sorted(pretokens.KNOWN | pretokens.SHAPES | set(pretokens.MERGED) | set(pretokens.ALSO) | pretokens.SILENT)
-    text = "".join(f"${{\\{name}}} x_1^{{23.5}}$ " for name in names) + "".join(
-        f"${sign}$ " for sign in pretokens.SIGNS
-    )
+    names = sorted(words.KNOWN | words.SHAPES | set(words.MERGED) | set(words.ALSO) | words.SILENT)
+    text = "".join(f"${{\\{name}}} x_1^{{23.5}}$ " for name in names) + "".join(f"${sign}$ " for sign in words.SIGNS)
     text += r"\begin{align}a&=\text{b}\\c\end{align} and $\left\{\begin{array}{c}\mathbb{R}\frac12\end{array}\right.$"
-    found = "".join(rewriter(form)(text) for form in pretokens.FORMS)
+    found = "".join(rewriter(form)(text) for form in words.FORMS)
     digest = hashlib.blake2b(found.encode(), digest_size=8).hexdigest()
-    assert (pretokens.VERSION, digest) == (2, "641d1b9437987c7b")
+    assert (words.VERSION, digest) == (2, "641d1b9437987c7b")

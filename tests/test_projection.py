@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import neighbours, paths, projection
-from mirblab.errors import MirblabError
+from mirblab.analysis import projection
+from mirblab.analysis.projection import map_trustworthiness, nearest, per_point
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(40, 8)).astype(np.float32)
@@ -24,7 +26,7 @@ def maps(tmp_path_factory) -> pd.DataFrame:
     """Maps of two seeds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIRBLAB_HOME", str(tmp_path_factory.mktemp("home")))
-        return projection.maps(POINTS, VECTORS, seeds=[0, 1], k=5)
+        return projection.seeded_maps(POINTS, VECTORS, seeds=[0, 1], k=5)
 
 
 def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows():
@@ -79,7 +81,7 @@ def test_a_changed_seed_changes_the_map_and_not_the_measures_of_the_space(maps):
     assert one.partner_full.tolist() == two.partner_full.tolist()
     assert one.kept.tolist() != two.kept.tolist()
     assert one.partner_map.tolist() != two.partner_map.tolist()
-    tables = [neighbours.trust(part) for part in (maps, one, two)]
+    tables = [map_trustworthiness(part) for part in (maps, one, two)]
     for table in tables[1:]:
         assert table[["full space", "chance"]].equals(tables[0][["full space", "chance"]])
     assert tables[1]["mean"].iloc[0] != tables[2]["mean"].iloc[0]
@@ -112,64 +114,64 @@ def test_trustworthiness_is_that_of_scikit_learn():
 
     for k in (1, 5, 12):
         for metric in ("cosine", "euclidean"):
-            found = neighbours.per_point(VECTORS, FLAT, [""] * 40, k, metric).trust.mean()
+            found = per_point(VECTORS, FLAT, [""] * 40, k, metric).trust.mean()
             assert found == pytest.approx(trustworthiness(VECTORS, FLAT, n_neighbors=k, metric=metric), abs=1e-12)
 
 
 def test_all_neighbours_are_kept_by_the_same_space():
     """Unit vectors have the same neighbours by cosine and by distance."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    found = neighbours.per_point(unit, unit, POINTS.class_id, 5)
+    found = per_point(unit, unit, POINTS.class_id, 5)
     assert (found[["kept", "trust"]] == 1).all().all()
     assert (found.partner_full == found.partner_map).all()
 
 
 def test_neighbours_kept_agree_with_a_slow_count():
     """Two lists of the five nearest, and what they share."""
-    full, flat = neighbours.nearest(VECTORS, 5), neighbours.nearest(FLAT, 5, "euclidean")
+    full, flat = nearest(VECTORS, 5), nearest(FLAT, 5, "euclidean")
     slow = [len(set(one) & set(other)) / 5 for one, other in zip(full.tolist(), flat.tolist(), strict=True)]
-    assert neighbours.per_point(VECTORS, FLAT, [""] * 40, 5).kept.tolist() == slow
+    assert per_point(VECTORS, FLAT, [""] * 40, 5).kept.tolist() == slow
 
 
 def test_the_rank_of_the_partner_by_hand():
     """Points on a line; who has no class, or is alone in it, has no partner."""
     line = np.array([[0.0], [0.1], [5.0], [9.0], [9.3]])
-    found = neighbours.per_point(line, line, ["a", "a", "b", "", "b"], 1, "euclidean")
+    found = per_point(line, line, ["a", "a", "b", "", "b"], 1, "euclidean")
     assert found.partner_full.tolist() == [1, 1, 2, 0, 2]
-    assert neighbours.per_point(line, line, ["", "", "", "c", "d"], 1, "euclidean").partner_map.tolist() == [0] * 5
+    assert per_point(line, line, ["", "", "", "c", "d"], 1, "euclidean").partner_map.tolist() == [0] * 5
 
 
 def test_of_several_members_of_a_class_the_nearest_counts():
     """Three statements that say the same."""
     line = np.array([[0.0], [1.0], [1.5], [4.0]])
-    assert neighbours.per_point(line, line, ["a", "x", "a", "a"], 1, "euclidean").partner_full.tolist() == [2, 0, 2, 1]
+    assert per_point(line, line, ["a", "x", "a", "a"], 1, "euclidean").partner_full.tolist() == [2, 0, 2, 1]
 
 
 def test_chance_is_what_points_strewn_over_the_page_reach():
     """Partners by hand: three pairs and a class of three among twelve points; the map by ten random ones."""
     classes = ["a", "a", "b", "b", "c", "c", "d", "d", "d", "", "", ""]
-    found = neighbours.per_point(VECTORS[:12], FLAT[:12], classes, 3).assign(seed=0, class_id=classes)
+    found = per_point(VECTORS[:12], FLAT[:12], classes, 3).assign(seed=0, class_id=classes)
     near = (6 * 1 / 11 + 3 * 2 / 11) / 9, (6 * 3 / 11 + 3 * (1 - (9 * 8 * 7) / (11 * 10 * 9))) / 9
-    assert neighbours.trust(found).chance.to_numpy()[2:] == pytest.approx(near)
+    assert map_trustworthiness(found).chance.to_numpy()[2:] == pytest.approx(near)
     rng = np.random.default_rng(5)
     maps = [
-        neighbours.per_point(rng.normal(size=(150, 6)), rng.normal(size=(150, 2)), [""] * 150, 20).assign(seed=seed)
+        per_point(rng.normal(size=(150, 6)), rng.normal(size=(150, 2)), [""] * 150, 20).assign(seed=seed)
         for seed in range(10)
     ]
-    table = neighbours.trust(pd.concat(maps).assign(class_id=""))
+    table = map_trustworthiness(pd.concat(maps).assign(class_id=""))
     assert table["mean"].to_numpy() == pytest.approx(table.chance.to_numpy(), abs=0.01)
 
 
 def test_without_pairs_the_table_has_no_partners():
     """Distractors alone."""
-    found = neighbours.per_point(VECTORS, FLAT, [""] * 40, 5).assign(seed=0, class_id="")
-    assert neighbours.trust(found).index.tolist() == ["share of the 5 nearest kept", "trustworthiness, 5 nearest"]
+    found = per_point(VECTORS, FLAT, [""] * 40, 5).assign(seed=0, class_id="")
+    assert map_trustworthiness(found).index.tolist() == ["share of the 5 nearest kept", "trustworthiness, 5 nearest"]
 
 
 def test_nearest_agrees_with_a_slow_search():
     """By cosine, never itself."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    found = neighbours.nearest(VECTORS, 3)
+    found = nearest(VECTORS, 3)
     for row in range(40):
         slow = sorted((other for other in range(40) if other != row), key=lambda other: -(unit[row] @ unit[other]))
         assert found[row].tolist() == slow[:3]
@@ -180,10 +182,10 @@ def test_too_few_points_and_a_bad_k_are_errors():
     with pytest.raises(MirblabError, match="at least 4 vectors"):
         projection.project(VECTORS[:3], IDS[:3])
     with pytest.raises(MirblabError, match="k must be between 1 and 39, found 40"):
-        neighbours.nearest(VECTORS, 40)
+        nearest(VECTORS, 40)
     with pytest.raises(MirblabError, match="needs a seed, found none"):
-        projection.maps(POINTS, VECTORS, seeds=[])
+        projection.seeded_maps(POINTS, VECTORS, seeds=[])
     with pytest.raises(MirblabError, match="found 40 vectors, 40 places and 39 classes"):
-        neighbours.per_point(VECTORS, FLAT, [""] * 39)
+        per_point(VECTORS, FLAT, [""] * 39)
     with pytest.raises(MirblabError, match="no metric 'cosin'"):
-        neighbours.nearest(VECTORS, 3, "cosin")
+        nearest(VECTORS, 3, "cosin")

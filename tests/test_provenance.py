@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import fusion, shelf
-from mirblab.errors import MirblabError
-from mirblab.origins import origins
-from mirblab.systems import system
+from mirblab.core.errors import MirblabError
+from mirblab.display.plots.queries import origins
+from mirblab.retrieval import fusion
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
 
 
 def a_run(rows: dict[str, list[str]], name: str) -> pd.DataFrame:
@@ -41,7 +42,7 @@ def test_relevance_is_that_of_the_query():
 
 def test_a_collection_s_system_says_where_its_first_ten_came_from():
     """With the judgements of the collection."""
-    c = shelf.load("mini-qa").sample(3)
+    c = catalogue.load("mini-qa").sample(3)
     parts = [system(name).search(c) for name in ("bm25", "bm25-mirb")]
     table = fusion.provenance(system("bm25+bm25-mirb").search(c), parts, str(c.query_ids[0]), qrels=c)
     assert len(table) == 10 and table.columns.tolist()[2:] == ["bm25", "bm25-mirb", "relevance"]

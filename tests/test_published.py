@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from faults.readers import READERS, Reader
 
-from mirblab import intake, published, registry, shelf, tables
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import ntcir
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection, load_folder
+from mirblab.display import result_tables
+from mirblab.evaluation import published
+from mirblab.sources import catalogue, ntcir
 
 COLLECTIONS = [
     "Informalized Mathlib4 Retrieval", "MSE Dup. Question Retrieval", "MO Dup. Question Retrieval", "ARQMath-Task-1",
@@ -165,7 +167,7 @@ def test_every_cell_of_meld_equals_the_papers_text(shared: Path) -> None:
 def test_melds_systems_are_those_of_the_registry() -> None:
     """The paper spells a model in up to three ways; each is one entry, whose label is one of them."""
     cells = published.cells("meld").query("table != '1'")
-    encoders = registry.read("encoders")
+    encoders = registry.read_registry("encoders")
     assert set(cells.system) <= set(encoders)
     assert cells.system.nunique() == 10
     spellings = cells.groupby("system").row.unique()
@@ -190,7 +192,7 @@ def test_melds_recalls_are_shares_of_their_queries() -> None:
 
 def test_the_registry_names_the_columns_of_table_9_and_no_others():
     """It is the one list of printed names: cards are filled from it, and misspelt ones are told by it."""
-    entries = registry.read("collections").values()
+    entries = registry.read_registry("collections").values()
     printed = {entry.get("paper") or entry.get("group") for entry in entries if entry["builder"] == "mirb"}
     assert printed == set(COLLECTIONS)
     assert set(COLLECTIONS) == set(published.cells("mirb", 9).collection) - {"Avg."}
@@ -224,12 +226,12 @@ def rebuilt(name: str, root: Path) -> list[Collection]:
     return [load_folder(folder) for folder in made]
 
 
-def main_table(held: list[Collection]) -> tables.Table:
+def main_table(held: list[Collection]) -> result_tables.Table:
     """Return the table of notebook 11 for one system, which finds everything."""
     values = pd.DataFrame([("bm25-mirb", one.name, "nDCG@10", query, 1.0) for one in held for query in one.query_ids],
                           columns=["system", "collection", "measure", "query_id", "value"])  # fmt: skip
-    return tables.main_table(
-        values, "nDCG@10", tasks={one.name: one.card.task for one in held}, groups=shelf.groups(held),
+    return result_tables.main_table(
+        values, "nDCG@10", tasks={one.name: one.card.task for one in held}, groups=catalogue.collection_groups(held),
         published=published.paper_lookup({one.name: one.card.paper for one in held}),
     )  # fmt: skip
 
@@ -258,8 +260,8 @@ def test_a_rebuilt_group_that_lacks_a_part_shows_no_distance_and_says_what_is_mi
 
 def test_a_printed_name_that_no_paper_has_is_said_when_added_and_in_the_table(make_folder):
     """Also for a card that an older version wrote: its distance is not left out without a word."""
-    target, notes = intake.add(make_folder(name="old-dup"), paper="MSE Dup.")
+    target, notes = catalogue.add(make_folder(name="old-dup"), paper="MSE Dup.")
     wrong = "which is no published collection; did you mean 'MSE Dup. Question Retrieval'?"
     assert [note for note in notes if wrong in note]
     assert wrong in main_table([load_folder(target)]).to_markdown()
-    assert intake.add(make_folder(name="new-dup"), paper="MSE Dup. Question Retrieval")[1] == []
+    assert catalogue.add(make_folder(name="new-dup"), paper="MSE Dup. Question Retrieval")[1] == []

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from mirblab import measures, paths, recipes, rerank, shelf, systems
-from mirblab.errors import MirblabError
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation import measures
+from mirblab.retrieval import rerank, systems
+from mirblab.retrieval.systems import checked, composed
+from mirblab.sources import catalogue
 
 
 @pytest.mark.parametrize(
@@ -26,7 +30,7 @@ from mirblab.errors import MirblabError
 def test_wrong_settings_are_refused_with_a_suggestion(settings: dict, message: str):
     """Not with a traceback from the engine that they reach."""
     with pytest.raises(MirblabError, match=message):
-        recipes.checked("own", settings)
+        checked("own", settings)
 
 
 def test_the_home_registry_is_checked_too(tmp_path, monkeypatch):
@@ -41,7 +45,7 @@ def test_the_home_registry_is_checked_too(tmp_path, monkeypatch):
 
 def test_a_reranked_system_can_be_reranked():
     """First the best six of BM25, then the best three of those, by another reading of the same reranker."""
-    c = shelf.load("mini-qa").sample(4)
+    c = catalogue.load("mini-qa").sample(4)
     twice = systems.system("bm25").rerank("maxsim", 6).rerank("maxsim", 3, max_length=4)
     assert twice.name == "bm25>maxsim@6>maxsim@3,4t" and twice.settings["first"] == "bm25>maxsim@6"
     once, found = systems.system("bm25>maxsim@6").search(c, 10), twice.search(c, 10)
@@ -66,7 +70,7 @@ def test_unknown_parts_of_a_composed_name_get_suggestions():
 
 def test_length_and_instruction_change_scores_and_keys():
     """Each is part of what determines a run."""
-    c = shelf.load("mini-qa").sample(3)
+    c = catalogue.load("mini-qa").sample(3)
     run = systems.system("bm25").search(c, 5)
     scores = {
         name: rerank.score_shortlist(run, c, "maxsim", **options).score.tolist()
@@ -101,24 +105,24 @@ def test_evaluate_wants_a_collection_not_its_name():
 def test_a_fusion_may_set_what_its_method_uses(settings: dict, message: str):
     """Before anything is searched."""
     with pytest.raises(MirblabError, match=message):
-        recipes.checked("own", {"kind": "fusion", "of": ["bm25", "minilm"], **settings})
+        checked("own", {"kind": "fusion", "of": ["bm25", "minilm"], **settings})
 
 
 def test_names_choose_the_method_of_a_fusion():
     """After @: a method, or weights; + binds more tightly than >."""
-    assert recipes.composed("a+b@combmnz") == {"kind": "fusion", "of": ["a", "b"], "method": "combmnz"}
-    assert recipes.composed("a+b+c@cv") == {"kind": "fusion", "of": ["a", "b", "c"], "method": "cv"}
-    assert recipes.composed("a+b@rrf") == recipes.composed("a+b")
-    assert recipes.composed("a+b@0.25,1")["weights"] == [0.25, 1.0]
-    assert recipes.composed("a+b@cv>c@20") == {"kind": "rerank", "first": "a+b@cv", "reranker": "c", "depth": 20}
-    assert recipes.composed("a+b>c@20>d") == {"kind": "rerank", "first": "a+b>c@20", "reranker": "d", "depth": 10}
-    assert recipes.composed("a>approach0@50") == {"kind": "approach0", "first": "a", "depth": 50}
-    assert recipes.composed("a@cv") is None and recipes.composed("a") is None
+    assert composed("a+b@combmnz") == {"kind": "fusion", "of": ["a", "b"], "method": "combmnz"}
+    assert composed("a+b+c@cv") == {"kind": "fusion", "of": ["a", "b", "c"], "method": "cv"}
+    assert composed("a+b@rrf") == composed("a+b")
+    assert composed("a+b@0.25,1")["weights"] == [0.25, 1.0]
+    assert composed("a+b@cv>c@20") == {"kind": "rerank", "first": "a+b@cv", "reranker": "c", "depth": 20}
+    assert composed("a+b>c@20>d") == {"kind": "rerank", "first": "a+b>c@20", "reranker": "d", "depth": 10}
+    assert composed("a>approach0@50") == {"kind": "approach0", "first": "a", "depth": 50}
+    assert composed("a@cv") is None and composed("a") is None
 
 
 def test_an_imported_system_may_have_the_sign_of_a_method_in_its_name():
     """Before a +, since nothing else can stand there."""
-    assert recipes.composed("own@2+bm25") == {"kind": "fusion", "of": ["own@2", "bm25"], "method": "rrf", "k": 60}
+    assert composed("own@2+bm25") == {"kind": "fusion", "of": ["own@2", "bm25"], "method": "rrf", "k": 60}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +138,7 @@ def test_an_imported_system_may_have_the_sign_of_a_method_in_its_name():
 def test_a_composed_name_that_means_nothing_is_explained(name: str, message: str):
     """With what to write."""
     with pytest.raises(MirblabError, match=message):
-        recipes.composed(name)
+        composed(name)
 
 
 def test_labels_say_how_a_fusion_was_made():

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import plots, redrawing
-from mirblab.errors import MirblabError
+from mirblab.analysis import projection
+from mirblab.core.errors import MirblabError
+from mirblab.display import figures, plots
 
 FILES = ["map.csv", "map.json", "map.pdf", "map.png", "map.svg"]
 
@@ -41,13 +42,13 @@ def folder(tmp_path: Path) -> Path:
     said = {"caption": "A map, “quoted”.", "alt": "Dots."}
     provenance = {"parameters": {"seeds": [0, 1, 2], "share": 0.1}, "projection": {"vectors": "abc", "min_dist": 0.1}}
     provenance["versions"] = {"matplotlib": matplotlib.__version__}
-    plots.save_figure(plots.map(maps), tmp_path / "made", "map", table=maps, provenance=provenance, **said)
+    figures.save_figure(plots.map(maps), tmp_path / "made", "map", table=maps, provenance=provenance, **said)
     return tmp_path / "made"
 
 
 def test_a_map_is_redrawn_to_the_same_bytes_in_a_second_process(folder: Path, tmp_path: Path):
     """PDF, PNG, SVG, and the artefact itself; the process has another hash seed, time zone and working folder."""
-    code = f"import mirblab as lab; print(*lab.redraw({str(folder / 'map.csv')!r}, 'again'), sep='\\n')"
+    code = f"import mirblab as lab; print(*lab.analysis.redraw({str(folder / 'map.csv')!r}, 'again'), sep='\\n')"
     environment = {**os.environ, "PYTHONHASHSEED": "77", "TZ": "Asia/Tokyo", "SOURCE_DATE_EPOCH": "1"}
     run = [sys.executable, "-W", "error::UserWarning", "-c", code]
     found = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=environment)
@@ -59,10 +60,10 @@ def test_a_map_is_redrawn_to_the_same_bytes_in_a_second_process(folder: Path, tm
 
 def test_a_part_of_a_table_is_redrawn_too(folder: Path, tmp_path: Path):
     """Its index is stored with it, as that of every table which was cut from another."""
-    table = redrawing._coordinates(folder / "map.csv")
+    table = projection._coordinates(folder / "map.csv")
     part = table[table.seed == 1].sample(frac=1, random_state=0)
-    plots.save_figure(plots.map(part), tmp_path / "part", "map", table=part, provenance={}, caption="c", alt="a")
-    for path in redrawing.redraw(tmp_path / "part" / "map.csv", tmp_path / "again"):
+    figures.save_figure(plots.map(part), tmp_path / "part", "map", table=part, provenance={}, caption="c", alt="a")
+    for path in projection.redraw(tmp_path / "part" / "map.csv", tmp_path / "again"):
         assert path.read_bytes() == (tmp_path / "part" / path.name).read_bytes(), path.name
 
 
@@ -71,7 +72,7 @@ def test_other_coordinates_are_another_picture(folder: Path, tmp_path: Path):
     stored = (folder / "map.csv").read_text("utf-8")
     first = stored.split("\n")[1].split(",")
     (folder / "map.csv").write_text(stored.replace(first[5], "0.75", 1), encoding="utf-8")
-    redrawing.redraw(folder / "map.csv", tmp_path / "again")
+    projection.redraw(folder / "map.csv", tmp_path / "again")
     for name in ("map.pdf", "map.png", "map.svg"):
         assert (tmp_path / "again" / name).read_bytes() != (folder / name).read_bytes(), name
 
@@ -82,25 +83,25 @@ def test_another_version_of_matplotlib_is_told(folder: Path, tmp_path: Path):
     record["provenance"]["versions"]["matplotlib"] = "3.0.0"
     (folder / "map.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.warns(UserWarning, match=r"drawn with matplotlib 3\.0\.0"):
-        redrawing.redraw(folder / "map.json", tmp_path / "again")
+        projection.redraw(folder / "map.json", tmp_path / "again")
 
 
 def test_what_is_no_stored_map_is_refused_and_nothing_written(folder: Path, tmp_path: Path):
     """Each time with the file's name."""
     with pytest.raises(MirblabError, match=r"map\.png is no stored map"):
-        redrawing.redraw(folder / "map.png", tmp_path / "again")
+        projection.redraw(folder / "map.png", tmp_path / "again")
     with pytest.raises(FileNotFoundError, match="no coordinates at"):
-        redrawing.redraw(folder / "mpa.csv", tmp_path / "again")
+        projection.redraw(folder / "mpa.csv", tmp_path / "again")
     (folder / "map.csv").rename(folder / "alone.csv")
     with pytest.raises(FileNotFoundError, match=r"no alone\.json beside"):
-        redrawing.redraw(folder / "alone.csv", tmp_path / "again")
+        projection.redraw(folder / "alone.csv", tmp_path / "again")
     (folder / "alone.json").write_text("{", encoding="utf-8")
     with pytest.raises(MirblabError, match=r"alone\.json, line 1: broken JSON"):
-        redrawing.redraw(folder / "alone.csv", tmp_path / "again")
+        projection.redraw(folder / "alone.csv", tmp_path / "again")
     (folder / "alone.json").write_text('{"name": "map"}', encoding="utf-8")
     with pytest.raises(MirblabError, match="it has no caption, alt, provenance"):
-        redrawing.redraw(folder / "alone.csv", tmp_path / "again")
+        projection.redraw(folder / "alone.csv", tmp_path / "again")
     (folder / "map.csv").write_text("system,value\nbm25,1\n", encoding="utf-8")
     with pytest.raises(MirblabError, match="no column id, class_id, field, kind, x, y, found system, value"):
-        redrawing.redraw(folder / "map.csv", tmp_path / "again")
+        projection.redraw(folder / "map.csv", tmp_path / "again")
     assert not (tmp_path / "again").exists()

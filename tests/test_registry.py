@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import registry, rerank, scales, shelf, suites
-from mirblab.card import Card
-from mirblab.doctor_models import registries
-from mirblab.encode import encoder
-from mirblab.errors import MirblabError
-from mirblab.sources import mini
-from mirblab.systems import system
-from mirblab.toml import read_toml
-from mirblab.train.prompts import prompt
-from mirblab.train.settings import recipe
+from mirblab.app import suites
+from mirblab.app.doctor import registries
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError
+from mirblab.core.registry import read_toml
+from mirblab.data.collection import Card
+from mirblab.display import grades
+from mirblab.encoders.encoding import encoder
+from mirblab.retrieval import rerank
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue, mini
+from mirblab.train.recipes import recipe
+from mirblab.train.rephrase import prompt
 
 KINDS = ("encoders", "systems", "rerankers", "collections", "prompts", "trained", "scales")
-SHIPPED = Path(registry.__file__).parent
+SHIPPED = Path(registry.__file__).parents[1] / "registry"
 VALUES = [
     *("nan", "inf", "1e400", "-1", "0", "true", '""', '"x"', "[]", "{}", "[1, 'a']", "2020-01-01", "9" * 5000),
     *('"/\\u0000"', '"~nobody-here/x"', f'"{"a" * 300}"', "{ a = 2020-01-01 }", "[[1.5]]", '"https://x/?key=1"'),
@@ -50,15 +53,15 @@ BY_NAME: dict[str, Callable[[str], object]] = {
     "rerankers": rerank.settings,
     "prompts": lambda name: prompt(name).fingerprint(),
     "trained": lambda name: recipe(name).determining(),
-    "scales": scales.meanings,
+    "scales": grades.meanings,
 }
-TOGETHER = (shelf.collection_table, shelf.groups, mini.revision, shelf.collection_names)
+TOGETHER = (catalogue.collection_table, catalogue.collection_groups, mini.revision, catalogue.collection_names)
 
 
 def used(kind: str) -> list[str]:
     """Use every entry of a registry, and return what is said of those that cannot be used."""
     try:
-        names = list(registry.read(kind))
+        names = list(registry.read_registry(kind))
     except MirblabError as error:
         return [str(error)]
     uses = [partial(BY_NAME[kind], name) for name in names] if kind in BY_NAME else TOGETHER
@@ -128,7 +131,7 @@ def test_what_cannot_be_read_is_refused_with_file_and_line(
     for kind in KINDS:
         path = own(kind, content)
         with pytest.raises(MirblabError) as caught:
-            registry.read(kind)
+            registry.read_registry(kind)
         assert message in str(caught.value)
         assert str(path) in str(caught.value)
         path.unlink()
@@ -154,7 +157,7 @@ def test_a_mark_of_order_before_the_text_does_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "~nobody-of-this-name", "+".join(["bm25"] * 60)])
 def test_a_name_that_no_file_can_have_is_unknown_or_works(name: str) -> None:
     """Too long for a file, with a zero byte, or the home of a user who is not there."""
-    for ask in (system, encoder, rerank.settings, shelf.where):
+    for ask in (system, encoder, rerank.settings, catalogue.where):
         if ask is system and "+" in name:
             assert len(system(name).parts()) == 60
             continue

@@ -19,23 +19,19 @@ import pandas as pd
 import pytest
 from vendor_server import Handler, VendorServer, running, status
 
-from mirblab import limits, paths
-from mirblab.errors import MirblabError
-from mirblab.formula import latex
-from mirblab.train import answers, prompts, rephrase_command, replies, texts
-from mirblab.train.answers import Reply, Unusable
-from mirblab.train.endpoint import ask, chat
-from mirblab.train.falsehoods import wrong
-from mirblab.train.renaming import rename
-from mirblab.train.rephrase import rephrase
-from mirblab.train.replies import Replies, key
-from mirblab.train.rewording import reword
-from mirblab.train.texts import COLUMNS, NEGATIVES
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.hosted import budget
+from mirblab.formula.latex import parser
+from mirblab.train import data, rules
+from mirblab.train.data import COLUMNS, NEGATIVES
+from mirblab.train.rephrase import STEPS, Prompt, Replies, ask, chat, key, prompt, rephrase, run_rephrasing, verify
+from mirblab.train.rules import Reply, Unusable, rename, reword, wrong
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 
 
-class Watch(limits.Clock):
+class Watch(budget.Clock):
     """A clock that does not wait."""
 
     async def sleep(self, seconds: float) -> None:
@@ -71,9 +67,9 @@ class Model:
     def read(self, body: dict[str, Any]) -> tuple[str, str, int]:
         """Return step, statement and attempt of a request, by the words of its prompt."""
         system, user = (message["content"] for message in body["messages"])
-        [step] = [name for name in prompts.STEPS if prompts.prompt(name).system == system]
+        [step] = [name for name in STEPS if prompt(name).system == system]
         found = re.search(r"S\d+ holds\.", user)
-        return step, found[0] if found else "", int(user.endswith(prompts.prompt(step).retry.strip()))
+        return step, found[0] if found else "", int(user.endswith(prompt(step).retry.strip()))
 
     def right(self, step: str, statement: str) -> str:
         """Return a usable answer."""
@@ -122,7 +118,7 @@ def service(server: VendorServer, **limits: Any) -> Any:
 
 def test_a_request_is_what_chat_completions_document(server: VendorServer) -> None:
     """Path, model, messages, parameters and key; nothing else."""
-    step = prompts.prompt("decompose")
+    step = prompt("decompose")
     [(place, reply)] = ask(service(server), step, ["S1 holds."])
     assert (place, json.loads(reply.text)["conclusions"]) == (0, ["S1 holds."])
     assert server.requests == [
@@ -165,7 +161,7 @@ def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("MIRBLAB_CHAT_KEY")
     assert chat("m", "https://api.openai.com/v1").key_variable == "OPENAI_API_KEY"
     with pytest.raises(MirblabError, match=r"no key for models\.example\.org: .*MIRBLAB_CHAT_KEY"):
-        ask(chat("m", "https://models.example.org/v1"), prompts.prompt("rephrase"), ["x"])
+        ask(chat("m", "https://models.example.org/v1"), prompt("rephrase"), ["x"])
 
 
 def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: Model) -> None:
@@ -178,7 +174,7 @@ def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: 
 def test_a_budget_stops_before_anything_is_sent(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The budget of the hosted encoders holds here too."""
     monkeypatch.setenv("MIRBLAB_BUDGET", "0.001")
-    with pytest.raises(limits.OverBudget, match="nothing was sent"):
+    with pytest.raises(budget.OverBudget, match="nothing was sent"):
         rephrase(statements(5), service(server, price_per_million_tokens=10.0))
     assert server.requests == []
 
@@ -292,9 +288,9 @@ def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.L
 _JOB = """
 import sys
 import pandas as pd
-from mirblab.train.endpoint import chat
-from mirblab.train.falsehoods import wrong
-from mirblab.train.renaming import rename
+from mirblab.train.rephrase import chat
+from mirblab.train.rules import wrong
+from mirblab.train.rules import rename
 from mirblab.train.rephrase import rephrase
 
 rows = pd.DataFrame({"id": [f"d{i}" for i in range(40)], "informal": [f"S{i} holds." for i in range(40)]})
@@ -327,7 +323,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(server: VendorServer, model:
 
 def test_a_torn_or_changed_line_counts_as_not_there() -> None:
     """The others stay."""
-    step = prompts.prompt("rephrase")
+    step = prompt("rephrase")
     store = Replies("m", step)
     for number in range(3):
         store.put(key(f"q{number}", 0), Reply(f"answer {number} ∀\n", "stop"))
@@ -344,7 +340,7 @@ def test_a_torn_or_changed_line_counts_as_not_there() -> None:
 def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever stands in a line that ends, it is told and asked again; strangers are named and passed over."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    step = prompts.prompt("rephrase")
+    step = prompt("rephrase")
     store = Replies("m", step)
     for number in range(3):
         store.put(key(f"q{number}", 0), Reply(f"answer {number}", "stop"))
@@ -357,7 +353,7 @@ def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch:
         with pytest.warns(UserWarning, match=rf"{path.name} is passed over \(in part: damaged lines 2\)"):
             again = Replies("m", step)
         assert len(again) == 2 and again.get(key("q2", 0)).text == "answer 2"
-        other, stranger, line = replies.verify(store.folder.parent)
+        other, stranger, line = verify(store.folder.parent)
         assert f"{path.name}, line 2 is damaged" in line and "folder.jsonl does not belong" in stranger
         assert "note.txt does not belong here" in other
     path.write_bytes(path.read_bytes().replace(b"answer 0", b"answer 9"))
@@ -371,7 +367,7 @@ def test_an_answer_that_cannot_be_stored_is_held_in_memory(
     """It was paid for; a line says that the next process asks again."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
-    store = Replies("m", prompts.prompt("rephrase"))
+    store = Replies("m", prompt("rephrase"))
     store.put("a", Reply("x", "stop"))
     assert "a" in store and len(store) == 1 and store.get("a") == Reply("x", "stop")
     assert "note: answers cannot be stored" in capsys.readouterr().err
@@ -382,7 +378,7 @@ def test_an_answer_that_cannot_be_stored_is_held_in_memory(
 
 def test_braces_of_a_statement_and_of_a_prompt_stay_as_they_are() -> None:
     """Only the known places are filled in, once."""
-    one = prompts.Prompt("p", "", r"\{x\} {other} {statement} | {hypotheses}", "", 1, {})
+    one = Prompt("p", "", r"\{x\} {other} {statement} | {hypotheses}", "", 1, {})
     found = one.message({"statement": "{hypotheses} $x^{2}$", "hypotheses": ["{statement}"]})
     assert found == r"\{x\} {other} {hypotheses} $x^{2}$ | - {statement}"
 
@@ -402,7 +398,7 @@ def test_a_prompt_of_ones_own_is_checked(entry: str, problem: str) -> None:
     own.parent.mkdir(parents=True)
     own.write_text(f"[decompose]\n{entry}\n")
     with pytest.raises(MirblabError, match=re.escape(problem)):
-        prompts.prompt("decompose")
+        prompt("decompose")
 
 
 def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> None:
@@ -413,8 +409,8 @@ def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> N
         return {tuple(words[at : at + 8]) for at in range(len(words) - 7)}
 
     paper = runs(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
-    for name in prompts.STEPS:
-        one = prompts.prompt(name)
+    for name in STEPS:
+        one = prompt(name)
         assert not runs(f"{one.system} {one.user} {one.retry}") & paper
 
 
@@ -441,13 +437,13 @@ GOOD = '{"hypotheses": ["a"], "conclusions": ["b"]}'
 def test_a_decomposition_of_another_form_is_of_no_use(text: str, reason: str) -> None:
     """And says why."""
     with pytest.raises(Unusable, match=f"^{reason}$"):
-        answers.decomposition(Reply(text))
+        rules.decomposition(Reply(text))
 
 
 def test_json_may_stand_alone_in_a_fence_or_after_a_thought() -> None:
     """What models do without being asked to."""
     for text in (GOOD, f"```json\n{GOOD}\n```", f"<think>hm {{</think>\n\n```\n{GOOD}\n```"):
-        assert answers.decomposition(Reply(text)).hypotheses == ["a"]
+        assert rules.decomposition(Reply(text)).hypotheses == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -463,15 +459,15 @@ def test_json_may_stand_alone_in_a_fence_or_after_a_thought() -> None:
 def test_a_rephrasing_is_the_statement_alone(text: str, reason: str) -> None:
     """No introduction, no fence, and not the same again."""
     with pytest.raises(Unusable, match=reason):
-        answers.rephrasing(Reply(text), "x is y.")
-    assert answers.rephrasing(Reply("Here is where $f: A \\to B$ vanishes."), "x is y") != ""
+        rules.rephrasing(Reply(text), "x is y.")
+    assert rules.rephrasing(Reply("Here is where $f: A \\to B$ vanishes."), "x is y") != ""
 
 
 def test_negatives_are_three_and_differ() -> None:
     """From each other and from the statement."""
     for found, reason in ((["a", "b"], "not three"), (["a", "b", "B "], "repeats"), (["a", "b", "s"], "repeats")):
         with pytest.raises(Unusable, match=reason):
-            answers.negatives(Reply(json.dumps({"hard_negatives": found})), "S")
+            rules.negatives(Reply(json.dumps({"hard_negatives": found})), "S")
 
 
 # ------------------------------------------------------------------ without a model
@@ -504,7 +500,7 @@ def test_renamed_formulas_have_the_same_structure() -> None:
     """The parser sees trees that differ in names only, one to one; a letter that is a command stays."""
     formula = r"\sum_{n=1}^{k} \frac{x_n^2}{f(n)} \le \int_X g(x, \alpha)\,dx"
     new = rename(f"${formula}$", 1).text[1:-1]
-    one, other = latex.parse(formula), latex.parse(new)
+    one, other = parser.parse_latex(formula), parser.parse_latex(new)
     assert (one.parents, one.relations) == (other.parents, other.relations)
     pairs = {(a, b) for a, b in zip(one.labels, other.labels, strict=True)}
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
@@ -579,24 +575,24 @@ def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
 def test_most_real_statements_can_be_reworded(shared: Path) -> None:
     """Of a sample at least half; each new text is another one, and the same when made again."""
     table = pd.read_json(shared / "data" / "mathlib-views" / "views.jsonl.gz", lines=True, nrows=1500, dtype=False)
-    found = texts.by_rules(table, with_negatives=True)
+    found = data.by_rules(table, with_negatives=True)
     done = found.rephrasing != ""
     assert done.mean() > 0.5 and (found.negative_1 != "").mean() > 0.6
     assert (found.rephrasing[done] != table.informal[done]).all()
-    pd.testing.assert_frame_equal(found, texts.by_rules(table, with_negatives=True))
+    pd.testing.assert_frame_equal(found, data.by_rules(table, with_negatives=True))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, ending: str) -> None:
     """Lists stay lists; the same table gives the same bytes; rows without new text have ""."""
     views = pd.DataFrame({"id": ["a", "b", "c"], "informal": ["If $x$ then $y$.", "A ring", "$n \\le m$"]})
-    found = texts.by_rules(views.head(2), with_negatives=True)
+    found = data.by_rules(views.head(2), with_negatives=True)
     found.at[0, "hypotheses"] = ["$x$", "∀"]
-    path = texts.save(found, tmp_path / f"new.{ending}")
-    again = texts.read(path)
+    path = data.save(found, tmp_path / f"new.{ending}")
+    again = data.read(path)
     assert list(again.hypotheses[0]) == ["$x$", "∀"] and again.columns.tolist() == list(COLUMNS)
-    assert texts.save(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
-    joined = texts.join(views.iloc[::-1], again)
+    assert data.save(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
+    joined = data.join(views.iloc[::-1], again)
     assert joined.id.tolist() == ["c", "b", "a"] and joined.rephrasing.tolist()[:2] == ["", ""]
     assert joined.rephrasing.tolist()[2] == found.rephrasing[0] != ""
 
@@ -604,18 +600,18 @@ def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, 
 def test_wrong_tables_are_named(tmp_path: Path) -> None:
     """Columns, ids, endings, files."""
     with pytest.raises(MirblabError, match="has a column informal; found id"):
-        texts.by_rules(pd.DataFrame({"id": ["a"]}))
+        data.by_rules(pd.DataFrame({"id": ["a"]}))
     with pytest.raises(MirblabError, match="id 'a' occurs twice"):
-        texts.by_rules(pd.DataFrame({"id": ["a", "a"], "informal": ["x", "y"]}))
+        data.by_rules(pd.DataFrame({"id": ["a", "a"], "informal": ["x", "y"]}))
     with pytest.raises(MirblabError, match=r"new\.csv is neither"):
-        texts.save(pd.DataFrame(), tmp_path / "new.csv")
+        data.save(pd.DataFrame(), tmp_path / "new.csv")
     with pytest.raises(FileNotFoundError, match="run: mirblab rephrase"):
-        texts.read(tmp_path / "no.parquet")
+        data.read(tmp_path / "no.parquet")
     (tmp_path / "other.jsonl").write_text('{"id": "a"}\n')
     with pytest.raises(MirblabError, match="has no column rephrasing"):
-        texts.read(tmp_path / "other.jsonl")
+        data.read(tmp_path / "other.jsonl")
     with pytest.raises(MirblabError, match="belong to another table"):
-        texts.join(statements(2), texts.by_rules(statements(1).assign(id="z")))
+        data.join(statements(2), data.by_rules(statements(1).assign(id="z")))
 
 
 # ------------------------------------------------------------------ the command
@@ -630,15 +626,15 @@ def test_the_command_writes_the_table_and_says_how_it_went(
         tmp_path / "views.jsonl", orient="records", lines=True
     )
     asked = {"model": "small-9b", "url": f"{server.url}/v1", "negatives": True}
-    assert rephrase_command.run(str(tmp_path / "views.jsonl"), out=out, limit=2, **asked) == 0
+    assert run_rephrasing(str(tmp_path / "views.jsonl"), out=out, limit=2, **asked) == 0
     shown = capsys.readouterr().out
     assert "2 statements" in shown and "rephrase: 2 of 2 statements usable, 2 requests now" in shown
     assert "wrong versions: 6, of 2 statements" in shown and str(out) in shown
-    assert len(texts.read(out)) == 2
-    assert rephrase_command.run("mini-views", rules=True, split="") == 0
+    assert len(data.read(out)) == 2
+    assert run_rephrasing("mini-views", rules=True, split="") == 0
     shown = capsys.readouterr().out
     assert "statements reworded" in shown
-    assert len(texts.read(texts.default("mini-views"))) > 100
+    assert len(data.read(data.default("mini-views"))) > 100
 
 
 def test_the_command_names_a_choice_that_is_not_there() -> None:
@@ -649,4 +645,4 @@ def test_the_command_names_a_choice_that_is_not_there() -> None:
         ({"modules": "maths"}, "no choice of modules 'maths'"),
     ):
         with pytest.raises(MirblabError, match=problem):
-            rephrase_command.run("mini-views", rules=True, **choice)
+            run_rephrasing("mini-views", rules=True, **choice)

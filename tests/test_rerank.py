@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import rerank, runs, shelf, systems
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.retrieval import rerank, systems
+from mirblab.sources import catalogue
 
 
 def a_run(scores: dict[str, float]) -> pd.DataFrame:
@@ -46,7 +48,7 @@ def test_an_unknown_reranker_gets_a_suggestion():
 
 def test_maxsim_scores_are_those_of_a_slow_sum():
     """Mean over query tokens of the best cosine, with MiniLM's own token vectors."""
-    c = shelf.load("mini-hol").sample(3)
+    c = catalogue.load("mini-hol").sample(3)
     first = systems.system("bm25").search(c, depth=4)
     scored = rerank.score_shortlist(first, c, "maxsim")
     assert set(zip(scored.query_id, scored.doc_id, strict=True)) == set(zip(first.query_id, first.doc_id, strict=True))
@@ -83,7 +85,7 @@ def test_a_cross_encoder_from_a_folder_reranks(tiny_cross_encoder, make_folder):
     from sentence_transformers import CrossEncoder
 
     corpus = [{"_id": f"d{n}", "text": "document " + "a b " * n + str(n)} for n in range(1, 6)]
-    c = shelf.load(make_folder(corpus, qrels="q1\td1\t1\nq2\td2\t1\n"))
+    c = catalogue.load(make_folder(corpus, qrels="q1\td1\t1\nq2\td2\t1\n"))
     run = runs.from_positions([0, 0, 0, 1], [0, 3, 1, 2], [4, 3, 2, 1], c.query_ids, c.doc_ids, "x", c.name)
     scored = rerank.score_shortlist(run, c, tiny_cross_encoder)
     model = CrossEncoder(tiny_cross_encoder)
@@ -95,7 +97,7 @@ def test_a_cross_encoder_from_a_folder_reranks(tiny_cross_encoder, make_folder):
 def test_a_hub_model_that_is_not_here_says_what_to_do(monkeypatch):
     """No traceback from inside a library."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read once, when it is imported
-    c = shelf.load("mini-hol").sample(1)
+    c = catalogue.load("mini-hol").sample(1)
     run = systems.system("bm25").search(c, depth=1)
     with pytest.raises(MirblabError, match="not on this machine and the Hub cannot be reached"):
         rerank.score_shortlist(run, c, "bge-reranker-v2-m3")

@@ -13,27 +13,16 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from mirblab import (
-    diff_view,
-    foreign,
-    guess,
-    imports,
-    measures,
-    moves,
-    mteb_json,
-    outputs,
-    paths,
-    plots,
-    registry,
-    results,
-    runs,
-    shelf,
-    systems,
-    tables,
-)
-from mirblab.collection import Collection
-from mirblab.errors import MirblabError
-from mirblab.sources import hub
+from mirblab.analysis import compare_runs
+from mirblab.app import suites
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.display import plots, result_tables
+from mirblab.evaluation import imported, measures
+from mirblab.retrieval import systems
+from mirblab.sources import catalogue, hub
 
 HEAD = "system,collection,measure,value"
 
@@ -48,7 +37,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def qa() -> Collection:
     """Return a bundled collection."""
-    return shelf.load("mini-qa")
+    return catalogue.load("mini-qa")
 
 
 def write_run(collection: Collection, path: Path, depth: int = 5) -> pd.DataFrame:
@@ -77,41 +66,41 @@ def write_mteb(root: Path, model: str = "org__model", task: str = "MathlibRetrie
 
 def nothing_is_there() -> bool:
     """Return whether the folder of imports is empty or absent."""
-    return not results.folder().exists() or not list(results.folder().iterdir())
+    return not imported.folder().exists() or not list(imported.folder().iterdir())
 
 
 def test_a_run_is_taken_in_with_its_record(qa: Collection, tmp_path: Path) -> None:
     """A copy of the file, and who measured; the run read back is the one that was given."""
     run = write_run(qa, tmp_path / "theirs.trec.gz")
-    record, notes = imports.add(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
+    record, notes = imported.add(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
     assert (record.name, record.kind, record.systems) == ("theirs on mini-qa", "run", ["theirs"])
     assert record.run_file().read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
     stored = json.loads((record.folder / "record.json").read_text("utf-8"))
     assert stored["origin"] == "A. Author, 2020" and stored["file"] == "theirs.trec.gz" and len(stored["sha256"]) == 64
     assert str(tmp_path) not in json.dumps(stored)
-    found = results.run("theirs", qa)
+    found = imported.run("theirs", qa)
     pd.testing.assert_frame_equal(found.astype({"query_id": str, "doc_id": str}),
                                   run.astype({"query_id": str, "doc_id": str}))  # fmt: skip
     assert found.attrs["origin"] == "A. Author, 2020" and found.attrs["unknown"] == 0
     assert measures.evaluate(found, qa, "P@5").system.unique().tolist() == ["theirs"]
     assert notes[0] == f"{len(run):,} of {len(run):,} rows fit mini-qa"
-    assert results.names() == ["theirs"] and list(results.runs("theirs")) == ["mini-qa"]
+    assert imported.names() == ["theirs"] and list(imported.runs("theirs")) == ["mini-qa"]
 
 
 def test_the_same_again_changes_nothing_and_another_file_is_refused(qa: Collection, tmp_path: Path) -> None:
     """The record of the first import stays; other content says which fields differ, and where the first one is."""
     path = tmp_path / "theirs.trec"
     write_run(qa, path)
-    record = imports.add(path, collection="mini-qa")[0]
+    record = imported.add(path, collection="mini-qa")[0]
     before = (record.folder / "record.json").read_bytes()
-    assert imports.add(path, collection="mini-qa") == (record, ["imported before; nothing changed"])
+    assert imported.add(path, collection="mini-qa") == (record, ["imported before; nothing changed"])
     write_run(qa, path, depth=4)
     with pytest.raises(MirblabError, match=r"differs in sha256; give another --name, or remove .*theirs on mini-qa"):
-        imports.add(path, collection="mini-qa")
+        imported.add(path, collection="mini-qa")
     with pytest.raises(MirblabError, match="a run of 'theirs' on mini-qa was imported already, as 'theirs on mini-qa'"):
-        imports.add(path, collection="mini-qa", name="second")
+        imported.add(path, collection="mini-qa", name="second")
     assert (record.folder / "record.json").read_bytes() == before
-    assert imports.add(path, collection="mini-qa", system="other")[0].systems == ["other"]
+    assert imported.add(path, collection="mini-qa", system="other")[0].systems == ["other"]
 
 
 def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: Path) -> None:
@@ -119,13 +108,13 @@ def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: P
     path = tmp_path / "theirs.trec"
     write_run(qa, path)
     path.write_text(path.read_text("utf-8") + f"{qa.query_ids[0]} Q0 nowhere 9 -9 theirs\n", encoding="utf-8")
-    record, notes = imports.add(path, collection="mini-qa")
+    record, notes = imported.add(path, collection="mini-qa")
     assert "1 rows have a query or a document that mini-qa lacks; they are left out" in notes
-    assert "nowhere" not in set(results.run("theirs", qa).doc_id.cat.categories)
+    assert "nowhere" not in set(imported.run("theirs", qa).doc_id.cat.categories)
     with pytest.raises(MirblabError, match=r"all 1,021 rows have a query or a document that mini-lean \(split test\) "
                        r"lacks: its first query is '.*', the collection's '.*'; give the --collection"):  # fmt: skip
-        imports.add(path, collection="mini-lean", system="other")
-    assert [found.name for found in results.records()] == [record.name]
+        imported.add(path, collection="mini-lean", system="other")
+    assert [found.name for found in imported.import_records()] == [record.name]
 
 
 def larger_run(collection: Collection, path: Path) -> pd.DataFrame:
@@ -144,7 +133,7 @@ def test_a_run_over_a_larger_corpus_is_taken_in_without_what_is_unknown(
 ) -> None:
     """Prime measures and Bpref are those of the whole run; tables of other measures say what was left out."""
     whole = larger_run(qa, tmp_path / "a.trec")
-    record, notes = imports.add(tmp_path / "a.trec", collection="mini-qa", candidates_only=candidates_only)
+    record, notes = imported.add(tmp_path / "a.trec", collection="mini-qa", candidates_only=candidates_only)
     n_rows, n_unknown = 5 * len(qa.query_ids), 3 * len(qa.query_ids)
     assert (record.n_rows, record.n_unknown) == (n_rows, n_unknown)
     said = f"{n_unknown:,} of {n_rows:,} rows are documents that mini-qa lacks and are left out"
@@ -155,19 +144,19 @@ def test_a_run_over_a_larger_corpus_is_taken_in_without_what_is_unknown(
     right = found.measure.isin(wanted[:4]).to_numpy()
     assert (found.value[right] == expected.value[right]).all() and (found.value[~right] > expected.value[~right]).any()
     assert found.note[~right].str.startswith(said).all() and (found.note[right] == "").all()
-    shown = tables.main_table(found, wanted, by="measure")
+    shown = result_tables.main_table(found, wanted, by="measure")
     assert [note.startswith(f"theirs on mini-qa: {said}") for note in shown.notes].count(True) == 1
-    assert not any(said in note for note in tables.main_table(found[right], wanted[:4], by="measure").notes)
-    assert any(said in note for note in tables.main_table(found, "nDCG'").notes)  # for the sake of Judged@10
+    assert not any(said in note for note in result_tables.main_table(found[right], wanted[:4], by="measure").notes)
+    assert any(said in note for note in result_tables.main_table(found, "nDCG'").notes)  # for the sake of Judged@10
 
 
 def test_a_run_whose_documents_are_all_barred_is_refused(tmp_path: Path) -> None:
     """With --candidates-only nothing would be left of it."""
-    collection = shelf.load("mini-premises")
+    collection = catalogue.load("mini-premises")
     run = pd.DataFrame({"query_id": collection.query_ids, "doc_id": collection.query_ids, "score": 1.0})
     runs.write_run(run, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="every document that .* knows is barred for its query; leave --candidates"):
-        imports.add(tmp_path / "a.trec", collection="mini-premises", candidates_only=True)
+        imported.add(tmp_path / "a.trec", collection="mini-premises", candidates_only=True)
     assert nothing_is_there()
 
 
@@ -175,7 +164,7 @@ def test_a_guess_says_that_a_run_may_be_over_a_larger_corpus(qa: Collection, tmp
     """Its queries fit, few of its documents do."""
     larger_run(qa, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="mini-qa knows 100% of the queries and 40% of the documents: was it made"):
-        imports.add(tmp_path / "a.trec")
+        imported.add(tmp_path / "a.trec")
 
 
 def flipped(path: Path) -> list[bytes]:
@@ -193,11 +182,11 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
     else:
         write_run(qa, tmp_path / name)
     given = {"origin": "A. Author"} | ({} if name == "a.csv" else {"collection": "mini-qa"})
-    record = imports.add(tmp_path / name, **given)[0]
+    record = imported.add(tmp_path / name, **given)[0]
     stored = record.folder / ("values.csv" if name == "a.csv" else f"given/{name}")
 
     def read() -> pd.DataFrame:
-        return results.values() if name == "a.csv" else results.run("theirs", qa)
+        return imported.values() if name == "a.csv" else imported.run("theirs", qa)
 
     before, sound = read(), {path: path.read_bytes() for path in (stored, record.folder / "record.json")}
     for path, content in sound.items():
@@ -211,7 +200,7 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
     with pytest.raises(MirblabError, match=rf"import-results {name} .*--origin 'A. Author' --name"):
         read()
     with pytest.warns(UserWarning, match="was set aside as .*damaged; it is taken in anew"):
-        assert imports.add(tmp_path / name, **given)[0] == record
+        assert imported.add(tmp_path / name, **given)[0] == record
     pd.testing.assert_frame_equal(read(), before)
 
 
@@ -228,86 +217,86 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
 )
 def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, text: str, message: str) -> None:
     """Never a traceback, whatever stands in the file."""
-    (results.folder() / "bad").mkdir(parents=True)
-    (results.folder() / "bad" / "record.json").write_bytes(text.encode("latin-1"))
+    (imported.folder() / "bad").mkdir(parents=True)
+    (imported.folder() / "bad" / "record.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(MirblabError, match=rf"record\.json.*{message}.* mirblab import-results FILE --name bad"):
-        results.records()
+        imported.import_records()
 
 
 def test_a_record_that_points_elsewhere_is_refused(qa: Collection, tmp_path: Path) -> None:
     """A name or a file with slashes would read other folders; an older record without a checksum is read."""
     write_run(qa, tmp_path / "a.trec")
-    record = imports.add(tmp_path / "a.trec", collection="mini-qa")[0]
+    record = imported.add(tmp_path / "a.trec", collection="mini-qa")[0]
     path = record.folder / "record.json"
     plain = {key: value for key, value in json.loads(path.read_text("utf-8")).items() if key != "seal"}
     path.write_text(json.dumps(plain), encoding="utf-8")
-    assert len(results.run("theirs", qa))
+    assert len(imported.run("theirs", qa))
     for change in ({"name": "../x"}, {"file": "../../../etc/passwd"}, {"kind": "other"}, {"more": 1}):
         path.write_text(json.dumps(plain | change), encoding="utf-8")
         with pytest.raises(MirblabError, match=r"record\.json is no record of an import"):
-            results.records()
+            imported.import_records()
 
 
 def test_documents_that_are_no_candidates_are_counted_and_cut_on_demand(tmp_path: Path) -> None:
     """mini-premises forbids a query its own document: kept and noted, or cut."""
-    collection = shelf.load("mini-premises")
+    collection = catalogue.load("mini-premises")
     rows = [(query, doc, 1.0 - place) for query in collection.query_ids
             for place, doc in enumerate([query, collection.doc_ids[0]]) if doc != query or place == 0]  # fmt: skip
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     run.attrs["system"] = "theirs"
     runs.write_run(run, tmp_path / "a.trec")
-    notes = imports.add(tmp_path / "a.trec", collection="mini-premises")[1]
+    notes = imported.add(tmp_path / "a.trec", collection="mini-premises")[1]
     n_own = len(collection.query_ids)
     assert (
         f"{n_own:,} rows have a document that its query may not return; they are kept; --candidates-only cuts them"
         in notes
     )
-    assert results.run("theirs", collection).attrs["not_candidates"] == n_own
-    imports.add(tmp_path / "a.trec", collection="mini-premises", system="cut", candidates_only=True)
-    kept = results.run("cut", collection)
+    assert imported.run("theirs", collection).attrs["not_candidates"] == n_own
+    imported.add(tmp_path / "a.trec", collection="mini-premises", system="cut", candidates_only=True)
+    kept = imported.run("cut", collection)
     assert len(kept) == len(run) - n_own
     assert not (kept.query_id.astype(str) == kept.doc_id.astype(str)).any()
-    assert results.settings("cut")["files"] != results.settings("theirs")["files"]
+    assert imported.settings("cut")["files"] != imported.settings("theirs")["files"]
 
 
 def test_the_collection_is_guessed_from_the_ids(qa: Collection, tmp_path: Path) -> None:
     """Queries and documents decide; two collections that both know them are named."""
-    shelf.load("mini-lean")
+    catalogue.load("mini-lean")
     run = write_run(qa, tmp_path / "theirs.trec")
-    record, notes = imports.add(tmp_path / "theirs.trec")
+    record, notes = imported.add(tmp_path / "theirs.trec")
     assert record.collections == ["mini-qa"] and "guessed" in notes[0]
     (paths.data() / "twin").symlink_to(paths.data() / "mini-qa")
     with pytest.raises(MirblabError, match="mini-qa, twin all know them; give --collection"):
-        guess.collection(run, tmp_path / "theirs.trec")
+        imported.guess_collection(run, tmp_path / "theirs.trec")
     with pytest.raises(MirblabError, match="none here knows 90% of them"):
-        guess.collection(run.assign(query_id="x" + run.query_id.astype(str)), Path("a"))
+        imported.guess_collection(run.assign(query_id="x" + run.query_id.astype(str)), Path("a"))
 
 
 def test_a_name_of_ours_is_refused(qa: Collection, tmp_path: Path) -> None:
     """Nobody could tell an imported bm25 from ours; + and > compose systems."""
     write_run(qa, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="'bm25' is a system of the registry; give --system another name"):
-        imports.add(tmp_path / "a.trec", collection="mini-qa", system="bm25")
+        imported.add(tmp_path / "a.trec", collection="mini-qa", system="bm25")
     with pytest.raises(MirblabError, match="compose systems"):
-        imports.add(tmp_path / "a.trec", collection="mini-qa", system="a+b")
+        imported.add(tmp_path / "a.trec", collection="mini-qa", system="a+b")
     assert nothing_is_there()
 
 
 def test_a_system_without_a_run_there_says_what_it_has(qa: Collection, tmp_path: Path) -> None:
     """Another collection, or only values."""
     write_run(qa, tmp_path / "a.trec")
-    imports.add(tmp_path / "a.trec", collection="mini-qa")
+    imported.add(tmp_path / "a.trec", collection="mini-qa")
     with pytest.raises(MirblabError, match="'theirs' has no run on mini-lean; its runs are on mini-qa"):
-        results.run("theirs", shelf.load("mini-lean"))
+        imported.run("theirs", catalogue.load("mini-lean"))
     with pytest.raises(MirblabError, match="only values of it were imported"):
-        results.run("elsewhere", qa)
+        imported.run("elsewhere", qa)
 
 
 def test_every_task_of_mirb_has_a_registered_collection() -> None:
     """Fifteen tasks, fifteen datasets, each once."""
-    assert sorted(mteb_json.TASKS.values()) == sorted(hub.datasets())
-    entries = registry.read("collections")
-    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in mteb_json.TASKS.items()}
+    assert sorted(imported.TASKS.values()) == sorted(hub.datasets())
+    entries = registry.read_registry("collections")
+    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in imported.TASKS.items()}
     assert tails["MSEQARetrieval"] == "mseqa" and tails["RealAnalysisPremiseRetrieval"] == "realanalysisps"
     shortened = {"premise": "ps", "lean": "lean", "retrieval": ""}
     for task, tail in tails.items():
@@ -325,8 +314,8 @@ def test_a_folder_of_mteb_results_becomes_means(tmp_path: Path) -> None:
     write_mteb(root, task="SciFact")
     (root / "org__model" / "07163b72af1488142a360786df853f237b1a3ca1" / "model_meta.json").write_text(
         '{"name": "org/model-x"}', encoding="utf-8")  # fmt: skip
-    record, notes = imports.add(root, origin="MTEB results")
-    found = results.values()
+    record, notes = imported.add(root, origin="MTEB results")
+    found = imported.values()
     assert found.drop(columns="origin").to_numpy().tolist() == [
         ["org/model-x", "mirb-mathlib", "nDCG@10", "", 0.31], ["org/model-x", "mirb-mathlib", "AP@100", "", 0.2],
         ["org/other", "mirb-stacks-qa", "nDCG@10", "", 0.5],
@@ -335,9 +324,9 @@ def test_a_folder_of_mteb_results_becomes_means(tmp_path: Path) -> None:
     assert "left out: 1 task SciFact, which is not MIRB's" in notes
     assert "left out: 1 scores that are no measure here" in notes
     assert len(list((record.folder / "given").rglob("*.json"))) == 4
-    assert results.values(["org/other"]).system.tolist() == ["org/other"]
+    assert imported.values(["org/other"]).system.tolist() == ["org/other"]
     with pytest.raises(MirblabError, match="did you mean 'org/other'"):
-        results.values(["org/othr"])
+        imported.values(["org/othr"])
 
 
 @pytest.mark.parametrize(
@@ -353,11 +342,11 @@ def test_layouts_of_both_versions_are_read(data: dict, tmp_path: Path) -> None:
     """Scores by split, the flat layout of the first versions, the main score alone, and the task by the file's name."""
     path = tmp_path / "HolPremiseRetrieval.json"
     path.write_text(json.dumps(data), encoding="utf-8")
-    assert {key: value for key, (value, _) in mteb_json.read(path, "m").rows.items()} == {
+    assert {key: value for key, (value, _) in imported.read_mteb(path, "m").rows.items()} == {
         ("m", "mirb-hol", "nDCG@10", ""): 0.5
     }
     with pytest.raises(MirblabError, match="no folder above it names the model; give --system"):
-        mteb_json.read(path)
+        imported.read_mteb(path)
 
 
 @pytest.mark.parametrize(
@@ -381,7 +370,7 @@ def test_a_broken_mteb_file_names_the_key_and_nothing_is_taken_in(text: str, mes
     bad = write_mteb(tmp_path / "results", task="HolPremiseRetrieval")
     bad.write_text(text, encoding="utf-8")
     with pytest.raises(MirblabError, match=r"HolPremiseRetrieval\.json.*" + message.replace("[", r"\[")):
-        imports.add(tmp_path / "results")
+        imported.add(tmp_path / "results")
     assert nothing_is_there()
 
 
@@ -392,14 +381,16 @@ def test_two_revisions_of_a_model_and_one_name_for_two_models_are_refused(tmp_pa
     other.parent.mkdir()
     other.write_bytes(path.read_bytes())
     with pytest.raises(MirblabError, match=r"nDCG@10 of org/model on mirb-mathlib stands in .* already"):
-        imports.add(tmp_path / "results")
+        imported.add(tmp_path / "results")
     write_mteb(tmp_path / "two")
     write_mteb(tmp_path / "two", model="org__b", task="HolPremiseRetrieval")
     with pytest.raises(MirblabError, match="results of 2 models"):
-        imports.add(tmp_path / "two", system="x")
+        imported.add(tmp_path / "two", system="x")
     with pytest.raises(MirblabError, match="give --collection if it is one of ours"):
-        imports.add(write_mteb(tmp_path / "one", task="SciFact"))
-    assert imports.add(write_mteb(tmp_path / "one", task="SciFact"), collection="mini-qa")[0].collections == ["mini-qa"]
+        imported.add(write_mteb(tmp_path / "one", task="SciFact"))
+    assert imported.add(write_mteb(tmp_path / "one", task="SciFact"), collection="mini-qa")[0].collections == [
+        "mini-qa"
+    ]
 
 
 def write_csv(path: Path, *lines: str) -> Path:
@@ -413,25 +404,25 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
     path = write_csv(
         tmp_path / "a.csv", "system,collection,measure,value", "x,mini-qa,nDCG@10,62.5", "x,mini-qa,Rank,7"
     )
-    imports.add(path, percent=True)
-    assert results.values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
+    imported.add(path, percent=True)
+    assert imported.values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
     lines = [f"{query},0.5" for query in qa.query_ids[1:]]
     path = write_csv(tmp_path / "b.tsv", *(line.replace(",", "\t") for line in ["query_id,value", *lines]))
     with pytest.raises(MirblabError, match="line 1: no column 'measure'; found query_id, value"):
-        imports.add(path, system="y", collection="mini-qa")
+        imported.add(path, system="y", collection="mini-qa")
     path = write_csv(tmp_path / "b.csv", "query_id,value,measure", *(f"{line},RR" for line in [*lines, "q?,0.1"]))
-    notes = imports.add(path, system="y", collection="mini-qa")[1]
+    notes = imported.add(path, system="y", collection="mini-qa")[1]
     assert "mini-qa: 1 query ids are unknown, 1 queries have no value; tests want every query" in notes
     with pytest.raises(MirblabError, match="nDCG@10 of 'x' on mini-qa was imported already, as 'a'"):
-        imports.add(write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa")
+        imported.add(write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa")
 
 
 def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None:
     """The bytes are equal, the values are not."""
     path = write_csv(tmp_path / "a.csv", "system,collection,measure,value", "x,mini-qa,nDCG@10,0.5")
-    imports.add(path)
+    imported.add(path)
     with pytest.raises(MirblabError, match="differs in values"):
-        imports.add(path, percent=True)
+        imported.add(path, percent=True)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +444,7 @@ def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None
 def test_a_broken_csv_names_the_line_and_nothing_is_taken_in(lines: list[str], message: str, tmp_path: Path) -> None:
     """One bad line refuses the file."""
     with pytest.raises(MirblabError, match=message):
-        imports.add(write_csv(tmp_path / "a.csv", *lines))
+        imported.add(write_csv(tmp_path / "a.csv", *lines))
     assert nothing_is_there()
 
 
@@ -464,28 +455,28 @@ def test_broken_runs_and_wrong_options_take_nothing_in(qa: Collection, tmp_path:
     (tmp_path / "a.trec.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.trec.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(MirblabError, match="not a whole gzip file"):
-        imports.add(tmp_path / "a.trec.gz", collection="mini-qa")
+        imported.add(tmp_path / "a.trec.gz", collection="mini-qa")
     with pytest.raises(MirblabError, match="is an empty run"):
-        imports.add(tmp_path / "b.trec.gz", collection="mini-qa")
+        imported.add(tmp_path / "b.trec.gz", collection="mini-qa")
     with pytest.raises(FileNotFoundError, match="give a run file"):
-        imports.add(tmp_path / "c.trec")
+        imported.add(tmp_path / "c.trec")
     with pytest.raises(MirblabError, match="nothing can be cut"):
-        imports.add(write_csv(tmp_path / "a.csv", "x"), candidates_only=True)
+        imported.add(write_csv(tmp_path / "a.csv", "x"), candidates_only=True)
     with pytest.raises(MirblabError, match="--system would contradict it"):
-        foreign.table(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
+        imported.table(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
     assert nothing_is_there()
 
 
 def test_what_a_killed_import_left_behind_is_not_read(tmp_path: Path) -> None:
     """Half a folder has a name of its own."""
-    beside = results.folder() / ".0123.partial"
+    beside = imported.folder() / ".0123.partial"
     beside.mkdir(parents=True)
     (beside / "record.json").write_text("{", encoding="utf-8")
-    assert results.records() == []
-    (results.folder() / "bad").mkdir()
-    (results.folder() / "bad" / "record.json").write_text("{}", encoding="utf-8")
+    assert imported.import_records() == []
+    (imported.folder() / "bad").mkdir()
+    (imported.folder() / "bad" / "record.json").write_text("{}", encoding="utf-8")
     with pytest.raises(MirblabError, match=r"bad.record\.json is no record of an import"):
-        results.records()
+        imported.import_records()
 
 
 @pytest.fixture
@@ -493,14 +484,14 @@ def mixed() -> pd.DataFrame:
     """Return own values per query of two systems on two collections, and imported means of a third and of one."""
     own = [(system, collection, "RR", f"q{n}", value + n / 10) for system, value in (("a", 0.1), ("b", 0.5))
            for collection in ("c1", "c2") for n in range(3) if (system, collection) != ("b", "c2")]  # fmt: skip
-    ours = pd.DataFrame(own, columns=results.COLUMNS)
-    theirs = pd.DataFrame([("x", "c1", "RR", "", 0.9), ("b", "c2", "RR", "", 0.35)], columns=results.COLUMNS)
+    ours = pd.DataFrame(own, columns=imported.COLUMNS)
+    theirs = pd.DataFrame([("x", "c1", "RR", "", 0.9), ("b", "c2", "RR", "", 0.35)], columns=imported.COLUMNS)
     return pd.concat([ours, theirs.assign(origin=["MTEB", "a paper"])], ignore_index=True)
 
 
 def test_imported_cells_are_marked_and_their_origin_noted(mixed: pd.DataFrame) -> None:
     """The cells and the averages over them; queries are counted without means; the numbers compete as others do."""
-    shown = tables.main_table(mixed, "RR")
+    shown = result_tables.main_table(mixed, "RR")
     assert shown.frame["", "c1"].round(6).tolist() == [20, 60, 90]
     assert shown.signs["", "c1"].tolist() == ["", "", "§"]
     assert shown.signs["", "c2"].tolist() == ["", "§", ""]
@@ -516,13 +507,13 @@ def test_a_table_without_imports_is_as_before(mixed: pd.DataFrame) -> None:
     """No sign, no note, whether the column is there or not."""
     own = mixed[mixed.query_id != ""]
     for found in (own, own.drop(columns="origin")):
-        shown = tables.main_table(found, "RR")
+        shown = result_tables.main_table(found, "RR")
         assert shown.signs.empty and not any("imported" in note for note in shown.notes)
 
 
 def test_only_means_make_a_table_too(mixed: pd.DataFrame) -> None:
     """A published table has no queries at all."""
-    shown = tables.main_table(mixed[mixed.query_id == ""], "RR")
+    shown = result_tables.main_table(mixed[mixed.query_id == ""], "RR")
     assert "Of c1, c2 only means were imported." in shown.notes
     assert shown.signs["", "c1"].tolist() == ["§", ""]
 
@@ -531,9 +522,9 @@ def test_a_mean_beside_values_of_the_same_cell_is_refused(mixed: pd.DataFrame) -
     """Their common mean would be nonsense."""
     twice = pd.concat([mixed, mixed[mixed.system == "x"]])
     with pytest.raises(MirblabError, match="'x' has an imported mean of RR on c1 and other values beside it"):
-        tables.main_table(twice, "RR")
+        result_tables.main_table(twice, "RR")
     with pytest.raises(MirblabError, match="'a' has an imported mean"):
-        tables.main_table(pd.concat([mixed, mixed[mixed.system == "x"].assign(system="a")]), "RR")
+        result_tables.main_table(pd.concat([mixed, mixed[mixed.system == "x"].assign(system="a")]), "RR")
 
 
 def test_signs_of_tests_stand_beside_those_of_imports(mixed: pd.DataFrame) -> None:
@@ -541,7 +532,7 @@ def test_signs_of_tests_stand_beside_those_of_imports(mixed: pd.DataFrame) -> No
     found = mixed[mixed.query_id != ""].assign(origin=lambda table: table.system.map({"b": "a file"}))
     comparison = pd.DataFrame({"collection": "c1", "measure": "RR", "system_a": ["b"], "system_b": "a",
                                "difference": 0.4, "significant": True, "family": "c1 (1 comparisons)"})  # fmt: skip
-    shown = tables.main_table(found[found.collection == "c1"], "RR", comparison=comparison)
+    shown = result_tables.main_table(found[found.collection == "c1"], "RR", comparison=comparison)
     assert shown.signs["c1"].tolist() == ["", "§†"]
 
 
@@ -550,9 +541,9 @@ def test_prime_measures_and_layouts_by_measure_are_marked(mixed: pd.DataFrame) -
     own = mixed[(mixed.query_id != "") & (mixed.collection == "c1")]
     prime = pd.concat([own.assign(measure="RR'"), own.assign(measure="Judged@10"),
                        mixed[mixed.system == "x"].assign(measure="RR'")])  # fmt: skip
-    shown = tables.main_table(prime, "RR'")
+    shown = result_tables.main_table(prime, "RR'")
     assert shown.signs["", "c1"].tolist() == ["", "", "§"] and (shown.signs["Judged@10", "c1"] == "").all()
-    assert tables.main_table(prime, ["RR'"], by="measure").signs["RR'"].tolist() == ["", "", "§"]
+    assert result_tables.main_table(prime, ["RR'"], by="measure").signs["RR'"].tolist() == ["", "", "§"]
 
 
 def test_intervals_are_left_blank_for_imported_means(mixed: pd.DataFrame) -> None:
@@ -560,24 +551,24 @@ def test_intervals_are_left_blank_for_imported_means(mixed: pd.DataFrame) -> Non
     rows = [(system, "c1", "RR", 0.2, 0.1, 0.3) for system in ("a", "b")]
     intervals = pd.DataFrame(rows, columns=["system", "collection", "measure", "mean", "low", "high"])
     found = mixed[mixed.collection == "c1"]
-    shown = tables.interval_table(found, intervals)
+    shown = result_tables.interval_table(found, intervals)
     assert shown.beside["c1"].tolist() == ["[10.00, 30.00]", "[10.00, 30.00]", ""]
     assert shown.signs["c1"].tolist() == ["", "", "§"]
     with pytest.raises(MirblabError, match="lack a system"):
-        tables.interval_table(found, intervals[intervals.system == "a"])
+        result_tables.interval_table(found, intervals[intervals.system == "a"])
 
 
 def test_an_imported_run_is_a_system(qa: Collection, tmp_path: Path) -> None:
     """It can be searched, fused and named in tables, and its values say where they are from."""
     write_run(qa, tmp_path / "a.trec")
-    imports.add(tmp_path / "a.trec", collection="mini-qa", origin="A. Author")
+    imported.add(tmp_path / "a.trec", collection="mini-qa", origin="A. Author")
     theirs = systems.system("theirs")
     run = theirs.search(qa, depth=3)
     assert run.doc_id.astype(str).tolist()[:3] == qa.doc_ids[:3].tolist() and run.attrs["origin"] == "A. Author"
     assert theirs.is_stored(qa) and int(systems.system("theirs+bm25").search(qa, 5)["rank"].max()) == 5
     found = measures.evaluate(run, qa, "nDCG@10")
     assert found.origin.unique().tolist() == ["A. Author"] and len(found) == len(qa.queries)
-    assert any("origin: theirs: A. Author" in note for note in tables.main_table(found, "nDCG@10").notes)
+    assert any("origin: theirs: A. Author" in note for note in result_tables.main_table(found, "nDCG@10").notes)
     with pytest.raises(MirblabError, match="did you mean 'theirs'"):
         systems.system("thers")
 
@@ -585,7 +576,7 @@ def test_an_imported_run_is_a_system(qa: Collection, tmp_path: Path) -> None:
 def theirs(qa: Collection, path: Path) -> Path:
     """Import a run over a larger corpus, and return its file."""
     larger_run(qa, path)
-    imports.add(path, collection="mini-qa", origin="A. Author")
+    imported.add(path, collection="mini-qa", origin="A. Author")
     return path
 
 
@@ -606,12 +597,12 @@ def test_every_table_and_figure_of_a_notebook_marks_an_imported_system(qa: Colle
     both = [systems.system(name) for name in ("bm25", "theirs", "theirs+bm25")]
     assert [one.label for one in both] == ["BM25", "theirs §", "theirs § + BM25"]
     assert [one.origin for one in both] == ["", "A. Author", "with theirs: A. Author"]
-    out = outputs.output("x", "hand", collections=[qa], systems=both)
+    out = suites.output("x", "hand", collections=[qa], systems=both)
     values = pd.concat([measures.evaluate(one.search(qa, 10), qa, ["RR", "AP"]) for one in both], ignore_index=True)
     wide = values.pivot_table("value", "measure", "system", observed=True)
     long = values.groupby(["system", "measure"], observed=True).value.mean().to_frame()
     for frame in (wide, wide.T, wide.T.reset_index(), long):
-        shown = out.table(tables.table(frame, "Of theirs minus bm25."), "wide")
+        shown = out.table(result_tables.table(frame, "Of theirs minus bm25."), "wide")
         assert "theirs §" in shown.to_markdown() and "theirs §" in shown.to_html() and "theirs §" not in shown.to_csv()
         assert "bm25 §" not in shown.to_markdown().replace("theirs+bm25 §", "")
         assert shown.caption == "Of theirs § minus bm25."
@@ -628,20 +619,20 @@ def test_every_table_and_figure_of_a_notebook_marks_an_imported_system(qa: Colle
     record = json.loads((out.folder / "bars.json").read_text("utf-8"))
     assert record["caption"].startswith("Values of theirs §. § not made here: theirs: A. Author;")
     assert record["alt"] == "Bars of theirs §."
-    own = tables.table(wide[["bm25"]], "Of bm25.")
+    own = result_tables.table(wide[["bm25"]], "Of bm25.")
     assert out.table(own, "own") is own
 
 
 def test_the_diff_of_an_imported_system_marks_it(qa: Collection, tmp_path: Path) -> None:
     """By its name; as a file it is known to be theirs, and another file is told by its own name."""
     path = theirs(qa, tmp_path / "a.trec")
-    found = diff_view.compared("bm25", "theirs", "mini-qa", ["RR", "nDCG'"])
+    found = compare_runs.compared("bm25", "theirs", "mini-qa", ["RR", "nDCG'"])
     text = io.StringIO()
-    diff_view.show(found, Console(file=text, width=300))
+    compare_runs.show(found, Console(file=text, width=300))
     assert text.getvalue().count("theirs §") >= 5 and "§ not made here: theirs: A. Author." in text.getvalue()
     assert "only prime measures and Bpref" in text.getvalue() and "bm25 §" not in text.getvalue()
     write_run(qa, tmp_path / "b.trec", depth=3)
-    pair = moves.pair(path, tmp_path / "b.trec", qa)
+    pair = compare_runs.paired_runs(path, tmp_path / "b.trec", qa)
     assert [run.attrs["origin"] for run in pair] == ["A. Author", "the file b.trec"]
     assert pair[0].attrs["remainder"].startswith("612 of 1,020 rows") and "remainder" not in pair[1].attrs
 

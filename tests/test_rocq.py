@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import rocq, rocq_source
-from mirblab.sources.rocq_source import File
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import rocq
+from mirblab.sources.rocq import File, sentences, statement
 
 PROJECT = """-R . tiny
 a_last.v
@@ -210,7 +210,7 @@ def test_candidates_stand_earlier(built: Path):
 )
 def test_sentences_end_where_rocq_ends_them(source: str, expected: list[str]):
     """Not in numbers, strings, comments or two dots."""
-    assert list(rocq_source.sentences(source)) == expected
+    assert list(sentences(source)) == expected
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_sentences_end_where_rocq_ends_them(source: str, expected: list[str]):
 )
 def test_a_statement_ends_at_its_own_assignment(text: str, expected: tuple[str, str]):
     """Not at one of a `let`, in brackets, or at the sign :=:."""
-    assert rocq_source.statement(text) == expected
+    assert statement(text) == expected
 
 
 def test_circles_and_foreign_libraries_do_not_stop_the_order():

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 import mirblab as lab
-from mirblab import rooms, systems
-from mirblab.formula import version
-from mirblab.formula.forest import plant
-from mirblab.formula.latex import parse
+from mirblab.formula import index
+from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.tokens import operations, tokens
+from mirblab.formula.tokens import operations, plant, tokens
+from mirblab.retrieval import run_store, systems
 from mirblab.sources import mini
 
 GOLDEN = Path(__file__).parent / "golden" / "runs.json"
@@ -43,7 +42,7 @@ def ranking(name: str, collection: str) -> dict[str, list[tuple[str, float]]]:
 
 def token_digest() -> str:
     """Return a digest of the tokens of some formulas."""
-    trees = [parse(latex) for latex in FORMULAS]
+    trees = [parse_latex(latex) for latex in FORMULAS]
     digest = hashlib.blake2b(digest_size=8)
     for made in (tokens(plant(trees)), operations(plant([operator_tree(tree) for tree in trees]))):
         for array in (made.keys.view(np.int64), made.trees, made.firsts, made.seconds):
@@ -54,9 +53,9 @@ def token_digest() -> str:
 def golden() -> dict[str, Any]:
     """Return what the golden file should hold."""
     return {
-        "versions": rooms.VERSIONS,
+        "versions": run_store.VERSIONS,
         "runs": {name: ranking(name, collection) for name, collection in SYSTEMS.items()},
-        "tokens": [version.VERSION, token_digest()],
+        "tokens": [index.VERSION, token_digest()],
         "collections": [mini.VERSION, {name: lab.load(name).fingerprint for name in sorted(mini.COLLECTIONS)}],
     }
 
@@ -67,7 +66,7 @@ def test_a_kind_of_run_changes_only_with_its_version(name: str):
     stored = json.loads(GOLDEN.read_text("utf-8"))
     kind = lab.system(name).settings["kind"]
     advice = f"runs of kind '{kind}' have changed: raise its version, and run python {Path(__file__).name}"
-    assert stored["versions"][kind] == rooms.VERSIONS[kind], advice
+    assert stored["versions"][kind] == run_store.VERSIONS[kind], advice
     found = ranking(name, SYSTEMS[name])
     assert list(found) == list(stored["runs"][name]), advice
     for query, documents in found.items():
@@ -80,14 +79,14 @@ def test_a_kind_of_run_changes_only_with_its_version(name: str):
 def test_tokens_and_collections_change_only_with_their_version():
     """An index, and a miniature on disk, are made anew only then."""
     stored = json.loads(GOLDEN.read_text("utf-8"))
-    assert stored["tokens"] == [version.VERSION, token_digest()]
+    assert stored["tokens"] == [index.VERSION, token_digest()]
     assert stored["collections"] == [mini.VERSION, {name: lab.load(name).fingerprint for name in mini.COLLECTIONS}]
 
 
 def test_every_kind_of_system_has_a_version():
     """And each is tried above, but for imported runs, which are files."""
-    assert set(rooms.VERSIONS) == set(systems._KINDS)
-    assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(rooms.VERSIONS) - {"imported"}
+    assert set(run_store.VERSIONS) == set(systems._KINDS)
+    assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(run_store.VERSIONS) - {"imported"}
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab import run_store
-from mirblab.errors import MirblabError
-from mirblab.run_store import RunStore
-from mirblab.runs import cut, from_positions, order, read_run, top_k, write_run
+from mirblab.core.errors import MirblabError
+from mirblab.data.runs import cut, from_positions, order, read_run, top_k, write_run
+from mirblab.retrieval import run_store
+from mirblab.retrieval.run_store import RunStore
 
 
 def table(*rows, **attrs):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import query_view, scales
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.explorer.model import Model
-from mirblab.explorer.panes import static
-from mirblab.one_query import one_query
-from mirblab.shelf import load
-from mirblab.systems import system
+from mirblab.analysis.one_query import one_query, texts
+from mirblab.app.explorer.model import Model
+from mirblab.app.explorer.panes import static
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.display import grades
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
@@ -38,35 +38,35 @@ def source(name: str) -> str:
 )  # fmt: skip
 def test_a_collection_is_on_the_scale_that_the_registry_names(name: str, scale: str) -> None:
     """Those of ARQMath, and the bundled ones that follow them."""
-    assert scales.scale_of(name) == scale
+    assert grades.scale_of(name) == scale
 
 
 def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
     """Table 1 of the paper: four grades for each task, by its ratings."""
     for name in ("mini-qa", "mini-formula"):
-        shown = scales.scale(load(name))
+        shown = grades.scale(load(name))
         ratings = {"grade 3": "high", "grade 2": "medium", "grade 1": "low", "grade 0": "not relevant"}
         assert shown.frame.rating.to_dict() == ratings
-        assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[scales.FOR].tolist() == [
+        assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[grades.FOR].tolist() == [
             "yes",
             "yes",
             "no",
             "no",
         ]
         assert "Zanibbi, Mansouri, Agarwal and Oard" in shown.notes[0] and "Table 1" in shown.notes[0]
-    assert len(scales.scales().frame) == 8
+    assert len(grades.scales().frame) == 8
 
 
 def test_grades_without_a_scale_stand_alone() -> None:
     """Nothing is made up for them."""
-    shown = scales.scale(load("mini-wfb"))
+    shown = grades.scale(load("mini-wfb"))
     assert "meaning" not in shown.frame and "not in registry/scales.toml" in shown.caption
 
 
 def test_a_grade_beyond_the_scale_has_no_meaning(make_folder: Callable[..., Path]) -> None:
     """It is shown all the same."""
     odd = load_folder(make_folder(qrels="q1\td1\t4\n", card='name = "mini-qa"\n', name="mini-qa"))
-    assert scales.scale(odd).frame.meaning.to_dict()["grade 4"] == "–" and scales.meaning(odd, 4) == ""
+    assert grades.scale(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.meaning(odd, 4) == ""
 
 
 def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,19 +76,19 @@ def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
     entry = '[own]\nlabel = "x"\nsource = "y"\ncollections = ["c"]\nratings = ["no", "yes"]\nmeanings = ["none"]\n'
     (tmp_path / "registry" / "scales.toml").write_text(entry)
     with pytest.raises(MirblabError, match=r"scales\.toml.*'own' has 2 ratings and 1 meanings"):
-        scales.meanings("own")
+        grades.meanings("own")
 
 
 def test_grades_are_explained_where_they_are_shown() -> None:
     """In the explorer, above the texts of one query, and in the notebooks that show grades."""
     c = load("mini-qa")
     one = one_query(c, c.query_ids[0], [system("bm25").search(c)])
-    assert "grade 3 (high: " in query_view.texts(one, [one.answer()]).data
+    assert "grade 3 (high: " in texts(one, [one.answer()]).data
     page = static(Model(c, ["bm25"]).ask("", c.query_ids[0]))
     assert 'title="high: ' in page
     for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):
-        assert "scales.scale(c)" in source(name)
-    assert "scales.scales()" in source("41_threads_and_trees")
+        assert "scale(c)" in source(name)
+    assert "grades.scales()" in source("41_threads_and_trees")
 
 
 def test_the_figures_of_threads_and_trees_are_cited_by_their_authors() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.errors import MirblabError
-from mirblab.separability import separability_table
+from mirblab.analysis.projection import separability_table
+from mirblab.core.errors import MirblabError
 
 N_PAIRS = 24
 RNG = np.random.default_rng(3)

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from mirblab import intake, paths, shelf
-from mirblab.errors import MirblabError
-from mirblab.sources import mini
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.sources import catalogue, mini
 
 
 def test_every_bundled_collection_loads():
     """Twelve after MIRB's, nine after MELD's; none has a judged-relevant document outside its candidates."""
     assert len(mini.COLLECTIONS) == 21
     for name in mini.COLLECTIONS:
-        found = shelf.load(name)
+        found = catalogue.load(name)
         assert found.name == name and found.card.licence == "CC0-1.0" and found.card.task
         assert len(found.queries) > 5 and len(found.corpus) > 20
 
@@ -24,64 +24,64 @@ def test_every_bundled_collection_loads():
 def test_a_wrong_name_gets_a_suggestion():
     """As in the README."""
     with pytest.raises(MirblabError, match=r"no collection 'mini-qq'.*did you mean 'mini-qa'\?"):
-        shelf.load("mini-qq")
+        catalogue.load("mini-qq")
 
 
 def test_a_known_collection_that_is_not_built_names_the_command():
     """The next step is in the message."""
     with pytest.raises(MirblabError, match="not built yet; run: mirblab build stacks"):
-        shelf.load("stacks-qa")
+        catalogue.load("stacks-qa")
 
 
 def test_a_published_collection_is_known_before_it_is_here():
     """The list says what is here; suggestions come from all names; asking where it is fetches nothing."""
-    assert not any(name.startswith("mirb-") for name in shelf.collection_names())
+    assert not any(name.startswith("mirb-") for name in catalogue.collection_names())
     with pytest.raises(MirblabError, match=r"no collection 'mirb-mathlb'.*did you mean 'mirb-mathlib'\?"):
-        shelf.load("mirb-mathlb")
+        catalogue.load("mirb-mathlb")
     with pytest.raises(MirblabError, match="'mirb-mathlib' is not built yet; run: mirblab build mirb-mathlib"):
-        shelf.where("mirb-mathlib")
+        catalogue.where("mirb-mathlib")
     assert not (paths.data() / "mirb-mathlib").exists()
 
 
 def test_the_four_parts_of_naturalproofs_share_a_printed_name():
     """The main table makes one column of them."""
     parts = ("numbertheory", "proofwiki", "realanalysis", "stacks")
-    assert shelf.groups() == {f"mirb-{part}-premise": "NaturalProofs" for part in parts}
+    assert catalogue.collection_groups() == {f"mirb-{part}-premise": "NaturalProofs" for part in parts}
 
 
 def test_mini_is_derived_again_when_it_is_old():
     """Another revision in the card means that the cards have changed since."""
-    before = shelf.load("mini-hol").fingerprint
+    before = catalogue.load("mini-hol").fingerprint
     card = paths.data() / "mini-hol" / "card.toml"
     card.write_text(card.read_text().replace(mini.revision(), "old"), encoding="utf-8")
     (paths.data() / "mini-hol" / "corpus.jsonl").write_text('{"_id": "x", "text": "y"}\n', encoding="utf-8")
-    assert shelf.load("mini-hol").fingerprint == before
+    assert catalogue.load("mini-hol").fingerprint == before
 
 
 def test_add_copies_and_load_finds_it(make_folder):
     """The copy has the same content, whatever the name."""
     folder = make_folder(name="own-one")
-    target, notes = intake.add(folder, task="Premise Retrieval")
-    found = shelf.load("own-one")
+    target, notes = catalogue.add(folder, task="Premise Retrieval")
+    found = catalogue.load("own-one")
     assert target == paths.data() / "own-one" and notes == []
     assert found.card.task == "Premise Retrieval"
-    assert found.texts == shelf.load(folder).texts
+    assert found.texts == catalogue.load(folder).texts
     assert not list(paths.data().glob(".*"))
 
 
 def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
     """Nothing is lost: another collection of the same name needs another name."""
-    intake.add(make_folder(name="own-two"))
-    intake.add(make_folder(name="own-two"))
+    catalogue.add(make_folder(name="own-two"))
+    catalogue.add(make_folder(name="own-two"))
     other = make_folder(name="elsewhere/own-two", qrels="q1\td1\t1\n")
     with pytest.raises(MirblabError, match="holds another collection of that name"):
-        intake.add(other)
+        catalogue.add(other)
     texts = [{"_id": f"d{n}", "text": f"another text {n}"} for n in (1, 2, 3)]
     with pytest.raises(MirblabError, match="holds another collection of that name"):
-        intake.add(make_folder(texts, name="there/own-two"))
+        catalogue.add(make_folder(texts, name="there/own-two"))
     with pytest.raises(MirblabError, match="is in the data folder already"):
-        intake.add(paths.data() / "own-two")
-    assert shelf.load("own-two").texts[0] == "document 1"
+        catalogue.add(paths.data() / "own-two")
+    assert catalogue.load("own-two").texts[0] == "document 1"
 
 
 def test_add_keeps_a_query_from_finding_itself(make_folder):
@@ -89,19 +89,19 @@ def test_add_keeps_a_query_from_finding_itself(make_folder):
     corpus = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2, 3)]
     queries = [{"_id": f"q{n}", "text": f"statement {n}"} for n in (1, 2)]
     folder = make_folder(corpus, queries, "q1\tq2\t1\nq2\tq3\t1\n", name="own-three")
-    _, notes = intake.add(folder)
-    assert shelf.load("own-three").candidates.names == ["not-self"]
+    _, notes = catalogue.add(folder)
+    assert catalogue.load("own-three").candidates.names == ["not-self"]
     assert any("a query may not return itself" in note for note in notes)
-    assert shelf.load(folder).candidates.names == []
-    intake.add(folder, candidates=["all"])
-    assert shelf.load("own-three").candidates.names == []
+    assert catalogue.load(folder).candidates.names == []
+    catalogue.add(folder, candidates=["all"])
+    assert catalogue.load("own-three").candidates.names == []
 
 
 def test_add_refuses_a_broken_collection_and_leaves_nothing(make_folder):
     """It is checked before it is copied."""
     folder = make_folder(json.dumps({"_id": "d1"}) + "\n", name="broken")
     with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 1"):
-        intake.add(folder)
+        catalogue.add(folder)
     assert not (paths.data() / "broken").exists()
 
 
@@ -109,7 +109,7 @@ def test_add_refuses_names_that_no_folder_can_have(make_folder):
     """Also on other platforms."""
     for name in ("a/b", "..", "con:", " x"):
         with pytest.raises(MirblabError, match="cannot name a collection"):
-            intake.add(make_folder(), name)
+            catalogue.add(make_folder(), name)
 
 
 @pytest.mark.attacks
@@ -117,10 +117,10 @@ def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):
     """Also with Windows' separator."""
     folder = make_folder(name="here")
     monkeypatch.chdir(folder.parent)
-    assert shelf.where("./here").name == "here"
-    assert shelf.load("here").name == "here"
+    assert catalogue.where("./here").name == "here"
+    assert catalogue.load("here").name == "here"
     with pytest.raises(FileNotFoundError):
-        shelf.load("C:\\nowhere\\at all")
+        catalogue.load("C:\\nowhere\\at all")
 
 
 @pytest.mark.parametrize("name", ["../x", "/elsewhere/x", "a/b", "CON", "nul.txt", "x" * 101, "é" * 60, "a\\u001bb"])
@@ -128,22 +128,22 @@ def test_a_name_that_is_no_name_of_a_folder_is_refused_wherever_it_comes_from(ma
     """In a card it decided where `mirblab run --out` wrote; the message names the card."""
     folder = make_folder(card=f'title = "x"\nname = "{name}"\n')
     with pytest.raises(MirblabError, match=r"card\.toml, line 2: .* cannot name a collection"):
-        shelf.load(folder)
+        catalogue.load(folder)
     with pytest.raises(MirblabError, match="cannot name a collection"):
-        replace(shelf.load("mini-qa"), name=name)
+        replace(catalogue.load("mini-qa"), name=name)
 
 
 def test_a_folder_whose_name_is_no_name_is_refused_and_a_card_can_give_another(make_folder):
     """Files are written under it."""
     folder = make_folder(name="what?")
     with pytest.raises(MirblabError, match=r"'what\?' cannot name a collection"):
-        shelf.load(folder)
+        catalogue.load(folder)
     (folder / "card.toml").write_text('name = "what"\n')
-    assert shelf.load(folder).name == "what"
+    assert catalogue.load(folder).name == "what"
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "./" + "x" * 300, "~nobody-at-all/x", "a\0b"])
 def test_a_name_that_no_file_can_have_is_an_error_in_words(name):
     """Not one of the system's."""
     with pytest.raises((MirblabError, FileNotFoundError), match=r"no collection|no folder|cannot be read"):
-        shelf.load(name)
+        catalogue.load(name)

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mirblab import paired, significance
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation import significance
+from mirblab.evaluation import significance as evaluation_significance
 
 
 def table(columns: dict[str, list[float]], collection: str = "c", measure: str = "nDCG@10") -> pd.DataFrame:
@@ -33,7 +34,7 @@ def test_wide_sorts_queries_and_keeps_the_order_of_systems() -> None:
     """Rows in any order give the same matrix; categorical ids become strings."""
     values = table({"b": [0.1, 0.2], "a": [0.3, 0.4]})
     shuffled = values.iloc[[1, 0, 3, 2]].astype({"query_id": "category", "system": "category"})
-    matrix = significance.wide(shuffled, "nDCG@10")
+    matrix = significance.value_matrix(shuffled, "nDCG@10")
     assert matrix.columns.tolist() == ["b", "a"]
     assert matrix.index.tolist() == ["q00", "q01"]
     assert matrix.to_numpy().tolist() == [[0.1, 0.3], [0.2, 0.4]]
@@ -43,21 +44,21 @@ def test_wide_names_the_system_that_lacks_a_query() -> None:
     """Missing, repeated and infinite values are errors that name system and query."""
     values = table({"a": [0.1, 0.2], "b": [0.3, 0.4]})
     with pytest.raises(MirblabError, match="b has no finite value of nDCG@10 for query q01"):
-        significance.wide(values.iloc[:3], "nDCG@10")
+        significance.value_matrix(values.iloc[:3], "nDCG@10")
     with pytest.raises(MirblabError, match="a has two values of nDCG@10 for query q00"):
-        significance.wide(pd.concat([values, values.iloc[:1]]), "nDCG@10")
+        significance.value_matrix(pd.concat([values, values.iloc[:1]]), "nDCG@10")
     with pytest.raises(MirblabError, match="no measure 'nDCG@5'; found nDCG@10"):
-        significance.wide(values, "nDCG@5")
+        significance.value_matrix(values, "nDCG@5")
     both = pd.concat([values, values.assign(collection="d")])
     with pytest.raises(MirblabError, match="needs one collection, found c, d"):
-        significance.wide(both, "nDCG@10")
-    assert significance.wide(both, "nDCG@10", "d").shape == (2, 2)
+        significance.value_matrix(both, "nDCG@10")
+    assert significance.value_matrix(both, "nDCG@10", "d").shape == (2, 2)
 
 
 def test_t_test_agrees_with_scipy_on_all_pairs() -> None:
     """t and p of every pair equal scipy's ttest_rel to 1e-12."""
     values = random_table(60, 5)
-    matrix = significance.wide(values, "nDCG@10")
+    matrix = significance.value_matrix(values, "nDCG@10")
     tested = significance.t_test(values, "nDCG@10")
     assert len(tested) == 10
     for row in tested.itertuples():
@@ -78,7 +79,7 @@ def test_t_test_at_its_edges() -> None:
 def test_permutation_agrees_with_scipy_within_monte_carlo_error() -> None:
     """scipy doubles the smaller tail, so its standard error is about twice ours; five joint ones are allowed."""
     values = random_table(40, 2, seed=3)
-    matrix = significance.wide(values, "nDCG@10")
+    matrix = significance.value_matrix(values, "nDCG@10")
     ours = significance.permutation_test(values, "nDCG@10", n_permutations=50_000).p[0]
     oracle = stats.permutation_test(
         (matrix.s0, matrix.s1), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples",
@@ -91,7 +92,7 @@ def test_permutation_agrees_with_scipy_within_monte_carlo_error() -> None:
 def test_permutation_agrees_with_counting_all_sign_patterns() -> None:
     """With ten queries all 1,024 patterns can be counted; ties that only float rounding separates are hits."""
     values = table({"a": [0.3, 0.1, 0.6, 0.7, 0.2, 0.9, 0.4, 0.3, 0.8, 0.1], "b": [0.1, 0.2, 0.3, 0.6, 0.3] * 2})
-    differences = np.rint(10 * np.diff(significance.wide(values, "nDCG@10").to_numpy())[:, 0]).astype(int)
+    differences = np.rint(10 * np.diff(significance.value_matrix(values, "nDCG@10").to_numpy())[:, 0]).astype(int)
     signs = 1 - 2 * ((np.arange(1024)[:, None] >> np.arange(10)) & 1)
     exact = (np.abs(signs @ differences) >= abs(differences.sum())).mean()
     p = significance.permutation_test(values, "nDCG@10").p[0]
@@ -130,7 +131,7 @@ def test_the_block_size_changes_no_coin(monkeypatch: pytest.MonkeyPatch) -> None
     """Coins come from one stream, so that memory and results are independent."""
     values = random_table(70, 3)
     before = significance.permutation_test(values, "nDCG@10", n_permutations=3000).p
-    monkeypatch.setattr(paired, "_BLOCK", 1000)
+    monkeypatch.setattr(evaluation_significance, "_BLOCK", 1000)
     assert significance.permutation_test(values, "nDCG@10", n_permutations=3000).p.equals(before)
 
 
@@ -159,7 +160,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
     """The percentile interval of a mean equals scipy's within Monte Carlo error."""
     values = random_table(100, 2, seed=2)
     row = significance.bootstrap_intervals(values, "nDCG@10", n_resamples=20_000).iloc[0]
-    sample = significance.wide(values, "nDCG@10").s0.to_numpy()
+    sample = significance.value_matrix(values, "nDCG@10").s0.to_numpy()
     oracle = stats.bootstrap((sample,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(4))
     assert row["mean"] == pytest.approx(sample.mean(), abs=1e-12)
     assert row[["low", "high"]].tolist() == pytest.approx(list(oracle.confidence_interval), abs=0.003)

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import stackexchange
-from mirblab.sources.components import components
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources.shared.builder import components
+from mirblab.sources.stackexchange import build as stackexchange_build
 
 
 def post(number: int, body: str = "", title: str = "t", tags: str = "<a>", kind: int = 1, **more: str) -> str:
@@ -45,7 +45,7 @@ def dump(folder: Path, posts: list[str], links: list[str]) -> Path:
 
 
 def build(origin: Path, out: Path, **how: object) -> tuple[Path, dict[str, dict], dict[str, dict], dict]:
-    [folder] = stackexchange.build(origin, out, **how)
+    [folder] = stackexchange_build.build(origin, out, **how)
     corpus, queries = (
         {row["_id"]: row for row in map(json.loads, (folder / f"{stem}.jsonl").read_text("utf-8").splitlines())}
         for stem in ("corpus", "queries")
@@ -232,7 +232,7 @@ def test_the_same_seed_gives_the_same_bytes_in_every_process(small: Path, tmp_pa
     found = []
     for run, (hash_seed, seed) in enumerate([("1", 0), ("2", 0), ("3", 1)]):
         where = f"{str(small)!r}, {str(tmp_path / f'o{run}')!r}"
-        code = f"from mirblab.sources import stackexchange; stackexchange.build({where}, seed={seed})"
+        code = f"from mirblab.sources.stackexchange import build; build.build({where}, seed={seed})"
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
         found.append(digest(tmp_path / f"o{run}"))
@@ -257,7 +257,7 @@ def test_names_can_be_given(small: Path, tmp_path: Path):
     with pytest.raises(MirblabError, match="cannot name a collection"):
         build(small, tmp_path / "out", name="a/b")
     with pytest.raises(MirblabError, match=r"--from: a .7z archive of https://archive.org"):
-        stackexchange.build(None, tmp_path / "out")
+        stackexchange_build.build(None, tmp_path / "out")
 
 
 def test_a_failed_build_changes_nothing(small: Path, tmp_path: Path):

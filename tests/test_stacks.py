@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.sources import latex, stacks
-from mirblab.sources import origin as origins
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
+from mirblab.sources import stacks
+from mirblab.sources.shared import latex
+from mirblab.sources.shared import release as origins
 
 NAMES = ("stacks-qa", "stacks-premise", "stacks-premise-earlier", "stacks-slogan")
 

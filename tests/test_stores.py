@@ -12,9 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mirblab import console, limits, partials, paths, shard, stores
-from mirblab.cache import VectorStore
-from mirblab.errors import MirblabError
+from mirblab.app import console, stores
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.core.paths import unfinished_name
+from mirblab.encoders import cache
+from mirblab.encoders.cache import VectorStore
+from mirblab.encoders.hosted import budget
 
 SPACE = {"model": "x", "dimensions": 2}
 PACKAGE = Path(stores.__file__).parent
@@ -59,7 +63,7 @@ def test_every_store_verifies_itself_and_never_ends_in_a_traceback(store: stores
         for name in ("folder", "folder.safetensors", "000001"):
             (store.path / name).mkdir()
             (store.path / name / "manifest.json").write_bytes(b"[" * 3000)
-        partials.beside(store.path / "new").write_bytes(b"half")
+        unfinished_name(store.path / "new").write_bytes(b"half")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert any("note.txt" in line for line in store.verify())
@@ -115,7 +119,7 @@ def test_what_cannot_be_removed_is_said(home: Path, monkeypatch: pytest.MonkeyPa
     def refuse(path: str | Path, *_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(stores.disk.shutil, "rmtree", refuse)
+    monkeypatch.setattr(paths.shutil, "rmtree", refuse)
     (line,) = _until_error("runs")
     assert f"{home / 'cache' / 'runs'} cannot be removed: Permission denied" in line
 
@@ -125,7 +129,7 @@ def test_parts_of_all_stores_can_be_removed(home: Path, abandoned: Callable[[Pat
     store = VectorStore(paths.cache() / "vectors", SPACE)
     store.append(["a"], np.ones((1, 2)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard, "FORMAT", "mirblab-vectors-2")
+        patch.setattr(cache, "FORMAT", "mirblab-vectors-2")
         old = VectorStore(paths.cache() / "vectors", SPACE)
         old.append(["a", "b"], np.ones((2, 2)))
     aside = store.path / "x.safetensors.damaged"
@@ -166,9 +170,8 @@ def test_the_command_lists_verifies_and_sweeps_every_store(
 def test_the_table_is_light_and_the_help_is_made_from_it() -> None:
     """`mirblab --help` imports no store."""
     tree = ast.parse(Path(stores.__file__).read_text("utf-8"))
-    names = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "mirblab"
-             for alias in node.names}  # fmt: skip
-    assert names == {"damage", "disk", "partials", "paths"}
+    modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert {module for module in modules if module.startswith("mirblab.")} == {"mirblab.core", "mirblab.core.errors"}
     assert all(store.name in stores.described() for store in stores.STORES)
     assert all(part in stores.described() for part in stores.PARTS)
 
@@ -180,5 +183,5 @@ def test_a_bill_that_is_no_sum_is_refused(home: Path, paid: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"model": "m", "paid": {paid}, "pending": 0}}', encoding="utf-8")
     with pytest.raises(MirblabError, match=r"1\.json cannot be read .*; delete it to forget what it counts"):
-        limits.spent(path.parent)
-    assert len(limits.verify(path.parent)) == 1
+        budget.spent(path.parent)
+    assert len(budget.verify(path.parent)) == 1

@@ -12,9 +12,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from mirblab.errors import MirblabError
-from mirblab.figures import look
-from mirblab.strataplot import strata
+from mirblab.core.errors import MirblabError
+from mirblab.display.figures import look
+from mirblab.display.plots.results import strata
 
 NAMES = ["kind", "label", "measure", "system", "mean", "low", "high", "n_queries"]
 

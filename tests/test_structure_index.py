@@ -16,18 +16,19 @@ import numpy as np
 import psutil
 import pytest
 
-from mirblab.candidates import Candidates
-from mirblab.errors import MirblabError
-from mirblab.formula import building, kernels, scoring, segments, storage
-from mirblab.formula.crew import Crew
-from mirblab.formula.explain import explain
+from mirblab.core.errors import MirblabError
+from mirblab.data.candidates import Candidates, Listed
+from mirblab.formula import index as formula_index
+from mirblab.formula import scoring, storage
+from mirblab.formula import scoring as formula_scoring
+from mirblab.formula import storage as formula_storage
+from mirblab.formula.explain import explain_match
 from mirblab.formula.index import Index
-from mirblab.formula.parts import read, trees
-from mirblab.formula.segments import load
+from mirblab.formula.scoring import kind_weights
+from mirblab.formula.storage import load
 from mirblab.formula.tokens import KIND_MASK
 from mirblab.formula.tree import Tree
-from mirblab.formula.weighting import kind_weights
-from mirblab.rules import Listed
+from mirblab.formula.workers import Crew, read, trees
 
 ATOMS = ("x", "y", "z", "n", "2", "3", "\\alpha", "+", "-", "=", "(x)", "x^2", "a_n", "\\frac{x}{y}", "\\sqrt{n}")
 
@@ -72,8 +73,8 @@ def search(index: Index, queries: list[str], depth: int, **settings: object) -> 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the compiled loop, and several blocks, however small the index."""
-    monkeypatch.setattr(kernels, "WORTH", 0)
-    monkeypatch.setattr(kernels, "NARROW", 7)
+    monkeypatch.setattr(formula_scoring, "WORTH", 0)
+    monkeypatch.setattr(formula_scoring, "NARROW", 7)
 
 
 def test_results_are_those_of_exhaustive_scoring():
@@ -116,7 +117,7 @@ def test_the_compiled_loop_gives_the_same_bits(compiled: None, monkeypatch: pyte
     """In blocks of seven formulas, too."""
     items, queries = formulas(50), [latex for _, latex in formulas(20, seed=1)]
     fast = Index.build(items).search(queries, 10)
-    monkeypatch.setattr(kernels, "WORTH", 1 << 60)
+    monkeypatch.setattr(formula_scoring, "WORTH", 1 << 60)
     for one, other in zip(fast, Index.build(items).search(queries, 10), strict=True):
         assert np.array_equal(one, other)
 
@@ -144,7 +145,7 @@ def test_the_way_a_build_is_cut_changes_no_byte(tmp_path: Path, monkeypatch: pyt
     """Batches of 2, 7 and all, the first made here and the others by processes beside; the files are the same."""
     contents = []
     for size in (2, 7, 1 << 13):
-        monkeypatch.setattr(building, "BATCH", size)
+        monkeypatch.setattr(formula_index, "BATCH", size)
         Index.build(iter(formulas(30)), tmp_path / str(size))
         files = sorted(path for path in (tmp_path / str(size)).rglob("*") if path.is_file())
         contents.append([(path.name, path.read_bytes()) for path in files])
@@ -173,7 +174,7 @@ def test_a_large_build_makes_several_segments(monkeypatch: pytest.MonkeyPatch, t
     """Their search is that of one."""
     items = formulas(40)
     wanted = search(Index.build(items), ["x^2+y"], 40)
-    monkeypatch.setattr(building, "SEGMENT", 16)
+    monkeypatch.setattr(formula_index, "SEGMENT", 16)
     index = Index.build(items, tmp_path / "index")
     assert [part.n for part in index.state.segments] == [16, 16, 8] and search(index, ["x^2+y"], 40) == wanted
 
@@ -261,7 +262,7 @@ def test_a_process_that_fails_fails_the_build(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(MirblabError, match="has ended unexpectedly"):
             crew.submit(["x"], place).result()
     assert all(process.poll() is not None for process in crew.all)
-    monkeypatch.setattr(building, "BATCH", 2)
+    monkeypatch.setattr(formula_index, "BATCH", 2)
 
     def interrupted() -> Iterator[tuple[str, str]]:
         yield from formulas(12)
@@ -284,7 +285,7 @@ def test_who_adds_second_is_told_and_nobodys_formulas_are_lost(tmp_path: Path):
 
 def test_a_segment_never_grows_beyond_what_a_posting_can_say(monkeypatch: pytest.MonkeyPatch):
     """Positions have 24 bits."""
-    monkeypatch.setattr(segments, "MOST_FORMULAS", 3)
+    monkeypatch.setattr(formula_storage, "MOST_FORMULAS", 3)
     with pytest.raises(MirblabError, match="3 formulas at most, found 4; leave them unmerged"):
         Index.build(formulas(2)).add(formulas(2, seed=5)).merge()
 
@@ -316,7 +317,7 @@ def test_an_explanation_adds_up_to_the_score_of_the_search():
     for query in ("x^2+y=2", "\\frac{y}{x} + n"):
         found = dict(search(index, [query], 25)[0])
         for name, latex in items:
-            why = explain(query, latex, index)
+            why = explain_match(query, latex, index)
             assert np.float32(why.score) == found.get(name, 0)
             assert why.tokens.contribution.sum() == pytest.approx(why.found * index.queries([query])[0].length)
             shares = [*why.query_nodes.values(), *why.document_nodes.values()]
@@ -326,10 +327,10 @@ def test_an_explanation_adds_up_to_the_score_of_the_search():
 def test_the_same_formula_is_explained_wholly_and_a_renamed_one_names_the_names():
     """Every node agrees; x is y and n is m."""
     index = Index.build([("a", "x^n+x=2"), ("b", "y^m+y=2"), ("c", "z")])
-    same, other = explain("x^n+x=2", "x^n+x=2", index), explain("x^n+x=2", "y^m+y=2", index)
+    same, other = explain_match("x^n+x=2", "x^n+x=2", index), explain_match("x^n+x=2", "y^m+y=2", index)
     assert set(same.query_nodes.values()) == {1.0} and same.renamed == [] and same.score == 1
     assert other.renamed == [("x", "y"), ("n", "m")] and 0 < other.score < 1
-    assert explain("x", "\\prod", index).tokens.empty
+    assert explain_match("x", "\\prod", index).tokens.empty
 
 
 def test_trees_and_latex_ask_the_same_question():
@@ -361,7 +362,7 @@ def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
 def test_its_processes_end_with_the_one_that_started_them():
     """Also when that one is killed while they work; nobody would take their answer."""
     script = (
-        "from pathlib import Path; from mirblab.formula.crew import Crew\n"
+        "from pathlib import Path; from mirblab.formula.workers import Crew\n"
         "crew = Crew(1); crew.submit(['x^2'] * 300_000, Path('nowhere'))\n"
         "import time; time.sleep(1); print(crew.all[0].pid, flush=True); time.sleep(600)"
     )

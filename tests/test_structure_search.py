@@ -17,15 +17,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import damage, measures, partials, paths, runs
-from mirblab.collection import Collection, load_folder
-from mirblab.errors import MirblabError
-from mirblab.formula import bags, indexes, texts
+from mirblab.core import paths, stored_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.paths import within
+from mirblab.data import runs
+from mirblab.data.collection import Collection, load_folder
+from mirblab.evaluation import measures
+from mirblab.formula import in_text
+from mirblab.formula import index as formula_index
+from mirblab.formula import search as formula_search
 from mirblab.formula.index import Index
+from mirblab.formula.scoring import kind_weights
 from mirblab.formula.search import search
-from mirblab.formula.weighting import kind_weights
-from mirblab.shelf import load
-from mirblab.systems import system
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
 
 FORMULAS = 'name = "tiny"\ntask = "Formula Retrieval"\n'
 ANSWERS = 'name = "tiny"\ntask = "Question-Answer Retrieval"\n'
@@ -82,7 +87,7 @@ def test_a_post_scores_by_all_of_its_formulas_together(make_folder: Callable):
 
     def bag(text: str) -> Counter[int]:
         found: Counter[int] = Counter()
-        for latex in texts.formulas(text, bare=False):
+        for latex in in_text.text_formulas(text, bare=False):
             (tokens,) = index.queries([latex])
             found.update(dict(zip(tokens.keys.tolist(), tokens.counts.tolist(), strict=True)))
         return found
@@ -108,16 +113,16 @@ def test_queries_are_answered_in_batches_alike(monkeypatch: pytest.MonkeyPatch):
     """However many go together, and from however many segments."""
     collection = load("mini-qa").sample(30)
     wanted = search(collection, depth=20)
-    monkeypatch.setattr(bags, "_AT_ONCE", 7)
+    monkeypatch.setattr(formula_search, "_AT_ONCE", 7)
     pd.testing.assert_frame_equal(search(collection, depth=20), wanted)
 
 
 def test_bags_do_not_see_segments():
     """An index that was added to gives the scores of one that was built at once."""
-    owned = texts.owned(POSTS, bare=False)
+    owned = in_text.owned(POSTS, bare=False)
     items = list(zip("abcdef", owned.formulas, strict=False))
     whole, parts = Index.build(items), Index.build(items[:2]).add(items[2:])
-    one, other = (list(bags.scores(index, owned, [["x^2+z", "k"], []])) for index in (whole, parts))
+    one, other = (list(formula_search.scores(index, owned, [["x^2+z", "k"], []])) for index in (whole, parts))
     np.testing.assert_allclose(one, other)
     assert len(parts.state.segments) == 2 and one[1].tolist() == [0] * 5
 
@@ -163,7 +168,7 @@ def test_a_formula_in_its_context_is_the_formula(make_folder: Callable):
 )
 def test_a_text_of_a_formula_collection_is_one_formula(text: str, found: list[str] | None):
     """Unless it is delimited; a dollar or an environment inside changes nothing (None: the whole text)."""
-    assert texts.formulas(text, bare=True) == ([text] if found is None else found)
+    assert in_text.text_formulas(text, bare=True) == ([text] if found is None else found)
 
 
 def stored() -> set[Path]:
@@ -173,7 +178,7 @@ def stored() -> set[Path]:
 
 def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatch):
     """A damaged one is built again, and other texts get another."""
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     collection = load("mini-wfb")
     before = stored()
     wanted = search(collection, depth=10)
@@ -185,8 +190,8 @@ def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatc
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=r"postings\.npy is damaged.*set aside.*it is built again"):
         assert search(collection, depth=10).equals(wanted)
-    assert len(stored() - before) == 2 and indexes.verify(folder.parent) == []
-    shutil.rmtree(damage.within(folder.parent)[0])
+    assert len(stored() - before) == 2 and formula_index.verify(folder.parent) == []
+    shutil.rmtree(stored_files.within(folder.parent)[0])
     other = dataclasses.replace(collection, corpus=collection.corpus.assign(text="x"))
     search(other, depth=1)
     assert len(stored() - before) == 2
@@ -195,8 +200,8 @@ def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mirblab import paths
-from mirblab.formula import indexes
+from mirblab.core import paths
+from mirblab.formula import index
 
 moves = []
 
@@ -207,8 +212,8 @@ def move(source, target, real=paths.move):
     real(source, target)
 
 paths.move = move
-indexes._WORTH_STORING = 0
-indexes.stored(["x^2", "y+1", r"\\frac{x}{y}"])
+index._WORTH_STORING = 0
+index.stored(["x^2", "y+1", r"\\frac{x}{y}"])
 """
 
 
@@ -221,50 +226,50 @@ def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     killed = subprocess.run([sys.executable, "-c", KILLED, str(rename)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    (left,) = partials.within(paths.cache() / "structure")
+    (left,) = within(paths.cache() / "structure")
     assert (left / "manifest.json").is_file() == (rename == 2)
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        index = indexes.stored(["x^2", "y+1", r"\frac{x}{y}"])
-    assert len(index) == 3 and index.folder == left.parent and partials.within(paths.cache()) == []
+        index = formula_index.stored(["x^2", "y+1", r"\frac{x}{y}"])
+    assert len(index) == 3 and index.folder == left.parent and within(paths.cache()) == []
     assert [path.name for path in index.folder.iterdir()] == ["000001"]
 
 
 def test_what_is_left_of_an_index_is_set_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A generation whose manifest is gone, and strangers among the indexes: told, and never a traceback."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
-    home = indexes.stored(["x^2", "y+1"]).folder
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
+    home = formula_index.stored(["x^2", "y+1"]).folder
     (home / "000001" / "manifest.json").unlink()
     (home.parent / "note.txt").write_text("mine", encoding="utf-8")
     with pytest.warns(UserWarning, match="no structure index at .* and was set aside as"):
-        assert len(indexes.stored(["x^2", "y+1"])) == 2
-    (line,) = indexes.verify(home.parent)
+        assert len(formula_index.stored(["x^2", "y+1"])) == 2
+    (line,) = formula_index.verify(home.parent)
     assert line == f"{home.parent / 'note.txt'} does not belong here and is never read; move it away"
     (home / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
     with pytest.warns(UserWarning, match=r"ids\.json is damaged"):
-        assert "ids.json is damaged" in indexes.verify(home.parent)[0]
-    assert len(damage.within(home.parent)) == 2 and len(indexes.stored(["x^2", "y+1"])) == 2
+        assert "ids.json is damaged" in formula_index.verify(home.parent)[0]
+    assert len(stored_files.within(home.parent)) == 2 and len(formula_index.stored(["x^2", "y+1"])) == 2
 
 
 def test_indexes_of_an_older_parser_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """They are never read again, and no damage."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
-    home = indexes.stored(["x^2", "y+1"]).folder
-    assert indexes.older(home.parent) == []
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
+    home = formula_index.stored(["x^2", "y+1"]).folder
+    assert formula_index.older(home.parent) == []
     manifest = home / "000001" / "manifest.json"
     manifest.write_text(manifest.read_text("utf-8").replace("mirblab-structure-2", "mirblab-structure-1"), "utf-8")
-    assert indexes.older(home.parent) == [(home, 1)] and indexes.verify(home.parent) == []
+    assert formula_index.older(home.parent) == [(home, 1)] and formula_index.verify(home.parent) == []
 
 
 def test_where_nothing_can_be_written_the_index_is_built_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A file stands where the folder should be."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
-    index = indexes.stored(["x^2", "y+1"])
+    index = formula_index.stored(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None
 
 
@@ -274,7 +279,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
 ):
     """Another process removes the store at a rename, or right after the last; others make the folder again."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     really, moves = paths.move, []
 
     def move(source: Path, target: Path) -> None:
@@ -283,18 +288,18 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
             really(source, target)
         if len(moves) == rename:
             shutil.rmtree(paths.cache())
-            (paths.cache() / "structure" / indexes._key(["x^2", "y+1"])).mkdir(parents=True)
+            (paths.cache() / "structure" / formula_index._key(["x^2", "y+1"])).mkdir(parents=True)
         if rename == 1:
             really(source, target)
 
     monkeypatch.setattr(paths, "move", move)
-    index = indexes.stored(["x^2", "y+1"])
+    index = formula_index.stored(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None and len(moves) == rename
 
 
 def test_two_may_build_at_once(monkeypatch: pytest.MonkeyPatch):
     """Both get the same run, and one index remains."""
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 0)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     collection = dataclasses.replace(load("mini-wfb"), corpus=load("mini-wfb").corpus.assign(title="+"))
     before = stored()
     with ThreadPoolExecutor(4) as pool:
@@ -312,9 +317,9 @@ def test_no_formula_anywhere_gives_an_empty_run(make_folder: Callable):
 
 def test_texts_without_formulas_score_nothing():
     """Also at the ends of the corpus."""
-    owned = texts.owned(["", "$x$ $y$", "", "$y$", ""], bare=False)
+    owned = in_text.owned(["", "$x$ $y$", "", "$y$", ""], bare=False)
     assert owned.best(np.array([0.25, 0.5], np.float32)).tolist() == [0, 0.5, 0, 0.5, 0]
-    assert not owned.is_single and texts.owned(["$x$", ""], bare=False).column() == ["x", ""]
+    assert not owned.is_single and in_text.owned(["$x$", ""], bare=False).column() == ["x", ""]
 
 
 def values(collection: Collection, relevant_from: int | None = None) -> pd.Series:
@@ -370,7 +375,7 @@ def test_dollars_in_the_language_of_a_proof_assistant_are_no_latex(
     )
     collection = load_folder(folder)
     run = system(system_name).search(collection)
-    assert not any(texts.Reader.of(collection).formulas(text) for text in collection.texts)
+    assert not any(in_text.Reader.of(collection).formulas(text) for text in collection.texts)
     assert "no formula in 3 of 3 queries and 3 of 3 documents" in run.attrs["note"]
     words = system("bm25").search(collection) if system_name in ("mixed", "ngram") else run.iloc[:0]
     assert run.doc_id.tolist() == words.doc_id.tolist()
@@ -394,5 +399,8 @@ def test_the_card_names_a_language_without_signs(make_folder: Callable[..., Path
         for place, line in enumerate(("", 'language = "Rocq"\n'))
     ]
     silent, named = map(load_folder, folders)
-    assert (texts.language(silent), texts.language(named)) == ("", "Rocq") and silent.fingerprint != named.fingerprint
+    assert (in_text.collection_language(silent), in_text.collection_language(named)) == (
+        "",
+        "Rocq",
+    ) and silent.fingerprint != named.fingerprint
     pd.testing.assert_series_equal(system("ngram").search(named).doc_id, system("bm25").search(named).doc_id)

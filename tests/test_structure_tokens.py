@@ -13,8 +13,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.formula.forest import RELATION_SYMBOLS, Labels, plant
-from mirblab.formula.tokens import KIND_MASK, KINDS, counted, operations, together, tokens
+from mirblab.formula.tokens import (
+    KIND_MASK,
+    KINDS,
+    RELATION_SYMBOLS,
+    Labels,
+    counted,
+    operations,
+    plant,
+    together,
+    tokens,
+)
 from mirblab.formula.tree import RELATIONS, Tree
 
 LABELS = ("V!x", "V!y", "V!z", "N!1", "N!2", "+", "=", "O!divide", "M!()1x1", "T!if", "?q", "?r", "!")
@@ -149,7 +158,7 @@ def test_operations_know_the_order_of_operands_where_it_matters():
 def test_keys_are_the_same_in_every_process():
     """An index outlives the process, whose own hashes of strings change each time."""
     code = (
-        "from mirblab.formula.forest import plant\nfrom mirblab.formula.tokens import tokens\n"
+        "from mirblab.formula.tokens import plant\nfrom mirblab.formula.tokens import tokens\n"
         "from mirblab.formula.tree import Tree\n"
         "print(tokens(plant([Tree(['V!x', 'N!2', '=', 'V!x'], [-1, 0, 0, 2], '-ann')])).keys.tolist())"
     )

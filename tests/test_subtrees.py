@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.formula.forest import plant
-from mirblab.formula.latex import parse
+from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.subtrees import LARGEST, subexpressions, triples, wholes
+from mirblab.formula.tokens import LARGEST, plant, subexpressions, triples, wholes
 from mirblab.formula.tree import OPERANDS, Tree
 
 Nested = tuple | str
@@ -100,7 +99,7 @@ def test_renaming_and_reordering_keep_the_hash(nested: Nested, names: list[str],
 )
 def test_operator_trees_of_latex(one: str, other: str, is_same: bool):
     """Written out by hand."""
-    hashes = [subexpressions(plant([operator_tree(parse(latex))]))[0][0] for latex in (one, other)]
+    hashes = [subexpressions(plant([operator_tree(parse_latex(latex))]))[0][0] for latex in (one, other)]
     assert (hashes[0] == hashes[1]) == is_same
 
 
@@ -123,16 +122,21 @@ def test_large_subtrees_and_wildcards_are_left_out():
 
 def test_blocks_change_no_hash(monkeypatch):
     """Many trees in blocks of a few pairs give what one block gives."""
-    forest = plant([operator_tree(parse(latex)) for latex in ("x^2+y^2", r"\frac{a+b}{c}", "", "f(x)=0") * 5])
+    forest = plant([operator_tree(parse_latex(latex)) for latex in ("x^2+y^2", r"\frac{a+b}{c}", "", "f(x)=0") * 5])
     whole = subexpressions(forest)
-    monkeypatch.setattr("mirblab.formula.subtrees._AT_ONCE", 7)
+    monkeypatch.setattr("mirblab.formula.tokens._AT_ONCE", 7)
     for one, other in zip(whole, subexpressions(forest), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_whole_trees_keep_their_layout():
     """x_2 is not x^2; an empty tree has no hash."""
-    trees = [Tree(["V!x", "N!2"], [-1, 0], "-a"), Tree(["V!x", "N!2"], [-1, 0], "-b"), Tree([], [], ""), parse("y^2")]
+    trees = [
+        Tree(["V!x", "N!2"], [-1, 0], "-a"),
+        Tree(["V!x", "N!2"], [-1, 0], "-b"),
+        Tree([], [], ""),
+        parse_latex("y^2"),
+    ]
     hashes, firsts, lasts = wholes(plant(trees))
     assert len(hashes) == 3 and hashes[0] == hashes[2] != hashes[1]
     assert firsts.tolist() == [0, 2, 4] and lasts.tolist() == [1, 3, 5]

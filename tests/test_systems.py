@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import dense, fusion, lexical, paths, registry, shelf, systems
-from mirblab.encode import encoder
-from mirblab.errors import MirblabError
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.encoding import encoder
+from mirblab.retrieval import bm25, dense, fusion, systems
+from mirblab.sources import catalogue
 
 C = "mini-premises"
 
@@ -23,7 +25,7 @@ def test_the_names_that_scripts_use_exist():
 @pytest.mark.parametrize("name", ["bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm", "bm25>maxsim"])
 def test_every_system_makes_a_run(name):
     """Columns, order, depth, and never the query itself, but for the published defect."""
-    c = shelf.load(C)
+    c = catalogue.load(C)
     run = systems.system(name).search(c, depth=7)
     assert run.columns.tolist() == ["query_id", "doc_id", "score", "rank"]
     assert run.attrs["system"] == name and run.attrs["collection"] == C
@@ -45,13 +47,13 @@ def test_a_wrong_name_gets_a_suggestion():
 
 def test_a_second_search_reads_the_store(monkeypatch):
     """Also at another depth; nothing is searched twice."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     first = systems.system("bm25").search(c, depth=5)
 
     def never(*_args, **_more):
         raise RuntimeError("searched again")
 
-    monkeypatch.setattr(lexical, "search", never)
+    monkeypatch.setattr(bm25, "search", never)
     assert systems.system("bm25").is_stored(c)
     pd.testing.assert_frame_equal(systems.system("bm25").search(c, depth=5), first)
     deeper = systems.system("bm25").search(c, depth=20)
@@ -60,11 +62,11 @@ def test_a_second_search_reads_the_store(monkeypatch):
 
 def test_the_key_knows_content_settings_and_parts():
     """What changes a run changes its key."""
-    c, other = shelf.load("mini-hol"), shelf.load("mini-lean")
+    c, other = catalogue.load("mini-hol"), catalogue.load("mini-lean")
     # An encoder with which the published code agrees is the same system in both modes.
     names = [name for name in systems.system_names() if name == "bm25-mirb" or not name.endswith("-mirb")]
     # One that has to be trained first has no key before.
-    trained = {name for name, entry in registry.read("encoders").items() if entry.get("trained")}
+    trained = {name for name, entry in registry.read_registry("encoders").items() if entry.get("trained")}
     names = [name for name in names if systems.system(name).settings.get("encoder") not in trained]
     keys = {systems.system(name).run_key(found) for name in names for found in (c, other)}
     assert len(keys) == 2 * len(names)
@@ -80,14 +82,14 @@ def test_own_systems_come_from_the_home_registry():
     own.write_text('[mine]\nkind = "bm25"\nk1 = 0.9\nb = 0.4\ntokenizer = "words"\n', encoding="utf-8")
     try:
         assert systems.system("mine").settings["k1"] == 0.9
-        assert len(systems.system("mine").search(shelf.load("mini-hol"), depth=3))
+        assert len(systems.system("mine").search(catalogue.load("mini-hol"), depth=3))
     finally:
         own.unlink()
 
 
 def test_the_fused_run_is_the_fusion_of_its_parts():
     """Reciprocal rank, k = 60, over 1000 documents each."""
-    c = shelf.load(C)
+    c = catalogue.load(C)
     parts = [systems.system(name).search(c, 1000) for name in ("bm25", "minilm")]
     fused, stored = fusion.rrf(parts, 60), systems.system("bm25+minilm").search(c, 1000)
     assert stored.doc_id.tolist() == fused.doc_id.tolist()
@@ -95,7 +97,7 @@ def test_the_fused_run_is_the_fusion_of_its_parts():
 
 def test_a_fused_run_does_not_depend_on_how_deep_was_asked_before():
     """The parts always have the registry's depth."""
-    c = shelf.load("mini-hol").sample(20)
+    c = catalogue.load("mini-hol").sample(20)
     own = paths.home() / "registry" / "systems.toml"
     own.parent.mkdir(exist_ok=True)
     own.write_text('[two]\nkind = "fusion"\nof = ["bm25", "minilm"]\ndepth = 10\n', encoding="utf-8")
@@ -110,7 +112,7 @@ def test_a_fused_run_does_not_depend_on_how_deep_was_asked_before():
 
 def test_dense_search_is_the_cosine():
     """Scores are products of unit vectors."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     model = encoder("minilm")
     queries = model.vectors(c.query_texts, "query", c.card.instruction)
     documents = model.vectors(c.texts, "document", c.card.instruction)
@@ -129,12 +131,12 @@ def test_a_name_is_no_collection():
 def test_depth_must_be_positive():
     """Zero documents are no answer."""
     with pytest.raises(MirblabError, match="depth must be at least 1, found 0"):
-        systems.system("bm25").search(shelf.load("mini-hol"), depth=0)
+        systems.system("bm25").search(catalogue.load("mini-hol"), depth=0)
 
 
 def test_structure_search_and_its_rival_make_runs():
     """By the names that are promised."""
-    c = shelf.load("mini-formula").sample(25)
+    c = catalogue.load("mini-formula").sample(25)
     for name in ("structure", "ngram", "structure+bm25", "structure>approach0@5"):
         run = systems.system(name).search(c, depth=9)
         assert run.attrs["system"] == name and len(run) and run["rank"].max() <= 9
@@ -149,7 +151,7 @@ def test_structure_search_takes_its_settings(monkeypatch):
     asked = {}
     monkeypatch.setattr(systems.structure, "search", lambda collection, **more: asked.update(more) or empty())
     try:
-        c = shelf.load("mini-formula")
+        c = catalogue.load("mini-formula")
         systems.system("mine").search(c)
         assert asked == {"depth": 1000, "b": 30, "weights": {"pair": 0.0}}
         assert systems.system("mine").run_key(c) != systems.system("structure").run_key(c)
@@ -163,7 +165,7 @@ def empty() -> pd.DataFrame:
 
 def test_approach0_orders_the_shortlist_and_nothing_below():
     """The first five by its score, the rest as they were."""
-    c = shelf.load("mini-formula").sample(4)
+    c = catalogue.load("mini-formula").sample(4)
     first, found = (systems.system(name).search(c, 9) for name in ("structure", "structure>approach0@5"))
     for query in c.query_ids:
         one, two = (run[run.query_id == query].doc_id.astype(str).tolist() for run in (first, found))
@@ -174,7 +176,7 @@ def test_approach0_orders_the_shortlist_and_nothing_below():
 @pytest.mark.parametrize("method", ["combmnz", "borda", "logisr"])
 def test_a_name_chooses_the_method(method: str):
     """The run is that of the method, over 1000 documents of each part."""
-    c = shelf.load("mini-hol").sample(20)
+    c = catalogue.load("mini-hol").sample(20)
     parts = [systems.system(name).search(c, 1000) for name in ("bm25", "bm25-mirb")]
     found = systems.system(f"bm25+bm25-mirb@{method}").search(c, 1000)
     assert found.doc_id.tolist() == fusion.fuse(parts, method, 1000).doc_id.tolist()
@@ -182,7 +184,7 @@ def test_a_name_chooses_the_method(method: str):
 
 def test_given_weights_are_those_of_the_name():
     """In the order of the parts."""
-    c = shelf.load("mini-hol").sample(20)
+    c = catalogue.load("mini-hol").sample(20)
     parts = [systems.system(name).search(c, 1000) for name in ("bm25", "bm25-mirb")]
     found = systems.system("bm25+bm25-mirb@0.9,0.1").search(c, 1000)
     assert found.doc_id.tolist() == fusion.linear(parts, [0.9, 0.1]).doc_id.tolist()
@@ -190,7 +192,7 @@ def test_given_weights_are_those_of_the_name():
 
 def test_cross_validated_weights_are_stored_with_the_run():
     """And shown as a table, when the run is read again, too."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     for _ in range(2):
         run = systems.system("bm25+bm25-mirb@cv").search(c)
         table = fusion.fold_table(run)
@@ -200,7 +202,7 @@ def test_cross_validated_weights_are_stored_with_the_run():
 
 def test_few_queries_are_fused_by_reciprocal_ranks():
     """Nineteen cannot choose weights."""
-    c = shelf.load("mini-hol").sample(19)
+    c = catalogue.load("mini-hol").sample(19)
     run = systems.system("bm25+bm25-mirb@cv").search(c)
     assert run.attrs["method"] == "rrf" and "needed to choose weights: 20" in run.attrs["why"]
     assert run.doc_id.tolist() == systems.system("bm25+bm25-mirb").search(c).doc_id.tolist()
@@ -208,7 +210,7 @@ def test_few_queries_are_fused_by_reciprocal_ranks():
 
 def test_the_judgements_are_in_the_key_of_weights_that_were_learnt_from_them():
     """Grades, and from which one on a document is relevant; other systems do not look at the latter."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     stricter = replace(c, card=replace(c.card, relevant_from=c.card.relevant_from + 1))
     fewer = replace(c, qrels=c.qrels.iloc[1:])
     learnt, plain = systems.system("bm25+bm25-mirb@cv"), systems.system("bm25+bm25-mirb")
@@ -220,6 +222,6 @@ def test_the_judgements_are_in_the_key_of_weights_that_were_learnt_from_them():
 
 def test_the_method_is_in_the_key():
     """Each makes its own run."""
-    c = shelf.load("mini-hol")
+    c = catalogue.load("mini-hol")
     names = [f"bm25+bm25-mirb{tail}" for tail in ("", "@cv", "@isr", "@0.5,0.5", "@0.4,0.6")]
     assert len({systems.system(name).run_key(c) for name in names}) == len(names)

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import escape, significance, tablehtml, tables, texchars, typeset
-from mirblab.errors import MirblabError
-from mirblab.measures import evaluate
-from mirblab.shelf import load
-from mirblab.systems import system
+from mirblab.core.errors import MirblabError
+from mirblab.display import escape, result_tables, table
+from mirblab.display.escape import _MISSING, _commands
+from mirblab.evaluation import significance
+from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
 
 
 def make(rows: dict[tuple[str, str, str], list[float]]) -> pd.DataFrame:
@@ -41,17 +43,17 @@ TASKS = {"c1": "Questions", "c2": "Questions", "d1": "Premises"}
 
 def test_best_is_bold_second_underlined_and_what_prints_the_same_shares(values: pd.DataFrame) -> None:
     """62.50 and 62.50 (62.502) tie for best, 37.50 is second."""
-    shown = tables.main_table(values, "RR")
+    shown = result_tables.main_table(values, "RR")
     column = ("", "c1")
     assert shown.marks[column].tolist() == ["second", "best", "best"]
     assert [cells[0].text for _, cells in shown.rows()] == ["37.50", "62.50", "62.50"]
-    assert tables.main_table(values, "RR", digits=3).marks[column].tolist() == ["", "second", "best"]
+    assert result_tables.main_table(values, "RR", digits=3).marks[column].tolist() == ["", "second", "best"]
     assert any("share the mark" in note for note in shown.notes)
 
 
 def test_a_single_system_is_not_marked(values: pd.DataFrame) -> None:
     """Nothing is best where nothing competes."""
-    shown = tables.main_table(values[values.system == "dense"], "RR")
+    shown = result_tables.main_table(values[values.system == "dense"], "RR")
     assert (shown.marks == "").all(axis=None)
     assert not any("Bold" in note for note in shown.notes)
 
@@ -61,22 +63,22 @@ def test_averages_are_unweighted_over_collections_and_say_of_how_many(values: pd
     more = make(
         {("bm25_a", "d1", "RR"): [0, 0, 0.9, 0.9], ("bm25_a", "c1", "RR"): [0.5], ("bm25_a", "c2", "RR"): [0.1]}
     )
-    shown = tables.main_table(more, "RR", tasks=TASKS)
+    shown = result_tables.main_table(more, "RR", tasks=TASKS)
     assert shown.frame["Average", "all (3)"].iloc[0] == pytest.approx(100 * (0.45 + 0.5 + 0.1) / 3)
     assert shown.frame["Average", "Questions (2)"].iloc[0] == pytest.approx(30)
     assert ("Average", "Premises (1)") not in shown.frame
     assert "Queries: d1 4, c1 1, c2 1." in shown.notes
-    one = tables.main_table(values[values.collection == "c1"], "RR", tasks=TASKS)
+    one = result_tables.main_table(values[values.collection == "c1"], "RR", tasks=TASKS)
     assert one.frame.columns.tolist() == ["c1"]
 
 
 def test_a_system_without_a_collection_has_a_dash_and_no_average(values: pd.DataFrame) -> None:
     """Means over different sets of collections are not compared."""
-    shown = tables.main_table(values.query("not (system == 'dense' and collection == 'd1')"), "RR", tasks=TASKS)
+    shown = result_tables.main_table(values.query("not (system == 'dense' and collection == 'd1')"), "RR", tasks=TASKS)
     cells = dict(shown.rows())["dense"]
     assert [cell.text for cell in cells] == ["62.50", "25.00", "–", "43.75", "–"]
     assert any("has no average" in note for note in shown.notes)
-    partly = tables.main_table(values.query("not (system == 'dense' and collection == 'c2')"), "RR", tasks=TASKS)
+    partly = result_tables.main_table(values.query("not (system == 'dense' and collection == 'c2')"), "RR", tasks=TASKS)
     assert np.isnan(partly.frame.loc["dense", ("Average", "Questions (2)")])
 
 
@@ -94,7 +96,7 @@ def grouped() -> pd.DataFrame:
 
 def test_a_group_is_one_column_the_unweighted_mean_of_its_collections(grouped: pd.DataFrame) -> None:
     """(0.2 + 0.6) / 2, not the mean over four queries (0.3); it counts once: (60 + 40) / 2."""
-    shown = tables.main_table(grouped, "RR", groups=GROUPS, tasks=dict.fromkeys(("c1", "p1", "p2"), "Premises"))
+    shown = result_tables.main_table(grouped, "RR", groups=GROUPS, tasks=dict.fromkeys(("c1", "p1", "p2"), "Premises"))
     assert shown.frame.columns.tolist() == [("Premises", "c1"), ("Premises", "Parts"), ("Average", "all (2)")]
     np.testing.assert_allclose(shown.frame.to_numpy(), [[60, 40, 50], [50, 70, 60]])
     assert shown.marks["Premises", "Parts"].tolist() == ["second", "best"]
@@ -110,7 +112,7 @@ def test_the_average_over_twelve_counts_the_group_once_per_task_and_overall() ->
     rows = {("s", name, "RR"): generator.random(3 + n).tolist() for n, name in enumerate(names)}
     means = {name: 100 * sum(numbers) / len(numbers) for (_, name, _), numbers in rows.items()}
     group = sum(means[f"p{n}"] for n in range(4)) / 4
-    shown = tables.main_table(make(rows), "RR", tasks=tasks, groups={f"p{n}": "Whole" for n in range(4)}).frame
+    shown = result_tables.main_table(make(rows), "RR", tasks=tasks, groups={f"p{n}": "Whole" for n in range(4)}).frame
     assert shown["Premises", "Whole"].item() == pytest.approx(group)
     premises = (means["c0"] + means["c1"] + means["c2"] + group) / 4
     assert shown["Average", "Premises (4)"].item() == pytest.approx(premises)
@@ -122,32 +124,34 @@ def test_a_group_has_distance_and_judged_share_but_no_signs(grouped: pd.DataFram
     paper = {("dense", "Parts"): 70.02, ("dense", "p1"): 1.0}
     done = significance.compare(grouped, "RR", baseline="bm25_a", n_permutations=99, n_resamples=9)
     done = done.assign(significant=True)
-    shown = tables.main_table(grouped, "RR", groups=GROUPS, published=lambda *key: paper.get(key), comparison=done)
+    shown = result_tables.main_table(
+        grouped, "RR", groups=GROUPS, published=lambda *key: paper.get(key), comparison=done
+    )
     assert shown.beside["", "Parts"].tolist() == ["", "(−0.02 OK)"]
     assert shown.signs["", "c1"].tolist() == ["", "‡"]
     assert (shown.signs["", "Parts"] == "").all()
     prime = pd.concat([grouped.assign(measure="RR'"), grouped.assign(measure="Judged@5")])
-    shared = tables.main_table(prime, "RR'", groups=GROUPS)
+    shared = result_tables.main_table(prime, "RR'", groups=GROUPS)
     assert shared.frame["Judged@5", "Parts"].tolist() == pytest.approx([40, 70])
 
 
 def test_a_group_that_is_not_complete_stays_apart(grouped: pd.DataFrame) -> None:
     """Three parts are not the paper's column: nothing is averaged, and the note says what is missing."""
-    shown = tables.main_table(grouped, "RR", groups=GROUPS | {"p3": "Parts"})
-    assert [tables.last(name) for name in shown.frame.columns] == ["c1", "p1", "p2", "all (3)"]
+    shown = result_tables.main_table(grouped, "RR", groups=GROUPS | {"p3": "Parts"})
+    assert [result_tables.last(name) for name in shown.frame.columns] == ["c1", "p1", "p2", "all (3)"]
     assert "Parts is not complete: p3 is missing, so its parts stand apart." in shown.notes
     lacks = grouped.query("not (system == 'dense' and collection == 'p2')")
-    cells = dict(tables.main_table(lacks, "RR", groups=GROUPS).rows())["dense"]
+    cells = dict(result_tables.main_table(lacks, "RR", groups=GROUPS).rows())["dense"]
     assert [cell.text for cell in cells] == ["50.00", "–", "–"]
-    assert tables.main_table(grouped, "RR", groups={"elsewhere": "Parts"}).frame.shape == (2, 4)
+    assert result_tables.main_table(grouped, "RR", groups={"elsewhere": "Parts"}).frame.shape == (2, 4)
 
 
 def test_a_group_needs_one_task_and_a_name_of_its_own(grouped: pd.DataFrame) -> None:
     """Else nobody could say which average it belongs to."""
     with pytest.raises(MirblabError, match="several tasks: A, B"):
-        tables.main_table(grouped, "RR", groups=GROUPS, tasks={"p1": "A", "p2": "B"})
+        result_tables.main_table(grouped, "RR", groups=GROUPS, tasks={"p1": "A", "p2": "B"})
     with pytest.raises(MirblabError, match="'c1' has the name of a collection"):
-        tables.main_table(grouped, "RR", groups=dict.fromkeys(GROUPS, "c1"))
+        result_tables.main_table(grouped, "RR", groups=dict.fromkeys(GROUPS, "c1"))
 
 
 def test_signs_follow_the_comparison_with_the_baseline() -> None:
@@ -158,31 +162,35 @@ def test_signs_follow_the_comparison_with_the_baseline() -> None:
     systems = {"base": base, "up": base + 0.1 + noise, "down": base - 0.1 + noise, "same": base[::-1]}
     found = make({(name, "c", "RR"): numbers for name, numbers in systems.items()})
     comparison = significance.compare(found, "RR", baseline="base", n_permutations=2000, n_resamples=100)
-    shown = tables.main_table(found, "RR", comparison=comparison)
+    shown = result_tables.main_table(found, "RR", comparison=comparison)
     assert shown.signs["c"].to_dict() == {"base": "", "up": "†", "down": "‡", "same": ""}
     assert r"\textbf{" in shown.to_latex()
     assert r"}$^{\dagger}$" in shown.to_latex()
     assert "<sup>‡</sup>" in shown.to_html()
     assert any("permutation test" in note and "c (3 comparisons)" in note and "base" in note for note in shown.notes)
     with pytest.raises(MirblabError, match="one baseline, found 3"):
-        tables.main_table(found, "RR", comparison=significance.compare(found, "RR", n_permutations=9, n_resamples=9))
+        result_tables.main_table(
+            found, "RR", comparison=significance.compare(found, "RR", n_permutations=9, n_resamples=9)
+        )
 
 
 def test_a_comparison_of_another_measure_is_refused_and_an_empty_one_ignored(values: pd.DataFrame) -> None:
     """Signs must speak of the numbers they stand at; one system alone has no comparisons."""
     done = significance.compare(values, "RR", baseline="dense", n_permutations=99, n_resamples=9)
     with pytest.raises(MirblabError, match="the comparison is of AP, the table of RR"):
-        tables.main_table(values, "RR", comparison=done.assign(measure="AP"))
+        result_tables.main_table(values, "RR", comparison=done.assign(measure="AP"))
     alone = values[values.system == "dense"]
     none = significance.compare(alone, "RR", baseline="dense", n_permutations=99, n_resamples=9)
-    assert tables.main_table(alone, "RR", comparison=none).signs.empty
-    assert "the 2 comparisons of each collection" in " ".join(tables.main_table(values, "RR", comparison=done).notes)
+    assert result_tables.main_table(alone, "RR", comparison=none).signs.empty
+    assert "the 2 comparisons of each collection" in " ".join(
+        result_tables.main_table(values, "RR", comparison=done).notes
+    )
 
 
 def test_distance_to_the_paper_stands_beside_the_number(values: pd.DataFrame) -> None:
     """Three states by tolerance; where the paper has no number nothing stands, and the CSV holds all three columns."""
     paper = {("bm25_a", "c1"): 37.52, ("bm25_a", "c2"): 49.0, ("dense", "c1"): 50.0}
-    shown = tables.main_table(values, "RR", tasks=TASKS, published=lambda *key: paper.get(key))
+    shown = result_tables.main_table(values, "RR", tasks=TASKS, published=lambda *key: paper.get(key))
     beside = shown.beside["Questions", "c1"].tolist()
     assert beside == ["(−0.02 OK)", "(+12.50 off)", ""]
     assert shown.beside["Questions", "c2"].iloc[0] == "(+1.00 near)"
@@ -193,7 +201,7 @@ def test_distance_to_the_paper_stands_beside_the_number(values: pd.DataFrame) ->
         "OK",
     ]
     assert "Premises: d1: paper" not in written
-    assert tables.main_table(values, "RR", published=lambda *_: None).beside.empty
+    assert result_tables.main_table(values, "RR", published=lambda *_: None).beside.empty
 
 
 def test_a_prime_measure_never_stands_alone() -> None:
@@ -201,15 +209,15 @@ def test_a_prime_measure_never_stands_alone() -> None:
     found = make(
         {(s, "c", m): [v, v] for s, v in (("a", 0.5), ("b", 0.4)) for m in ("nDCG'", "AP'", "Judged@5", "Judged@10")}
     )
-    shown = tables.main_table(found, "nDCG'")
+    shown = result_tables.main_table(found, "nDCG'")
     assert shown.frame.columns.tolist() == [("", "c"), ("Judged@5", "c")]
     assert shown.marks["Judged@5", "c"].tolist() == ["", ""]
     assert shown.marks["", "c"].tolist() == ["best", "second"]
-    both = tables.main_table(found, ["nDCG'", "AP'"], by="measure")
+    both = result_tables.main_table(found, ["nDCG'", "AP'"], by="measure")
     assert both.frame.columns.tolist() == ["nDCG'", "AP'", "Judged@5"]
     assert both.marks["Judged@5"].tolist() == ["", ""]
     for by in ("collection", "measure"):
-        bare = tables.main_table(found[found.measure == "nDCG'"], "nDCG'", by=by)
+        bare = result_tables.main_table(found[found.measure == "nDCG'"], "nDCG'", by=by)
         assert any("Judged@k" in note and "missing" in note for note in bare.notes)
 
 
@@ -218,42 +226,42 @@ def test_signs_stand_at_the_measure_and_not_at_its_judged_share() -> None:
     numbers = {"a": [0.9] * 12, "b": [0.1] * 12}
     found = make({(s, "c", m): v for s, v in numbers.items() for m in ("nDCG'", "Judged@10")})
     done = significance.compare(found, "nDCG'", baseline="b", n_permutations=999, n_resamples=9)
-    assert tables.main_table(found, "nDCG'", comparison=done).signs.loc["a"].tolist() == ["†", ""]
+    assert result_tables.main_table(found, "nDCG'", comparison=done).signs.loc["a"].tolist() == ["†", ""]
 
 
 def test_judged_has_the_k_of_the_measure() -> None:
     """P'@10 goes with Judged@10 even when Judged@5 comes first."""
     found = make({("a", "c", m): [0.5] for m in ("P'@10", "Judged@5", "Judged@10")})
-    assert tables.main_table(found, "P'@10").frame.columns.tolist() == [("", "c"), ("Judged@10", "c")]
+    assert result_tables.main_table(found, "P'@10").frame.columns.tolist() == [("", "c"), ("Judged@10", "c")]
 
 
 def test_wrong_layouts_are_refused(values: pd.DataFrame) -> None:
     """Unknown measures and layouts are named; one table shows one measure or one collection."""
     with pytest.raises(MirblabError, match="no measure 'R'; found RR"):
-        tables.main_table(values, "R")
+        result_tables.main_table(values, "R")
     with pytest.raises(MirblabError, match="no layout 'query'"):
-        tables.main_table(values, "RR", by="query")
+        result_tables.main_table(values, "RR", by="query")
     with pytest.raises(MirblabError, match="one collection, found 3"):
-        tables.main_table(values, "RR", by="measure")
+        result_tables.main_table(values, "RR", by="measure")
     with pytest.raises(MirblabError, match="one measure, found 2"):
-        tables.main_table(values, ["RR", "RR"])
+        result_tables.main_table(values, ["RR", "RR"])
 
 
 def test_intervals_stand_in_brackets(values: pd.DataFrame) -> None:
     """Each mean is followed by its interval; other collections' intervals are not mixed up."""
     intervals = significance.bootstrap_intervals(values, "RR", n_resamples=200)
-    shown = tables.interval_table(values, intervals)
+    shown = result_tables.interval_table(values, intervals)
     row = intervals.set_index(["system", "collection"]).loc[("dense", "c2")] * 1
     assert shown.beside.loc["dense", "c2"] == f"[{100 * row.low:.2f}, {100 * row.high:.2f}]"
     assert "c2: low" in shown.to_csv().splitlines()[0]
     with pytest.raises(MirblabError, match="lack a system"):
-        tables.interval_table(values, intervals[intervals.system != "dense"])
+        result_tables.interval_table(values, intervals[intervals.system != "dense"])
 
 
 def test_latex_is_golden() -> None:
     """The whole of a small table, character by character."""
     found = make({("bm25_a", "c&1", "RR"): [0.5, 0.25], ("x>y", "c&1", "RR"): [1.0, 0.5]})
-    shown = tables.main_table(found, "RR", caption="50% of $5")
+    shown = result_tables.main_table(found, "RR", caption="50% of $5")
     assert shown.to_latex("tab:x", {"seed": 0, "commit": "ab_c"}) == "\n".join([
         r"% needs \usepackage{amsmath,amssymb,booktabs}", "% seed: 0",
         '% commit: "ab_c"',
@@ -278,11 +286,11 @@ def test_latex_is_golden() -> None:
 
 def test_latex_groups_span_their_columns(values: pd.DataFrame) -> None:
     """Tasks stand above their collections with a rule; more than eight columns turn their heads."""
-    text = tables.main_table(values, "RR", tasks=TASKS).to_latex()
+    text = result_tables.main_table(values, "RR", tasks=TASKS).to_latex()
     assert r" & \multicolumn{2}{c}{Questions} & \multicolumn{1}{c}{Premises} & \multicolumn{2}{c}{Average} \\" in text
     assert r"\cmidrule(lr){2-3}\cmidrule(lr){4-4}\cmidrule(lr){5-6}" in text
     assert r"\rotatebox" not in text
-    many = tables.table(pd.DataFrame(np.zeros((1, 9)), columns=[f"c{n}" for n in range(9)]))
+    many = result_tables.table(pd.DataFrame(np.zeros((1, 9)), columns=[f"c{n}" for n in range(9)]))
     assert many.to_latex().count(r"\rotatebox{70}") == 9
 
 
@@ -292,7 +300,7 @@ def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
     escaped = r"\_\%\&\#\$\textbackslash{}\{\}\textasciitilde{}\textasciicircum{}"
     formula = r"so $\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}$ & " + "more " * 60 + r"costs \$5"
     frame = pd.DataFrame({special: [special], "text": [formula]}, index=[special])
-    text = tables.table(frame, maths=["text"]).to_latex()
+    text = result_tables.table(frame, maths=["text"]).to_latex()
     assert text.count(escaped) == 3
     assert r"$\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}$ \& more" in text
     assert text.count("more") == 60
@@ -346,9 +354,9 @@ def test_unicode_has_commands_in_latex(char: str, tex: str) -> None:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex here")
 def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> None:
     """In text and in mathematics, each on its own line, with nothing but amsmath and amssymb."""
-    signs = [*texchars._commands(), *"𝓝𝔭𝕜ℂ𝟙ₗ⁻⥢½"]
+    signs = [*_commands(), *"𝓝𝔭𝕜ℂ𝟙ₗ⁻⥢½"]
     lines = [f"{escape.latex(sign)} {escape.latex(f'${sign}$', is_maths=True)}" for sign in signs]
-    lines += [escape.latex(rf"$\{name}$", is_maths=True) for name in sorted(texchars._MISSING)]
+    lines += [escape.latex(rf"$\{name}$", is_maths=True) for name in sorted(_MISSING)]
     lines += [escape.latex(f"${odd}$", is_maths=True) for odd in (r"a\\b", "a%b", r"\frac{", "x}", r"\left(x", "a&b")]
     page = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{amsmath,amssymb}\begin{document}"
     source = tmp_path / "all.tex"
@@ -360,7 +368,7 @@ def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> Non
 
 def test_no_row_begins_with_what_the_line_before_would_take() -> None:
     r"""A bracket is a width to `\midrule` and a space to `\\`."""
-    shown = tables.table(pd.DataFrame({"a": [1, 2, 3]}, index=["[x", "*", "y"])).to_latex().splitlines()
+    shown = result_tables.table(pd.DataFrame({"a": [1, 2, 3]}, index=["[x", "*", "y"])).to_latex().splitlines()
     assert [line for line in shown if line.endswith(r"\\")][1:] == [r"{}[x & 1 \\", r"{}* & 2 \\", r"y & 3 \\"]
 
 
@@ -378,16 +386,16 @@ def test_a_caption_has_formulas_where_the_cells_have() -> None:
         (["text"], r"\caption{50\% of $y_2$}", "50% of $y_2$", "<mi>y</mi>"),
         ([], r"\caption{50\% of \$y\_2\$}", r"50% of \$y\_2\$", ">50% of $y_2$</span></caption>"),
     ):
-        shown = tables.table(frame, "50% of $y_2$", maths=maths)
+        shown = result_tables.table(frame, "50% of $y_2$", maths=maths)
         assert tex in shown.to_latex() and shown.to_markdown().startswith(mark)
         assert page in shown.to_html().partition("</caption>")[0] + "</caption>"
-        assert page.removesuffix("</caption>") in tablehtml.controlled(shown).partition("</figcaption>")[0]
+        assert page.removesuffix("</caption>") in table.controlled(shown).partition("</figcaption>")[0]
 
 
 def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
     """No style, no colour; formulas are MathML, other dollars are kept from MathJax; markup is text; tags balance."""
     frame = pd.DataFrame({"a": ["$5 <script>"], "b": ["so $x_1 < y$"], "n": [0.125]}, index=["r&1"])
-    text = tables.table(frame, "Caption", notes=["a note"], maths=["b"]).to_html()
+    text = result_tables.table(frame, "Caption", notes=["a note"], maths=["b"]).to_html()
     assert "color" not in text and "style" not in text and "<script>" not in text
     assert '<td><span class="tex2jax_ignore mathjax_ignore">$5 &lt;script&gt;</span></td>' in text
     assert "<msub><mi>x</mi>" in text and 'alttext="x_1 &lt; y"' in text and ">so <math" in text
@@ -410,26 +418,26 @@ def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> Non
 
 def test_markdown_has_as_many_cells_in_every_line(values: pd.DataFrame) -> None:
     """Bars are escaped, in maths they become \\vert; groups stand before a colon."""
-    text = tables.main_table(values, "RR", tasks=TASKS).to_markdown()
+    text = result_tables.main_table(values, "RR", tasks=TASKS).to_markdown()
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in lines} == {7}
     assert "| Questions: c1 |" in lines[0]
     assert "**62.50**" in lines[4] and r"bm25\_a" in lines[2]
-    odd = tables.table(pd.DataFrame({"a|b": ["$|x|$"]}), maths=["a|b"]).to_markdown()
+    odd = result_tables.table(pd.DataFrame({"a|b": ["$|x|$"]}), maths=["a|b"]).to_markdown()
     assert r"a\|b" in odd and r"$\vert x\vert $" in odd
 
 
 def test_numbers_read_well() -> None:
     """Counts have separators, floats their digits, a format of their own wins, missing values are dashes."""
     frame = pd.DataFrame({"n": [1350505, 40], "p": [0.00012, np.nan], "ok": [True, False], "s": ["x", None]})
-    rows = [[cell.text for cell in cells] for _, cells in tables.table(frame, formats={"p": ".4f"}).rows()]
+    rows = [[cell.text for cell in cells] for _, cells in result_tables.table(frame, formats={"p": ".4f"}).rows()]
     assert rows == [["1,350,505", "0.0001", "yes", "x"], ["40", "–", "no", "–"]]
-    assert tables.table(frame).is_number() == [True, True, False, False]
+    assert result_tables.table(frame).is_number() == [True, True, False, False]
 
 
 def test_an_empty_table_is_still_a_table() -> None:
     """No rows: header, rule and nothing else."""
-    shown = tables.table(pd.DataFrame({"a": []}))
+    shown = result_tables.table(pd.DataFrame({"a": []}))
     assert shown.to_markdown().splitlines() == ["|  | a |", "| --- | ---: |"]
     assert r"\midrule" in shown.to_latex()
     assert shown.to_csv() == "name,a\n"
@@ -437,7 +445,7 @@ def test_an_empty_table_is_still_a_table() -> None:
 
 def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_path: Path) -> None:
     """TeX, Markdown, CSV and JSON; the provenance stands in the JSON and above the LaTeX; plain numbers in the CSV."""
-    shown = tables.main_table(values, "RR", tasks=TASKS)
+    shown = result_tables.main_table(values, "RR", tasks=TASKS)
     written = shown.save(tmp_path / "new", "main", {"seed": 3, "commit": "abc"})
     assert [path.name for path in written] == ["main.tex", "main.md", "main.csv", "main.json"]
     before = [path.read_bytes() for path in written]
@@ -455,8 +463,8 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
 
 def test_flat_names_of_one_and_two_levels() -> None:
     """An empty group leaves no colon behind."""
-    assert typeset.flat(pd.Index(["a", 1])) == ["a", "1"]
-    assert typeset.flat(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
+    assert table.flat(pd.Index(["a", 1])) == ["a", "1"]
+    assert table.flat(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
 
 
 def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> None:
@@ -465,7 +473,7 @@ def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> No
     where = values.collection.unique()[0]
     is_noted = values.system.isin([first, second]) & (values.collection == where)
     noted = values.assign(note=np.where(is_noted, "no formula in 2 of 3 queries", None))
-    notes = tables.main_table(noted, values.measure.iloc[0]).notes
+    notes = result_tables.main_table(noted, values.measure.iloc[0]).notes
     line = f"{first}, {second} on {where}: no formula in 2 of 3 queries."
     assert notes.count(line) == 1 and sum("no formula" in note for note in notes) == 1
 
@@ -475,5 +483,5 @@ def test_a_system_without_formulas_says_so_below_its_values() -> None:
     collection = load("mini-lean")
     found = pd.concat([evaluate(system(name).search(collection), collection, "RR") for name in ("bm25", "structure")])
     line = "structure on mini-lean: no formula in 204 of 204 queries and 204 of 204 documents."
-    assert line in tables.main_table(found, "RR").notes
-    assert line in tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes
+    assert line in result_tables.main_table(found, "RR").notes
+    assert line in result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes

@@ -13,11 +13,13 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from mirblab import inspection, load, paths, report_view, terminal
-from mirblab.cache import VectorStore
-from mirblab.cli import app, main
-from mirblab.collection import load_folder
-from mirblab.progress import progress
+from mirblab import load
+from mirblab.analysis import collection_report
+from mirblab.app.cli import app, main
+from mirblab.core import paths, terminal
+from mirblab.core.terminal import progress
+from mirblab.data.collection import load_folder
+from mirblab.encoders.cache import VectorStore
 
 # Markup that rich would refuse, follow or obey, and signs that steer a terminal or turn what is read.
 HOSTILE = [
@@ -97,7 +99,9 @@ def test_every_command_shows_hostile_names_as_they_are(hostile: Path, tmp_path: 
 def test_a_report_shows_hostile_names_as_they_are(hostile: Path) -> None:
     """In its heading, its findings and its tables."""
     out = io.StringIO()
-    report_view.show(inspection.report(load_folder(hostile), encoders=()), terminal.console(file=out, width=200))
+    collection_report.show(
+        collection_report.report(load_folder(hostile), encoders=()), terminal.console(file=out, width=200)
+    )
     assert is_plain(out.getvalue())
     assert "a[bold]b[red]: " in out.getvalue()
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import threads
-from mirblab.errors import MirblabError
-from mirblab.sources import dump, thread_html, thread_math, thread_page
-from mirblab.sources import threads as reader
-from mirblab.sources.thread_html import safe, safe_line
-from mirblab.sources.thread_math import checked
+from mirblab.core.errors import MirblabError
+from mirblab.display import threads
+from mirblab.display import threads as display_threads
+from mirblab.display.threads import _TAGS, checked, index, page, safe, safe_line
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange import threads as reader
 
 
 def attribute(text: str) -> str:
@@ -90,7 +90,7 @@ def test_posts_alone_are_enough(tmp_path: Path):
     [thread] = reader.read(tmp_path, [1])
     assert [post.id for post in thread.answers] == ["10", "11", "12"] and not thread.accepted and not thread.links
     assert thread.question.score is None and thread.question.votes is None
-    assert "3 answers" in thread_page.page(thread)
+    assert "3 answers" in page(thread)
 
 
 def test_votes_stand_in_for_scores_and_for_the_accepted_answer(dumped: Path):
@@ -136,7 +136,7 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path):
             file.write(f'<row Id="{number}" PostTypeId="2" ParentId="{number // 3}" Body="{filler}" />\n')
         file.write('<row Id="7" PostTypeId="1" Title="last" Body="" />\n</posts>\n')
     code = (
-        "import resource, sys; from mirblab.sources import threads\n"
+        "import resource, sys; from mirblab.sources.stackexchange import threads\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print(len(threads.read(sys.argv[1], ['7'])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
@@ -147,8 +147,8 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path):
 
 # Every tag and attribute that a page of ours may have; anything else came out of a post.
 ALLOWED = {"html": {"lang"}, "meta": {"charset", "http-equiv", "content", "name"}, "a": {"href", "rel"}}
-ATTRIBUTES = {"class", "id", "aria-label", "scope", "start", "colspan", "rowspan", *thread_math.ATTRIBUTES}
-TAGS = thread_html._TAGS | thread_math.TAGS | {
+ATTRIBUTES = {"class", "id", "aria-label", "scope", "start", "colspan", "rowspan", *display_threads.ATTRIBUTES}
+TAGS = _TAGS | display_threads.TAGS | {
     "html", "head", "meta", "title", "style", "body", "main", "article", "div", "span",
 }  # fmt: skip
 
@@ -236,7 +236,7 @@ def test_nothing_nasty_survives_wherever_it_stands(nasty: str, render):
     said = [reader.Comment(text, 1, nasty, "", nasty) for text in (nasty, f"math-container {nasty}")]
     post = reader.Post("1", nasty, nasty, [nasty], 1, nasty, "", nasty, None, said)
     thread = reader.Thread(post, [post], "1", [reader.Link("2", "related", nasty)], {nasty: 3})
-    for text in (thread_page.page(thread, render, ["2"]), thread_page.index([thread], render, nasty)):
+    for text in (page(thread, render, ["2"]), index([thread], render, nasty)):
         assert audit(text) == []
         assert text.count("<style>") == 1 and text.count("<main>") == 1 and text.rstrip().endswith("</html>")
 

@@ -12,10 +12,11 @@ import papermill
 import pytest
 from traitlets.config import Config
 
-from mirblab import paths
-from mirblab.formula import latex
-from mirblab.sources import dump, html
-from mirblab.sources.threads import Post, Thread, read
+from mirblab.core import paths
+from mirblab.formula.latex import parser
+from mirblab.sources.shared import html
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange.threads import Post, Thread, read
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = ["1", "5", "9", "12"]
@@ -59,7 +60,7 @@ def test_every_formula_has_a_number_of_its_own_and_is_understood(bundled):
     """No dollar stands outside a container, and the parser has no question about any formula."""
     found = [formula for text in texts(bundled) for formula in html.formulas(text)]
     assert len(found) > 100 and max(Counter(formula.id for formula in found).values()) == 1
-    assert not [formula for formula in found if latex.parse(formula.latex).problems]
+    assert not [formula for formula in found if parser.parse_latex(formula.latex).problems]
     bare = [re.sub(r"<span class=\"math-container\".*?</span>", "", text) for text in texts(bundled)]
     assert not any("$" in text for text in bare)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mirblab.collection import load_folder
-from mirblab.errors import MirblabError
-from mirblab.features import strata
-from mirblab.topic_labels import LABELS, read_labels, topic_labels
-from mirblab.topic_rules import category, dependency, difficulty
+from mirblab.analysis.features import assign_strata
+from mirblab.analysis.topics import LABELS, category, dependency, difficulty, read_labels, topic_labels
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
 
 
 @pytest.fixture
@@ -66,9 +65,9 @@ def test_a_query_without_tags_has_no_difficulty(make_folder):
 
 
 def test_values_can_be_cut_by_label(collection):
-    """The table is what `features.strata` takes."""
+    """The table is what `query_features.assign_strata` takes."""
     values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ["A.1", "A.2", "A.3"], "value": [0.1, 0.5, 1]})
-    cut = strata(values.assign(collection=collection.name), topic_labels(collection), "category")
+    cut = assign_strata(values.assign(collection=collection.name), topic_labels(collection), "category")
     assert cut.collection.tolist() == ["Calculation", "Concept", "Proof"] and cut.value.tolist() == [1, 0.5, 0.1]
 
 

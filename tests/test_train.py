@@ -12,17 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab import engine, paths, train
-from mirblab.encode import encoder
-from mirblab.errors import MirblabError
-from mirblab.systems import system
-from mirblab.train import checkpoint, journal, keep, loop
+from mirblab import train
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import local
+from mirblab.encoders.encoding import encoder
+from mirblab.retrieval.systems import system
+from mirblab.train import loop, training
+from mirblab.train.data import Plan, gather
 from mirblab.train.evaluation import Live
-from mirblab.train.gradients import Passes
-from mirblab.train.loss import ranking_loss, same_texts
-from mirblab.train.material import gather
-from mirblab.train.plan import Plan
-from mirblab.train.settings import Recipe, checked
+from mirblab.train.loop import Journal, newest, read, write
+from mirblab.train.loss import Passes, ranking_loss, same_texts
+from mirblab.train.recipes import Recipe, checked
 
 WORDS = "ring field group map sum set open closed finite prime ideal kernel image order limit norm".split()
 
@@ -111,10 +112,10 @@ def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
 
 def passes(name: str = "tiny", tokens: int = 32) -> Passes:
     """Return the tiny model in float32, without dropout, in passes of a few texts."""
-    from mirblab.train import base
+    from mirblab.train import model
 
     recipe = checked("mine", {"base": name, "max_length": 16})
-    return Passes(base.build(recipe, encoder("tiny")).eval(), "tiny", tokens, "float32")
+    return Passes(model.build(recipe, encoder("tiny")).eval(), "tiny", tokens, "float32")
 
 
 def gradients(model: Any) -> dict[str, np.ndarray]:
@@ -310,10 +311,10 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> N
 
 def test_dropout_can_be_left_out(home: Path) -> None:
     """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
-    from mirblab.train import base
+    from mirblab.train.model import build
 
     for is_kept in (True, False):
-        model = base.build(checked("mine", {"base": "tiny", "max_length": 16, "dropout": is_kept}), encoder("tiny"))
+        model = build(checked("mine", {"base": "tiny", "max_length": 16, "dropout": is_kept}), encoder("tiny"))
         own = Passes(model.train(), "tiny", 32, "float32")
         one, other = (own.vectors(["ring field map"]).detach().numpy() for _ in range(2))
         assert np.array_equal(one, other) != is_kept
@@ -356,7 +357,7 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
     often = {"evaluate_every": 3, "checkpoint_every": 1e-9} | more
     with pytest.raises(OSError, match="pulled"):
         train.train("mine", views, evaluate=interrupted(at, OSError("pulled")), **often)
-    left = sorted(path.name for path in keep.workshop("mine").glob("step-*"))
+    left = sorted(path.name for path in training.workshop("mine").glob("step-*"))
     assert left == [f"step-{step:08d}.safetensors" for step in (at - 2, at - 1)]
     assert not (paths.models() / "mine").exists()
     made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
@@ -395,7 +396,7 @@ def stopped(views: pd.DataFrame, at: int = 6) -> list[Path]:
     """Return the checkpoints of a run that stopped at a step."""
     with pytest.raises(OSError):
         train.train("mine", views, evaluate=interrupted(at, OSError()), evaluate_every=3, checkpoint_every=1e-9)
-    return sorted(keep.workshop("mine").glob("step-*.safetensors"))
+    return sorted(training.workshop("mine").glob("step-*.safetensors"))
 
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
@@ -419,21 +420,21 @@ def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
     made = train.train("mine", views, evaluate_rows=0)
     (made / "README.md").write_text("My own words.", encoding="utf-8")
     wanted = encoder("mine").vectors(["ring field"])
-    assert keep.verify(paths.models()) == []
+    assert training.verify(paths.models()) == []
     for path in sorted(path for path in made.rglob("*") if path.is_file() and path.name != "README.md"):
         content = path.read_bytes()
         middle = len(content) // 2
         path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
         with pytest.raises(MirblabError, match=r"is not as it was trained .*mirblab train mine --force"):
-            engine.load.__wrapped__("mine", json.dumps({"dtype": "float32"}), made)
+            local.load.__wrapped__("mine", json.dumps({"dtype": "float32"}), made)
         with pytest.raises(MirblabError, match="is not as it was trained"):
             train.train("mine", views, evaluate_rows=0)
-        (line,) = keep.verify(paths.models())
+        (line,) = training.verify(paths.models())
         assert path.name in line
         path.write_bytes(content)
     (made / "model.safetensors").write_bytes(b"")
     again = encoder(train.train("mine", views, evaluate_rows=0, force=True))
-    assert keep.verify(paths.models()) == [] and (again.vectors(["ring field"]) == wanted).all()
+    assert training.verify(paths.models()) == [] and (again.vectors(["ring field"]) == wanted).all()
 
 
 def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) -> None:
@@ -444,7 +445,7 @@ def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) ->
     (paths.models() / "old").mkdir()
     (paths.models() / "old" / "recipe.json").write_text("{}", encoding="utf-8")
     with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
-        checkpoint_line, stranger, old = keep.verify(paths.models())
+        checkpoint_line, stranger, old = training.verify(paths.models())
     assert newest.name in checkpoint_line and "does not belong here" in stranger and "has no digests" in old
 
 
@@ -454,9 +455,9 @@ def test_a_line_of_the_log_that_is_no_step_is_named(tmp_path: Path) -> None:
     for line in ("3", "[]", '{"loss": 1}', '{"step": "1"}', "[" * 3000):
         path.write_text(f'{{"step": 0}}\n{line}\n{{"step": 2}}\n', encoding="utf-8")
         with pytest.raises(MirblabError, match=r"log\.jsonl, line 2: .*; delete the line"):
-            journal.Journal(tmp_path, 5)
+            Journal(tmp_path, 5)
     path.write_text('{"step": 0}\n{"st', encoding="utf-8")
-    assert len(journal.read(tmp_path)) == 1
+    assert len(read(tmp_path)) == 1
 
 
 def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
@@ -467,7 +468,7 @@ def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
         train.train("mine", views, learning_rate=0.02)
     with pytest.raises(MirblabError, match="fingerprint was"):
         train.train("mine", views.iloc[:-1])
-    assert sorted(keep.workshop("mine").glob("step-*.safetensors")) == before
+    assert sorted(training.workshop("mine").glob("step-*.safetensors")) == before
     assert train.train("mine", views, learning_rate=0.02, force=True, evaluate_rows=0).is_dir()
 
 
@@ -486,18 +487,18 @@ def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train.train("mine", views, evaluate=press, evaluate_every=4)
-    assert [path.name for path in keep.workshop("mine").glob("step-*")] == ["step-00000004.safetensors"]
+    assert [path.name for path in training.workshop("mine").glob("step-*")] == ["step-00000004.safetensors"]
     assert train.log("mine").step.max() == 4
     assert weights(train.train("mine", views, evaluate_rows=0)) == whole
 
 
 def test_a_torn_log_is_mended(home: Path) -> None:
     """A last line without an end is dropped; any other broken line is named."""
-    folder = keep.workshop("mine")
+    folder = training.workshop("mine")
     folder.mkdir(parents=True)
     (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
     assert train.log("mine").step.tolist() == [1, 2]
-    journal.Journal(folder, 1).write({"step": 2, "loss": 0.5})
+    Journal(folder, 1).write({"step": 2, "loss": 0.5})
     assert train.log("mine").loss.tolist() == [2.0, 0.5]
     (folder / "log.jsonl").write_text('{"st\n{"step": 2}\n')
     with pytest.raises(MirblabError, match="log.jsonl, line 1: broken JSON"):
@@ -566,7 +567,7 @@ def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> N
     assert not np.allclose(encoder("whole").vectors(["ring"]), encoder("tiny").vectors(["ring"]), atol=1e-3)
     with pytest.raises(OSError):
         train.train("mine", views, evaluate=interrupted(6, OSError()), evaluate_every=3, checkpoint_every=1e-9, **more)
-    with safe_open(sorted(keep.workshop("mine").glob("step-*"))[-1], framework="np") as file:
+    with safe_open(sorted(training.workshop("mine").glob("step-*"))[-1], framework="np") as file:
         held = [name for name in file.keys() if name.startswith("weight/")]
     assert held and all("lora_" in name for name in held)
     assert weights(train.train("mine", views, evaluate_rows=0, **more)) == weights(whole)
@@ -603,9 +604,9 @@ def test_a_collection_can_be_mixed_in(home: Path) -> None:
     plan = material.plan(recipe)
     anchors, positives, _ = material.texts(plan.draw(1))
     assert plan.draw(1).is_mixed and len(anchors) == 6
-    from mirblab import shelf
+    from mirblab.sources import catalogue
 
-    held = shelf.load("mini-qa")
+    held = catalogue.load("mini-qa")
     assert set(anchors) <= set(held.query_texts) and set(positives) <= set(held.texts)
 
 
@@ -667,12 +668,12 @@ def test_a_loss_that_is_no_number_stops_the_run(home: Path) -> None:
 
 def test_the_packages_recipes_are_sound_and_have_encoders() -> None:
     """Each that is an encoder is one by its own name, and its base is registered."""
-    from mirblab import registry
+    from mirblab.core import registry
 
-    for name in registry.read("trained"):
-        assert train.recipe(name).encoder in registry.read("encoders")
-    trained = {name for name, entry in registry.read("encoders").items() if entry.get("trained")}
-    assert trained <= set(registry.read("trained")) and "minilm-math" in trained
+    for name in registry.read_registry("trained"):
+        assert train.recipe(name).encoder in registry.read_registry("encoders")
+    trained = {name for name, entry in registry.read_registry("encoders").items() if entry.get("trained")}
+    assert trained <= set(registry.read_registry("trained")) and "minilm-math" in trained
 
 
 def test_only_the_newest_two_checkpoints_stay(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
@@ -680,13 +681,13 @@ def test_only_the_newest_two_checkpoints_stay(tmp_path: Path, abandoned: Callabl
     import torch
 
     for step in range(4):
-        checkpoint.write(tmp_path, step, {"weight/a": torch.ones(2) * step}, {"seed": 0})
+        write(tmp_path, step, {"weight/a": torch.ones(2) * step}, {"seed": 0})
     abandoned(tmp_path / "step-00000009.safetensors").write_bytes(b"half")
-    found = checkpoint.newest(tmp_path, {"seed": 0})
+    found = newest(tmp_path, {"seed": 0})
     assert found is not None and found.step == 3 and found.tensors["weight/a"].tolist() == [3.0, 3.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-0000000{n}.safetensors" for n in (2, 3)]
     shutil.rmtree(tmp_path)
-    assert checkpoint.newest(tmp_path, {}) is None
+    assert newest(tmp_path, {}) is None
 
 
 KILLED = """
@@ -712,7 +713,7 @@ def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
     code = KILLED.format(tests=str(Path(__file__).parent))
     environment = os.environ | {"MIRBLAB_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
     other = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
-    folder, end = keep.workshop("mine"), time.monotonic() + 120
+    folder, end = training.workshop("mine"), time.monotonic() + 120
     while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.poll() is None:
         time.sleep(0.005)
     other.send_signal(signal.SIGKILL)
@@ -731,9 +732,9 @@ def test_the_command_trains_and_says_what_it_reached(
         tmp_path / "views.jsonl", orient="records", lines=True
     )
     changes = {"data": str(tmp_path / "views.jsonl"), "seed": 2}
-    assert command.run("mine", changes, out="own") == 0
+    assert command.run_training("mine", changes, out="own") == 0
     first = capsys.readouterr().out
     assert "own is trained" in first and "10 steps in" in first and "step 0: R@1" in first and "step 10: R@1" in first
-    assert command.run("mine", changes, out="own") == 0
+    assert command.run_training("mine", changes, out="own") == 0
     assert "own is there" in capsys.readouterr().out
     assert str(tmp_path) not in (paths.models() / "own" / "README.md").read_text()

@@ -17,11 +17,11 @@ import pandas as pd
 import pytest
 from matplotlib.patches import FancyBboxPatch
 
-from mirblab import treeplot
-from mirblab.errors import MirblabError
-from mirblab.figures import save_figure
-from mirblab.formula import tangent
-from mirblab.treelayout import Layout, lay_out
+from mirblab.core.errors import MirblabError
+from mirblab.display.figures import save_figure
+from mirblab.display.plots import trees as plots_trees
+from mirblab.display.plots.trees import Layout, lay_out
+from mirblab.formula import tree
 
 SQUARE = "[V!x[=[N!4]],a[N!2],b[V!i]]"
 
@@ -35,7 +35,7 @@ def closed() -> Iterator[None]:
 
 def table(text: str) -> pd.DataFrame:
     """Return the nodes of a Tangent string."""
-    return tangent.read(text).table()
+    return tree.read_tangent(text).table()
 
 
 def boxes(layout: Layout) -> list[tuple[float, float, float, float]]:
@@ -96,20 +96,20 @@ def test_an_edge_goes_around_what_stands_on_a_symbol_below_it():
 def test_the_picture_shows_every_symbol_and_relation():
     """Without types; on the axes that were given."""
     ax = plt.subplots()[1]
-    assert treeplot.tree(table(SQUARE), ax=ax, title="a square") is ax
+    assert plots_trees.tree(table(SQUARE), ax=ax, title="a square") is ax
     assert sorted(text.get_text() for text in ax.texts) == sorted(["x", "i", "2", "=", "4", "n", "n", "a", "b"])
     assert ax.get_title("left") == "a square"
 
 
 def test_operands_have_numbers_only_where_their_order_counts():
     """Not below U!."""
-    shown = [text.get_text() for text in treeplot.tree(table("[U!plus,0[V!x],1[O!SUP,0[V!y],1[N!2]]]")).texts]
+    shown = [text.get_text() for text in plots_trees.tree(table("[U!plus,0[V!x],1[O!SUP,0[V!y],1[N!2]]]")).texts]
     assert sorted(shown) == ["+", "0", "1", "2", "SUP", "x", "y"]
 
 
 def test_matched_nodes_have_another_ground_and_a_thicker_border():
     """Colour is not all that tells them."""
-    ax = treeplot.tree(table(SQUARE), matched=[2])
+    ax = plots_trees.tree(table(SQUARE), matched=[2])
     patches = [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
     thick = [place for place, patch in enumerate(patches) if patch.get_linewidth() > 1]
     assert thick == [2] and patches[2].get_facecolor() != patches[0].get_facecolor()
@@ -118,12 +118,12 @@ def test_matched_nodes_have_another_ground_and_a_thicker_border():
 def test_a_column_text_replaces_the_labels():
     """And a long text is cut."""
     nodes = table("[V!x[V!y]]").assign(text=["first", "a text that is much too long"])
-    assert {text.get_text() for text in treeplot.tree(nodes).texts} == {"first", "a text that i…", "n"}
+    assert {text.get_text() for text in plots_trees.tree(nodes).texts} == {"first", "a text that i…", "n"}
 
 
 def test_letters_that_the_font_lacks_are_replaced(recwarn: pytest.WarningsRecorder):
     """By their plain form, else by their code: no boxes, no warnings."""
-    ax = treeplot.tree(table("[V!𝒮[V!𝔸[V!𝑥[⨋[V!漢]]]]]"))
+    ax = plots_trees.tree(table("[V!𝒮[V!𝔸[V!𝑥[⨋[V!漢]]]]]"))
     ax.figure.canvas.draw()
     assert {"S", "x", "U+2A0B", "U+6F22"} <= {text.get_text() for text in ax.texts}
     assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
@@ -132,12 +132,12 @@ def test_letters_that_the_font_lacks_are_replaced(recwarn: pytest.WarningsRecord
 def test_a_table_that_is_no_tree_is_refused():
     """By name of the column, by the first wrong node, by size."""
     with pytest.raises(MirblabError, match="no column 'relation'"):
-        treeplot.tree(table(SQUARE).drop(columns="relation"))
+        plots_trees.tree(table(SQUARE).drop(columns="relation"))
     with pytest.raises(MirblabError, match="node 1 of the table has parent 1"):
-        treeplot.tree(table("[V!x[V!y]]").assign(parent=[-1, 1]))
+        plots_trees.tree(table("[V!x[V!y]]").assign(parent=[-1, 1]))
     with pytest.raises(MirblabError, match="301 nodes"):
-        treeplot.tree(table("[V!x" * 301 + "]" * 301))
-    assert "empty" in treeplot.tree(table("")).texts[0].get_text()
+        plots_trees.tree(table("[V!x" * 301 + "]" * 301))
+    assert "empty" in plots_trees.tree(table("")).texts[0].get_text()
 
 
 def test_real_formulas_fit_the_page(shared: Path, tmp_path: Path):
@@ -147,13 +147,13 @@ def test_real_formulas_fit_the_page(shared: Path, tmp_path: Path):
     trees = sorted((nodes for nodes in trees if len(nodes) <= 40), key=len)
     assert len(trees) > 130
     for nodes in trees[-60::4]:
-        ax = treeplot.tree(nodes)
+        ax = plots_trees.tree(nodes)
         symbols = [text for text in ax.texts if text.get_style() == "normal"]
         assert len(symbols) == len(nodes)
         assert ax.figure.get_figwidth() <= 7.4 and min(text.get_fontsize() for text in symbols) >= 6
         plt.close(ax.figure)
     said = {"provenance": {}, "caption": "A tree.", "alt": "A tree.", "table": table(SQUARE)}
-    save_figure(treeplot.tree(table(SQUARE)), tmp_path, "square", **said)
+    save_figure(plots_trees.tree(table(SQUARE)), tmp_path, "square", **said)
     assert (tmp_path / "square.svg").is_file()
 
 

@@ -12,13 +12,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mirblab import builders, measures, paths, shelf
-from mirblab.errors import MirblabError
-from mirblab.sources import mini, views_tasks
-from mirblab.sources import views as source
-from mirblab.sources.cards import cards
-from mirblab.sources.views_rows import MATHEMATICS, SPLITS
-from mirblab.views import beside_printed, ceiling, in_modules, printed, views
+from mirblab.analysis.lean_views import (
+    compare_with_printed,
+    identity_ceiling,
+    in_modules,
+    printed_table_number,
+    read_views,
+)
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation import measures
+from mirblab.sources import catalogue, lean_views, mini
+from mirblab.sources import lean_views as source
+from mirblab.sources.lean_views import MATHEMATICS, SPLITS
+from mirblab.sources.mini import cards
 
 KEYS = ["id", "module", "kind", "split", "informal", "signature", "type"]
 ROWS = [
@@ -58,18 +65,18 @@ def table(path: Path) -> list[dict[str, Any]]:
 def test_a_table_is_read_sorted_and_stripped(tmp_path: Path, name: str):
     """In each of the three forms, from the file or from its folder."""
     path = write(tmp_path / name, records())
-    found = views(path)
+    found = read_views(path)
     assert found.columns.tolist() == KEYS
     assert found.id.tolist() == sorted(row[0] for row in ROWS)
     assert found.set_index("id").loc["Nat.a"].tolist() == [
         "Mathlib.Data.Nat", "def", "train", "The number a.", "def Nat.a : Nat", "Nat",
     ]  # fmt: skip
-    assert views(tmp_path).equals(found) and set(map(str, found.dtypes)) == {"str"}
+    assert read_views(tmp_path).equals(found) and set(map(str, found.dtypes)) == {"str"}
 
 
 def test_a_column_more_is_kept(tmp_path: Path):
     """names_itself says that the informal text has the name."""
-    found = views(write(tmp_path / "views.jsonl", [row | {"names_itself": False} for row in records()]))
+    found = read_views(write(tmp_path / "views.jsonl", [row | {"names_itself": False} for row in records()]))
     assert found.columns.tolist() == [*KEYS, "names_itself"] and not found.names_itself.any()
 
 
@@ -89,7 +96,7 @@ def test_a_broken_row_is_named_with_file_and_line(tmp_path: Path, changes: dict,
     path = tmp_path / "views.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in records(**changes)), encoding="utf-8")
     with pytest.raises(MirblabError, match=message):
-        views(path)
+        read_views(path)
 
 
 def test_broken_files_and_wrong_names_are_refused(tmp_path: Path):
@@ -97,18 +104,18 @@ def test_broken_files_and_wrong_names_are_refused(tmp_path: Path):
     path = write(tmp_path / "views.jsonl", records())
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(MirblabError, match=r"line 7: broken JSON"):
-        views(path)
+        read_views(path)
     with pytest.raises(MirblabError, match="no declaration with the views informal, signature, type"):
-        views(write(path, []))
+        read_views(write(path, []))
     with pytest.raises(MirblabError, match=r"no table of views, and no file, 'mini-view'.*did you mean 'mini-views'"):
-        views("mini-view")
+        read_views("mini-view")
     with pytest.raises(MirblabError, match="not built yet; run: mirblab build views --from"):
-        views("mathlib-views")
+        read_views("mathlib-views")
 
 
 def test_the_filter_looks_at_the_second_component_of_the_module(tmp_path: Path):
     """The paper's 26 by default; a choice that leaves nothing is refused with what is there."""
-    found = views(write(tmp_path / "views.jsonl", records()))
+    found = read_views(write(tmp_path / "views.jsonl", records()))
     assert len(MATHEMATICS) == 26 == len(set(MATHEMATICS))
     assert "Lean.go" not in in_modules(found).id.tolist() and len(in_modules(found)) == len(found) - 1
     assert in_modules(found, ["Order"]).id.tolist() == ["Nat.le"]
@@ -120,7 +127,7 @@ def test_the_filter_looks_at_the_second_component_of_the_module(tmp_path: Path):
 
 def test_the_cards_make_a_table_of_mathematics():
     """About half to train on, two in five to ask; every field has its place in Mathlib."""
-    found = views("mini-views")
+    found = read_views("mini-views")
     assert found.columns.tolist() == KEYS and found.id.is_unique and len(found) == len(cards())
     assert len(in_modules(found)) == len(found)
     share = found.split.value_counts(normalize=True)
@@ -131,20 +138,20 @@ def test_the_cards_make_a_table_of_mathematics():
 
 def test_the_six_miniature_tasks_ask_one_view_for_another():
     """All declarations are documents, those of the split queries; a query is relevant to its own declaration alone."""
-    found = views().set_index("id")
-    for direction, (query, document) in views_tasks.DIRECTIONS.items():
-        c = shelf.load(f"mini-views-{direction}")
+    found = read_views().set_index("id")
+    for direction, (query, document) in lean_views.DIRECTIONS.items():
+        c = catalogue.load(f"mini-views-{direction}")
         assert c.texts == found[document].tolist() and c.doc_ids.tolist() == found.index.tolist()
         assert c.query_texts == found[query][found.split == "test"].tolist()
         assert (c.qrels.query_id.astype(str) == c.qrels.doc_id.astype(str)).all() and len(c.qrels) == len(c.queries)
         assert c.candidates.names == [] and c.card.task == "Lean View Retrieval"
-        assert len(shelf.load(f"mini-views-{direction}", "dev").queries) == (found.split == "dev").sum()
+        assert len(catalogue.load(f"mini-views-{direction}", "dev").queries) == (found.split == "dev").sum()
 
 
 def test_real_and_miniature_tasks_give_the_same_instruction():
     """Else a model's queries would differ from one to the other."""
-    about = shelf.collection_table()
-    for direction in views_tasks.DIRECTIONS:
+    about = catalogue.collection_table()
+    for direction in lean_views.DIRECTIONS:
         small, large = about.loc[f"mini-views-{direction}"], about.loc[f"views-{direction}"]
         assert small.instruction == large.instruction and small.task == large.task
     assert about.loc[list(source.COLLECTIONS)].instruction.is_unique
@@ -160,20 +167,20 @@ def test_mini_is_derived_anew_when_its_version_is_raised(monkeypatch: pytest.Mon
 def test_building_writes_a_table_and_six_collections(tmp_path: Path, capsys: pytest.CaptureFixture):
     """The row itself is relevant; equal texts only in the split test-identical, on whichever side they are."""
     write(tmp_path / "in" / "views.jsonl", records())
-    made = builders.build("views", str(tmp_path / "in"))
-    assert [folder.name for folder in made] == [f"views-{direction}" for direction in views_tasks.DIRECTIONS]
-    assert views("mathlib-views").equals(views(tmp_path / "in"))
-    to_type = shelf.load("views-informal-type")
+    made = catalogue.build("views", str(tmp_path / "in"))
+    assert [folder.name for folder in made] == [f"views-{direction}" for direction in lean_views.DIRECTIONS]
+    assert read_views("mathlib-views").equals(read_views(tmp_path / "in"))
+    to_type = catalogue.load("views-informal-type")
     assert to_type.query_ids.tolist() == ["Nat.b", "Nat.c", "Nat.le"] and len(to_type.corpus) == 7
     assert to_type.query("Nat.b") == "The number b." and to_type.document("Nat.a") == "Nat"
     same = {"Nat.b": ["Nat.a", "Nat.b", "Nat.c"], "Nat.c": ["Nat.a", "Nat.b", "Nat.c"], "Nat.le": ["Nat.le"]}
-    for direction in views_tasks.DIRECTIONS:
-        honest = shelf.load(f"views-{direction}", "test-identical").qrels.astype(str)
+    for direction in lean_views.DIRECTIONS:
+        honest = catalogue.load(f"views-{direction}", "test-identical").qrels.astype(str)
         wanted = same if "type" in direction else {name: [name] for name in same}
         assert honest.groupby("query_id").doc_id.agg(list).to_dict() == wanted
     # Case counts: little o is another statement than big O.
     for split in ("test_new", "test_new-identical"):
-        new = shelf.load("views-type-informal", split).qrels.astype(str)
+        new = catalogue.load("views-type-informal", split).qrels.astype(str)
         assert new.to_numpy().tolist() == [["IsLittle", "IsLittle", "1"]]
     card = tomllib.loads((paths.data() / "mathlib-views" / "card.toml").read_text("utf-8"))
     assert card["counts"]["repeated types of others"] == 2 and card["counts"]["repeated types of theorems"] == 0
@@ -183,10 +190,10 @@ def test_building_writes_a_table_and_six_collections(tmp_path: Path, capsys: pyt
 
 def test_a_table_without_a_corpus_is_no_collection(tmp_path: Path):
     """Commands that list collections pass it by."""
-    builders.build("views", str(write(tmp_path / "views.jsonl", records())))
-    assert "mathlib-views" not in shelf.collection_names() and "views-informal-type" in shelf.built_names()
+    catalogue.build("views", str(write(tmp_path / "views.jsonl", records())))
+    assert "mathlib-views" not in catalogue.collection_names() and "views-informal-type" in catalogue.built_names()
     with pytest.raises(MirblabError, match="no collection 'mathlib-views'"):
-        shelf.load("mathlib-views")
+        catalogue.load("mathlib-views")
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path):
@@ -201,27 +208,27 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path):
 def test_only_mathematics_can_be_kept(tmp_path: Path):
     """The card says so, and how many were left out."""
     path = write(tmp_path / "views.jsonl", records())
-    builders.build("views", str(path), modules="mathematics")
-    assert "Lean.go" not in views("mathlib-views").id.tolist()
+    catalogue.build("views", str(path), modules="mathematics")
+    assert "Lean.go" not in read_views("mathlib-views").id.tolist()
     card = tomllib.loads((paths.data() / "mathlib-views" / "card.toml").read_text("utf-8"))
     assert card["counts"]["left_out"] == {"declarations of other modules": 1}
     with pytest.raises(MirblabError, match=r"no choice of modules 'maths'.*did you mean 'mathematics'"):
-        builders.build("views", str(path), modules="maths")
+        catalogue.build("views", str(path), modules="maths")
 
 
 def test_nothing_changes_when_a_build_fails(tmp_path: Path):
     """What was there before stays, and no part of the new one appears."""
     good, bad = write(tmp_path / "views.jsonl", records()), tmp_path / "bad" / "views.jsonl"
-    builders.build("views", str(good))
+    catalogue.build("views", str(good))
     before = {path: path.read_bytes() for path in paths.data().rglob("*") if path.is_file()}
     with pytest.raises(MirblabError, match="the id 'Nat.b' a second time"):
-        builders.build("views", str(write(bad, records(id="Nat.b"))))
+        catalogue.build("views", str(write(bad, records(id="Nat.b"))))
     with pytest.raises(MirblabError, match="none of 6 declarations is in the split test"):
         everything = [row | {"split": "train"} for row in records()[:-1]]
-        builders.build("views", str(write(bad, everything)))
+        catalogue.build("views", str(write(bad, everything)))
     assert {path: path.read_bytes() for path in paths.data().rglob("*") if path.is_file()} == before
     with pytest.raises(MirblabError, match=r"give views\.jsonl, or a dataset mathlib_informal_v4\.\*, with --from"):
-        builders.build("views")
+        catalogue.build("views")
 
 
 def published(number: int, **changes: Any) -> dict[str, Any]:
@@ -254,11 +261,11 @@ def test_files_that_are_named_by_splits_give_the_split(tmp_path: Path):
     """As a dataset that somebody has divided; the id may not repeat over the files either."""
     for stem, numbers in (("train", (1, 2)), ("val", (3,)), ("test", (4,))):
         write(tmp_path / "set" / f"{stem}.jsonl", [published(n) for n in numbers])
-    found = views(tmp_path / "set").set_index("id").split
+    found = read_views(tmp_path / "set").set_index("id").split
     assert found.to_dict() == {f"Group.fact_{n}": s for n, s in enumerate(["train", "train", "dev", "test"], 1)}
     write(tmp_path / "set" / "test.jsonl", [published(1)])
     with pytest.raises(MirblabError, match=r"train\.jsonl, line 1: the id 'Group\.fact_1' a second time, .*test"):
-        views(tmp_path / "set")
+        read_views(tmp_path / "set")
 
 
 def test_columns_that_cannot_be_mapped_are_refused_with_what_was_found(tmp_path: Path):
@@ -267,42 +274,44 @@ def test_columns_that_cannot_be_mapped_are_refused_with_what_was_found(tmp_path:
         folder = tmp_path / name.partition(".")[2]
         write(folder / name, [{"name": "a", "informal_statement": "A.", "formal_statement": "theorem a"}])
         with pytest.raises(MirblabError, match=r"1: no column module or module_name, no .*found name, .*formal"):
-            views(folder)
+            read_views(folder)
     write(tmp_path / "other" / "data.parquet", [{"x": 1}])
     with pytest.raises(MirblabError, match=r"data\.parquet has none of the columns id, name.*found x"):
-        views(tmp_path / "other")
+        read_views(tmp_path / "other")
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "README.md").write_text("nothing")
     with pytest.raises(FileNotFoundError, match=r"no \.jsonl or \.parquet file in .*found README\.md"):
-        views(tmp_path / "empty")
+        read_views(tmp_path / "empty")
 
 
 def test_the_ceiling_is_what_guessing_among_equals_gives(tmp_path: Path):
     """Two queries have three equals each, one stands alone: by hand."""
-    builders.build("views", str(write(tmp_path / "views.jsonl", records())))
-    honest = shelf.load("views-type-signature", "test-identical")
-    means = measures.mean(ceiling(honest, ["R@1", "Success@2", "R@5", "RR", "RR@2"])).set_index("measure").value
+    catalogue.build("views", str(write(tmp_path / "views.jsonl", records())))
+    honest = catalogue.load("views-type-signature", "test-identical")
+    means = (
+        measures.mean(identity_ceiling(honest, ["R@1", "Success@2", "R@5", "RR", "RR@2"])).set_index("measure").value
+    )
     assert means["R@1"] == pytest.approx((1 / 3 + 1 / 3 + 1) / 3)
     assert means["Success@2"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3) and means["R@5"] == 1
     assert means["RR"] == pytest.approx((2 * (1 + 1 / 2 + 1 / 3) / 3 + 1) / 3)
     assert means["RR@2"] == pytest.approx((2 * (1 + 1 / 2) / 3 + 1) / 3)
     for measure in ("nDCG@10", "RR'"):
         with pytest.raises(MirblabError, match="the ceiling of row identity is known for R@k"):
-            ceiling(honest, [measure])
+            identity_ceiling(honest, [measure])
 
 
 def test_the_paper_prints_a_table_for_each_direction():
     """Its number, its rows under ours and not called ours, RR as MRR; what it does not print is missing."""
-    names = [f"{start}views-{direction}" for start in ("", "mini-") for direction in views_tasks.DIRECTIONS]
-    assert [printed(name) for name in names] == [*range(6, 12), *range(6, 12)]
+    names = [f"{start}views-{direction}" for start in ("", "mini-") for direction in lean_views.DIRECTIONS]
+    assert [printed_table_number(name) for name in names] == [*range(6, 12), *range(6, 12)]
     for name in ("mini-pairs", "informal-type", "views-type-type"):
         with pytest.raises(MirblabError, match=f"no directed task '{name}'"):
-            printed(name)
+            printed_table_number(name)
     rows = [("bm25", "R@1", "a", 1.0), ("bm25", "R@1", "b", 0.0), ("bm25", "RR", "a", 1.0), ("bm25", "RR", "b", 0.5),
             ("bm25", "R@3", "a", 1.0), ("bm25", "R@3", "b", 1.0)]  # fmt: skip
     values = pd.DataFrame(rows, columns=["system", "measure", "query_id", "value"])
     both = pd.concat([values.assign(collection="views-type-signature", value=0.0), values.assign(collection=names[5])])
-    shown = beside_printed(both, names[5])
+    shown = compare_with_printed(both, names[5])
     assert shown.columns.tolist() == ["from", "R@1", "MRR", "R@3"]
     assert shown.loc["bm25"].tolist() == ["here", 50.0, 75.0, 100.0]
     assert shown.loc["MathLeap-Octen-8B"].tolist()[:3] == ["paper", 73.34, 80.56] and shown["R@3"].count() == 1
@@ -311,7 +320,7 @@ def test_the_paper_prints_a_table_for_each_direction():
 @pytest.fixture(scope="module")
 def real(shared: Path) -> pd.DataFrame:
     """Return the table of the shared data, read once."""
-    return views(shared / "data" / "mathlib-views")
+    return read_views(shared / "data" / "mathlib-views")
 
 
 def test_the_real_table_has_the_counts_that_its_readme_states(real: pd.DataFrame):
@@ -321,17 +330,17 @@ def test_the_real_table_has_the_counts_that_its_readme_states(real: pd.DataFrame
     }  # fmt: skip
     assert len(real) == len(in_modules(real)) == 54_830
     assert set(real.split[real.names_itself]) == {"train", "new_extra"}
-    is_theorem = real.kind.isin(views_tasks.THEOREMS)
+    is_theorem = real.kind.isin(lean_views.THEOREMS)
     folded = real.type.str.casefold()
     assert [len(folded[part]) - folded[part].nunique() for part in (~is_theorem, is_theorem)] == [2_340, 17]
-    counts = views_tasks.counts(real.to_dict("records"))
+    counts = lean_views.count_declarations(real.to_dict("records"))
     assert (counts["repeated types of others"], counts["repeated types of theorems"]) == (2_330, 14)
     assert counts["theorems and lemmas"] == 22_264 and counts["repeated informal texts"] == 0
 
 
 def test_one_real_direction_is_bounded_by_repeated_types(real: pd.DataFrame):
     """125 of 1,998 targets have a twin, so that row identity gives at most 95.8 percent at rank 1."""
-    judged = views_tasks.parts(real.to_dict("records"), "informal-type").judged
+    judged = lean_views.parts(real.to_dict("records"), "informal-type").judged
     n_equal = Counter(query for query, _, _ in judged["test-identical"])
     assert len(judged["test"]) == len(n_equal) == 1_998 and sum(n > 1 for n in n_equal.values()) == 125
     assert sum(1 / n for n in n_equal.values()) / 1_998 == pytest.approx(0.9581528537636705)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mirblab import builders, welcome
+from mirblab.app import console
+from mirblab.sources import catalogue
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -21,13 +22,13 @@ def home(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def commands(found: welcome.State) -> list[str]:
-    return [command for command, _ in welcome.steps(found)]
+def commands(found: console.State) -> list[str]:
+    return [command for command, _ in console.next_steps(found)]
 
 
 def test_in_an_empty_home_it_names_bundled_data_and_where_more_comes_from(home):
     """And makes nothing."""
-    found = welcome.state()
+    found = console.home_state()
     assert found.built == found.suites == ()
     assert {"mirblab run minilm mini-qa", "mirblab batch mini", "mirblab build stacks"} <= set(commands(found))
     assert not list(home.iterdir())
@@ -35,12 +36,11 @@ def test_in_an_empty_home_it_names_bundled_data_and_where_more_comes_from(home):
 
 def test_collections_that_were_added_are_named_with_what_to_do_with_them(home, make_folder):
     """The bundled ones do not count; a really added one does."""
-    from mirblab import intake
 
-    builders.build("mini")
-    assert welcome.state().built == ()
-    intake.add(make_folder(name="my-own"))
-    found = welcome.state()
+    catalogue.build("mini")
+    assert console.home_state().built == ()
+    catalogue.add(make_folder(name="my-own"))
+    found = console.home_state()
     assert found.built == ("my-own",)
     assert "mirblab batch open" in commands(found) and "mirblab report my-own" in commands(found)
     assert "mirblab build stacks" not in commands(found)
@@ -49,9 +49,9 @@ def test_collections_that_were_added_are_named_with_what_to_do_with_them(home, m
 def test_after_a_batch_it_says_where_the_figures_are(home):
     """An executed notebook lies in the folder of its suite."""
     (home / "figures" / "_executed" / "mini").mkdir(parents=True)
-    assert welcome.state().suites == ()
+    assert console.home_state().suites == ()
     (home / "figures" / "_executed" / "mini" / "00_start_here.ipynb").write_text("{}", "utf-8")
-    found = welcome.state()
+    found = console.home_state()
     assert found.suites == ("mini",) and any(command.endswith("figures/mini") for command in commands(found))
     assert "mirblab batch mini" not in commands(found)
 
@@ -59,7 +59,7 @@ def test_after_a_batch_it_says_where_the_figures_are(home):
 def test_paths_are_short_and_an_installation_without_a_checkout_has_no_make(monkeypatch, tmp_path):
     """The user's home folder is "~"; a wheel brings its notebooks along."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    said = welcome.text(welcome.State(tmp_path / "lab", (), (), False), 80)
+    said = console.welcome_text(console.State(tmp_path / "lab", (), (), False), 80)
     assert "~/lab" in said and str(tmp_path) not in said
     assert "make lab" not in said and "jupyter lab " in said
 
@@ -67,23 +67,23 @@ def test_paths_are_short_and_an_installation_without_a_checkout_has_no_make(monk
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_no_line_is_wider_than_the_terminal(home, width):
     """Commands and paths stay whole: only a line that is one command or path may be longer."""
-    found = welcome.State(Path("/srv/lab"), tuple(f"collection-{i}" for i in range(9)), ("mini",), True)
-    for line in welcome.text(found, width).splitlines():
+    found = console.State(Path("/srv/lab"), tuple(f"collection-{i}" for i in range(9)), ("mini",), True)
+    for line in console.welcome_text(found, width).splitlines():
         assert len(line) <= width or line.strip() in commands(found), line
 
 
 def test_a_very_narrow_and_a_very_wide_terminal_change_nothing_more(home):
     """Between 40 and 100 characters."""
-    found = welcome.State(Path("/srv/lab"), (), (), True)
-    assert welcome.text(found, 5) == welcome.text(found, 40)
-    assert welcome.text(found, 900) == welcome.text(found, 100)
+    found = console.State(Path("/srv/lab"), (), (), True)
+    assert console.welcome_text(found, 5) == console.welcome_text(found, 40)
+    assert console.welcome_text(found, 900) == console.welcome_text(found, 100)
 
 
 def test_it_prints_without_a_terminal_and_without_a_home_folder(tmp_path):
     """As in a container or a cron job: ASCII output, no HOME."""
     env = {name: value for name, value in os.environ.items() if name not in ("HOME", "COLUMNS", "TERM")}
     env |= {"MIRBLAB_HOME": str(tmp_path), "PYTHONIOENCODING": "ascii", "PATH": "/nowhere"}
-    ask = [sys.executable, "-c", "from mirblab import welcome; welcome.show()"]
+    ask = [sys.executable, "-c", "from mirblab.app import console; console.show_welcome()"]
     done = subprocess.run(ask, capture_output=True, text=True, env=env, cwd=REPO)
     assert done.returncode == 0, done.stderr
     assert "mirblab doctor" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
@@ -92,20 +92,20 @@ def test_it_prints_without_a_terminal_and_without_a_home_folder(tmp_path):
 def test_a_command_that_is_not_on_the_path_is_shown_with_its_folder(monkeypatch):
     """What is shown can be typed."""
     monkeypatch.setenv("PATH", "/nowhere")
-    assert welcome.called() not in ("", "mirblab") and welcome.called().endswith("/mirblab")
+    assert console.called() not in ("", "mirblab") and console.called().endswith("/mirblab")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert welcome.called() == "mirblab"
+    assert console.called() == "mirblab"
 
 
 def test_every_command_that_it_names_exists(home):
     """Each is a command of the program, with the options shown."""
     from typer.main import get_command
 
-    from mirblab.cli import app
+    from mirblab.app.cli import app
 
     known = get_command(app).commands
     for built in ((), ("mine",)):
-        for command in commands(welcome.State(home, built, ("mini",), True)):
+        for command in commands(console.State(home, built, ("mini",), True)):
             if command.startswith("mirblab "):
                 name = command.split()[1]
                 assert name in known, name
@@ -115,5 +115,5 @@ def test_every_command_that_it_names_exists(home):
 
 def test_looking_takes_no_time():
     """Neither torch nor matplotlib is loaded."""
-    code = "import sys; from mirblab import welcome; welcome.text(); print([n for n in ('torch', 'matplotlib') if n in sys.modules])"  # noqa: E501
+    code = "import sys; from mirblab.app import console; console.welcome_text(); print([n for n in ('torch', 'matplotlib') if n in sys.modules])"  # noqa: E501
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

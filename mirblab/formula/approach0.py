@@ -1,21 +1,347 @@
-"""approach0: Approach0's score of formulas by their largest common subtree, for a shortlist."""
+"""approach0: Approach0's score of structural similarity."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-from mirblab import runs
-from mirblab.collection import Collection
-from mirblab.errors import MirblabError
-from mirblab.formula.alignment import Match, aligned, covered
-from mirblab.formula.operators import operator_tree
-from mirblab.formula.sectors import Formula, PathBook, Sector, assigned, formula, frequencies
-from mirblab.formula.texts import Owned, Reader
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.formula.in_text import Owned, Reader
+from mirblab.formula.operators import ARROW, BIG, FUNCTION, INTEGRAL, POSTFIX, RELATION, ROLES, SUM, operator_tree
 from mirblab.formula.tree import Tree
-from mirblab.progress import progress
+
+MOST_LEAVES = 64
+DEEPEST = 32  # tokens of a path
+
+_NAMES = {kind: [name for own, name in ROLES.values() if own == kind] for kind in range(-6, 6)}
+# Operations that count as the same on a path; an operation not named here is its own type, letters and numbers apart.
+_TYPES = (
+    dict.fromkeys(_NAMES[RELATION] + _NAMES[ARROW], "REL")
+    | dict.fromkeys(_NAMES[BIG], "BIG")
+    | dict.fromkeys(_NAMES[INTEGRAL], "INT")
+    | dict.fromkeys(_NAMES[FUNCTION], "FUN")
+    | dict.fromkeys(_NAMES[POSTFIX], "FACT")
+    | dict.fromkeys(_NAMES[SUM], "SETOP")
+    | dict.fromkeys(("U!plus", "O!minus", "O!plus-or-minus", "O!minus-or-plus"), "ADD")
+    | {"U!times": "TIMES", "O!divide": "FRAC", "O!root": "ROOT", "O!binomial": "BINOM", "O!rem": "MOD", "F!pmod": "MOD"}
+    | {"F!abs": "VERT", "O!norm": "VERT", "F!floor": "VERT", "F!ceiling": "VERT", "O!compose": "COMPOSE"}
+    | {"O!form-seq": "LIST", "O!matrix": "MAT", "O!cases": "MAT", "M!R!": "ROW", "C!infinity": "INFTY", "W!": "W"}
+)
+_PREFIXES = (
+    ("V!", "VAR"), ("N!", "NUM"), ("T!", "TEXT"), ("M!M", "MAT"), ("M!", "LIST"), ("O!interval", "LIST"),
+    ("C!", "CONST"), ("F!", "FUN"),
+)  # fmt: skip
+_SCRIPTS = frozenset({"O!SUB", "O!SUP"})
+_EMPTY = frozenset({"W!", "E!"})
+_MERGED = frozenset({"ADD", "TIMES", "REL"})  # a sum in a sum is one sum
+_RANKED = frozenset({"FRAC", "ROOT", "BINOM", "LIST", "ROW", "MOD", "COMPOSE"})  # where the place of an operand counts
+
+
+@lru_cache(maxsize=50_000)
+def type_of(label: str) -> str:
+    """Return the type of a label of an operator tree, under which different symbols meet.
+
+    >>> type_of("U!plus"), type_of("O!leq"), type_of("V!x"), type_of("+!F!sin")
+    ('ADD', 'REL', 'VAR', 'FUN')
+    """
+    found = _TYPES.get(label)
+    if found is not None:
+        return found
+    if label.startswith("+!"):
+        return "BIG" if label[2:] in ("O!SUB", "O!SUP") else type_of(label[2:])
+    return next((kind for prefix, kind in _PREFIXES if label.startswith(prefix)), label)
+
+
+Step = tuple[str, int, str]  # a type, the number of an inner node, its operator
+
+
+@dataclass(slots=True)
+class LeafPaths:
+    """The leaf-root paths of one formula: per leaf its symbol and what stands above it, from the leaf up.
+
+    `leaves` and `symbols` are the leaf's node in the operator tree and its label; `steps` per leaf the (type, root,
+    fingerprint) of every step upwards, where *root* numbers the inner nodes of the formula and *fingerprint* is the
+    operator itself; `roots` the node in the operator tree of each inner node.
+    """
+
+    leaves: list[int] = field(default_factory=list)
+    symbols: list[str] = field(default_factory=list)
+    steps: list[list[Step]] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+
+
+def leaf_paths(tree: Tree) -> LeafPaths:
+    """Return the leaf-root paths of an operator *tree*, at most `MOST_LEAVES` of them, the first ones.
+
+    As in Approach0, a letter or number stands in a base with or without scripts, so that x, x_i and x^2 share a path;
+    a sum inside a sum is one sum, a minus sign makes no node, operands whose order counts go through a rank; empty
+    places are no leaves.
+
+    >>> paths = leaf_paths(Tree(["U!plus", "V!a", "N!2"], [-1, 0, 0], "-01"))
+    >>> [[step[0] for step in steps] for steps in paths.steps]
+    [['BASE', 'SCRIPTS', 'ADD'], ['BASE', 'SCRIPTS', 'ADD']]
+    """
+    found = LeafPaths()
+    above = _Above(tree, found)
+    for node, label in enumerate(tree.labels):
+        if above.n_operands[node] or label in _EMPTY:
+            continue
+        if len(found.leaves) == MOST_LEAVES:
+            break
+        found.leaves.append(node)
+        found.symbols.append(label)
+        found.steps.append(above.climb(node))
+    return found
+
+
+class _Above:
+    """The steps from a node to the root, with inner nodes numbered as they are met."""
+
+    __slots__ = ("found", "n_operands", "numbers", "tree", "types")
+
+    def __init__(self, tree: Tree, found: LeafPaths) -> None:
+        self.tree = tree
+        self.found = found
+        self.types = [type_of(label) for label in tree.labels]
+        self.n_operands = [0] * (len(tree) + 1)  # the last is that of the root's parent, which is no node
+        self.numbers: dict[tuple[int, str], int] = {}
+        for node, parent in enumerate(tree.parents):
+            self.n_operands[parent] += 1
+            if self.types[node] == "REL" and parent >= 0 and tree.labels[parent] == "U!and":
+                self.types[parent] = "REL"  # a chain, or statements joined by "and"
+
+    def step(self, node: int, kind: str, label: str = "") -> Step:
+        """Return one step: its type, the number of the inner node, and the operator."""
+        number = self.numbers.get((node, kind))
+        if number is None:
+            number = self.numbers[node, kind] = len(self.found.roots)
+            self.found.roots.append(node)
+        return kind, number, label
+
+    def climb(self, node: int) -> list[Step]:
+        """Return the steps from *node* to the root, at most about `DEEPEST` of them."""
+        tree, types = self.tree, self.types
+        steps: list[Step] = []
+        if not self._has_scripts(node):
+            steps += [self.step(node, "BASE"), self.step(node, "SCRIPTS")]
+        while (parent := tree.parents[node]) >= 0 and len(steps) < DEEPEST:
+            label, kind, place = tree.labels[parent], types[parent], tree.relations[node]
+            if label in _SCRIPTS:
+                steps.append(self.step(node, "BASE" if place == "0" else label))
+                while self._has_scripts(parent):  # x_n^2 has one node for both scripts
+                    parent = tree.parents[parent]
+                steps.append(self.step(parent, "SCRIPTS"))
+            elif not self._is_transparent(parent, kind):
+                if kind in _RANKED:
+                    steps.append(self.step(node, "RANK" + place))
+                steps.append(self.step(parent, kind, label))
+            node = parent
+        return steps
+
+    def _has_scripts(self, node: int) -> bool:
+        parent = self.tree.parents[node]
+        return parent >= 0 and self.tree.labels[parent] in _SCRIPTS and self.tree.relations[node] == "0"
+
+    def _is_transparent(self, node: int, kind: str) -> bool:
+        """Return whether *node* makes no step: a sum within a sum, a link of a chain, a sign in front."""
+        if kind in _MERGED and self.tree.parents[node] >= 0 and self.types[self.tree.parents[node]] == kind:
+            return True
+        return kind == "ADD" and self.n_operands[node] == 1
+
+
+# Below one node, by path: how many leaves end it, by symbol and then by the operators on the way.
+Sector = dict[int, dict[str, Counter[tuple[str, ...]]]]
+
+
+class PathBook:
+    """Numbers for paths: a path is a shorter path and one more type, so that each step is one look-up."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, paths: LeafPaths) -> list[list[int]]:
+        """Return the number of the path after each step, per leaf; new paths get new numbers.
+
+        >>> from mirblab.formula.approach0 import leaf_paths
+        >>> PathBook().number(leaf_paths(Tree(["U!plus", "V!a", "N!2"], [-1, 0, 0], "-01")))
+        [[1, 2, 3], [5, 6, 7]]
+        """
+        numbers = self._numbers
+        found: list[list[int]] = []
+        for symbol, steps in zip(paths.symbols, paths.steps, strict=True):
+            last = numbers.setdefault((-1, leaf_type(symbol)), len(numbers))
+            row: list[int] = []
+            for kind, _, _ in steps:
+                last = numbers.setdefault((last, kind), len(numbers))
+                row.append(last)
+            found.append(row)
+        return found
+
+
+def leaf_type(symbol: str) -> str:
+    """Return the type of a leaf, at which every path begins: 0 and 1 are their own, as in Approach0."""
+    return symbol if symbol in ("N!0", "N!1") else type_of(symbol)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula's leaf paths, the number of the path after each step of each leaf, and all counted per node.
+
+    `path`, `root` and `width` are parallel: below inner node *root* so many leaves end this path.
+    """
+
+    paths: LeafPaths
+    numbers: list[list[int]]
+    path: np.ndarray
+    root: np.ndarray
+    width: np.ndarray
+
+    @property
+    def n_leaves(self) -> int:
+        """Return the number of leaf-root paths."""
+        return len(self.numbers)
+
+    def sector(self, root: int) -> Sector:
+        """Return the paths below one inner node, with the symbols and operators at each."""
+        found: Sector = {}
+        for symbol, steps, numbers in zip(self.paths.symbols, self.paths.steps, self.numbers, strict=True):
+            for at, step in enumerate(steps):
+                if step[1] == root:
+                    operators = tuple([own[2] for own in steps[: at + 1] if own[2]])
+                    found.setdefault(numbers[at], {}).setdefault(symbol, Counter())[operators] += 1
+        return found
+
+
+def formula(tree: Tree, book: PathBook) -> Formula:
+    """Return the paths of an operator *tree*, numbered by *book*."""
+    paths = leaf_paths(tree)
+    numbers = book.number(paths)
+    widths: Counter[tuple[int, int]] = Counter()
+    for steps, row in zip(paths.steps, numbers, strict=True):
+        widths.update(zip(row, [step[1] for step in steps], strict=True))
+    table = np.array([(path, root, width) for (path, root), width in widths.items()], np.int32).reshape(-1, 3)
+    return Formula(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
+
+
+def frequencies(formulas: Sequence[Formula], n_paths: int) -> np.ndarray:
+    """Return for each path how many nodes of all *formulas* have it below them, int64."""
+    paths = [found.path for found in formulas]
+    return np.bincount(np.concatenate(paths) if paths else np.empty(0, np.int32), minlength=n_paths)
+
+
+def assigned(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
+    """Return the sum of symbol credits over two sectors, and the pairs of symbols that were assigned to each other.
+
+    Each path that both have gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94
+    where the symbol does, 0.90 else (*weights*). Symbols of the query, the most frequent first, take the symbol of
+    the document that gives most, one to one (Approach0's greedy assignment); of equal ones the first.
+    """
+    gains: dict[tuple[str, str], float] = {}
+    count: Counter[str] = Counter()
+    for path, asked in query.items():
+        for symbol, operators in asked.items():
+            count[symbol] += operators.total()
+        found = document.get(path)
+        if found is None:
+            continue
+        for symbol, operators in asked.items():
+            for other, others in found.items():
+                gains[symbol, other] = gains.get((symbol, other), 0.0) + _credit(
+                    symbol == other, operators, others, weights
+                )
+    by_symbol: dict[str, list[tuple[float, str]]] = {}
+    for (symbol, other), gain in gains.items():
+        by_symbol.setdefault(symbol, []).append((gain, other))
+    total, pairs, taken = 0.0, [], set()
+    for symbol in sorted(by_symbol, key=lambda own: -count[own]):
+        free = [(gain, other == symbol, other) for gain, other in by_symbol[symbol] if other not in taken]
+        if free:
+            gain, _, other = max(free, key=lambda pair: pair[:2])
+            total += gain
+            taken.add(other)
+            pairs.append((symbol, other))
+    return total, pairs
+
+
+def _credit(is_same: bool, asked: Counter, found: Counter, weights: Sequence[float]) -> float:
+    both = min(asked.total(), found.total())
+    if not is_same:
+        return weights[2] * both
+    exact = (asked & found).total()
+    return weights[0] * exact + weights[1] * (both - exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a query and a document have in common, in nodes of their operator trees (`Tree` positions).
+
+    `leaves` are pairs of aligned leaves (query, document), `query_nodes` and `doc_nodes` all matched nodes, leaves and
+    what stands above them up to the roots of the matched subtrees; `symbols` the symbols that stand for each other.
+    `structure` is the weight of the common paths, `symbol` the share of symbols that agree, 0 to 1.
+    """
+
+    score: float
+    structure: float
+    symbol: float
+    leaves: list[tuple[int, int]]
+    query_nodes: list[int]
+    doc_nodes: list[int]
+    symbols: list[tuple[str, str]]
+
+
+def aligned(
+    query: Formula, query_root: int, found: Formula, doc_root: int, symbols: list[tuple[str, str]]
+) -> list[tuple[int, int]]:
+    """Return pairs of leaves on equal paths, one to one: equal symbols first, then assigned ones, then any."""
+    left, right = _ends(query, query_root), _ends(found, doc_root)
+    ours, theirs = query.paths.symbols, found.paths.symbols
+    assigned_to = dict(symbols)
+    pairs: list[tuple[int, int]] = []
+    for path in left.keys() & right.keys():
+        ranked = sorted(
+            (2 - (assigned_to.get(ours[own]) == theirs[other]) - (ours[own] == theirs[other]), own, other)
+            for own in left[path]
+            for other in right[path]
+        )
+        taken: set[tuple[str, int]] = set()
+        for _, own, other in ranked:
+            if taken.isdisjoint({("ours", own), ("theirs", other)}):
+                taken |= {("ours", own), ("theirs", other)}
+                pairs.append((own, other))
+    return sorted(pairs)
+
+
+def _ends(own: Formula, root: int) -> dict[int, list[int]]:
+    """Return the leaves below an inner node, by their path to it."""
+    found: dict[int, list[int]] = {}
+    for leaf, (steps, numbers) in enumerate(zip(own.paths.steps, own.numbers, strict=True)):
+        for step, number in zip(steps, numbers, strict=True):
+            if step[1] == root:
+                found.setdefault(number, []).append(leaf)
+    return found
+
+
+def covered(own: Formula, root: int, leaves: list[int]) -> list[int]:
+    """Return the nodes of the operator tree on the way from *leaves* up to an inner node, ascending."""
+    nodes = {own.paths.leaves[leaf] for leaf in leaves}
+    for leaf in leaves:
+        for step in own.paths.steps[leaf]:
+            nodes.add(own.paths.roots[step[1]])
+            if step[1] == root:
+                break
+    return sorted(nodes)
+
 
 SYMBOL_WEIGHTS = (1.00, 0.94, 0.90)
 LENGTH_PENALTY = 0.20
@@ -140,7 +466,7 @@ class Scorer:
 def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Scorer | None = None) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
-    Formulas are read from texts as structure search does (`texts.Reader`). Each formula of the query counts by the
+    Formulas are read from texts as structure search does (`in_text.Reader`). Each formula of the query counts by the
     best of the document's, and a document scores their sum, as Approach0 adds up the keywords of a query; one without
     formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is
     made, which parses them all). Raises MirblabError for a scorer of another size.
@@ -172,6 +498,6 @@ def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer
 def _operators(formula: str | Tree) -> Tree:
     if isinstance(formula, Tree):
         return operator_tree(formula)
-    from mirblab.formula.latex import parse
+    from mirblab.formula.latex.parser import parse_latex
 
-    return operator_tree(parse(formula))
+    return operator_tree(parse_latex(formula))

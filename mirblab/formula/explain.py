@@ -12,10 +12,10 @@ import pandas as pd
 from mirblab.formula import scoring
 from mirblab.formula.index import Index
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.parts import read, trees
+from mirblab.formula.scoring import B
 from mirblab.formula.tokens import KIND_MASK, KINDS, MOST_COUNTED
 from mirblab.formula.tree import Tree, kind, paths, shown
-from mirblab.formula.weighting import B
+from mirblab.formula.workers import read, trees
 
 # Which kinds are of the operator tree, which cover all nodes from the first to the last, and what each says of names.
 _OF_OPERATIONS, _COVERING = ("operation", "subexpression"), ("whole", "subexpression")
@@ -54,7 +54,7 @@ class Side:
     asked: scoring.Query
 
 
-def explain(
+def explain_match(
     query: str | Tree | Side,
     document: str | Tree | Side,
     index: Index,
@@ -68,7 +68,7 @@ def explain(
     than the other, each occurrence counts as shared in part. A formula that is explained often is read once, by `side`.
 
     >>> index = Index.build([("a", "x^2+x"), ("b", "y^2+y"), ("c", "z")])
-    >>> why = explain("x^2+x", "y^2+y", index)
+    >>> why = explain_match("x^2+x", "y^2+y", index)
     >>> why.renamed, round(why.score, 3) == round(float(index.search(["x^2+x"], 2)[2][1]), 3)
     ([('x', 'y')], True)
     >>> why.tokens.token.tolist()[:6]

@@ -1,28 +1,116 @@
-"""index: structure search over formulas: build an index, add to it, merge it, open it, search it."""
+"""index: an index of formulas: built, extended, opened, and kept in the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from mirblab import paths
-from mirblab.best import cores, each
-from mirblab.candidates import Candidates
-from mirblab.errors import MirblabError
-from mirblab.formula import building, scoring, storage
-from mirblab.formula.parts import read, trees
-from mirblab.formula.scoring import Query, Top
-from mirblab.formula.segments import Segment, merge
-from mirblab.formula.storage import Stored
-from mirblab.formula.tokens import Tokens, counted
+from mirblab.core import paths, stored_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.data.candidates import Candidates
+from mirblab.data.topk import cores, each
+from mirblab.formula import scoring, storage
+from mirblab.formula.scoring import B, Query, Top, kind_weights, sums
+from mirblab.formula.storage import Segment, Stored, load, merge, write_ids
+from mirblab.formula.tokens import Labels, Tokens, counted
 from mirblab.formula.tree import Tree
-from mirblab.formula.version import VERSION
-from mirblab.formula.weighting import B, kind_weights, sums
+from mirblab.formula.workers import Crew, make_segment, read, trees
+
+ALONE = 2  # batches; starting processes for fewer takes longer than it saves
+_MOST_PROCESSES = 8
+BATCH, SEGMENT = 1 << 13, 1 << 21  # formulas whose tokens are counted together, and in one segment at most
+
+Item = tuple[str, str | Tree]
+
+
+def build(items: Iterable[Item], folder: Path | None, total: int | None = None) -> Iterator[tuple[Segment, list[str]]]:
+    """Yield the segments of a stream of (id, formula) with the ids of their formulas.
+
+    With a *folder* the segments lie in it, in folders called 0, 1, ..., with the ids as JSON, and memory holds a
+    few batches only; without one they are in memory. *total* is how many formulas come, for the progress bar.
+    MirblabError for what is not a pair of an id and a formula.
+    """
+    stream = iter(items)
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    with progress(total, "structure index", "formulas") as bar:
+        number, home = 0, folder and folder / "0"
+        while (made := _segment(islice(stream, SEGMENT), home, bar.update)) is not None:
+            yield made
+            number += 1
+            home = folder and folder / str(number)
+
+
+def _segment(items: Iterator[Item], home: Path | None, done: Callable) -> tuple[Segment, list[str]] | None:
+    """Return one segment and its ids, or None when no item is left."""
+    ids: list[str] = []
+    if home is None:
+        labels = Labels()
+        parts = [make_segment(batch, labels, None) for batch in _batches(items, ids, done)]
+        return (merge(parts), ids) if ids else None
+    aside = home.with_name(f"{home.name}.parts")
+    sizes = _parts(_batches(items, ids, done), aside)
+    if not ids:
+        return None
+    paths.make_folder(home)
+    whole = merge([load(size, aside / str(number)) for number, size in enumerate(sizes)], home)
+    paths.remove(aside)
+    write_ids(home, ids)
+    return whole, ids
+
+
+def _parts(batches: Iterator[list[str | Tree]], aside: Path) -> list[int]:
+    """Make a small segment of each batch in folders called 0, 1, ..., and return how many formulas each has.
+
+    The first ones are made here, and when there are more, the others by as many processes as there are cores.
+    """
+    labels, sizes = Labels(), []
+    for batch in islice(batches, ALONE):
+        sizes.append(make_segment(batch, labels, aside / str(len(sizes))).n)
+    following = next(batches, None)
+    if following is None:
+        return sizes
+    n_processes = min(cores(), _MOST_PROCESSES)
+    with Crew(n_processes) as crew:
+        waiting: deque[Future] = deque()
+        for number, batch in enumerate(chain([following], batches), len(sizes)):
+            waiting.append(crew.submit(batch, aside / str(number)))
+            if len(waiting) > 2 * n_processes:
+                sizes.append(waiting.popleft().result())
+        return sizes + [future.result() for future in waiting]
+
+
+def _batches(items: Iterator[Item], ids: list[str], done: Callable) -> Iterator[list[str | Tree]]:
+    """Yield the formulas of some items at a time, and add their ids to *ids*."""
+    while batch := list(islice(items, BATCH)):
+        names, formulas = _columns(batch)
+        ids += names
+        yield formulas
+        done(len(batch))
+
+
+def _columns(batch: list[Item]) -> tuple[list[str], list[str | Tree]]:
+    for item in batch:
+        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
+            raise MirblabError(f"an index is built from pairs of an id and a formula; found {str(item)[:80]!r}")
+        if not isinstance(item[1], (str, Tree)):
+            found = type(item[1]).__name__
+            raise MirblabError(f"formula '{item[0]}' is neither LaTeX nor a tree; found {found}")
+    return [name for name, _ in batch], [formula for _, formula in batch]
+
+
+# Raised by one whenever a formula gives other tokens; a test fails when tokens change without it.
+VERSION = "1"
+
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -43,9 +131,7 @@ class Index:
     known: dict[bytes, np.ndarray] = field(default_factory=dict, repr=False, compare=False)  # lengths by weights
 
     @classmethod
-    def build(
-        cls, formulas: Iterable[building.Item], folder: str | Path | None = None, total: int | None = None
-    ) -> Index:
+    def build(cls, formulas: Iterable[Item], folder: str | Path | None = None, total: int | None = None) -> Index:
         """Return the index of a stream of (id, LaTeX or tree), in a new *folder* or (None) in memory.
 
         On disk it needs memory for one segment's keys only; *total*, how many come, is for the progress bar.
@@ -86,17 +172,17 @@ class Index:
         ranks[self.state.order] = np.arange(len(self), dtype=np.int32)
         return ranks
 
-    def add(self, formulas: Iterable[building.Item], total: int | None = None) -> Index:
+    def add(self, formulas: Iterable[Item], total: int | None = None) -> Index:
         """Return the index with more *formulas*; every weight is as if all had been indexed at once.
 
         On disk the new ones become visible together or not at all. MirblabError for an id that is there already,
         and when another process has added to it meanwhile; the index on disk then stays as it was.
         """
         if self.folder is None:
-            parts, ids = _unzip(building.build(formulas, None, total))
+            parts, ids = _unzip(build(formulas, None, total))
             return Index(self._state([], self.state.segments + parts, self.ids + ids), None, self.ids + ids)
         with storage.generation(self.folder, self.state) as (beside, name):
-            parts, ids = _unzip(building.build(formulas, beside, total))
+            parts, ids = _unzip(build(formulas, beside, total))
             homes = self.state.homes + [f"{name}/{number}" for number in range(len(parts))]
             state = self._state(homes, self.state.segments + parts, self.ids + ids)
             storage.seal(beside, name, self.state, state)
@@ -213,3 +299,82 @@ def _order(ids: list[str]) -> np.ndarray | None:
 
 def _allowed(candidates: Candidates, row: int, positions: np.ndarray) -> np.ndarray:
     return positions[candidates.permits(np.full(len(positions), row), positions)]
+
+
+_WORTH_STORING = 5_000  # formulas; fewer are indexed again faster than a folder is opened and checked
+_AGAIN = "it is built again when it is needed"
+
+
+def stored(latex: Sequence[str]) -> Index:
+    """Return the index of formulas, ids their positions, from the cache where it was built before.
+
+    A damaged one is set aside with a warning and built again; where nothing can be written, it is built in memory.
+    """
+    names = [f"{number:010d}" for number in range(len(latex))]
+    items = list(zip(names, latex, strict=True))
+    if len(latex) < _WORTH_STORING:
+        return Index.build(items)
+    folder = paths.cache() / "structure" / _key(latex)
+    index = _opened(folder)
+    if index is None:
+        try:
+            is_there = paths.stored("structure indexes", Index.build, items, folder)
+        except (MirblabError, FileNotFoundError):  # another process was faster, or has removed it
+            is_there = True
+        index = _opened(folder) if is_there else None
+    return Index.build(items) if index is None else index
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every file of every index in *folder*; set damaged ones aside with a warning; return a line for each."""
+    wrong = []
+    for path in stored_files.sound(folder):
+        if _is_older(path):
+            continue
+        if not path.is_dir():
+            wrong.append(stored_files.stranger(path))
+        elif (reason := _wrong(path)) and stored_files.set_aside(path, reason, _AGAIN):
+            wrong.append(f"{path}: {reason}")
+    return wrong
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the indexes in *folder* that other code has built, which are never read, each counted as one."""
+    return [(path, 1) for path in stored_files.sound(folder) if _is_older(path)]
+
+
+def _opened(folder: Path) -> Index | None:
+    """Return the index in *folder*, None where there is none; what is damaged is set aside."""
+    try:
+        return Index.open(folder)
+    except FileNotFoundError:
+        reason = _wrong(folder)
+    except MirblabError as error:
+        reason = str(error)
+    if reason:
+        stored_files.set_aside(folder, reason, _AGAIN)
+    return None
+
+
+def _wrong(folder: Path) -> str:
+    """Return what is wrong with the index in *folder*, "" when nothing is, or nobody has finished one there."""
+    try:
+        Index.open(folder)
+    except FileNotFoundError as error:  # a generation appears whole: what is visible beside none is what is left of one
+        return str(error) if folder.is_dir() and any(folder.glob("[!.]*")) and not storage.last(folder) else ""
+    except MirblabError as error:
+        return str(error)
+    return ""
+
+
+def _is_older(folder: Path) -> bool:
+    found = storage.made_by(folder)
+    return all(found) and found != (storage.FORMAT, VERSION)
+
+
+def _key(latex: Iterable[str]) -> str:
+    digest = hashlib.blake2b(f"{storage.FORMAT} {VERSION}".encode(), digest_size=16)
+    for formula in latex:
+        text = formula.encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(8, "little") + text)
+    return digest.hexdigest()

@@ -6,8 +6,8 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from mirblab.formula.brackets import has_bar, shape
-from mirblab.formula.mathml_rows import CLOSING, OPENING, is_operator
+from mirblab.formula.mathml import CLOSING, OPENING, is_operator
+from mirblab.formula.operators import has_bar, shape
 from mirblab.formula.tree import Tree, shown
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
@@ -31,8 +31,8 @@ def mathml(
 
     *matched* holds places of nodes, or how strongly each is to be marked, 0 to 1; a symbol gets an orange ground, a
     fraction or a root a frame. *latex* becomes the text that a screen reader reads; *display*: on a line by itself.
-    `mathml.parse` of the result is the tree again, for trees from LaTeX nearly always. Operator trees are written as
-    functions of their operands. Takes linear time and no stack.
+    `mathml.parse_mathml` of the result is the tree again, for trees from LaTeX nearly always. Operator trees are
+    written as functions of their operands. Takes linear time and no stack.
 
     >>> print(mathml(Tree(["V!x", "N!2"], [-1, 0], "-a"), latex="x^2").partition('aria-label="x^2">')[2])
     <mrow><msup><mi>x</mi><mrow><mn>2</mn></mrow></msup></mrow></math>

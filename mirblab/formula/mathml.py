@@ -1,14 +1,470 @@
-"""mathml: Presentation MathML to Symbol Layout Trees, as Tangent's converter makes them."""
+"""mathml: Presentation and Content MathML to trees."""
 
 from __future__ import annotations
 
+import html
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mirblab.formula.elements import fold, told
-from mirblab.formula.letters import styled
-from mirblab.formula.mathml_rows import CLOSING, chain, fenced, is_operator, matrix, wrapped
-from mirblab.formula.nodes import Node, flatten
-from mirblab.formula.tree import Tree
+from mirblab.formula.tree import Node, Tree, flatten, operand
+
+OPENING = frozenset("([{|∥")
+CLOSING = frozenset(")]}|∥")
+_BARS = OPENING & CLOSING
+
+
+def is_operator(label: str) -> bool:
+    """Return whether a label is bare: an operator, a relation, a bracket or punctuation.
+
+    >>> is_operator("∑"), is_operator("!"), is_operator("V!x")
+    (True, True, False)
+    """
+    return not (len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUE")
+
+
+def chain(line: Sequence[Node], relation: str = "n") -> Node | None:
+    """Return the first node of a *line*, each node hanging on the one before it; None for an empty line."""
+    for before, after in zip(line, line[1:], strict=False):
+        before.add(relation, after)
+    return line[0] if line else None
+
+
+def matrix(cells: Sequence[Sequence[Node]], fence: str, rows: int, columns: int) -> Node:
+    """Return the `M!` node of *rows* × *columns* cells, in row order: the first below it, each next on the one before.
+
+    >>> node = matrix([[Node("V!a")], []], "()", 1, 2)
+    >>> node.label, node.children[0][1].children[0][1].label
+    ('M!()1x2', 'W!')
+    """
+    node = Node(f"M!{fence}{rows}x{columns}")
+    heads = [chain(cell) or Node("W!") for cell in cells]
+    return node.add("w", chain(heads or [Node("W!")], "e"))
+
+
+def wrapped(line: Sequence[Node], relations: str) -> Node:
+    """Return the one node on which scripts by *relations* hang: the line's own, or an `M!1x1` around it.
+
+    A line of several nodes has no place for a script, nor has a node that has one there already.
+    """
+    if len(line) == 1 and not any(line[0].first(relation) for relation in relations):
+        return line[0]
+    return matrix([line], "", 1, 1) if line else Node("W!")
+
+
+def fenced(line: list[Node], loose: Sequence[int]) -> list[Node]:
+    """Return a *line* with its brackets matched; *loose* are the places of what may be a bracket or a comma.
+
+    Each closing bracket goes with the last opening one that is still free, whatever its shape; a bar with the last
+    free bar if no free bracket stands between. A first bracket without a partner takes the last of the row; one before
+    a table that ends the row is the table's (Tangent leaves it beside it).
+    """
+    if loose and loose[-1] == len(line) - 2 and line[-2].label in OPENING and _is_table(line[-1]):
+        line[-1].label = f"M!{line[-2].label}{line[-1].label[2:]}"  # cases: what opens is never closed
+        del line[-2]
+        loose = loose[:-1]
+    pairs = _pairs(line, loose)
+    if not pairs:
+        return line
+    commas = {place for place in loose if line[place].label == ","}
+    begins = {end: begin for begin, end in pairs.items()}
+    open_now: list[list[list[Node]]] = [[[]]]  # the elements so far of the row, and of each bracket that is open
+    for place, node in enumerate(line):
+        if place in pairs:
+            open_now.append([[]])
+        elif place in begins:
+            elements = open_now.pop()
+            open_now[-1][-1].append(_around(line[begins[place]], elements, node))
+        else:
+            open_now[-1][-1].append(node)
+            if len(open_now) > 1 and place in commas:
+                open_now[-1].append([])
+    return open_now[0][0]
+
+
+def _pairs(line: Sequence[Node], loose: Sequence[int]) -> dict[int, int]:
+    """Return where each bracket that has a partner begins and ends."""
+    free: list[int] = []
+    n_brackets = 0  # free ones that are no bars
+    pairs: dict[int, int] = {}
+    for place in loose:
+        label = line[place].label
+        if label in _BARS and free and line[free[-1]].label == label and free[-1] != place - 1:
+            pairs[free.pop()] = place
+        elif label in OPENING and not line[place].children:
+            free.append(place)
+            n_brackets += label not in _BARS
+        elif label in CLOSING and label not in _BARS and n_brackets:
+            while line[start := free.pop()].label in _BARS:  # a bar in brackets, as in P(A|B), is not one of a pair
+                pass
+            pairs[start] = place
+            n_brackets -= 1
+    last = len(line) - 1
+    if free and free[0] == 0 and last > 0 and loose[-1] == last and line[last].label in CLOSING:
+        return {0: last}  # LaTeXML makes a row of each pair of brackets, so the ends of a row belong together
+    return pairs
+
+
+def _around(opening: Node, elements: list[list[Node]], closing: Node) -> Node:
+    """Return the node of a pair of brackets, or of the matrix between them; the closing one's scripts are its own."""
+    fence = opening.label + closing.label
+    if len(elements) > 1 and not elements[-1]:
+        elements = elements[:-1]  # nothing after the last comma
+    if len(elements) == 1 and len(elements[0]) == 1 and _is_table(only := elements[0][0]):
+        only.label = f"M!{fence}{only.label[2:]}"
+        only.children += closing.children
+        return only
+    node = matrix(elements, fence, 1, len(elements))
+    node.children += closing.children
+    return node
+
+
+def _is_table(node: Node) -> bool:
+    """Return whether a node is a table without brackets and scripts."""
+    label = node.label
+    return label[:2] == "M!" and label[2:3].isdigit() and label != "M!1x1" and len(node.children) == 1
+
+
+# What is longer, deeper or has more parts (elements and texts) is read up to here: no formula is, and time stays short.
+LONGEST = 200_000
+DEEPEST = 500
+MOST = 10_000
+TOLD = 20  # problems
+# Every repetition is possessive: what one part has taken no other part tries again, so that the time is linear.
+_TOKEN = re.compile(
+    r"""<!--.*?(?:-->|\Z)
+      | <!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)
+      | <!DOCTYPE[^<>\[]*+\[(?:[^\]<>]|<[^<>]*+>)*+\]\s*+>
+      | <[!?][^<>]*+>?
+      | </\s*+(?P<close>[^\s<>]*+)[^<>]*+>?
+      | <(?P<open>[A-Za-z_][^\s<>/"']*+)(?P<attributes>(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>
+      | <(?P<cut>[A-Za-z_][^\s<>/"']*+)[^<>]*+>?
+      | (?P<text>[^<]++)
+      | <""",
+    re.VERBOSE | re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
+_NO_CHARACTER = re.compile(r"&#[0-9]{12,}+;?")  # nor is it a number that Python reads
+_BLANKS = re.compile(r"[ \t\r\n\xa0]+")  # a thin space inside a number stays
+
+# From an element's local name, attributes and parts (texts, and what its elements became, in order): what it becomes.
+Build = Callable[[str, dict[str, str], list[Any]], Any]
+
+
+def fold(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple[list[Any], list[str]]:
+    """Return what *build* makes of the outermost elements, and what was wrong with the document.
+
+    *build* gets a local name (no prefix), the attributes (local names) and the parts; what it returns, unless None,
+    is a part of the element around. Elements of the names in *skip* are left out with their content. Character
+    references and HTML's named ones are understood, no other entity and no DTD; comments and instructions are
+    skipped. Whatever *xml* is, there is no exception: an element that is not closed ends with the one around it, an
+    end tag without its start is ignored. Takes linear time and no stack.
+
+    >>> fold("<a x='1'>one <m:b/>&amp; two</a>", lambda name, attributes, parts: (name, attributes, parts))
+    ([('a', {'x': '1'}, ['one', ('b', {}, []), '& two'])], [])
+    >>> fold("<a><b>", lambda name, attributes, parts: name)
+    (['a'], ['2 elements are not closed'])
+    """
+    reader = _Reader(build, skip)
+    if len(xml) > LONGEST:
+        reader.problems.append(f"only the first {LONGEST:,} of {len(xml):,} characters were read")
+    for token in _TOKEN.finditer(xml, 0, LONGEST):
+        if reader.n_parts >= MOST:
+            reader.problems.append(f"only the first {MOST:,} elements and texts were read")
+            break
+        kind = token.lastgroup
+        if kind in ("open", "cut", "attributes"):
+            name = token["open"] or token["cut"]
+            attributes = token["attributes"] or ""
+            reader.start(_local(name), attributes)
+            if kind == "cut":
+                reader.problems.append(f"a start tag is cut short: {token[0][:40]!r}")
+            if attributes.endswith("/") or (kind == "cut" and token[0].endswith("/>")):
+                reader.stop(_local(name))
+        elif kind == "close":
+            reader.stop(_local(token["close"]))
+        elif kind == "text":
+            reader.text(_unescaped(token["text"]))
+        elif kind == "data":
+            reader.text(token["data"])
+    return reader.end()
+
+
+def told(problems: Sequence[str]) -> list[str]:
+    """Return the first twenty different problems, and how many more there are.
+
+    >>> told(["a", "b", "a"])
+    ['a', 'b']
+    """
+    different = list(dict.fromkeys(problems))
+    more = len(different) - TOLD
+    return different if more <= 0 else [*different[:TOLD], f"and {more:,} more"]
+
+
+def _unescaped(text: str) -> str:
+    """Return *text* without entities; a number of a dozen digits and more is no character."""
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", text)) if "&" in text else text
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+class _Reader:
+    """The elements that are open, and what became of those that are closed."""
+
+    def __init__(self, build: Build, skip: frozenset[str]) -> None:
+        self.build, self.skip = build, skip
+        self.frames: list[tuple[str, str, list[Any]]] = [("", "", [])]
+        self.opened: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.n_parts = 0
+
+    def start(self, name: str, attributes: str) -> None:
+        """Open an element, unless it lies too deep."""
+        if len(self.frames) > DEEPEST:
+            if not self.ignored:
+                self.problems.append(f"elements deeper than {DEEPEST} were not read")
+            self.ignored[name] += 1
+            return
+        self.n_parts += 1
+        self.frames.append((name, attributes, []))
+        self.opened[name] += 1
+
+    def stop(self, name: str) -> None:
+        """Close an element and those that were left open within it."""
+        if self.ignored[name]:
+            self.ignored[name] -= 1
+        elif not self.opened[name]:
+            self.problems.append(f"an end tag without its start: </{name[:40]}>")
+        else:
+            closed = self._close()
+            while closed != name:
+                self.problems.append(f"<{closed[:40]}> is not closed")
+                closed = self._close()
+
+    def _close(self) -> str:
+        name, attributes, parts = self.frames.pop()
+        self.opened[name] -= 1
+        if name not in self.skip:
+            found = {
+                _local(attribute[1]): _unescaped(attribute[2] or attribute[3] or "")
+                for attribute in _ATTRIBUTE.finditer(attributes)
+            }
+            made = self.build(name, found, parts)
+            if made is not None:
+                self.frames[-1][2].append(made)
+        return name
+
+    def text(self, text: str) -> None:
+        """Take characters between tags."""
+        text = _BLANKS.sub(" ", text).strip()
+        if text:
+            self.n_parts += 1
+            self.frames[-1][2].append(text)
+
+    def end(self) -> tuple[list[Any], list[str]]:
+        """Close what is still open, and return what was built and what was wrong."""
+        if (missing := len(self.frames) - 1) > 0:
+            self.problems.append(f"{missing} element{'s are' if missing > 1 else ' is'} not closed")
+        while len(self.frames) > 1:
+            self._close()
+        return self.frames[0][2], self.problems
+
+
+_CONTENT_SKIP = frozenset({"annotation", "annotation-xml", "share", "sep"})
+_UNORDERED = frozenset("eq neq plus times and or xor union intersect equivalent approx".split())
+_FUNCTIONS = frozenset(
+    "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
+    "arctanh arccoth log ln exp abs det gcd lcm max min floor ceiling real imaginary arg pmod".split()
+)
+_CONSTANTS = frozenset(
+    "infinity emptyset pi exponentiale imaginaryi eulergamma true false notanumber reals integers rationals "
+    "naturalnumbers complexes primes".split()
+)
+# LaTeXML's and MathML's names, where Tangent has others.
+_CONTENT_NAMES = {
+    "superscript": "O!SUP", "subscript": "O!SUB", "formulae-sequence": "O!form-seq", "differential-d": "F!d",
+    "conditional": "F!c", "determinant": "F!det", "absolute-value": "F!abs", "modulo": "O!rem", "for-all": "O!forall",
+    "hyperbolic-sine": "F!sinh", "hyperbolic-cosine": "F!cosh", "hyperbolic-tangent": "F!tanh",
+    "hyperbolic-cotangent": "F!coth", "hyperbolic-secant": "F!sech", "hyperbolic-cosecant": "F!csch",
+}  # fmt: skip
+_COLLECTIONS = {"list": "M!L-", "set": "M!S-", "vector": "M!V-"}
+_CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
+_LEAVES = {"ci": "V!", "cn": "N!", "mi": "V!", "mn": "N!", "mo": "V!", "mtext": "T!", "ms": "T!", "cs": "T!"}
+_QUALIFIERS = frozenset("degree bvar lowlimit uplimit condition logbase domainofapplication momentabout".split())
+
+
+class _ContentPart(NamedTuple):
+    """What an element became: its name and its operation; a qualifier has that of what is in it."""
+
+    name: str
+    node: Node
+
+
+def parse_content(xml: str) -> Tree:
+    """Return the operator tree of Content MathML, and in `problems` what was not understood; it never fails.
+
+    As Tangent has it: U! for operations whose operands have no order, O! for others, F! for functions; V!, N!, T!, C!
+    for variables, numbers, texts and constants; +! and a name where the operator is itself an expression. What LaTeXML
+    could not parse is E! and its fragments, with -! for an unknown symbol and T! for several side by side. A root has
+    its degree (2) as second operand, an integral its limits, W! where there are none. `<share>` is left out.
+
+    >>> parse_content("<math><apply><plus/><ci>x</ci><apply><root/><cn>2</cn></apply></apply></math>").labels
+    ['U!plus', 'V!x', 'O!root', 'N!2', 'N!2']
+    """
+    problems: list[str] = []
+
+    def build(name: str, attributes: dict[str, str], parts: list[Any]) -> _ContentPart | None:
+        children = [part for part in parts if isinstance(part, _ContentPart)]
+        text = " ".join(part for part in parts if isinstance(part, str))
+        node = _operation(name, attributes, children, text)
+        return None if node is None else _ContentPart(name, node)
+
+    parts, faults = fold(xml, build, skip=_CONTENT_SKIP)
+    found = [part for part in parts if isinstance(part, _ContentPart)]
+    if len(found) < len(parts):
+        problems.append(f"text outside of an element: {next(part for part in parts if isinstance(part, str))[:40]!r}")
+    return flatten(_alone(found), problems=told([*faults, *problems]))
+
+
+def _operation(name: str, attributes: dict[str, str], children: list[_ContentPart], text: str) -> Node | None:
+    """Return what an element became; None for one without content."""
+    if name in _LEAVES:
+        return _leaf(name, attributes, children, text)
+    if name == "csymbol":
+        return Node("-!" + text if attributes.get("cd") == "unknown" else _symbol(text or attributes.get("name", "")))
+    if name in ("apply", "bind", "reln"):
+        return _applied(children)
+    if name in _COLLECTIONS:
+        return _with(f"{_COLLECTIONS[name]}{len(children)}", children)
+    if name == "interval":
+        return _with(f"O!interval({_CLOSURES.get(attributes.get('closure', 'closed'), 'C-C')})", children)
+    if name == "matrix":
+        columns = max((len(part.node.children) for part in children), default=0)
+        return _with(f"M!M-{len(children)}x{columns}", children)
+    if name == "matrixrow":
+        return _with("M!R!", children)
+    if name in ("cerror", "merror"):
+        return _with("E!", _worded(children))
+    if name in ("math", "semantics", "mrow", "mstyle") or name in _QUALIFIERS:
+        return _alone(children)
+    return _with(_symbol(name), children)
+
+
+def _symbol(name: str) -> str:
+    """Return the label of an operator's or a constant's name."""
+    if name.startswith("delimited-"):
+        return "M!D-" + name.removeprefix("delimited-")
+    if name in _CONTENT_NAMES:
+        return _CONTENT_NAMES[name]
+    kind = "U!" if name in _UNORDERED else "F!" if name in _FUNCTIONS else "C!" if name in _CONSTANTS else "O!"
+    return kind + name
+
+
+def _with(label: str, children: list[_ContentPart]) -> Node:
+    node = Node(label)
+    node.children = [(operand(place), part.node) for place, part in enumerate(children)]
+    return node
+
+
+def _worded(children: list[_ContentPart]) -> list[_ContentPart]:
+    """Return the fragments of what could not be parsed: unknown symbols side by side are a word, all in lower case."""
+    found: list[_ContentPart] = []
+    unknown = ""
+    for part in [*children, _ContentPart("", Node(""))]:
+        if part.node.label.startswith("-!") and not part.node.children:
+            unknown += part.node.label[2:].lower()
+            continue
+        if unknown:
+            found.append(_ContentPart("csymbol", Node(("T!" if len(unknown) > 1 else "-!") + unknown)))
+            unknown = ""
+        found.append(part)
+    return found[:-1]
+
+
+def _alone(children: list[_ContentPart]) -> Node | None:
+    """Return the one operation; several side by side are an error and its parts."""
+    return _with("E!", children) if len(children) > 1 else children[0].node if children else None
+
+
+def _leaf(name: str, attributes: dict[str, str], children: list[_ContentPart], text: str) -> Node | None:
+    if attributes.get("type") == "rational":
+        text = text.replace(" ", "/")
+    if text:
+        return Node(_LEAVES[name] + text)
+    return _alone(children) if children else Node("W!")
+
+
+def _applied(children: list[_ContentPart]) -> Node | None:
+    """Return an operator with its operands, those that qualify it (degree, limits) last."""
+    if not children:
+        return None
+    operator, operands = children[0].node, children[1:]
+    plain = [part for part in operands if part.name not in _QUALIFIERS]
+    known = {part.name: part for part in operands if part.name in _QUALIFIERS}
+    empty = _ContentPart("", Node("W!"))
+    if operator.label == "O!root" and not operator.children:
+        plain.append(known.pop("degree", None) or _ContentPart("", Node("N!2")))
+    elif operator.label == "O!int" and not operator.children:
+        plain += [known.pop("lowlimit", None) or empty, known.pop("uplimit", None) or empty]
+    plain += known.values()
+    if operator.children:
+        inner = operator.children[0][1].label.removeprefix("+!")
+        return _with("+!" + inner, [children[0], *plain]) if plain else operator
+    label = operator.label
+    return _with("F!" + label[2:] if label.startswith("V!") and plain else label, plain)
+
+
+_FONT_NAMES = {
+    "bold": "BOLD",
+    "italic": "",
+    "normal": "",
+    "bold-italic": "BOLD",
+    "double-struck": "DOUBLE-STRUCK",
+    "script": "SCRIPT",
+    "bold-script": "BOLD SCRIPT",
+    "fraktur": "FRAKTUR",
+    "bold-fraktur": "BOLD FRAKTUR",
+    "sans-serif": "SANS-SERIF",
+    "bold-sans-serif": "SANS-SERIF BOLD",
+    "sans-serif-italic": "SANS-SERIF ITALIC",
+    "sans-serif-bold-italic": "SANS-SERIF BOLD ITALIC",
+    "monospace": "MONOSPACE",
+}
+
+
+def styled(text: str, variant: str) -> str:
+    """Return *text* in the letters of a `mathvariant`; italic and unknown ones change nothing.
+
+    >>> styled("Rx", "double-struck"), styled("H", "fraktur"), styled("x", "normal"), styled("+", "bold")
+    ('ℝ𝕩', 'ℌ', 'x', '+')
+    """
+    name = _FONT_NAMES.get(variant, "")
+    return "".join(_letter(character, name) for character in text) if name else text
+
+
+def _letter(character: str, name: str) -> str:
+    plain = unicodedata.name(character, "")
+    for alphabet in ("LATIN ", "GREEK "):
+        if plain.startswith((f"{alphabet}CAPITAL LETTER ", f"{alphabet}SMALL LETTER ")):
+            rest = plain.removeprefix("LATIN ").removeprefix("GREEK ").replace(" LETTER", "")
+            older = {"FRAKTUR": "BLACK-LETTER"}.get(name, name)
+            for full in (f"MATHEMATICAL {name} {rest}", f"{older} {rest}"):
+                try:
+                    return unicodedata.lookup(full)
+                except KeyError:
+                    continue
+    if plain.startswith("DIGIT "):
+        try:
+            return unicodedata.lookup(f"MATHEMATICAL {name} {plain}")
+        except KeyError:
+            return character
+    return character
+
 
 _SKIP = frozenset({"annotation", "annotation-xml", "mphantom", "mspace", "maligngroup", "malignmark", "mglyph"})
 _INVISIBLE = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064\u200b\u200c\u200d\u2060\ufeff"))
@@ -33,16 +489,16 @@ class _Part(NamedTuple):
     cells: tuple[list[Node], ...] = ()
 
 
-def parse(xml: str) -> Tree:
+def parse_mathml(xml: str) -> Tree:
     """Return the layout tree of Presentation MathML, and in `problems` what was not understood; it never fails.
 
     LaTeXML's dialect, as ARQMath ships it, and those of other producers; with or without prefixes, a declaration,
     `<semantics>` and annotations. Entities of HTML are characters; no others are resolved, and no DTD is read.
     NTCIR's query variables become wildcards: `?name`. Takes linear time.
 
-    >>> parse("<math><msup><mi>x</mi><mn>2</mn></msup><mo>=</mo><mn>4</mn></math>").labels
+    >>> parse_mathml("<math><msup><mi>x</mi><mn>2</mn></msup><mo>=</mo><mn>4</mn></math>").labels
     ['V!x', 'N!2', '=', 'N!4']
-    >>> parse("<math><mi>x</math>").problems
+    >>> parse_mathml("<math><mi>x</math>").problems
     ('<mi> is not closed',)
     """
     problems: list[str] = []

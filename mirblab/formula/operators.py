@@ -1,15 +1,472 @@
-"""operators: from a formula's layout to its operations, a Symbol Layout Tree to an Operator Tree."""
+"""operators: symbol layout trees to operator trees."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
-from mirblab.formula.brackets import fenced
-from mirblab.formula.operations import NOWHERE, Operations
-from mirblab.formula.phrases import phrase
-from mirblab.formula.precedence import ACCENTS, FENCE, OPERAND, ROLES, SEPARATOR
-from mirblab.formula.terms import Item
-from mirblab.formula.tree import Tree
+from mirblab.formula.tree import Tree, operand
+
+NOWHERE = (0, 0)
+_PLACES = [operand(place) for place in range(62)]
+
+
+class Operations:
+    """Operations by number: a label, the numbers of the operands, and where the operator stands in the source.
+
+    >>> grown = Operations()
+    >>> x, two = grown.add("V!x"), grown.add("N!2")
+    >>> grown.tree(grown.add("O!SUP", [x, two])).labels
+    ['O!SUP', 'V!x', 'N!2']
+    """
+
+    __slots__ = ("labels", "operands", "spans")
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+        self.operands: list[list[int]] = []
+        self.spans: list[tuple[int, int]] = []
+
+    def add(self, label: str, operands: list[int] | None = None, span: tuple[int, int] = NOWHERE) -> int:
+        """Return the number of a new operation on *operands* (None: a leaf)."""
+        self.labels.append(label)
+        self.operands.append(operands if operands is not None else [])
+        self.spans.append(span)
+        return len(self.labels) - 1
+
+    def apply(self, function: int, arguments: list[int]) -> int:
+        """Return a function of *arguments*: itself with operands, or +! and its name where it has scripts.
+
+        sin^2 x is `+!F!sin` of sin^2 and x, as in Tangent's operator trees.
+        """
+        inner = self.operands[function]
+        if not inner:
+            self.operands[function] = arguments
+            return function
+        return self.add("+!" + self.labels[inner[0]].removeprefix("+!"), [function, *arguments])
+
+    def tree(self, root: int, problems: tuple[str, ...] = (), *, spans: bool = True) -> Tree:
+        """Return the operator tree below the operation *root*; operands beyond the 62nd share the last relation."""
+        labels: list[str] = []
+        parents: list[int] = []
+        relations: list[str] = []
+        found: list[tuple[int, int]] = []
+        waiting = [(root, -1, "-")]
+        while waiting:
+            number, parent, relation = waiting.pop()
+            below = self.operands[number]
+            if below:
+                place = len(labels)
+                names = _PLACES if len(below) <= 62 else _PLACES + _PLACES[-1:] * (len(below) - 62)
+                for at in range(len(below) - 1, -1, -1):
+                    waiting.append((below[at], place, names[at]))
+            labels.append(self.labels[number])
+            parents.append(parent)
+            relations.append(relation)
+            found.append(self.spans[number])
+        return Tree(labels, parents, "".join(relations), found if spans else [], problems)
+
+
+_SHAPE = re.compile(r"M!(.*?)(\d{1,4})x(\d{1,4})", re.DOTALL)
+_SINGLE = {"||": "F!abs", "∥∥": "O!norm", "‖‖": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling", "[]": "M!D-[]"}
+_ENDS = {"(": "O", ")": "O", "[": "C", "]": "C"}
+_AROUND = {"()": "O!matrix", "[]": "O!matrix", "||": "F!det", "∥∥": "O!norm", "": ""}
+
+
+@lru_cache(maxsize=4096)
+def shape(label: str) -> tuple[str, int, int]:
+    """Return the fence, the rows and the columns that a label M!… names; no rows where it names none.
+
+    >>> shape("M!()1x2"), shape("M!{2x1"), shape("M!odd")
+    (('()', 1, 2), ('{', 2, 1), ('odd', 0, 0))
+    """
+    found = _SHAPE.fullmatch(label)
+    return (found[1], int(found[2]), int(found[3])) if found else (label[2:], 0, 0)
+
+
+def has_bar(tree: Tree, fraction: int) -> bool:
+    r"""Return whether a *fraction* has a bar: one whose brackets came with it from one command, as `\binom`, has none.
+
+    >>> both = Tree(["M!()1x1", "O!divide"], [-1, 0], "-w", [(0, 6), (0, 6)])
+    >>> has_bar(both, 1), has_bar(Tree(both.labels, both.parents, both.relations), 1)
+    (False, True)
+    """
+    fence, spans = tree.parents[fraction], tree.spans
+    if fence < 0 or not spans or tree.labels[fence][:2] != "M!":
+        return True
+    return spans[fence] != spans[fraction] or spans[fence] == (0, 0)
+
+
+def fenced(grown: Operations, label: str, elements: list[int], is_list: bool, span: tuple[int, int]) -> int:
+    """Return the operation of a fence or matrix with the *label* M!…; *is_list*: commas stand between the elements.
+
+    As LaTeXML reads them: (a) is a itself, (a,b) and [a,b) intervals, (a,b,c) a vector, {a,b} a set, |a| and ‖a‖ an
+    absolute value and a norm, rows are M!R! below M!M-RxC; elements in other fences are M!D- and the fence.
+    """
+    fence, rows, columns = shape(label)
+    n_elements = len(elements)
+    if rows > 1 or (n_elements > 1 and not is_list):
+        return _matrix(grown, fence, (rows, columns), elements, span)
+    if not elements:
+        return grown.add(label, span=span)
+    if fence == "{}":
+        return _set(grown, elements, span)
+    if n_elements == 1 and fence in ("()", ""):
+        return elements[0]
+    if n_elements == 1 and fence in _SINGLE:
+        return grown.add(_SINGLE[fence], elements, span)
+    if n_elements == 2 and len(fence) == 2 and fence[0] in "([" and fence[1] in ")]":
+        return grown.add(f"O!interval({_ENDS[fence[0]]}-{_ENDS[fence[1]]})", elements, span)
+    return grown.add(f"M!V-{n_elements}" if fence in ("()", "") else f"M!D-{fence}", elements, span)
+
+
+def _set(grown: Operations, elements: list[int], span: tuple[int, int]) -> int:
+    """Return a set of elements, or of what fulfils a condition; commas behind the bar list conditions."""
+    if grown.labels[elements[0]] != "O!conditional-set":
+        return grown.add(f"M!S-{len(elements)}", elements, span)
+    if len(elements) > 1:
+        sides = grown.operands[elements[0]]
+        sides[1] = grown.add(f"M!L-{len(elements)}", [sides[1], *elements[1:]])
+    return elements[0]
+
+
+def _matrix(grown: Operations, fence: str, size: tuple[int, int], elements: list[int], span: tuple[int, int]) -> int:
+    """Return a matrix of rows in its fence; the cells of a system of cases without rows, as LaTeXML has them."""
+    if fence == "{":
+        return grown.add("O!cases", elements, span)
+    rows, width = size[0], max(size[1], 1)
+    lines = [elements[start : start + width] for start in range(0, len(elements), width)]
+    inner = grown.add(f"M!M-{rows}x{width}", [grown.add("M!R!", line) for line in lines], span)
+    outer = _AROUND.get(fence, f"M!D-{fence}")
+    return grown.add(outer, [inner], span) if outer else inner
+
+
+# From loose to tight. `SEPARATOR` to `PRODUCT` cut a line; the others act inside a term.
+SEPARATOR, ARROW, RELATION, SUM, PRODUCT = 5, 4, 3, 2, 1
+OPERAND, FUNCTION, BIG, INTEGRAL, DIFFERENTIAL, POSTFIX, FENCE = 0, -1, -2, -3, -4, -5, -6
+
+# The names are Tangent's (Content MathML's words, with F! and the symbol where it has none), with one exception: every
+# sign of multiplication is U!times, because a reader who writes a dot does not mean another product.
+_BY_KIND = {
+    SEPARATOR: ", , ; ; . .",
+    ARROW: "⇒ O!implies ⟹ O!implies ⇐ F!⇐ ⟸ F!⇐ ⇔ O!iff ⟺ O!iff : F!: ⇕ F!⇕ ⊢ F!⊢ ⊨ F!⊨ ∴ F!∴",
+    RELATION: "= U!eq < O!lt > O!gt ≤ O!leq ≥ O!geq ≠ U!neq ≈ U!approx ∼ O!similar-to ≃ F!≃ ≅ F!≅ ≡ U!equivalent "
+    "≢ O!not-equivalent-to ∝ F!∝ ∈ O!in ∉ O!notin ∋ F!∋ ⊂ O!subset ⊆ O!subset ⊊ F!⊊ ⊃ F!⊃ ⊇ O!superset-of-or-equals "
+    "→ F!→ ← F!← ↔ F!↔ ↦ O!maps-to ⟶ F!→ ⟵ F!← ⟼ O!maps-to ⟷ F!↔ ↪ F!↪ ↠ F!↠ ↣ F!↣ ⇝ F!⇝ ⇀ F!⇀ ≪ F!≪ ≫ F!≫ "
+    "≺ F!≺ ≻ F!≻ ⪯ F!⪯ ⪰ F!⪰ ≼ F!≼ ≽ F!≽ ≲ F!≲ ≳ F!≳ ∣ F!∣ | F!∣ ∤ F!∤ ∥ F!∥ ⊥ F!⊥ ⊑ F!⊑ ⊒ F!⊒ ⋈ F!⋈ ≐ F!≐ ≍ F!≍ "
+    "◁ F!◁ ⊲ F!◁ ⊴ F!⊴ ⊳ F!⊳ ≔ O!assign := O!assign ↑ F!↑ ↓ F!↓ ≰ F!≰ ≱ F!≱ ≮ F!≮ ≯ F!≯ ⊄ F!⊄ ⊈ F!⊈ ↛ F!↛",
+    SUM: "+ U!plus - O!minus − O!minus ± O!plus-or-minus ∓ O!minus-or-plus ∪ U!union ∩ U!intersect ∧ U!and ∨ U!or "
+    "mod O!rem V!mod O!rem ⊕ O!direct-sum ∖ O!setdiff ⊖ F!⊖ ⊎ F!⊎ ⊔ F!⊔ ⊓ F!⊓ ⊻ F!⊻ △ F!△ ∸ F!∸",
+    PRODUCT: "× U!times ⋅ U!times · U!times * U!times ∗ U!times ∙ U!times / O!divide ÷ O!divide ∘ O!compose "
+    "⊗ O!tensor-product ⋆ F!⋆ ⊙ F!⊙ ⋊ F!⋊ ⋉ F!⋉ ⊠ F!⊠ • F!• ⊘ F!⊘ ≀ F!≀ ⨯ U!times ⌢ F!⌢",
+    BIG: "∑ O!sum ∏ O!product ∐ O!coproduct ⋃ U!union ⋂ U!intersect ⋁ U!or ⋀ U!and ⨁ O!direct-sum "
+    "⨂ O!tensor-product ⨀ F!⨀ ⨄ F!⨄ ⨆ F!⨆ lim O!limit limsup O!limit-supremum liminf O!limit-infimum sup O!supremum "
+    "inf O!infimum colim F!colim argmax F!argmax argmin F!argmin injlim F!injlim projlim F!projlim",
+    INTEGRAL: "∫ O!int ∬ O!double-integral ∭ O!triple-integral ∮ O!contour-integral ∯ F!∯ ∰ F!∰ ⨌ F!⨌",
+    DIFFERENTIAL: "𝑑 F!d ⅆ F!d",
+    POSTFIX: "! O!factorial !! O!double-factorial % O!percent",
+    FUNCTION: "¬ O!not ∀ O!forall ∃ O!exists ∄ O!not-exists ∂ O!partialdiff ∇ F!∇ ℜ F!real ℑ F!imaginary deg O!degree "
+    "dim O!dimension ker O!kernel",
+    OPERAND: "∞ C!infinity ∅ C!emptyset ℏ C!hbar … V!… ⋯ V!⋯ ⋮ V!⋮ ⋱ V!⋱",
+}
+_FUNCTIONS = (
+    "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arsinh arcosh "
+    "artanh arcsinh arccosh arctanh arcoth exp log ln lg lb Log Ln det gcd lcm max min arg hom Pr tr Tr sgn sign erf "
+    "rank rk im diag span Re Im Res card curl grad div"
+)
+_LETTERLIKE = "∀∃∄∂∇∞∅ℏ¬ℜℑ"
+
+
+def _roles() -> dict[str, tuple[int, str]]:
+    """Return what each label does, by label: its kind and its name; names are known with and without V!."""
+    found: dict[str, tuple[int, str]] = {}
+    for kind, text in _BY_KIND.items():
+        words = text.split()
+        for label, name in zip(words[::2], words[1::2], strict=True):
+            found.setdefault(label, (kind, name))
+            if label.isalpha() or label in _LETTERLIKE:
+                found.setdefault("V!" + label, (kind, name))
+    for name in _FUNCTIONS.split():
+        found[name] = found["V!" + name] = (FUNCTION, "F!" + name)
+    for label, kind in (("lim sup", "O!limit-supremum"), ("lim inf", "O!limit-infimum")):
+        found[label] = found["V!" + label] = (BIG, kind)
+    return found
+
+
+ROLES = _roles()
+ACCENTS = frozenset("^ˆ~˜¯‾ˉ˙¨´`ˇ˘→←↔⃗⏞⏟⏜⏝⎴⎵_̲˚⇀↼︷︸") | {"˙˙", "˙˙˙", "...", "¯¯"}
+
+# The operations whose operands may change places: their order says nothing to search.
+COMMUTATIVE = frozenset(
+    "U!eq U!neq U!plus U!times U!and U!or U!union U!intersect U!approx U!equivalent O!direct-sum "
+    "O!similar-to F!≅ F!≃ F!gcd F!lcm F!max F!min O!iff F!↔ F!△ F!⊎ F!⊔ F!⊓ F!⊻".split()
+)
+
+
+# What stands on a line: its kind (precedence), its name, its operation, and the elements of a bare fence.
+Item = tuple[int, str, int, Sequence[int]]
+TIMES = "U!times"
+DIFFERENTIALS = frozenset({"V!d", "V!𝑑", "V!ⅆ"})
+
+
+class _Open:
+    """A function or big operator that waits for its argument, and the factors and operator before it."""
+
+    __slots__ = ("factors", "item", "operator", "span")
+
+    def __init__(self, item: Item, factors: list[int], operator: Item | None, span: tuple[int, int]) -> None:
+        self.item = item
+        self.factors = factors
+        self.operator = operator
+        self.span = span
+
+
+class _Term:
+    """One pass over a term: the factors so far, an operator that waits for its right side, functions that are open.
+
+    A function takes the factors up to the next function or operator (sin 2x cos y is a product), a fence right
+    behind it alone; a big operator takes all that follows; a differential or a sign inside a product takes one
+    factor. Division and other operators bind from the left: a/bc is (a/b)c, as LaTeXML reads it.
+    """
+
+    __slots__ = ("factors", "grown", "is_integral", "opened", "operator", "span")
+
+    def __init__(self, grown: Operations) -> None:
+        self.grown = grown
+        self.factors: list[int] = []
+        self.operator: Item | None = None
+        self.span = NOWHERE
+        self.opened: list[_Open] = []
+        self.is_integral = False
+
+    def operand(self, number: int) -> None:
+        """Take one factor: the right side of an operator that waits for it, or one more in the product."""
+        if self.operator is not None:
+            number = self._binary(self.operator, number)
+            self.operator = None
+        self.factors.append(number)
+        if self.opened and self.opened[-1].item[0] == DIFFERENTIAL:
+            self.close([self.product()])
+
+    def _binary(self, operator: Item, right: int) -> int:
+        """Return all factors so far, the *operator*, and *right*; equal neighbours share a node but for division."""
+        grown, name, left = self.grown, operator[1], self.product()
+        self.factors, self.span = [], NOWHERE
+        if name != "O!divide" and grown.labels[left] == name and len(grown.operands[left]) > 1:
+            grown.operands[left].append(right)
+            return left
+        return grown.apply(operator[2], [left, right])
+
+    def product(self) -> int:
+        """Return the factors as one operation, a single one as it is; (mod n) behind them annotates them."""
+        grown, factors = self.grown, self.factors
+        if len(factors) == 1:
+            return factors[0]
+        if factors and grown.labels[factors[-1]] == "F!pmod":
+            left = grown.add(TIMES, factors[:-1], self.span) if len(factors) > 2 else factors[0]
+            return grown.add("O!annotated", [left, factors[-1]])
+        return grown.add(TIMES, factors, self.span) if factors else grown.add("W!")
+
+    def waits(self) -> bool:
+        """Return whether a function stands right before, without an argument yet."""
+        return bool(self.opened) and not self.factors and self.opened[-1].item[0] == FUNCTION
+
+    def open(self, item: Item) -> None:
+        """Let a function, a big operator or a differential wait for its argument."""
+        if self.opened and self.factors and self.opened[-1].item[0] == FUNCTION:
+            self.close([self.product()])
+        self.opened.append(_Open(item, self.factors, self.operator, self.span))
+        self.factors, self.operator, self.span = [], None, NOWHERE
+
+    def close(self, arguments: list[int]) -> None:
+        """Give the last one that waits its *arguments*, and go on where it stood; without arguments it is a factor."""
+        last = self.opened.pop()
+        self.factors, self.operator, self.span = last.factors, last.operator, last.span
+        self.operand(self.grown.apply(last.item[2], arguments) if arguments else last.item[2])
+
+    def sign(self, item: Item) -> None:
+        """Take an operator between factors; one that lacks what stands before it is a factor itself."""
+        if self.opened and self.factors and self.opened[-1].item[0] == FUNCTION:
+            self.close([self.product()])
+        if not self.factors or self.operator is not None:
+            self.operand(item[2])
+        elif item[1] != TIMES or self.grown.operands[item[2]]:
+            self.operator = item
+        elif self.span == NOWHERE:
+            self.span = self.grown.spans[item[2]]
+
+    def postfix(self, item: Item) -> None:
+        """Apply a factorial or a percent sign to the factor before it; without one it is a factor itself."""
+        if self.factors and self.operator is None:
+            self.factors[-1] = self.grown.apply(item[2], [self.factors[-1]])
+        else:
+            self.operand(item[2])
+
+    def end(self) -> int:
+        """Return the operation of the whole term."""
+        if self.operator is not None:
+            operator, self.operator = self.operator, None
+            self.operand(operator[2])
+        while self.opened:
+            self.close([self.product()] if self.factors else [])
+        return self.product()
+
+
+def term(grown: Operations, items: list[Item]) -> int:
+    """Return the operation of *items* without a sum, a relation or a list in them, in one pass."""
+    if len(items) == 1:
+        return items[0][2]
+    if max(item[0] for item in items) == OPERAND == min(item[0] for item in items):
+        return grown.add(TIMES, [item[2] for item in items])
+    state = _Term(grown)
+    for place, item in enumerate(items):
+        kind, name, number, elements = item
+        if kind == FENCE and state.waits():
+            state.close(list(elements))
+        elif kind == OPERAND or kind == FENCE:
+            if place + 1 < len(items) and (opener := _opener(state, name, number, items[place + 1][0])):
+                state.open((opener, name, number, ()))
+            else:
+                state.operand(number)
+        elif kind == POSTFIX:
+            state.postfix(item)
+        elif kind == PRODUCT:
+            state.sign(item)
+        else:
+            state.is_integral = state.is_integral or kind == INTEGRAL
+            state.open((DIFFERENTIAL, name, number, ()) if kind == SUM else item)
+    return state.end()
+
+
+def _opener(state: _Term, name: str, number: int, after: int) -> int:
+    """Return the kind of a letter that is a function here, and name it so; 0 for an operand.
+
+    A d under an integral is a differential; a name of several letters right before a fence is a function.
+    """
+    if state.is_integral and name in DIFFERENTIALS and after in (OPERAND, FENCE):
+        kind = DIFFERENTIAL
+    elif after == FENCE and len(name) > 3 and name.startswith("V!") and name[2:].isalpha():
+        kind = FUNCTION
+    else:
+        return 0
+    if not state.grown.operands[number]:
+        state.grown.labels[number] = "F!" + ("d" if kind == DIFFERENTIAL else name[2:])
+    return kind
+
+
+def phrase(grown: Operations, items: list[Item]) -> int:
+    """Return the operation that a line of *items* stands for; an empty line is W!, a lone operator a leaf.
+
+    From loose to tight: sequences of statements, arrows of logic and colons, relations, lists, sums, products. A
+    chain a = b < c is U!and of a = b and < c, as Tangent has it; a missing side is W!.
+    """
+    while items and items[-1][0] == SEPARATOR:
+        items.pop()
+    if len(items) == 1:
+        return items[0][2]
+    kinds = {item[0] for item in items}
+    if SEPARATOR in kinds and (RELATION in kinds or ARROW in kinds):
+        return _statements(grown, items)
+    return _looser(grown, items, kinds)
+
+
+def _looser(grown: Operations, items: list[Item], kinds: set[int]) -> int:
+    """Return the operation of *items*, cut at the loosest kind of operator among them."""
+    if not items:
+        return grown.add("W!")
+    if ARROW in kinds:
+        return _chain(grown, items, ARROW)
+    if RELATION in kinds:
+        return _chain(grown, items, RELATION)
+    if SEPARATOR in kinds:
+        pieces = [_looser(grown, piece, _kinds(piece)) for piece in _cut(items, SEPARATOR)[0] if piece]
+        return pieces[0] if len(pieces) == 1 else grown.add(f"M!L-{len(pieces)}", pieces)
+    return _sum(grown, items) if SUM in kinds else term(grown, items)
+
+
+def _kinds(items: list[Item]) -> set[int]:
+    return {item[0] for item in items}
+
+
+def _cut(items: list[Item], kind: int) -> tuple[list[list[Item]], list[Item]]:
+    """Return the pieces between the items of *kind*, and these items."""
+    pieces: list[list[Item]] = [[]]
+    cuts: list[Item] = []
+    for item in items:
+        if item[0] == kind:
+            cuts.append(item)
+            pieces.append([])
+        else:
+            pieces[-1].append(item)
+    return pieces, cuts
+
+
+def _statements(grown: Operations, items: list[Item]) -> int:
+    """Return O!form-seq of the statements of a line with commas and relations; a single one as it is.
+
+    In x = 1, 2, y > 0 the 2 belongs to the first statement; in a, b > 0 both a and b are positive.
+    """
+    statements: list[list[Item]] = []
+    has_relation = False
+    pieces, cuts = _cut(items, SEPARATOR)
+    for piece, cut in zip(pieces, [cuts[0], *cuts], strict=True):
+        is_statement = any(item[0] in (RELATION, ARROW) for item in piece)
+        if statements and not (is_statement and has_relation):
+            statements[-1] += [cut, *piece]
+        elif piece:
+            statements.append(piece)
+        has_relation = has_relation or is_statement
+    parts = [_looser(grown, statement, _kinds(statement)) for statement in statements]
+    return parts[0] if len(parts) == 1 else grown.add("O!form-seq", parts)
+
+
+def _chain(grown: Operations, items: list[Item], kind: int) -> int:
+    """Return relations between neighbours: one relation of two sides, or U!and of a = b and then only right sides."""
+    pieces, cuts = _cut(items, kind)
+    sides = [_looser(grown, piece, _kinds(piece)) for piece in pieces]
+    links = [grown.apply(cuts[0][2], sides[:2])]
+    links += [grown.apply(cut[2], [side]) for cut, side in zip(cuts[1:], sides[2:], strict=True)]
+    return links[0] if len(links) == 1 else grown.add("U!and", links)
+
+
+def _sum(grown: Operations, items: list[Item]) -> int:
+    """Return a sum, from the left: a - b + c is U!plus of a - b and c; a + b + c is one U!plus.
+
+    A sign without a term before it belongs to the term behind it, and so do all but the first of several; a sign
+    behind everything makes O!limit-from, as in the limit from above.
+    """
+    left = last = -1
+    signs: list[int] = []
+    piece: list[Item] = []
+    for place, item in enumerate(items):
+        if item[0] != SUM or (place and items[place - 1][0] == PRODUCT):
+            piece.append(item)
+            continue
+        if piece:
+            left, last = _join(grown, left, last, signs, term(grown, piece))
+            signs, piece = [], []
+        signs.append(item[2])
+    if piece:
+        return _join(grown, left, last, signs, term(grown, piece))[0]
+    return grown.add("O!limit-from", [left, *signs] if left >= 0 else signs)
+
+
+def _join(grown: Operations, left: int, last: int, signs: list[int], right: int) -> tuple[int, int]:
+    """Return the sum so far and, when it may take another operand of the same sign, the same number again, else -1."""
+    is_first = left < 0
+    if is_first and signs and grown.labels[signs[-1]] == "O!rem":
+        grown.labels[signs[-1]] = "F!pmod"
+    for sign in reversed(signs if is_first else signs[1:]):
+        right = grown.apply(sign, [right])
+    if is_first:
+        return right, -1
+    if left == last and grown.labels[left] == grown.labels[signs[0]] and not grown.operands[signs[0]]:
+        grown.operands[left].append(right)
+        return left, left
+    joined = grown.apply(signs[0], [left, right])
+    return joined, joined
+
 
 _PLAIN = (OPERAND, "")
 _NONE: Sequence = ()
@@ -28,8 +485,8 @@ def operator_tree(tree: Tree) -> Tree:
     inside superscripts. An operator's span is that of its symbol, (0, 0) where nothing is written. Without recursion,
     in time linear in the number of nodes.
 
-    >>> from mirblab.formula.tangent import read, write
-    >>> write(operator_tree(read("[V!a[+[N!2[V!b[=[V!c,b[V!n],a[N!2]]]]]]]")))
+    >>> from mirblab.formula.tree import read_tangent, write_tangent
+    >>> write_tangent(operator_tree(read_tangent("[V!a[+[N!2[V!b[=[V!c,b[V!n],a[N!2]]]]]]]")))
     '[U!eq,0[U!plus,0[V!a],1[U!times,0[N!2],1[V!b]]],1[O!SUP,0[O!SUB,0[V!c],1[V!n]],1[N!2]]]'
     """
     if not tree.labels or not set(tree.relations).isdisjoint("0123456789"):

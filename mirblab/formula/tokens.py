@@ -1,14 +1,290 @@
-"""tokens: what the structure index knows of a formula: symbols, places, repetitions, operations, as 64-bit keys."""
+"""tokens: the tokens of a tree that the index knows."""
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
-from mirblab.formula.forest import RELATES, REPEATS, WILD, Forest
-from mirblab.formula.hashing import climb, mixed, powers
-from mirblab.formula.subtrees import Parts, subexpressions, triples, wholes
+from mirblab.formula.operators import COMMUTATIVE
+from mirblab.formula.tree import Tree, kind
+
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # those of the splitmix64 generator
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+
+
+def climb(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each node's number of steps from where its line of *parents* begins (-1), and a hash of that path.
+
+    The hash is a polynomial in the steps, so that the hash of a part of a path follows from those of two nodes. Each
+    round doubles the distance covered.
+    """
+    up = parents.copy()
+    length = (up >= 0).astype(np.int64)
+    path = np.where(up >= 0, relations + np.uint64(1), np.uint64(0))
+    moving = np.flatnonzero(up >= 0)
+    while len(moving):
+        at = up[moving]
+        path[moving] += path[at] * _power(length[moving])
+        length[moving] += length[at]
+        up[moving] = up[at]
+        moving = moving[up[moving] >= 0]
+    return length, path
+
+
+def powers(most: int) -> np.ndarray:
+    """Return the powers of the base of the path hash modulo 2**64, from 0 to *most*."""
+    return np.concatenate([[np.uint64(1)], np.cumprod(np.full(most, _BASE), dtype=np.uint64)])
+
+
+def _power(exponents: np.ndarray) -> np.ndarray:
+    return powers(int(exponents.max(initial=0)))[exponents]
+
+
+def mixed(*parts: np.ndarray) -> np.ndarray:
+    """Return a hash of each row of the parts, uint64, by the mixing steps of splitmix64."""
+    state = np.zeros(len(parts[0]), dtype=np.uint64)
+    for part in parts:
+        state += part
+        state += _BASE
+        state ^= state >> np.uint64(30)
+        state *= _FIRST
+        state ^= state >> np.uint64(27)
+        state *= _SECOND
+        state ^= state >> np.uint64(31)
+    return state
+
+
+RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔⟹⟺")
+REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
+
+
+class Labels(dict):
+    """A number for every label that was asked for, and its attributes by number.
+
+    `hashes` and `types` are 64-bit hashes of the label and of its type, the same in every process; `flags` say
+    whether the label's repetitions count (REPEATS: variables, numbers, wildcards), and whether it is a relation symbol
+    (RELATES), a wildcard (WILD), a commutative operation (COMMUTES) or a variable (VARIABLE).
+
+    >>> labels = Labels()
+    >>> labels["V!x"], labels["V!𝑥"], labels["V!x"], labels.hashes[0] == labels.hashes[1]
+    (0, 1, 0, True)
+    """
+
+    def __init__(self) -> None:
+        """Start without any label."""
+        self.hashes: list[int] = []
+        self.types: list[int] = []
+        self.flags: list[int] = []
+
+    def __missing__(self, label: str) -> int:
+        """Number a new label and work out its attributes."""
+        is_wild = len(label) > 1 and label[0] == "?"
+        plain = label if is_wild else matched(label)
+        of = "V" if is_wild else kind(plain)
+        self.hashes.append(_hash(plain))
+        self.types.append(_hash(of))
+        facts = (
+            *((REPEATS, of in ("V", "N")), (RELATES, plain in RELATION_SYMBOLS), (WILD, is_wild)),
+            *((COMMUTES, plain in COMMUTATIVE), (VARIABLE, of == "V" and not is_wild)),
+        )
+        self.flags.append(sum(int(flag) for flag, holds in facts if holds))
+        self[label] = len(self)
+        return self[label]
+
+
+def _hash(text: str) -> int:
+    """Return BLAKE2b of a text, 64 bits, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def matched(label: str) -> str:
+    """Return what matching compares of a label: the part after the type in NFKC, so that the font does not matter.
+
+    >>> matched("V!ℝ"), matched("V!𝐱"), matched("!"), matched("≤")
+    ('V!R', 'V!x', '!', '≤')
+    """
+    if len(label) > 2 and label[1] == "!" and not label.isascii():
+        return label[:2] + unicodedata.normalize("NFKC", label[2:])
+    return label
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The nodes of *n* trees one after the other, as arrays of one entry per node.
+
+    `trees` int32, to which tree a node belongs; `parents` int64, positions in this forest, -1 for roots;
+    `relations` uint64, the code of the character; `hashes`, `types` uint64 and `flags` uint8 as in `Labels`;
+    `starts` int64 (n + 1,), where each tree begins.
+    """
+
+    n: int
+    trees: np.ndarray
+    parents: np.ndarray
+    relations: np.ndarray
+    hashes: np.ndarray
+    types: np.ndarray
+    flags: np.ndarray
+    starts: np.ndarray
+
+
+def plant(trees: Iterable[Tree], labels: Labels | None = None) -> Forest:
+    """Return the forest of *trees*; *labels* remembers what was worked out for earlier ones.
+
+    >>> forest = plant([Tree(["V!x", "N!2"], [-1, 0], "-a"), Tree(["V!y"], [-1], "-")])
+    >>> forest.n, forest.parents.tolist(), forest.starts.tolist()
+    (2, [-1, 0, -1], [0, 2, 3])
+    """
+    trees, labels = list(trees), Labels() if labels is None else labels
+    sizes = np.fromiter(map(len, trees), np.int64, len(trees))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    total = int(starts[-1])
+    numbers = np.fromiter(map(labels.__getitem__, chain.from_iterable(tree.labels for tree in trees)), np.int64, total)
+    parents = np.fromiter(chain.from_iterable(tree.parents for tree in trees), np.int64, total)
+    parents = np.where(parents < 0, -1, parents + np.repeat(starts[:-1], sizes))
+    codes = np.frombuffer("".join(tree.relations for tree in trees).encode("latin-1", "replace"), np.uint8)
+    attributes = (np.array(column, dtype) for column, dtype in (
+        (labels.hashes, np.uint64), (labels.types, np.uint64), (labels.flags, np.uint8)
+    ))  # fmt: skip
+    hashes, types, flags = (column[numbers] for column in attributes)
+    own = np.repeat(np.arange(len(trees), dtype=np.int32), sizes)
+    return Forest(len(trees), own, parents, codes.astype(np.uint64), hashes, types, flags, starts)
+
+
+LARGEST = 60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
+_RENAMED = np.uint64(0x5851F42D4C957F2D)
+_AT_ONCE = 1 << 21  # pairs of a subexpression and a node in it
+
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def wholes(forest: Forest) -> Parts:
+    """Return (hashes, firsts, lasts) of each tree up to a consistent renaming of its variables.
+
+    Hashes are uint64; first and last node of the tree, int64. x + y has the hash of a + b, but not that of a + a. Trees
+    with wildcards are left out.
+
+    >>> from mirblab.formula.tokens import plant
+    >>> from mirblab.formula.tree import Tree
+    >>> names = (("V!x", "V!y"), ("V!a", "V!b"), ("V!a", "V!a"))
+    >>> hashes, _, _ = wholes(plant([Tree([one, "+", other], [-1, 0, 1], "-nn") for one, other in names]))
+    >>> bool(hashes[0] == hashes[1]), bool(hashes[0] == hashes[2])
+    (True, False)
+    """
+    nodes, roots = np.arange(len(forest.parents)), forest.starts[forest.trees]
+    before, depth = _before(forest), climb(forest.parents, forest.relations)[0]
+    # Where a variable stood last says which ones are the same and nothing else of them.
+    gap = np.where(before >= 0, nodes - before, 0).astype(np.uint64)
+    what = np.where(forest.flags & VARIABLE, _RENAMED + gap, forest.hashes)
+    how = np.where(nodes == roots, np.uint64(0), forest.relations)
+    hashes = np.zeros(len(nodes), dtype=np.uint64)
+    np.add.at(hashes, roots, mixed(what, how, (nodes - roots).astype(np.uint64), depth.astype(np.uint64)))
+    sizes = np.diff(forest.starts)
+    firsts, sizes = forest.starts[:-1][sizes > 0], sizes[sizes > 0]
+    is_plain = np.bincount(roots[(forest.flags & WILD) > 0], minlength=len(nodes))[firsts] == 0
+    return hashes[firsts][is_plain], firsts[is_plain], (firsts + sizes - 1)[is_plain]
+
+
+def subexpressions(forest: Forest) -> Parts:
+    """Return (hashes, firsts, lasts) of each subtree of 2 to LARGEST nodes of operator trees.
+
+    As in `wholes` the names of variables do not matter, nor does the order of operands where the operation has none:
+    a + b is x + y and y + x. Subtrees with wildcards are left out. A subtree lies in one piece, from its first to its
+    last node.
+    """
+    step, before = _steps(forest), _before(forest)
+    depth, path = climb(forest.parents, step)
+    sizes = _sizes(forest.parents, depth)
+    wild = np.cumsum(np.concatenate([[0], (forest.flags & WILD) > 0]))
+    firsts = np.flatnonzero((sizes > 1) & (sizes <= LARGEST))
+    lasts = firsts + sizes[firsts] - 1
+    firsts = firsts[wild[lasts + 1] == wild[firsts]]
+    cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
+    parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
+    hashes = [_unordered(forest, own, sizes[own], before, step, depth, path) for own in parts]
+    return np.concatenate([np.empty(0, np.uint64), *hashes]), firsts, firsts + sizes[firsts] - 1
+
+
+def triples(forest: Forest) -> Parts:
+    """Return (hashes, upper, lower) of each node with its parent and grandparent, by their types and operands' places.
+
+    A place counts only below an operation whose operands are ordered, such as a division or a power.
+    """
+    parents, step = forest.parents, _steps(forest)
+    lower = np.flatnonzero(parents >= 0)
+    lower = lower[parents[parents[lower]] >= 0]
+    middle = parents[lower]
+    upper = parents[middle]
+    return mixed(step[middle], step[lower], forest.types[lower]), upper, lower
+
+
+def _unordered(
+    forest: Forest,
+    roots: np.ndarray,
+    sizes: np.ndarray,
+    before: np.ndarray,
+    step: np.ndarray,
+    depth: np.ndarray,
+    path: np.ndarray,
+) -> np.ndarray:
+    """Return the hash of each subtree under *roots*, of so many nodes each.
+
+    All pairs of a root and a node below it stand one after the other. A variable is known by where it stands, all its
+    occurrences together; each operation adds what its operands are and how it is reached from the root.
+    """
+    begins = np.cumsum(sizes) - sizes
+    shift = np.repeat(begins - roots, sizes)  # from a node to its pair
+    pairs = np.arange(int(sizes.sum()))
+    nodes, own = pairs - shift, np.repeat(np.arange(len(roots)), sizes)
+    ways = depth[nodes] - depth[roots[own]]
+    place = path[nodes] - path[roots[own]] * powers(LARGEST)[ways]
+    known = np.where(before[nodes] >= roots[own], before[nodes] + shift, pairs)  # the occurrence before, else itself
+    while not np.array_equal(known, further := known[known]):
+        known = further
+    seen = np.zeros(len(pairs), dtype=np.uint64)
+    np.add.at(seen, known, mixed(place))
+    what = np.where(forest.flags[nodes] & VARIABLE, mixed(seen[known]), forest.hashes[nodes])
+    operands = np.zeros(len(pairs), dtype=np.uint64)
+    below = np.flatnonzero(ways > 0)
+    np.add.at(operands, forest.parents[nodes[below]] + shift[below], mixed(what[below], step[nodes[below]]))
+    hashes = np.zeros(len(roots), dtype=np.uint64)
+    np.add.at(hashes, own, mixed(what, operands, place))
+    return hashes
+
+
+def _steps(forest: Forest) -> np.ndarray:
+    """Return for each node a hash of its parent's type and of its place there, if that counts; 0 for roots."""
+    below = np.flatnonzero(forest.parents >= 0)
+    above = forest.parents[below]
+    place = np.where(forest.flags[above] & COMMUTES, np.uint64(0), forest.relations[below])
+    step = np.zeros(len(forest.parents), dtype=np.uint64)
+    step[below] = mixed(forest.types[above], place)
+    return step
+
+
+def _sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Return how many nodes the subtree of each node has, added up from the deepest."""
+    sizes = np.ones(len(depth), dtype=np.int64)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        nodes = np.flatnonzero(depth == level)
+        np.add.at(sizes, parents[nodes], sizes[nodes])
+    return sizes
+
+
+def _before(forest: Forest) -> np.ndarray:
+    """Return for each variable the position where it stood last in its tree; -1 for its first and for other nodes."""
+    nodes = np.flatnonzero((forest.flags & VARIABLE) > 0)
+    order = nodes[np.lexsort((forest.hashes[nodes], forest.trees[nodes]))]
+    hashes, trees = forest.hashes[order], forest.trees[order]
+    is_same = (hashes[1:] == hashes[:-1]) & (trees[1:] == trees[:-1])
+    before = np.full(len(forest.parents), -1, dtype=np.int64)
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before
+
 
 KINDS = ("symbol", "located pair", "typed duplicate", "whole", "operation", "subexpression")
 KIND_BITS, KIND_MASK = np.uint64(4), np.uint64(15)
@@ -40,7 +316,7 @@ def tokens(forest: Forest) -> Tokens:
 
     A wildcard is no symbol and in no pair, so that it costs nothing; its repetition asks for a repeated variable.
 
-    >>> from mirblab.formula.forest import plant
+    >>> from mirblab.formula.tokens import plant
     >>> from mirblab.formula.tree import Tree
     >>> kinds = tokens(plant([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK
     >>> [KINDS[kind] for kind in kinds]
@@ -55,7 +331,7 @@ def operations(forest: Forest) -> Tokens:
     An operation is a node with its parent and grandparent, by their types; a subexpression is a subtree up to a
     consistent renaming of its variables. The order of operands counts only where it matters: a + b has what y + x has.
 
-    >>> from mirblab.formula.forest import plant
+    >>> from mirblab.formula.tokens import plant
     >>> from mirblab.formula.tree import Tree
     >>> sums = [Tree(["U!plus", one, other], [-1, 0, 0], "-01") for one, other in (("V!a", "N!2"), ("N!2", "V!x"))]
     >>> found = operations(plant(sums))

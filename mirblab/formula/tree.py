@@ -1,13 +1,14 @@
-"""tree: a formula as a Symbol Layout Tree or an Operator Tree, flat."""
+"""tree: formulas as trees: symbol layout and operators, and Tangent's strings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
 
 # How a node hangs on its parent, in the order in which children are listed and a formula is read: scripts in front
 # (c above, d below), within, over, under, subscript, superscript, next on the line, next element of a fence.
@@ -80,7 +81,7 @@ def check(tree: Tree) -> Tree:
 
     >>> check(Tree(["V!x", "N!2"], [-1, 1], "-a"))
     Traceback (most recent call last):
-    mirblab.errors.MirblabError: node 1 of a tree has parent 1; a parent comes before its children, ...
+    mirblab.core.errors.MirblabError: node 1 of a tree has parent 1; a parent comes before its children, ...
     """
     sizes = {len(tree.labels), len(tree.parents), len(tree.relations)} | ({len(tree.spans)} if tree.spans else set())
     if len(sizes) > 1:
@@ -123,3 +124,165 @@ def paths(tree: Tree) -> Sequence[str]:
     for parent, relation in zip(tree.parents, tree.relations, strict=True):
         found.append(found[parent] + relation if parent >= 0 else "")
     return found
+
+
+_LAYOUT = {relation: place for place, relation in enumerate(RELATIONS)}
+_OPERATION = {relation: place for place, relation in enumerate(OPERANDS)}
+
+
+class Node:
+    """One symbol of a tree that is still being built: a label and its (relation, child) pairs, in any order."""
+
+    __slots__ = ("children", "label")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.children: list[tuple[str, Node]] = []
+
+    def add(self, relation: str, child: Node | None) -> Node:
+        """Hang *child* on this node by *relation* (None: nothing to hang) and return this node."""
+        if child is not None:
+            self.children.append((relation, child))
+        return self
+
+    def first(self, relation: str) -> Node | None:
+        """Return the first child by *relation*, or None."""
+        return next((child for name, child in self.children if name == relation), None)
+
+
+def operand(place: int) -> str:
+    """Return the relation of the operand at *place*, from 0; those beyond the 62nd share the last name.
+
+    >>> operand(0), operand(10), operand(1000)
+    ('0', 'A', 'z')
+    """
+    return OPERANDS[min(place, len(OPERANDS) - 1)]
+
+
+def flatten(root: Node | None, *, problems: Sequence[str] = ()) -> Tree:
+    """Return the Tree below *root*, siblings in `RELATIONS` order (`OPERANDS` for operator trees); None: an empty one.
+
+    >>> root = Node("V!x").add("n", Node("=")).add("a", Node("N!2"))
+    >>> flatten(root).labels
+    ['V!x', 'N!2', '=']
+    """
+    labels: list[str] = []
+    parents: list[int] = []
+    relations: list[str] = []
+    waiting = [(root, -1, "-")] if root is not None else []
+    while waiting:
+        node, parent, relation = waiting.pop()
+        place = len(labels)
+        labels.append(node.label)
+        parents.append(parent)
+        relations.append(relation)
+        for name, child in reversed(_sorted(node.children)):
+            waiting.append((child, place, name))
+    return Tree(labels, parents, "".join(relations), problems=tuple(problems))
+
+
+def _sorted(children: list[tuple[str, Node]]) -> list[tuple[str, Node]]:
+    if len(children) < 2:
+        return children
+    order = _OPERATION if any(name in "0123456789" for name, _ in children) else _LAYOUT
+    return sorted(children, key=lambda pair: order.get(pair[0], len(order)))
+
+
+_PART = re.compile(r"(?:,([0-9A-Za-z]))?\[([^\[\],]*)|\]")
+_NAMES = {"comma": ",", "lsqb": "[", "rsqb": "]", "quest": "?", "lt": "<", "gt": ">", "amp": "&"}
+_ENTITY = re.compile(f"&({'|'.join(_NAMES)});")
+# What Tangent escapes, and an ampersand that would read as one of its entities.
+_ESCAPED = re.compile(rf"[,\[\]?]|&(?=(?:{'|'.join(_NAMES)});)")
+_ENTITIES = {",": "&comma;", "[": "&lsqb;", "]": "&rsqb;", "?": "&quest;", "&": "&amp;"}
+_QUOTED = re.compile(r'\\?"(\[.*\])\\?"', re.DOTALL)
+_QUOTE = re.compile(r'\\?"\\?"')
+# The next symbol comes first, then the others as Tangent writes them most often.
+_WRITTEN = {relation: place for place, relation in enumerate("nabcdouwe")}
+
+
+def read_tangent(text: str) -> Tree:
+    """Return the tree of a Tangent string, layout or operator tree; the empty tree for an empty string.
+
+    Children come back in reading order, whatever their order in *text*. A string that still carries the quotes of a
+    CSV file (the judged formulas of ARQMath have 24) is unquoted first. Raises MirblabError that names the position
+    (in characters, from 1) of what is malformed. Takes time linear in the length, and no stack.
+
+    >>> read_tangent("[V!f[M!()1x2,w[V!x[&comma;],e[N!2]]]]").labels
+    ['V!f', 'M!()1x2', 'V!x', ',', 'N!2']
+    >>> read_tangent("[V!x[+]")
+    Traceback (most recent call last):
+    mirblab.core.errors.MirblabError: malformed tree string at character 7, its end: 1 bracket is not closed; found
+    '[V!x[+]'
+    """
+    text = text.strip()
+    if (quoted := _QUOTED.fullmatch(text)) is not None:
+        text = _QUOTE.sub('"', quoted[1])
+    root: Node | None = None
+    opened: list[Node] = []
+    end = 0
+    for part in _PART.finditer(text):
+        if part.start() != end or (root is not None and not opened):
+            break
+        relation, label = part.groups()
+        if label is None:
+            if not opened:
+                break
+            opened.pop()
+        else:
+            node = Node(_ENTITY.sub(_character, label) if "&" in label else label)
+            if opened:
+                opened[-1].children.append((relation or "n", node))
+            elif relation:
+                break
+            root = root or node
+            opened.append(node)
+        end = part.end()
+    if end != len(text):
+        raise _malformed(text, end, f"neither a bracket nor a comma and one of {OPERANDS} before a bracket")
+    if opened:
+        raise _malformed(text, end, f"{len(opened)} bracket{'s are' if len(opened) > 1 else ' is'} not closed")
+    return flatten(root)
+
+
+def write_tangent(tree: Tree) -> str:
+    """Return the Tangent string of *tree*, such that `read` gives the same tree; an empty one for the empty tree.
+
+    >>> write_tangent(Tree(["V!x", "N!2", "=", "?"], [-1, 0, 0, 2], "-ann"))
+    '[V!x[=[&quest;]],a[N!2]]'
+    """
+    below: list[list[int]] = [[] for _ in tree.labels]
+    for parent, child, _ in tree.edges():
+        below[parent].append(child)
+    is_layout = not any(relation in "0123456789" for relation in tree.relations)
+    written: list[str] = []
+    waiting: list[int] = [0] if len(tree) else []
+    while waiting:
+        node = waiting.pop()
+        if node < 0:
+            written.append("]")
+            continue
+        relation = tree.relations[node]
+        written.append("[" if relation == "-" or (relation == "n" and is_layout) else f",{relation}[")
+        written.append(_ESCAPED.sub(_entity, tree.labels[node]))
+        waiting.append(-1)
+        children = below[node]
+        if len(children) > 1 and is_layout:
+            children = sorted(children, key=lambda child: _WRITTEN.get(tree.relations[child], 9))
+        waiting.extend(reversed(children))
+    return "".join(written)
+
+
+def _character(entity: re.Match[str]) -> str:
+    return _NAMES[entity[1]]
+
+
+def _entity(character: re.Match[str]) -> str:
+    return _ENTITIES[character[0]]
+
+
+def _malformed(text: str, end: int, what: str) -> MirblabError:
+    place = "its end" if end == len(text) else repr(text[end : end + 20])
+    found = text if len(text) <= 60 else text[:57] + "..."
+    return MirblabError(
+        f"malformed tree string at character {end + (end < len(text))}, {place}: {what}; found {found!r}"
+    )

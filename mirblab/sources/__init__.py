@@ -1,1 +1,5 @@
 """sources: raw releases become collections on disk, one module per origin."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,15 +1,358 @@
-"""hard_negatives: wrong proofs for statements: corrupted copies of the right ones, and proofs of near statements."""
+"""hard_negatives: proofs that look right and are not."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
+import random
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from mirblab.progress import progress
-from mirblab.sources import corruptions
-from mirblab.sources.shape import Row, folded
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.core.text_files import Problems, find, records
+from mirblab.data import beir as on_disk
+from mirblab.data import digests
+from mirblab.data.collection import raw
+from mirblab.sources import mini
+from mirblab.sources.shared import builder
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.builder import Parts, Row, folded
+from mirblab.sources.shared.release import Origin
+
+HIDDEN = "\ue000"
+_OPEN = re.compile(
+    r"\\\[|\\\(|\\begin\{((?:equation|align|alignat|eqnarray|gather|multline)\*?)\}|\\.|\$\$?", re.DOTALL
+)
+_INSIDE = re.compile(r"\\.|[{}]|\$\$?", re.DOTALL)
+
+_NOTIONS = """
+injective surjective|injection surjection|injectivity surjectivity|monomorphism epimorphism|kernel cokernel
+left-exact right-exact|left-adjoint right-adjoint|open-immersion closed-immersion|open-subset closed-subset
+open-subscheme closed-subscheme|open-subspace closed-subspace|open-set closed-set|open-interval closed-interval
+open-ball closed-ball|open-covering closed-covering|open-cover closed-cover|open-neighbourhood closed-neighbourhood
+finitely-many infinitely-many|upper-bound lower-bound|maximum minimum|maximal minimal|supremum infimum
+increasing decreasing|convex concave|positive negative|union intersection|largest smallest
+countable uncountable|convergent divergent|bounded unbounded|reducible irreducible|necessary sufficient
+"""
+
+
+def _both_ways(pairs: list[list[str]]) -> dict[str, str]:
+    """Return each word of a pair to the other one; a hyphen stands for a blank."""
+    named = [[name.replace("-", " ") for name in pair] for pair in pairs]
+    return {one: other for first, second in named for one, other in ((first, second), (second, first))}
+
+
+# A limit of numbers has no opposite, but every colimit does.
+OPPOSITE_NOTION = _both_ways([pair.split() for pair in re.split(r"[|\n]", _NOTIONS.strip())]) | {"colimit": "limit"}
+# "Injective" and "surjective" are opposites of maps only, not of modules or resolutions.
+NOTION = re.compile(
+    r"(?:\b(?P<article>an?)\s+)?(?<![-\w])(?P<word>"
+    + "|".join(name.replace(" ", r"\s+") for name in sorted(OPPOSITE_NOTION, reverse=True))
+    + r")(?![-\w])"
+    rf"(?!\s+(?:{HIDDEN}+-)?(?:resolution|object|module|hull|envelope|dimension|abelian|sheaf|sheaves))",
+    re.IGNORECASE,
+)
+_OPERATIONS = r"\cup \cap|\bigcup \bigcap|\sup \inf|\max \min|\Ker \Coker|\ker \coker"
+_RELATIONS = r"\leqslant \geqslant|\leq \geq|\le \ge|\subseteq \supseteq|\subsetneq \supsetneq|\subset \supset"
+_RELATIONS += r"|\prec \succ|\preceq \succeq|\ll \gg|\lt \gt|< >"
+_ARROWS = r"\Rightarrow \Leftarrow|\Longrightarrow \Longleftarrow|\implies \impliedby"
+OPPOSITE_OPERATION = _both_ways([pair.split() for pair in _OPERATIONS.split("|")])
+OPPOSITE_RELATION = _both_ways([pair.split() for pair in _RELATIONS.split("|")])
+OPPOSITE_ARROW = _both_ways([pair.split() for pair in _ARROWS.split("|")])
+OPPOSITE_LOGIC = {r"\forall": r"\exists", r"\exists": r"\forall"}
+OPPOSITE_QUANTIFIER = {
+    "for every": "for some",
+    "for all": "for some",
+    "for each": "for some",
+    "for some": "for every",
+    "every": "some",
+}
+QUANTIFIER = re.compile(
+    r"(?<!almost )\b(?:for (?:every|all|each|some)|every)\b(?! (?:but|time|other)\b)", re.IGNORECASE
+)
+NON = re.compile(
+    r"(?:\b(?P<article>an?)\s+)?\b(?P<word>non-?(?P<rest>zero|empty|trivial|constant|negative))\b", re.IGNORECASE
+)
+
+
+def command(names: Iterable[str]) -> str:
+    """Return a pattern for commands, none of which goes on, longest first."""
+    return "(?:" + "|".join(re.escape(name) for name in sorted(names, reverse=True)) + ")(?![A-Za-z])"
+
+
+def article_before(old: str, new: str) -> str:
+    """Return the article and blank that stood before a word, right for the word *new*; "" when none did.
+
+    >>> article_before("an", "surjective"), article_before("A", "intersection"), article_before("", "odd")
+    ('a ', 'An ', '')
+    """
+    if not old:
+        return ""
+    with_n = new[0].lower() in "aeiou" and not new.lower().startswith("uni")
+    return f"{old[0]}{'n' if with_n else ''} "
+
+
+def formulas(text: str) -> list[tuple[int, int]]:
+    r"""Return start and end of each formula of a text, delimiters included; a dollar inside braces ends none.
+
+    >>> formulas(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
+    [(4, 22), (27, 32)]
+    """
+    found: list[tuple[int, int]] = []
+    place = 0
+    while opening := _OPEN.search(text, place):
+        end = _end(text, opening)
+        if end > 0:
+            found.append((opening.start(), end))
+        place = max(end, opening.end())
+    return found
+
+
+def _end(text: str, opening: re.Match[str]) -> int:
+    """Return where the formula ends that begins with *opening*, 0 when none does."""
+    mark = opening[0]
+    if mark in (r"\[", r"\(") or opening[1]:
+        closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
+        end = text.find(closing, opening.end())
+        return end + len(closing) if end >= 0 else 0
+    depth = 0
+    for match in _INSIDE.finditer(text, opening.end()) if mark[0] == "$" else ():
+        if match[0][0] == "$" and depth <= 0:
+            return match.start() + len(mark) if match[0].startswith(mark) else 0
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+    return 0
+
+
+def hidden(text: str) -> str:
+    """Return the text, as long as before, with a private sign in place of every sign of a formula.
+
+    >>> hidden("if $x$, then").replace(HIDDEN, "*")
+    'if ***, then'
+    """
+    for start, end in formulas(text):
+        text = text[:start] + HIDDEN * (end - start) + text[end:]
+    return text
+
+
+_STEP = re.compile(
+    r"\[ref\]|\b(?:by|since|because|hence|thus|therefore|so|follows|implies|we (?:get|have|see))\b", re.I
+)
+_SIGNPOST = re.compile(r"\b(?:have|need|want|remains|suffices|going) to (?:show|prove|check|see|find)\b", re.I)
+_END = re.compile(rf"[.!?](?=\s+[A-Z{HIDDEN}])|\n")
+_ABBREVIATION = re.compile(r"(?:\b(?:i\.e|e\.g|resp|cf|Prop|Thm|Lem|Def|Eq|vs|[A-Z]))\.$")
+_HYPOTHESIS = re.compile(
+    rf"\b(?:assume|suppose|if|since|because|as)\s+(?:that\s+)?{HIDDEN}+\s+(?P<verb>is|are)\b"
+    r"(?!\s+(?:not|no|to|the|any|in|also|then|both|either|only|an? \w+ of)\b)",
+    re.I,
+)
+_IF_THEN = re.compile(
+    r"\b(?:If|if) (?P<one>[^.;:\n]{2,240}?),? then "
+    r"(?!(?:we|let|set|put|take|choose|denote|replace|also|so|this|it|there)\b)(?P<other>[^.;:\n]{2,240}?)(?=[.;:](?:\s|\Z)|\n|\Z)"
+)
+_ITEM = rf"(?:\(\w{{1,4}}\)|{HIDDEN}+)"
+_IMPLIES = re.compile(rf"(?P<one>{_ITEM}) implies (?:that )?(?P<other>{_ITEM})(?=\s*(?:[.,;:)]|\Z|and\b))")
+_COMMANDS = [name for name in OPPOSITE_RELATION if name[0] == "\\"]
+_RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
+_DIAGRAM = re.compile(r"\\xymatrix|\\begin\{(?:CD|tikzcd|array|matrix)|\\left\s*[<>]|\\right\s*[<>]")
+_INDEX = re.compile(
+    r"(?P<base>\\[A-Za-z]+\{[A-Za-z]+\}|\\?[A-Za-z]+'*)_(?:(?P<bare>[a-z0-9])(?![A-Za-z0-9])|\{(?P<braced>[a-z0-9]{1,3})\})"
+)
+_OPERATOR = re.compile(r"\\(?:o?times|o?plus|circ|cup|cap|(?:co)?prod|sum|(?:co)?lim|sup|inf|max|min|int|big\w+)\Z")
+_SHIFT = re.compile(r"[_^]\{[^{}]*?\b[a-z]\s*(?P<sign>[+-])\s*1(?!\d)[^{}]*\}")
+_PAIR = re.compile(r"_\{(?P<pair>[i-npq]{2})\}")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One edit: the text from `start` to `end` becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """A proof with one mistake: its kind, what stood there, what stands there now, and the whole text."""
+
+    kind: str
+    before: str
+    after: str
+    text: str
+
+
+def corrupt(proof: str, kind: str, seed: str) -> Corrupted | None:
+    """Return *proof* with one mistake of a *kind*, at a place drawn by *seed*, or None when it has no such place.
+
+    The text differs from *proof* in more than blanks. Whether the mistake is fatal is not checked.
+
+    >>> corrupt("Hence $f$ is injective, so $a < b$.", "relation-reversed", "0").text
+    'Hence $f$ is injective, so $a > b$.'
+    """
+    changes = [change for change in KINDS[kind](proof) if _folded(_applied(proof, change)) != _folded(proof)]
+    if not changes:
+        return None
+    change = random.Random(f"{seed}:{kind}").choice(changes)
+    return Corrupted(kind, proof[change.start : change.end], change.new, _applied(proof, change))
+
+
+def _applied(proof: str, change: Change) -> str:
+    return proof[: change.start] + change.new + proof[change.end :]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def reversed_relations(proof: str) -> list[Change]:
+    """Return the inequalities and inclusions of the formulas, turned round; not in indices or diagrams."""
+    found: list[Change] = []
+    for start, formula in _formulas(proof):
+        if _DIAGRAM.search(formula) or {"<", ">"} <= set(formula):
+            continue
+        for match in _RELATION.finditer(formula):
+            if not _in_script(formula, match.start()):
+                new = OPPOSITE_RELATION[match[0]]
+                found.append(Change(start + match.start(), start + match.end(), new))
+    return found
+
+
+def changed_quantifiers(proof: str) -> list[Change]:
+    r"""Return "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
+    found = [Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
+             for match in QUANTIFIER.finditer(hidden(proof))]  # fmt: skip
+    return found + list(_exchanged(proof, OPPOSITE_LOGIC))
+
+
+def exchanged_notions(proof: str) -> list[Change]:
+    r"""Return words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
+    found: list[Change] = []
+    for match in NOTION.finditer(hidden(proof)):
+        new = _alike(match["word"], OPPOSITE_NOTION[" ".join(match["word"].lower().split())])
+        article = match["article"] or ""
+        found.append(Change(match.start(), match.end(), article_before(article, new) + new))
+    return found + list(_exchanged(proof, OPPOSITE_OPERATION))
+
+
+def changed_hypotheses(proof: str) -> list[Change]:
+    """Return "since $x$ is ..." with a "not" added, and "nonzero" and its like without their "non"."""
+    prose = hidden(proof)
+    found = [Change(match.end("verb"), match.end("verb"), " not") for match in _HYPOTHESIS.finditer(prose)]
+    for match in NON.finditer(prose):
+        new = _alike(match["word"], match["rest"].lower())
+        found.append(Change(match.start(), match.end(), article_before(match["article"] or "", new) + new))
+    return found
+
+
+def dropped_steps(proof: str) -> list[Change]:
+    """Return the inner sentences that argue or refer, each left out; not those that begin a list's item."""
+    spans = list(_sentences(proof))
+    found: list[Change] = []
+    for (start, end), (later, _) in zip(spans[1:-1], spans[2:], strict=True):
+        text = proof[start:end]
+        argues = _STEP.search(hidden(text)) and not _SIGNPOST.search(text)
+        if argues and text[0] not in "(*" and "\n" not in proof[end:later]:
+            found.append(Change(start, later, ""))
+    return found
+
+
+def swapped_indices(proof: str) -> list[Change]:
+    """Return formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
+    found: list[Change] = []
+    for start, formula in ((start, formula) for start, formula in _formulas(proof) if not _DIAGRAM.search(formula)):
+        indices = [match for match in _INDEX.finditer(formula) if not _OPERATOR.match(match["base"])]
+        for one, other in zip(indices, indices[1:], strict=False):
+            if one["base"] != other["base"] and _index(one) != _index(other):
+                middle = formula[one.end() : other.start()]
+                new = f"{one['base']}{_subscript(other)}{middle}{other['base']}{_subscript(one)}"
+                found.append(Change(start + one.start(), start + other.end(), new))
+        for match in _SHIFT.finditer(formula):
+            place = start + match.start("sign")
+            found.append(Change(place, place + 1, {"+": "-", "-": "+"}[match["sign"]]))
+        for match in _PAIR.finditer(formula):
+            found.append(Change(start + match.start("pair"), start + match.end("pair"), match["pair"][::-1]))
+    return found
+
+
+def converses(proof: str) -> list[Change]:
+    r"""Return "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
+    found: list[Change] = []
+    for pattern in (_IF_THEN, _IMPLIES):
+        for match in pattern.finditer(hidden(proof)):
+            (first, one_end), (other_start, last) = match.span("one"), match.span("other")
+            if "only if" not in match[0]:
+                new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
+                found.append(Change(first, last, new))
+    return found + list(_exchanged(proof, OPPOSITE_ARROW))
+
+
+def _formulas(proof: str) -> Iterator[tuple[int, str]]:
+    """Yield where each formula begins, and its source."""
+    for start, end in formulas(proof):
+        yield start, proof[start:end]
+
+
+def _in_script(formula: str, place: int) -> bool:
+    """Return whether a place lies inside the braces of an index or exponent."""
+    depths: list[bool] = []
+    for match in re.finditer(r"\\.|[_^]\{|[{}]", formula[:place]):
+        if match[0] == "}":
+            del depths[-1:]
+        elif match[0][-1] == "{" and match[0][0] != "\\":
+            depths.append(match[0] != "{")
+    return any(depths)
+
+
+def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
+    """Yield the commands of the formulas that have an opposite, replaced by it."""
+    pattern = re.compile(command(commands))
+    for start, formula in _formulas(proof):
+        for match in pattern.finditer(formula):
+            yield Change(start + match.start(), start + match.end(), commands[match[0]])
+
+
+def _alike(old: str, new: str) -> str:
+    """Return *new* with a capital where *old* has one."""
+    return new[0].upper() + new[1:] if old[0].isupper() else new
+
+
+def _index(match: re.Match[str]) -> str:
+    return match["bare"] or match["braced"]
+
+
+def _subscript(match: re.Match[str]) -> str:
+    return match[0][len(match["base"]) :]
+
+
+def _sentences(proof: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence; a line is at least one."""
+    prose, start = hidden(proof), 0
+    for match in _END.finditer(prose):
+        if match[0] == "\n" or not _ABBREVIATION.search(prose[: match.end()][-8:]):
+            if proof[start : match.end()].strip():
+                yield start, match.start() if match[0] == "\n" else match.end()
+            start = match.end() + len(prose[match.end() :]) - len(prose[match.end() :].lstrip())
+    if proof[start:].strip():
+        yield start, len(proof)
+
+
+KINDS: dict[str, Callable[[str], list[Change]]] = {
+    "relation-reversed": reversed_relations,
+    "quantifier-changed": changed_quantifiers,
+    "notion-exchanged": exchanged_notions,
+    "hypothesis-changed": changed_hypotheses,
+    "step-dropped": dropped_steps,
+    "indices-swapped": swapped_indices,
+    "converse": converses,
+}
+
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
 _LONGEST = 200  # signs of an edit that are kept in the metadata
@@ -30,9 +373,9 @@ def corrupted(
     texts = {folded(row["text"]) for row in corpus.values()}
     found: dict[str, list[Row]] = {name: [] for name in wanted}
     with progress(len(wanted), "corrupting proofs", "proof") as bar:
-        for name, kind in itertools.product(wanted, corruptions.KINDS):
-            row, bad = corpus[name], corruptions.corrupt(corpus[name]["text"], kind, f"{seed}:{name}")
-            bar.update(kind == next(iter(corruptions.KINDS)))
+        for name, kind in itertools.product(wanted, KINDS):
+            row, bad = corpus[name], corrupt(corpus[name]["text"], kind, f"{seed}:{name}")
+            bar.update(kind == next(iter(KINDS)))
             if bad is None:
                 left_out[f"proofs without a place for a mistake of the kind {kind}"] += 1
             elif folded(bad.text) in texts:
@@ -47,7 +390,7 @@ def corrupted(
     return found
 
 
-def near(
+def nearest_proofs(
     texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], asked: Sequence[str], n: int
 ) -> dict[str, list[str]]:
     """Return for each statement *asked* the first proofs of the *n* other ones whose texts are nearest to it.
@@ -55,7 +398,8 @@ def near(
     *proofs* are the documents of each statement. Near is what BM25 (lucene, k1 = 1.2, b = 0.75) scores highest,
     equal scores by id; statements without a shared word, or with a proof of the query's own, are passed over.
 
-    >>> near({"a": "open sets", "b": "open maps", "c": "rings"}, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
+    >>> texts = {"a": "open sets", "b": "open maps", "c": "rings"}
+    >>> nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
     {'a': ['pb']}
     """
     import bm25s
@@ -78,3 +422,171 @@ def near(
 def _tokens(text: str) -> list[str]:
     """Return words, numbers and single signs in small letters, without brackets and punctuation."""
     return _TOKEN.findall(text.casefold())
+
+
+DEFAULT = "stacks-qa"
+NOTE = (
+    "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores go by id, "
+    "descending, and a copy's id comes before its original's: a system that cannot tell them apart gains nothing."
+)
+KEPT = ("task", "instruction", "relevance_levels", "relevant_from")
+
+
+@dataclass
+class _Source:
+    """What is made harder: rows by id, the card, the judgements of test, and every statement's relevant documents."""
+
+    corpus: dict[str, Row]
+    queries: dict[str, Row]
+    card: Row
+    judged: list[tuple[str, str, int]]
+    proofs: dict[str, list[str]]
+
+
+@dataclass
+class _Negatives:
+    """By query of test, the corrupted copies of its proofs and the proofs of near statements."""
+
+    copies: dict[str, list[Row]]
+    near: dict[str, list[str]]
+    left_out: Counter[str]
+
+    def counts(self, query: str) -> Counter[str]:
+        """Return how many negatives of which kind a query has."""
+        return Counter(row["metadata"]["corrupted"] for row in self.copies[query]) + Counter(near=len(self.near[query]))
+
+
+def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5) -> list[Path]:
+    """Write <name>-hard and <name>-hard-pool under *out*, print what was made, and return their folders.
+
+    *origin* is a collection, statement to proof, by its name (None: stacks-qa) or folder; its test queries are
+    kept. For each of them the corpus gains at most one corrupted copy of each relevant proof per kind of mistake
+    (`corruptions`), drawn with *seed* and judged 0, and the proofs of the *near* statements that are nearest to
+    the query are marked. In <name>-hard every query may return every document; in <name>-hard-pool only its own
+    proofs, their corrupted copies and the near ones, so that nDCG@1 and RR tell whether a system prefers the true
+    proof. The same input and seed give the same bytes. Raises MirblabError for what is no collection.
+    """
+    if near < 0:
+        raise MirblabError(f"near must be 0 or more, found {near}")
+    out = Path(out)
+    with _opened(str(origin or DEFAULT), out) as (folder, shown):
+        source = _read(folder)
+    negatives = _negatives(source, seed, near)
+    name = paths.clean_name(str(source.card.get("name") or shown))
+    names = (f"{name}-hard", f"{name}-hard-pool")
+    licence = str(source.card.get("licence") or "unknown")
+    where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
+    with origins.together(out, names) as folders:
+        for target, pools in zip(folders, ({}, _pools(source, negatives)), strict=True):
+            if pools:
+                _write_pools(target / "candidates.jsonl", pools)
+            about = _about(source, negatives, bool(pools)) | {"seed": seed, "near": near}
+            parts = _parts(source, negatives, pools)
+            builder.save(target, parts, about, where, builder="hard", revision="unknown", licence=licence)
+    return [out / name for name in names]
+
+
+@contextlib.contextmanager
+def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the folder of a collection given by folder or name, and what to call it in a command."""
+    if name in mini.COLLECTIONS:
+        with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
+            yield mini.build(name, Path(folder) / name), name
+        return
+    places = (out / name, paths.data() / name, paths.given(name))
+    known = [folder for folder in places if folder.is_dir() and find(folder, "corpus")]
+    if not known:
+        raise MirblabError(f"'{name}' is neither a collection that is built nor the folder of one; build it first")
+    yield known[0], known[0].resolve().name
+
+
+def _read(folder: Path) -> _Source:
+    """Return a collection's rows as they are, after the checks that loading makes."""
+    digests.check(folder)
+    corpus, queries = (on_disk.read_texts(folder, stem) for stem in ("corpus", "queries"))
+    about = raw(folder)
+    asked: list[tuple[str, str, int]] = []
+    proofs: dict[str, list[str]] = {}
+    for split in sorted({"test", *on_disk.splits(folder)}):
+        judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+        pairs = list(zip(judged.query_id, judged.doc_id, judged.relevance.tolist(), strict=True))
+        asked = pairs if split == "test" else asked
+        for query, doc, relevance in pairs:
+            own = proofs.setdefault(query, [])
+            own += [doc] if relevance >= about.get("relevant_from", 1) and doc not in own else []
+    return _Source(_rows(folder, "corpus"), _rows(folder, "queries"), about, asked, proofs)
+
+
+def _rows(folder: Path, stem: str) -> dict[str, Row]:
+    path = find(folder, stem) or folder / f"{stem}.jsonl"
+    return {str(row["_id"]): row for _, row in records(path, Problems(path))}
+
+
+def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:
+    """Return the wrong proofs of every test query."""
+    left_out: Counter[str] = Counter()
+    asked = list(dict.fromkeys(query for query, *_ in source.judged))
+    if not any(source.proofs[query] for query in asked):
+        raise MirblabError("no query of test has a relevant document, so that there is no proof to corrupt")
+    right = sorted({doc for query in asked for doc in source.proofs[query]})
+    by_proof = corrupted(source.corpus, right, seed, left_out)
+    texts = {name: row["text"] for name, row in source.queries.items()}
+    near = nearest_proofs(texts, source.proofs, asked, n_near)
+    copies = {query: [row for doc in source.proofs[query] for row in by_proof[doc]] for query in asked}
+    left_out["queries without a corrupted copy of their proof"] = sum(not rows for rows in copies.values())
+    left_out["queries without a relevant document"] = sum(not source.proofs[query] for query in asked)
+    left_out["queries of other splits"] = len(source.queries) - len(asked)
+    return _Negatives(copies, near, left_out)
+
+
+def _pools(source: _Source, negatives: _Negatives) -> dict[str, list[str]]:
+    """Return the documents that each query of the pool may return, right ones first."""
+    found = {
+        query: [*source.proofs[query], *(row["_id"] for row in rows), *negatives.near[query]]
+        for query, rows in negatives.copies.items()
+    }
+    return {query: list(dict.fromkeys(names)) for query, names in found.items() if names}
+
+
+def _write_pools(path: Path, pools: dict[str, list[str]]) -> None:
+    with paths.write_atomically(path) as beside, paths.open_to_write(beside, "w") as file:
+        for query, names in pools.items():
+            file.write(json.dumps({"query-id": query, "candidate-ids": names}, ensure_ascii=False) + "\n")
+
+
+def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) -> Parts:
+    """Return the collection over all documents, or, with *pools*, over what is in one."""
+    near_to: dict[str, list[str]] = defaultdict(list)
+    for query, docs in negatives.near.items():
+        for doc in docs:
+            near_to[doc].append(query)
+    corpus = {name: _marked(row, {"near_to": near_to[name]} if name in near_to else {})
+              for name, row in source.corpus.items()}  # fmt: skip
+    copies = {row["_id"]: row for rows in negatives.copies.values() for row in rows}
+    wanted = {name for names in pools.values() for name in names}
+    rows = {name: row for name, row in (corpus | copies).items() if not pools or name in wanted}
+    queries = (
+        _marked(source.queries[query], {"negatives": dict(sorted(negatives.counts(query).items())), "near": docs})
+        for query, docs in negatives.near.items() if not pools or query in pools
+    )  # fmt: skip
+    wrong = [(query, row["_id"], 0) for query, made in negatives.copies.items() for row in made]
+    judged = [pair for pair in (*source.judged, *wrong) if pair[1] in rows]
+    return Parts(rows.values(), queries, {"test": judged}, Counter(negatives.left_out))
+
+
+def _marked(row: Row, more: Row) -> Row:
+    return {**row, "metadata": {**(row.get("metadata") or {}), **more}} if more else row
+
+
+def _about(source: _Source, negatives: _Negatives, is_pool: bool) -> Row:
+    """Return the card: what stays of the source's, the title, and how many negatives of which kind there are."""
+    total = sum((negatives.counts(query) for query in negatives.copies), Counter[str]())
+    title = str(source.card.get("title") or "Statement to its proof")
+    more = "among corrupted copies and near proofs only" if is_pool else "with corrupted copies among the documents"
+    kept = {key: source.card[key] for key in KEPT if key in source.card}
+    return {
+        **kept,
+        "title": f"{title}, {more}",
+        "note": NOTE,
+        "negatives": dict(sorted(total.items())),
+    }

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.errors import unknown
-from mirblab.lines import Problems, lines
-from mirblab.progress import progress
-from mirblab.sources import release as releases
-from mirblab.sources import shape
-from mirblab.sources.origin import together
-from mirblab.sources.release import Names
-from mirblab.sources.shape import Parts, Row
+from mirblab.core.errors import unknown
+from mirblab.core.terminal import progress
+from mirblab.core.text_files import Problems, lines
+from mirblab.sources.shared import builder
+from mirblab.sources.shared import release as releases
+from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.release import Names, together
 
 ADDRESS = "http://cl-informatik.uibk.ac.at/cek/holstep/"
 LICENCE = "BSD-3-Clause"
@@ -49,7 +48,7 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
     if corpus not in CORPORA:
         raise unknown("corpus of HolStep", corpus, CORPORA)
     out = Path(out)
-    with releases.opened(origin, "the HolStep release", ADDRESS) as release, together(out, (NAME,)) as [folder]:
+    with releases.opened_release(origin, "the HolStep release", ADDRESS) as release, together(out, (NAME,)) as [folder]:
         files = {split: release.matching(rf"{split}/\d+") for split in SPLITS}
         if not files["test"]:
             raise FileNotFoundError(
@@ -62,7 +61,7 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
         about = ABOUT | {"names_in_queries": names, "corpus": corpus, "sizes": sizes}
         revision = releases.revision([*files["train"], *files["test"]])
         made = {"builder": "holstep", "revision": revision, "licence": LICENCE}
-        shape.save(folder, parts, about, release.origin, **made, options={"names": names, "corpus": corpus})
+        builder.save(folder, parts, about, release.origin, **made, options={"names": names, "corpus": corpus})
     return [out / NAME]
 
 

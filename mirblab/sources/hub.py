@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mirblab import paths, registry
-from mirblab.card import raw
-from mirblab.errors import MirblabError, unknown
-from mirblab.progress import progress
-from mirblab.sources import beir, fetch, layout, shape
-from mirblab.sources import origin as origins
-from mirblab.sources.fetch import Found
-from mirblab.sources.rows import Row
-from mirblab.terminal import say
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress, say
+from mirblab.data.collection import raw
+from mirblab.sources.shared import beir, builder, release
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.builder import Row
+from mirblab.sources.shared.release import Found
 
 ABOUT = ("title", "task", "instruction", "paper", "group", "relevance_levels", "relevant_from", "restricted", "hub")
 
@@ -29,7 +28,7 @@ def datasets() -> list[str]:
     >>> len(datasets()), datasets()[0]
     (15, 'mirb-mathlib')
     """
-    return [name for name, entry in registry.read("collections").items() if entry.get("builder") == "mirb"]
+    return [name for name, entry in registry.read_registry("collections").items() if entry.get("builder") == "mirb"]
 
 
 def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> list[Path]:
@@ -60,21 +59,21 @@ def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> li
 
 
 def _build(name: str, origin: str | Path | None, out: Path, *, alone: bool) -> Path:
-    entry = registry.read("collections")[name]
+    entry = registry.read_registry("collections")[name]
     hub, revision, restricted = entry["hub"], str(entry.get("revision", "")), bool(entry.get("restricted"))
     if not re.fullmatch("[0-9a-f]{40}", revision):
         raise MirblabError(f"{name}: a revision is a commit of 40 hexadecimal digits, found '{revision}'")
     by_tags = restricted and entry.get("rule") == "tags"
-    choose = partial(layout.needed, restricted=restricted and not by_tags)
+    choose = partial(release.needed, restricted=restricted and not by_tags)
     if origin is None:
         instead = (
             f"run 'mirblab build {name}' where there is a network and copy its folder to {out / name}, "
             f"or give a copy of the dataset: mirblab build {name} --from FOLDER"
         )
-        found = fetch.dataset(hub, revision, choose=choose, instead=instead)
+        found = release.dataset(hub, revision, choose=choose, instead=instead)
     else:
-        folder = layout.local(str(origin), hub, name, alone=alone)
-        found = Found(folder, choose(layout.inside(folder), str(folder)))
+        folder = release.local(str(origin), hub, name, alone=alone)
+        found = Found(folder, choose(release.inside(folder), str(folder)))
     sums = found.checked(f"mirblab build {name}")
     _compare(out / name, revision, sums)
     # A published list stands even where documents carry tags: it is what the paper's numbers were made with.
@@ -103,11 +102,11 @@ def _write(
         _shown(beir.texts(found.paths(what), what, left_out, tags=by_tags), len(ids), f"{folder.name}: {what}")
         for what, ids in (("corpus", docs), ("queries", queries))
     )
-    parts = shape.Parts(*rows, {"test": judged}, left_out)
+    parts = builder.Parts(*rows, {"test": judged}, left_out)
     shown = "" if origin is None else paths.given(origin).resolve().name
     where = origins.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
     licence = entry.get("licence") or found.licence or "unknown"
-    shape.save(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
+    builder.save(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
     say(f"  {about['published']}")
 
 

@@ -1,9 +1,4 @@
-"""leandojo: LeanDojo Benchmark 4 to a collection, Lean 4 proof state to the premises that the next tactic names.
-
-Read are `corpus.jsonl` (per file `path` and `premises` of `full_name`, `code`, `start`, `end`) and
-`novel_premises/{train,val,test}.json` (per theorem `full_name` and `traced_tactics` of `state_before` and
-`annotated_tactic`, which is [text, [{`full_name`, `def_path`, `def_pos`}, ...]]), as Yang et al. 2023 publish them.
-"""
+"""leandojo: LeanDojo's benchmark as a collection of premises."""
 
 from __future__ import annotations
 
@@ -13,13 +8,94 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirblab.errors import MirblabError, unknown
-from mirblab.sources import arrays, shape
-from mirblab.sources import release as releases
-from mirblab.sources.leandojo_premises import Premises
-from mirblab.sources.origin import together
-from mirblab.sources.release import Names, field, fields
-from mirblab.sources.shape import Parts, Row
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.sources.blueprints import lean_source
+from mirblab.sources.shared import builder, readers
+from mirblab.sources.shared import release as releases
+from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.release import Names, fields, record_field, together
+
+Position = tuple[int, int]
+
+
+class Premises:
+    """The premises of all files of a traced repository; they are known after `rows` has run through.
+
+    As in ReProver (Yang et al. 2023), declarations without a name or code, names with `user__.n` and bracketed
+    names of mutual definitions are no premises.
+    """
+
+    def __init__(self, path: Path, left_out: Counter[str], *, published: bool) -> None:
+        """Begin with the corpus.jsonl at *path*; *published* keeps code as it is, else `lean_source.statement`."""
+        self.path, self.left_out, self.published = path, left_out, published
+        self._by_name: dict[tuple[str, str], str] = {}
+        self._by_place: dict[str, list[tuple[Position, Position, str]]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one document per premise: its full name as id (`#2` for a second one), its code as text."""
+        names = Names()
+        for place, file in readers.json_records(self.path):
+            path = record_field(file, "path", str, place)
+            if path in self._by_place:
+                raise MirblabError(f"{place}: the file '{path}' came before")
+            here = self._by_place[path] = []
+            for record in record_field(file, "premises", list, place):
+                premise = fields(record, f"{place}, premises")
+                name, code = premise.get("full_name"), str(premise.get("code") or "")
+                if reason := _no_premise(name, code):
+                    self.left_out[f"declarations that are no premises: {reason}"] += 1
+                    continue
+                name = record_field(premise, "full_name", str, place)
+                doc = names.new(name)
+                self.left_out["premises that repeat a full name (kept, with a number)"] += doc != name
+                self._by_name.setdefault((path, name), doc)
+                here.append((position(premise, "start", place), position(premise, "end", place), doc))
+                record_field(premise, "code", str, place)
+                yield {"_id": doc, "title": "", "text": self._text(code), "metadata": {"path": path}}
+
+    def _text(self, code: str) -> str:
+        text = code.strip() if self.published else lean_source.statement(code)
+        self.left_out["premises of which only comments are left (kept as published)"] += not text
+        self.left_out["premises with comments, attributes or proofs taken out"] += bool(text) and text != code.strip()
+        return text or code.strip()
+
+    def find(self, mention: Mapping[str, Any], place: str) -> str:
+        """Return the document that a provenance (`full_name`, `def_path`, `def_pos`) names, or "".
+
+        It is the premise of that name in that file, else the first one of the file that holds the position, which is
+        how ReProver finds all of them: generated declarations and fields lie inside another one.
+        """
+        path, name = record_field(mention, "def_path", str, place), record_field(mention, "full_name", str, place)
+        at = position(mention, "def_pos", place)
+        if (path, name) in self._by_name:
+            return self._by_name[path, name]
+        found = next((doc for start, end, doc in self._by_place.get(path, ()) if start <= at <= end), "")
+        self.left_out["mentions found by their position, not by name"] += bool(found)
+        self.left_out["mentions of no premise in the corpus"] += not found
+        return found
+
+
+def _no_premise(name: object, code: str) -> str:
+    if name is None:
+        return "no name"
+    if not code.strip():
+        return "no code"
+    if "user__.n" in str(name) or (str(name).startswith("[") and str(name).endswith("]")):
+        return "generated names and mutual definitions"
+    return ""
+
+
+def position(record: Mapping[str, Any], key: str, place: str) -> Position:
+    """Return a position, [line, column] from 1; MirblabError with *place* for anything else.
+
+    >>> position({"start": [3, 1]}, "start", "corpus.jsonl, line 1")
+    (3, 1)
+    """
+    found = record_field(record, key, list, place)
+    if len(found) != 2 or not all(type(number) is int for number in found):
+        raise MirblabError(f"{place}: '{key}' must be [line, column], found {found}")
+    return found[0], found[1]
+
 
 ADDRESS = "https://doi.org/10.5281/zenodo.8040109"
 LICENCE = "CC-BY-2.0"
@@ -51,7 +127,10 @@ def build(
         if given not in known:
             raise unknown(what, given, known)
     out = Path(out)
-    with releases.opened(origin, "LeanDojo Benchmark 4", ADDRESS) as release, together(out, (NAME,)) as [folder]:
+    with (
+        releases.opened_release(origin, "LeanDojo Benchmark 4", ADDRESS) as release,
+        together(out, (NAME,)) as [folder],
+    ):
         corpus = release.one(r"corpus\.jsonl", "corpus.jsonl")
         files = {
             split: release.one(rf"{strategy}/{stem}\.json", f"{strategy}/{stem}.json") for split, stem in FILES.items()
@@ -62,7 +141,7 @@ def build(
         about = ABOUT | {"code": code, "split": strategy}
         revision = releases.revision([corpus, *files.values()])
         made = {"builder": "leandojo", "revision": revision, "licence": LICENCE}
-        shape.save(folder, parts, about, release.origin, **made, options={"code": code, "strategy": strategy})
+        builder.save(folder, parts, about, release.origin, **made, options={"code": code, "strategy": strategy})
     return [out / NAME]
 
 
@@ -110,12 +189,12 @@ class _States:
 
     def _tactics(self, split: str) -> Iterator[tuple[str, str, list[str]]]:
         """Yield state, name and premises of each tactic that names a premise of the corpus."""
-        for place, theorem in arrays.records(self.files[split]):
-            name = field(theorem, "full_name", str, place)
-            for number, record in enumerate(field(theorem, "traced_tactics", list, place)):
+        for place, theorem in readers.json_records(self.files[split]):
+            name = record_field(theorem, "full_name", str, place)
+            for number, record in enumerate(record_field(theorem, "traced_tactics", list, place)):
                 where = f"{place}, tactic {number + 1}"
                 tactic = fields(record, where)
-                state = field(tactic, "state_before", str, where).strip()
+                state = record_field(tactic, "state_before", str, where).strip()
                 premises = [self.premises.find(mention, where) for mention in _mentions(tactic, where)]
                 if not any(premises):
                     self.left_out[f"tactics of {split} that name no premise"] += 1
@@ -126,7 +205,7 @@ class _States:
 
 
 def _mentions(tactic: Mapping[str, Any], place: str) -> list[Mapping[str, Any]]:
-    found = field(tactic, "annotated_tactic", list, place)
+    found = record_field(tactic, "annotated_tactic", list, place)
     if len(found) != 2 or not isinstance(found[0], str) or not isinstance(found[1], list):
         raise MirblabError(f"{place}: 'annotated_tactic' must be [text, list of premises], found {str(found)[:60]}")
     return [fields(mention, f"{place}, annotated_tactic") for mention in found[1]]

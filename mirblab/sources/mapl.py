@@ -18,12 +18,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from mirblab.errors import MirblabError
-from mirblab.sources import arrays, novel, rows, shape
-from mirblab.sources import release as releases
-from mirblab.sources.origin import together
-from mirblab.sources.release import Release
-from mirblab.sources.shape import Parts, Row
+from mirblab.core.errors import MirblabError
+from mirblab.sources.shared import builder, readers
+from mirblab.sources.shared import release as releases
+from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.release import Release, together
 
 ADDRESS = "https://huggingface.co/datasets/Simontwice/premise_selection_in_isabelle"
 LICENCE = "Apache-2.0"
@@ -43,7 +42,7 @@ def build(
     """Write the collection `mapl` under *out*, print what was left out, and return its folder.
 
     Queries are distinct states, documents distinct premise statements (which begin with the premise's name). Each of
-    the *test* and *dev* queries uses a premise that no state outside them uses (`novel.novel_split`, drawn with
+    the *test* and *dev* queries uses a premise that no state outside them uses (`builder.novel_split`, drawn with
     *seed*); of the other states *train* are drawn as training queries. *origin* is the file of pairs, or a folder
     with it. Texts wait on disk: memory is about 150 bytes a state or premise and 16 a pair (of some four million).
     The same file and seed give the same bytes. Raises MirblabError, with file and line, for what is no pair, and
@@ -53,7 +52,7 @@ def build(
         raise MirblabError(f"test must be at least 1, dev and train at least 0, found {test}, {dev} and {train}")
     out = Path(out)
     with (
-        releases.opened(origin, "the pairs of MAPL (full_dataset.json)", ADDRESS) as release,
+        releases.opened_release(origin, "the pairs of MAPL (full_dataset.json)", ADDRESS) as release,
         together(out, (NAME,)) as [folder],
         tempfile.TemporaryFile("w+b", dir=folder.parent) as spool,
     ):
@@ -62,7 +61,7 @@ def build(
         parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
         revision, about = releases.revision(files), ABOUT | {"seed": seed, "split": "novel premises"}
         made = {"builder": "mapl", "revision": revision, "licence": LICENCE}
-        shape.save(
+        builder.save(
             folder,
             parts,
             about,
@@ -88,10 +87,10 @@ def pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
     """Yield place and columns of each pair; MirblabError for what cannot be read."""
     for path in files:
         if path.suffix == ".parquet":
-            for number, row in rows.read(path, COLUMNS, Counter()):
-                yield rows.place(path, number), row
+            for number, row in readers.read_rows(path, COLUMNS, Counter()):
+                yield readers.row_place(path, number), row
         else:
-            yield from arrays.records(path)
+            yield from readers.json_records(path)
 
 
 class _Reading:
@@ -137,7 +136,7 @@ class _Reading:
         self.left_out["pairs that repeat an earlier one"] = len(states) - len(distinct)
         states, premises = np.divmod(distinct, base)
         try:
-            found = novel.novel_split(states, premises, **self.wanted, seed=self.seed)
+            found = builder.novel_split(states, premises, **self.wanted, seed=self.seed)
         except MirblabError as error:
             raise MirblabError(f"{', '.join(map(str, self.files))}: {error}") from error
         self.left_out["states with a held-out premise beyond the wanted number"] = len(found.pop("left"))
@@ -169,8 +168,8 @@ class _Known:
 
 def _text(pair: Row, key: str, place: str) -> str:
     """Return a text of a pair without blanks around it; an absent value of a known key is an empty text."""
-    value: Any = releases.field(pair, key, object, place)
-    return "" if value is None else str(releases.field(pair, key, str, place)).strip()
+    value: Any = releases.record_field(pair, key, object, place)
+    return "" if value is None else str(releases.record_field(pair, key, str, place)).strip()
 
 
 def _query(number: int) -> str:

@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mirblab.errors import MirblabError
-from mirblab.ids import of
-from mirblab.sources import arrays, rows, shape
-from mirblab.sources import release as releases
-from mirblab.sources.origin import together
-from mirblab.sources.release import Names, Release, field, texts
-from mirblab.sources.shape import Parts, Row
+from mirblab.core.errors import MirblabError
+from mirblab.core.ids import of
+from mirblab.sources.shared import builder, readers
+from mirblab.sources.shared import release as releases
+from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.release import Names, Release, record_field, texts, together
 
 ADDRESS = "https://huggingface.co/datasets/hcju/leansearch_bench"
 LICENCE = "CC-BY-4.0 (hcju), Apache-2.0 (FrenzyMath)"
@@ -47,7 +46,7 @@ def build(origin: str | Path | None, out: Path, *, formal: bool = False) -> list
     """
     out = Path(out)
     with (
-        releases.opened(origin, "declarations, queries and judgements", ADDRESS) as release,
+        releases.opened_release(origin, "declarations, queries and judgements", ADDRESS) as release,
         together(out, (NAME,)) as [folder],
     ):
         files = _files(release)
@@ -55,7 +54,7 @@ def build(origin: str | Path | None, out: Path, *, formal: bool = False) -> list
         parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
         revision, about = releases.revision(files.values()), ABOUT | {"formal": formal}
         made = {"builder": "mathlib-informal", "revision": revision, "licence": LICENCE}
-        shape.save(folder, parts, about, release.origin, **made, options={"formal": formal})
+        builder.save(folder, parts, about, release.origin, **made, options={"formal": formal})
     return [out / NAME]
 
 
@@ -84,7 +83,7 @@ class _Reading:
     def corpus(self) -> Iterator[Row]:
         """Yield the declarations that have an informal statement."""
         names = Names()
-        for place, record in arrays.records(self.files["declarations"]):
+        for place, record in readers.json_records(self.files["declarations"]):
             name, informal = declaration(record, place), first(record, INFORMAL, place)
             if not any(key in record for key in INFORMAL):
                 raise MirblabError(f"{place}: none of {', '.join(INFORMAL)}; found {', '.join(record)}")
@@ -106,7 +105,7 @@ class _Reading:
         """Yield the queries that have a judgement; the judgements are filled before."""
         asked: dict[str, str] = {}
         for place, row in self._rows("queries", ["_id", "text"]):
-            name, text = _word(row, "_id", place), field(row, "text", str, place)
+            name, text = _word(row, "_id", place), record_field(row, "text", str, place)
             if name in asked:
                 raise MirblabError(f"{place}: '{name}' is the _id of an earlier query, too")
             asked[name] = text.strip()
@@ -140,8 +139,8 @@ class _Reading:
     def _rows(self, what: str, columns: list[str]) -> Iterator[tuple[str, Row]]:
         """Yield place and columns of each row; values of other columns are counted by their name."""
         path, unused = self.files[what], Counter[str]()
-        for number, row in rows.read(path, columns, unused):
-            yield rows.place(path, number), row
+        for number, row in readers.read_rows(path, columns, unused):
+            yield readers.row_place(path, number), row
         self.left_out.update({f"values of other columns of {what}: {key}": count for key, count in unused.items()})
 
 
@@ -153,14 +152,14 @@ def declaration(record: Mapping[str, Any], place: str) -> str:
     """
     if isinstance(record.get("name"), list):
         return ".".join(texts(record, "name", place))
-    return str(field(record, "name", str, place))
+    return str(record_field(record, "name", str, place))
 
 
 def first(record: Mapping[str, Any], keys: Sequence[str], place: str) -> str:
     """Return the first text that the record has under one of the *keys*, or "" when it has none."""
     for key in keys:
         if record.get(key) is not None:
-            return str(field(record, key, str, place)).strip()
+            return str(record_field(record, key, str, place)).strip()
     return ""
 
 

@@ -1,22 +1,290 @@
-"""metamath: a Metamath database to two collections: statement to what its proof uses, comment to statement."""
+"""metamath: a Metamath database as a collection of premises."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from mirblab import paths
-from mirblab.errors import MirblabError
-from mirblab.sources import metamath_database as databases
-from mirblab.sources import origin as origins
-from mirblab.sources import premises, shape
-from mirblab.sources.metamath_database import Assertion, Database
-from mirblab.sources.origin import Origin
-from mirblab.sources.premises import Stated
-from mirblab.sources.shape import Parts, Row
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import Problems, lines
+from mirblab.sources.shared import builder
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.builder import Parts, Row, Stated
+from mirblab.sources.shared.release import Origin
+
+_LONGEST = 12  # letters of a step
+_CODE = re.compile(r"[U-Y]*[A-T]")
+_CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
+
+
+@dataclass(frozen=True)
+class Used:
+    """The labels that a proof uses, each once; how many a compressed one lists in vain; whether steps are missing."""
+
+    labels: list[str]
+    idle: int = 0
+    incomplete: bool = False
+
+
+def used(proof: Sequence[str], mandatory: Sequence[str], where: str) -> Used:
+    """Return what the tokens between `$=` and `$.` use, in the order of first use, or of the list in parentheses.
+
+    *mandatory* are the labels of the theorem's own hypotheses, which a compressed proof counts before its list.
+    Both notations are those of the Metamath book (Megill and Wheeler, 2019, section 4.4 and appendix B). Raises
+    MirblabError, which begins with *where*, for a proof that cannot be read.
+
+    >>> used(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
+    ['wph', 'wps', 'ax-mp']
+    >>> used("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
+    Used(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
+    """
+    if not proof:
+        raise MirblabError(f"{where}: the proof is empty; an unfinished one is written '?'")
+    if proof[0] != "(":
+        return Used([label for label in dict.fromkeys(proof) if label != "?"], incomplete="?" in proof)
+    if ")" not in proof:
+        raise MirblabError(f"{where}: the list of labels of a compressed proof has no ')'")
+    close = list(proof).index(")")
+    listed, letters = proof[1:close], "".join(proof[close + 1 :])
+    if not _CODES.fullmatch(letters):
+        raise MirblabError(
+            f"{where}: '{letters[:40]}' is no compressed proof: letters A to Z and '?' only, Z after a step"
+        )
+    codes = set(_CODE.findall(letters))
+    if long := [code for code in codes if len(code) > _LONGEST]:
+        raise MirblabError(
+            f"{where}: '{long[0][:40]}' is no step of a compressed proof: it has {len(long[0]):,} letters"
+        )
+    numbers = {number(code) for code in codes}
+    first, known = len(mandatory) + 1, len(mandatory) + len(listed)
+    if numbers and max(numbers) > known + letters.count("Z"):
+        raise MirblabError(f"{where}: a compressed proof of {known} labels names the step {max(numbers)}")
+    labels = [label for place, label in enumerate(listed, first) if place in numbers]
+    return Used(list(dict.fromkeys(labels)), len(listed) - len(labels), "?" in letters)
+
+
+def number(code: str) -> int:
+    """Return the number, from 1, that some of U to Y and one of A to T write.
+
+    >>> [number(code) for code in ("A", "T", "UA", "YT", "UUA")]
+    [1, 20, 21, 120, 121]
+    """
+    high = 0
+    for letter in code[:-1]:
+        high = 5 * high + ord(letter) - ord("U") + 1
+    return 20 * high + ord(code[-1]) - ord("A") + 1
+
+
+PROVABLE = "|-"
+_HEADING = re.compile(r"(?:#{8,}|(?:#\*){4,}#?|(?:=-){4,}=?|(?:-\.){4,}-?)")
+_DATE = re.compile(r"\[\d{1,2}-\w{3}-\d{2,4}\]")
+
+
+@dataclass(eq=False, slots=True)
+class Assertion:
+    """A `$a` or `$p` whose statement begins with `|-`: an axiom, a definition, or a theorem.
+
+    `text` is `hypothesis & hypothesis => statement`; `uses` the assertions of this kind that its proof uses, all
+    of them earlier; `order` its place among all assertions of the file; `kind` axiom, theorem, or unproved, for a
+    theorem whose proof lacks steps.
+    """
+
+    label: str
+    kind: str
+    text: str
+    uses: list[str]
+    comment: str
+    section: str
+    in_mathbox: bool
+    order: int
+
+
+@dataclass
+class Database:
+    """The assertions in the order of the file, a hash of what was read, and what was odd."""
+
+    assertions: list[Assertion]
+    digest: str
+    odd: Counter[str]
+
+
+def read(path: Path) -> Database:
+    """Read a database, plain or gzipped, with the files that it includes, which must lie in the same folder.
+
+    Raises MirblabError with file and line for what is no Metamath, and FileNotFoundError for a missing file.
+    """
+    tokens = _Tokens(path)
+    reader = _Reader(tokens)
+    reader.read()
+    return Database(reader.assertions, tokens.digest.hexdigest(), reader.odd)
+
+
+class _Tokens:
+    """The tokens of a file and of those that it includes; a comment is one token, which begins with `$(`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.root = path, path.parent.resolve()
+        self.seen: set[Path] = set()
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.where = path.name
+
+    def read(self, path: Path) -> Iterator[str]:
+        """Yield the tokens of one file; of one that was read before, none, as Metamath has it."""
+        if path.resolve() in self.seen:
+            return
+        self.seen.add(path.resolve())
+        problems, inside = Problems(path), []
+        for number, line in lines(path, problems):
+            self.digest.update(line.encode() + b"\n")
+            self.where = f"{path.name}, line {number}"
+            for token in line.split():
+                if inside:
+                    inside.append(token)
+                    if token == {"$(": "$)", "$[": "$]"}[inside[0]]:
+                        whole, inside = inside, []
+                        yield from self._whole(whole)
+                        self.where = f"{path.name}, line {number}"
+                elif token in ("$(", "$["):
+                    inside = [token]
+                else:
+                    yield token
+        problems.raise_if_any()
+        if inside:
+            raise MirblabError(f"{path.name}: the last '{inside[0]}' does not end")
+
+    def _whole(self, inside: list[str]) -> Iterator[str]:
+        if inside[0] == "$(":
+            yield " ".join(inside[:-1])
+            return
+        path = (self.root / " ".join(inside[1:-1])).resolve()
+        if not path.is_relative_to(self.root) or not path.is_file():
+            raise MirblabError(
+                f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}; put it there"
+            )
+        yield from self.read(path)
+
+
+class _Reader:
+    """Follows the scopes of a database and collects what it asserts."""
+
+    def __init__(self, tokens: _Tokens) -> None:
+        self.tokens, self.stream = tokens, tokens.read(tokens.path)
+        self.assertions: list[Assertion] = []
+        self.odd: Counter[str] = Counter()
+        self.codes: dict[str, str] = {}  # label to typecode; "" for hypotheses
+        self.floating: list[tuple[str, str]] = []  # label and variable of each $f in force
+        self.essential: list[tuple[str, list[str]]] = []  # label and tokens of each $e in force
+        self.scopes: list[tuple[int, int]] = []
+        self.comment, self.section, self.n_assertions, self.in_mathbox = "", "", 0, False
+
+    def read(self) -> None:
+        """Read to the end of the file."""
+        label = ""
+        for token in self.stream:
+            if token.startswith("$("):
+                self._remark(token[2:].split())
+                continue
+            if token[0] == "$":
+                self._statement(token, label)
+                label = self.comment = ""
+            elif label:
+                raise self._error(f"'{token}' follows the label '{label}'; expected $e, $f, $a or $p")
+            else:
+                label = token
+        if label or self.scopes:
+            raise self._error(f"the file ends in the middle of {'a scope' if self.scopes else 'a statement'}")
+
+    def _statement(self, keyword: str, label: str) -> None:
+        if label and keyword not in ("$e", "$f", "$a", "$p"):
+            raise self._error(f"'{keyword}' after the label '{label}'; expected $e, $f, $a or $p")
+        if keyword == "${":
+            self.scopes.append((len(self.floating), len(self.essential)))
+        elif keyword == "$}" and self.scopes:
+            n_floating, n_essential = self.scopes.pop()
+            del self.floating[n_floating:], self.essential[n_essential:]
+        elif keyword in ("$c", "$v", "$d"):
+            self._words()
+        elif keyword in ("$e", "$f", "$a", "$p"):
+            self._labelled(keyword, label, self._words())
+        else:
+            raise self._error(f"'{keyword}' has no place here")
+
+    def _words(self) -> list[str]:
+        """Return the tokens up to `$.`, without comments."""
+        words: list[str] = []
+        for token in self.stream:
+            if token == "$.":
+                return words
+            if token in ("${", "$}", "$c", "$v", "$d", "$e", "$f", "$a", "$p"):
+                break
+            if not token.startswith("$("):
+                words.append(token)
+        raise self._error("a statement does not end with '$.'")
+
+    def _labelled(self, keyword: str, label: str, words: list[str]) -> None:
+        if not label or label in self.codes:
+            raise self._error(f"the label '{label}' is taken" if label else f"'{keyword}' has no label")
+        if not words:
+            raise self._error(f"the statement '{label}' is empty")
+        self.codes[label] = words[0] if keyword in ("$a", "$p") else ""
+        if keyword == "$f":
+            self.floating.append((label, words[-1]))
+        elif keyword == "$e":
+            self.essential.append((label, words))
+        else:
+            self._assertion(keyword, label, words)
+
+    def _assertion(self, keyword: str, label: str, words: list[str]) -> None:
+        order, self.n_assertions = self.n_assertions, self.n_assertions + 1
+        statement, proof = words, Used([])
+        if keyword == "$p":
+            if "$=" not in words:
+                raise self._error(f"the theorem '{label}' has no proof; expected '$='")
+            split = words.index("$=")
+            statement = words[:split]
+            proof = used(words[split + 1 :], self._mandatory(statement), f"{self.tokens.where} ('{label}')")
+        if not statement or statement[0] != PROVABLE:
+            return
+        self._count(proof)
+        hypotheses = " & ".join(" ".join(tokens) for _, tokens in self.essential)
+        text = f"{hypotheses} => {' '.join(statement)}" if hypotheses else " ".join(statement)
+        kind = "axiom" if keyword == "$a" else "unproved" if proof.incomplete else "theorem"
+        uses = [name for name in proof.labels if self.codes.get(name) == PROVABLE and name != label]
+        self.assertions.append(
+            Assertion(label, kind, text, uses, self.comment, self.section, self.in_mathbox, order)
+        )  # fmt: skip
+
+    def _mandatory(self, statement: list[str]) -> list[str]:
+        """Return the labels of the hypotheses that an assertion has: of its variables, and the essential ones."""
+        symbols = {*statement, *(token for _, tokens in self.essential for token in tokens)}
+        return [
+            *(label for label, variable in self.floating if variable in symbols),
+            *(label for label, _ in self.essential),
+        ]
+
+    def _count(self, proof: Used) -> None:
+        self.odd["labels that a compressed proof lists and does not use"] += proof.idle
+        self.odd["labels in proofs that nothing earlier has"] += sum(name not in self.codes for name in proof.labels)
+        self.odd["proofs that lack steps (documents, no queries)"] += proof.incomplete
+
+    def _remark(self, words: list[str]) -> None:
+        """Keep a comment for the assertion that follows; a heading begins a section."""
+        if words and _HEADING.fullmatch(words[0]):
+            end = next((place for place, word in enumerate(words[1:], 1) if _HEADING.fullmatch(word)), len(words))
+            self.section, self.comment = " ".join(words[1:end]), ""
+            self.in_mathbox = self.in_mathbox or "mathbox" in self.section.casefold()
+        elif not (len(words) == 1 and _DATE.fullmatch(words[0])):
+            self.comment = " ".join(words)
+
+    def _error(self, what: str) -> MirblabError:
+        return MirblabError(f"{self.tokens.where}: {what}")
+
 
 URL = "https://github.com/metamath/set.mm"
 LICENCE = "CC0-1.0"
@@ -40,7 +308,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     """
     out = Path(out)
     with _opened(origin) as (found, path), origins.together(out, tuple(COLLECTIONS)) as folders:
-        database = databases.read(path)
+        database = read(path)
         if not database.assertions:
             raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
         content = f"blake2b:{database.digest}"
@@ -48,7 +316,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
             derive, about = COLLECTIONS[folder.name]
             parts, more = derive(database, seed)
             about = about | {"content": content, "seed": seed, "database": path.name, **more}
-            shape.save(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
+            builder.save(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
     return [out / name for name in COLLECTIONS]
 
 
@@ -59,7 +327,7 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return
-    with origins.opened(origin, URL) as found:
+    with origins.opened_origin(origin, URL) as found:
         inside = [found.folder, *sorted(folder for folder in found.folder.iterdir() if folder.is_dir())]
         known = [path for folder in inside for suffix in ("mm", "mm.gz") for path in sorted(folder.glob(f"*.{suffix}"))]
         named = [path for path in known if path.name in ("set.mm", "set.mm.gz")]
@@ -77,9 +345,9 @@ def _premises(database: Database, seed: int) -> tuple[Parts, Row]:
                {"kind": each.kind, "section": each.section}, _bar(each))
         for each in database.assertions
     ]  # fmt: skip
-    parts = premises.parts(stated, seed, left_out)
-    hubs = premises.hubs(stated)
-    parts.judged["test_nohub"] = premises.without(parts.judged["test"], hubs, left_out)
+    parts = builder.parts(stated, seed, left_out)
+    hubs = builder.hubs(stated)
+    parts.judged["test_nohub"] = builder.without(parts.judged["test"], hubs, left_out)
     n_judged = sum(len(item.uses) for item in stated)
     share = round(sum(hubs.values()) / max(1, n_judged), 4)
     return parts, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
@@ -105,8 +373,8 @@ def _informal(database: Database, seed: int) -> tuple[Parts, Row]:
         reason = reason or ("the text of another one" if texts[each.text] > 1 else "")
         left_out[f"assertions that are no query: {reason}"] += bool(reason)
         asked += [] if reason else [each]
-    where = premises.splits([each.label for each in asked], seed)
-    judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in (*premises.SIZES, "train")}
+    where = builder.splits([each.label for each in asked], seed)
+    judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in (*builder.SIZES, "train")}
     for each in asked:
         judged[where[each.label]].append((f"{each.label}-comment", each.label, 1))
     queries = ({"_id": f"{each.label}-comment", "text": comments[each.label], "metadata": _metadata(each)}

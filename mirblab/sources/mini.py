@@ -1,22 +1,254 @@
-"""mini: the bundled cards, each one fact seen from many sides, turned into miniature test collections."""
+"""mini: the bundled cards and the miniature collections that are made of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mirblab import digests, paths, registry
-from mirblab.card import raw
-from mirblab.errors import MirblabError
-from mirblab.folder import write
-from mirblab.sources import blueprints, views_cards, views_tasks
-from mirblab.sources.cards import Card, bridges, cards, files, pairs
-from mirblab.sources.shape import Row
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError
+from mirblab.core.registry import read_toml
+from mirblab.data import digests
+from mirblab.data.beir import write
+from mirblab.data.collection import raw
+from mirblab.sources import lean_views
+from mirblab.sources.blueprints.build import bundled, bundled_files
+from mirblab.sources.lean_views import COLUMNS, VIEWS, drawn
+from mirblab.sources.shared.builder import Row, folded
+
+Card = dict[str, Any]
+Shape = dict[str, Any]
+
+KEYS = (
+    "id", "field", "level", "tags", "slogan", "statement", "rewording", "question", "duplicate", "proof", "premises",
+    "answers", "lean", "isabelle", "hol", "formula", "equivalent",
+)  # fmt: skip
+CARD_VIEWS = {
+    "lean": ("name", "kind", "signature", "type", "informal", "state"),
+    "isabelle": ("name", "statement", "state"),
+    "hol": ("name", "statement", "conjecture"),
+    "formula": ("latex", "context", "variants"),
+    "equivalent": ("field", "statement"),
+}
+PROSE = ("slogan", "statement", "rewording", "question", "duplicate", "proof")
+PAIR = ("id", "title", "first", "second", "why")
+# What a derivation reads: keys with the type of their value, a table of further ones, or a list of one of these.
+_GRADED = {"text": str, "grade": int}
+_CARD: Shape = {
+    **dict.fromkeys(KEYS, str), "tags": [str], "premises": [str], "answers": [_GRADED],
+    **{view: dict.fromkeys(keys, str) for view, keys in CARD_VIEWS.items()},
+}  # fmt: skip
+_CARD["formula"] = {"latex": str, "context": str, "variants": [{"latex": str, "grade": int}]}
+_GROUP: Shape = {
+    "id": str, "domains": [str], "dictionary": str, "pair": [dict.fromkeys(PAIR, str)],
+    "distractor": [dict.fromkeys(("id", "field", "text"), str)],
+}  # fmt: skip
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
+
+
+def files(kind: str) -> list[Path]:
+    """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
+    return sorted(paths.bundled("data", "mini", kind).glob("*.toml"))
+
+
+def cards() -> list[Card]:
+    """Return the bundled cards, sorted by id; MirblabError for one that cannot be read.
+
+    >>> cards()[0]["id"]
+    'a5-simple'
+    """
+    return [read(path, _CARD) for path in files("cards")]
+
+
+def pairs() -> list[Card]:
+    """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError likewise.
+
+    >>> len(pairs())
+    9
+    """
+    return [read(path, _GROUP) for path in files("pairs")]
+
+
+def bridges() -> list[Card]:
+    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
+
+    >>> len(bridges())
+    16
+    """
+    return [read(path, _GROUP) for path in files("bridges")]
+
+
+def read(path: Path, shape: Shape | None = None) -> Card:
+    """Return the content of one file; MirblabError when it is not TOML, is named otherwise than its id, or lacks a key.
+
+    *shape* says which keys it must have, and of which types; None: any.
+    """
+    found = read_toml(path)
+    if found.get("id") != path.stem:
+        raise MirblabError(f"{path}: the id is {found.get('id')!r}; it must be the file's name, {path.stem!r}")
+    optional = {"distractor": []} if shape is _GROUP else {}
+    for what in _misfits(optional | found, shape, "") if shape else ():
+        raise MirblabError(f"{path}: {what}; mend it, or restore the file")
+    return found
+
+
+def _misfits(value: Any, shape: Any, place: str) -> Iterator[str]:
+    """Yield what keeps a value from having the shape: a key that is missing or not known, or another type.
+
+    >>> list(_misfits({"lean": {"kind": 3}, "x": 1}, {"id": str, "lean": {"kind": str}}, ""))
+    ["'id' is missing", "'lean.kind' must be of the type str, found 3", "'x' is not known"]
+    """
+    wanted = shape if isinstance(shape, type) else type(shape)
+    if not isinstance(value, wanted):
+        yield f"'{place}' must be of the type {wanted.__name__}, found {value!r:.60}"
+    elif isinstance(shape, list):
+        yield from (what for one in value for what in _misfits(one, shape[0], place))
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = f"{place}.{key}".lstrip(".")
+            yield from _misfits(value[key], inner, name) if key in value else [f"'{name}' is missing"]
+        yield from (f"'{place}.{key}' is not known".replace("'.", "'") for key in value if key not in shape)
+
+
+def problems(found: Iterable[Card]) -> list[str]:
+    """Return what is wrong with cards, one sentence each: keys, grades, premises, LaTeX, repeated texts.
+
+    >>> problems([])
+    []
+    """
+    known = {card["id"]: card for card in found}
+    wrong = [f"{name}: {what}" for name, card in known.items() for what in _card(card, known)]
+    if wrong:
+        return wrong
+    circles = (_circle(name, known, ()) for name in known)
+    return [*dict.fromkeys(circle for circle in circles if circle), *_repeated(known)]
+
+
+def pair_problems(found: Iterable[Card]) -> list[str]:
+    """Return what is wrong with files of equivalent statements, one sentence each.
+
+    >>> pair_problems([{"id": "a--b", "domains": ["a", "b"], "dictionary": "", "pair": []}])
+    ['a--b: 0 pairs, fewer than 15']
+    """
+    wrong, seen = [], Counter[str]()
+    for group in found:
+        if len(group.get("domains", [])) != 2:
+            wrong.append(f"{group['id']}: needs two domains, found {group.get('domains')}")
+        if len(group.get("pair", [])) < 15:
+            wrong.append(f"{group['id']}: {len(group.get('pair', []))} pairs, fewer than 15")
+        for pair in group.get("pair", []):
+            name = f"{group['id']}, {pair.get('id')}"
+            absent = [key for key in PAIR if not str(pair.get(key, "")).strip()]
+            wrong += [f"{name}: lacks {', '.join(absent)}"] if absent else []
+            wrong += [f"{name}: {what}" for key in ("first", "second") for what in _latex(str(pair.get(key, "")))]
+        names = Counter(row.get("id") for row in [*group.get("pair", []), *group.get("distractor", [])])
+        wrong += [f"{group['id']}: the id {name!r} stands {n} times" for name, n in names.items() if n > 1]
+        seen.update(folded(row[key]) for row in group.get("pair", []) for key in ("first", "second") if key in row)
+    return wrong + [f"{n} statements say {text[:60]!r}" for text, n in seen.items() if n > 1]
+
+
+def _card(card: Card, known: Mapping[str, Card]) -> Iterator[str]:
+    if tuple(card) != KEYS:
+        yield f"keys are {', '.join(card)}; expected {', '.join(KEYS)}"
+        return
+    for view, keys in CARD_VIEWS.items():
+        if set(card[view]) != set(keys):
+            yield f"[{view}] has {', '.join(card[view])}; expected {', '.join(keys)}"
+            return
+    for kind, grades in (("answers", card["answers"]), ("variants", card["formula"]["variants"])):
+        found = {row["grade"] for row in grades}
+        if not {0, 3} <= found <= {0, 1, 2, 3} or not 3 <= len(grades) <= 6:
+            yield f"{len(grades)} {kind} with grades {sorted(found)}; expected three to six from 0 to 3, with 0 and 3"
+    yield from (f"premise '{name}' is no card" for name in card["premises"] if name not in known)
+    for name, text in _texts(card):
+        yield from (f"{name}: {what}" for what in ([] if text.strip() else ["empty"]))
+        yield from (f"{name}: {what}" for what in _latex(text))
+
+
+def _texts(card: Card) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of every view that is written in LaTeX, a bare formula between dollars."""
+    yield from ((key, card[key]) for key in PROSE)
+    yield from ((f"answer {place}", row["text"]) for place, row in enumerate(card["answers"], 1))
+    yield from (("equivalent", card["equivalent"]["statement"]), ("context", card["formula"]["context"]))
+    formulas = [card["formula"]["latex"], *(row["latex"] for row in card["formula"]["variants"])]
+    yield from ((f"formula {place}", f"${latex}$") for place, latex in enumerate(formulas))
+
+
+def _latex(text: str) -> Iterator[str]:
+    """Yield what does not balance: dollars, braces inside formulas, \\left and \\right, environments."""
+    plain = text.replace(r"\\", "").replace(r"\$", "")
+    if plain.count("$") % 2:
+        yield "dollars do not balance"
+        return
+    for formula in re.findall(r"\$+([^$]*)\$+", plain):
+        bare = formula.replace(r"\{", "").replace(r"\}", "")
+        if bare.count("{") != bare.count("}"):
+            yield f"braces do not balance in {formula[:40]!r}"
+        if len(re.findall(r"\\left(?![a-zA-Z])", formula)) != len(re.findall(r"\\right(?![a-zA-Z])", formula)):
+            yield f"\\left and \\right do not balance in {formula[:40]!r}"
+    opened = Counter((name, 1 if kind == "begin" else -1) for kind, name in _ENVIRONMENT.findall(text))
+    if any(opened[name, 1] != opened[name, -1] for name, _ in opened):
+        yield "environments do not balance"
+
+
+def _circle(name: str, known: Mapping[str, Card], seen: tuple[str, ...]) -> str:
+    """Return a chain of premises that leads back, or ""."""
+    if name in seen:
+        return f"premises lead back: {' -> '.join((*seen[seen.index(name) :], name))}"
+    chains = (_circle(premise, known, (*seen, name)) for premise in known[name]["premises"])
+    return next((chain for chain in chains if chain), "")
+
+
+def _repeated(known: Mapping[str, Card]) -> Iterator[str]:
+    for view in (*PROSE[:5], "informal"):
+        texts = {name: card["lean"]["informal"] if view == "informal" else card[view] for name, card in known.items()}
+        counts = Counter(folded(text) for text in texts.values())
+        yield from (f"{n} cards have the {view} {text[:60]!r}" for text, n in counts.items() if n > 1)
+
+
+# Where Mathlib keeps the mathematics of a field, for fields that do not have the name of a part of Mathlib.
+COMPONENTS = {
+    "commutative algebra": "RingTheory",
+    "complex analysis": "Analysis",
+    "convex geometry": "Analysis",
+    "differential equations": "Analysis",
+    "differential geometry": "Geometry",
+    "fourier analysis": "Analysis",
+    "functional analysis": "Analysis",
+    "graph theory": "Combinatorics",
+    "homological algebra": "Algebra",
+    "numerical analysis": "Analysis",
+    "optimisation": "Analysis",
+    "order theory": "Order",
+    "probability theory": "Probability",
+}
+
+
+def views(found: list[Card]) -> list[Row]:
+    """Return the declarations of the cards as a table of views, sorted by id; about half are for training.
+
+    >>> from mirblab.sources.mini import cards
+    >>> views(cards())[0]["module"]
+    'Mathlib.GroupTheory.Basic'
+    """
+    rows = [_declaration(card["lean"], card["field"]) for card in found]
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def _declaration(lean: Row, field: str) -> Row:
+    name, own = lean["name"], "".join(word.capitalize() for word in field.split())
+    part = COMPONENTS.get(field, own)
+    row = {"id": name, "module": f"Mathlib.{part}.{'Basic' if part == own else own}", "split": drawn(name, (50, 10))}
+    row |= {key: lean[key].strip() for key in ("kind", *VIEWS)}
+    return {column: row[column] for column in COLUMNS}
+
 
 # The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
 # after Mathematics Stack Exchange and ProofWiki.
@@ -50,10 +282,10 @@ class Parts(NamedTuple):
 
 def revision() -> str:
     """Return a hash over cards, registry entries and `VERSION`: another one means that mini is out of date."""
-    entries = {name: entry for name, entry in registry.read("collections").items() if name in COLLECTIONS}
+    entries = {name: entry for name, entry in registry.read_registry("collections").items() if name in COLLECTIONS}
     digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
     digest.update(str(VERSION).encode())
-    for path in [*files("cards"), *files("pairs"), *files("bridges"), *blueprints.bundled_files()]:
+    for path in [*files("cards"), *files("pairs"), *files("bridges"), *bundled_files()]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 
@@ -65,7 +297,7 @@ def build(name: str, out: Path) -> Path:
     """
     if name not in COLLECTIONS:
         raise MirblabError(f"'{name}' is not derived from the cards; known: {', '.join(sorted(COLLECTIONS))}")
-    entry = registry.read("collections")[name]
+    entry = registry.read_registry("collections")[name]
     parts = COLLECTIONS[name](cards())
     about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
     card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
@@ -197,7 +429,7 @@ def _directed(direction: str) -> Callable[[list[Card]], Parts]:
     """Return the derivation "one view of a declaration to another view of it", among the declarations of all cards."""
 
     def derive(found: list[Card]) -> Parts:
-        made = views_tasks.parts(views_cards.views(found), direction)
+        made = lean_views.parts(views(found), direction)
         others = {split: judged for split, judged in made.judged.items() if split != "test"}
         return Parts(list(made.corpus), list(made.queries), made.judged["test"], others)
 
@@ -206,7 +438,7 @@ def _directed(direction: str) -> Callable[[list[Card]], Parts]:
 
 def _blueprint(_: list[Card]) -> Parts:
     """Return informal statement to the Lean declarations that it names, of the bundled blueprint; no cards here."""
-    made = blueprints.bundled()
+    made = bundled()
     return Parts(list(made.corpus), list(made.queries), made.judged["test"])
 
 
@@ -229,6 +461,6 @@ COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     ),
     "mini-pairs": lambda _: _equivalents(pairs()),
     "mini-bridges": _bridges,
-    **{f"mini-views-{direction}": _directed(direction) for direction in views_tasks.DIRECTIONS},
+    **{f"mini-views-{direction}": _directed(direction) for direction in lean_views.DIRECTIONS},
     "mini-blueprint": _blueprint,
 }

@@ -1,24 +1,217 @@
-"""naturalproofs: the NaturalProofs release to collections, theorem to references for four subsets, to proof for two.
-
-Read are `naturalproofs_proofwiki.json`, `_stacks.json`, `_trench.json` (real analysis) and `_stein.json` (number
-theory; made by the script that the release has instead) of Welleck et al. 2021, Zenodo record 4902289. MIRB excludes
-documents per query in the two textbooks and does not say which; nothing is excluded here but the theorem itself.
-"""
+"""naturalproofs: NaturalProofs as collections."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from mirblab.errors import unknown
-from mirblab.sources import naturalproofs_json as raw
-from mirblab.sources import naturalproofs_tasks as tasks
-from mirblab.sources import release as releases
-from mirblab.sources import shape
-from mirblab.sources.naturalproofs_json import Subset
-from mirblab.sources.origin import together
-from mirblab.sources.release import Release
-from mirblab.sources.shape import Row
-from mirblab.terminal import say
+from mirblab.core import text_files
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import say
+from mirblab.sources.shared import builder
+from mirblab.sources.shared import release as releases
+from mirblab.sources.shared.builder import Parts, Row, folded
+from mirblab.sources.shared.release import Release, fields, record_field, texts, together
+from mirblab.sources.stacks import is_trivial
+
+SPLITS = {"test": "test", "dev": "valid", "train": "train"}
+_REFERENCE = re.compile(r"\\(?:eq|page|auto|[cC])?ref\*?\s*\{[^{}]*\}|(?<![\\\w])ref\{[^{}]*\}")
+_LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
+_LINKED_TEXT = re.compile(r"\\hyperref\s*\[[^\[\]]*\]\s*\{([^{}]*)\}")
+_NO_LINK = re.compile(r"\[\[(?:Category|File):[^\[\]]*\]\]")
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Text of one proof, and the ids of the items that it refers to."""
+
+    text: str
+    references: list[int]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One theorem, definition or other page of a subset; only theorems have proofs."""
+
+    id: int
+    kind: str
+    title: str
+    text: str
+    proofs: list[Proof]
+
+
+@dataclass(frozen=True)
+class Subset:
+    """All items of a file in its order, and by split the (theorem, number of its proof) of each example."""
+
+    items: dict[int, Item]
+    examples: dict[str, list[tuple[int, int]]]
+
+
+def read(path: Path, *, masked: bool) -> Subset:
+    """Return what a naturalproofs_*.json says; *masked* hides labels (see `readable`).
+
+    The whole file is held in memory, a few times its size (ProofWiki's is the largest, about 100 MB). Raises
+    MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of
+    June 2021: `dataset` with `theorems`, `definitions` and `others`, and `splits` with `examples`.
+    """
+    top = fields(text_files.read(path), str(path))
+    dataset, splits = (record_field(top, key, dict, str(path)) for key in ("dataset", "splits"))
+    items: dict[int, Item] = {}
+    for key, kind in (("theorems", "theorem"), ("definitions", "definition"), ("others", "other")):
+        for number, record in enumerate(record_field(dataset, key, list, f"{path}, dataset")):
+            item = _item(fields(record, f"{path}, {key}[{number}]"), kind, f"{path}, {key}[{number}]", masked)
+            if item.id in items:
+                raise MirblabError(f"{path}, {key}[{number}]: the id {item.id} is an earlier item's, too")
+            items[item.id] = item
+    return Subset(items, {ours: _examples(splits, theirs, items, path) for ours, theirs in SPLITS.items()})
+
+
+def _item(record: Row, kind: str, place: str, masked: bool) -> Item:
+    number, place = record_field(record, "id", int, place), f"{place} (id {record['id']})"
+    title, label = (str(record.get(key) or "").strip() for key in ("title", "label"))
+    # The Stacks subset has labels such as algebra-lemma-noetherian for titles: they tell what a statement is about.
+    if masked and title == label and re.fullmatch(r"[\w:.]+-[\w:.-]+", title):
+        title = ""
+    found = [fields(proof, place) for proof in record_field(record, "proofs", list, place)] if kind == "theorem" else []
+    proofs = [
+        Proof(readable(texts(proof, "contents", place), masked=masked), _numbers(proof, "ref_ids", place))
+        for proof in found
+    ]
+    return Item(number, kind, title, readable(texts(record, "contents", place), masked=masked), proofs)
+
+
+def _numbers(record: Row, key: str, place: str) -> list[int]:
+    found = record_field(record, key, list, place)
+    if not all(type(number) is int for number in found):
+        raise MirblabError(f"{place}: '{key}' must be a list of whole numbers, found {str(found)[:60]}")
+    return found
+
+
+def _examples(splits: Row, name: str, items: dict[int, Item], path: Path) -> list[tuple[int, int]]:
+    place = f"{path}, splits.{name}"
+    split = fields(record_field(splits, name, dict, f"{path}, splits"), place)
+    if "examples" not in split and "example_ids" in split:
+        raise MirblabError(f"{place} has example_ids, as in the first release; get that of June 2021, with examples")
+    examples: list[tuple[int, int]] = []
+    for number, pair in enumerate(record_field(split, "examples", list, place)):
+        if not _is_proof(pair, items):
+            raise MirblabError(f"{place}.examples[{number}] must be [id of a theorem, number of its proof], not {pair}")
+        examples.append((pair[0], pair[1]))
+    return examples
+
+
+def _is_proof(pair: Any, items: dict[int, Item]) -> bool:
+    if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):
+        return False
+    return pair[0] in items and 0 <= pair[1] < len(items[pair[0]].proofs)
+
+
+def readable(lines: Sequence[str], *, masked: bool) -> str:
+    r"""Return the lines of a text joined, links of the wiki by what they show; *masked*: LaTeX labels as `[ref]`.
+
+    >>> readable(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
+    'By open sets and\nLemma [ref].'
+    """
+    text = _WIKI_LINK.sub(lambda link: link[2] or link[1], _NO_LINK.sub("", "\n".join(lines)))
+    if masked:
+        text = _REFERENCE.sub("[ref]", _LABEL.sub("", _LINKED_TEXT.sub(r"\1", text)))
+    return text.strip()
+
+
+Wanted = dict[str, dict[int, list[str]]]
+
+
+def references(subset: Subset, *, published: bool = False) -> Parts:
+    """Return theorem to the items that the proofs of its examples refer to, among all items that have a text.
+
+    *published*: the title stands before the theorem after a blank, as MIRB prints it; else as a sentence.
+    """
+    docs = {item.id: item for item in subset.items.values() if item.text}
+    left_out = Counter({"items without a text": len(subset.items) - len(docs)})
+    used: dict[str, dict[int, set[int]]] = {split: {} for split in subset.examples}
+    for split, examples in subset.examples.items():
+        for theorem, number in examples:
+            named = set(subset.items[theorem].proofs[number].references)
+            left_out["examples of a theorem that has another one in its split (merged)"] += theorem in used[split]
+            left_out["references to items that have no text or are not in the file"] += len(named - docs.keys())
+            left_out["references of a proof to its own theorem"] += theorem in named
+            used[split].setdefault(theorem, set()).update((named & docs.keys()) - {theorem})
+    wanted = {
+        split: {key: [str(doc) for doc in sorted(found)] for key, found in of.items()} for split, of in used.items()
+    }
+    return _parts(
+        [_row(str(item.id), item.title, item.text, item) for item in docs.values()], subset, wanted, left_out, published
+    )
+
+
+def answers(subset: Subset, *, published: bool = False) -> Parts:
+    """Return theorem to its proofs: trivial ones out, equal texts once, no query whose proof another one shares."""
+    left_out: Counter[str] = Counter()
+    owners: dict[str, set[int]] = {}
+    ids: dict[str, str] = {}
+    corpus: list[Row] = []
+    for item, number, proof in _proofs(subset):
+        key = folded(proof.text)
+        if is_trivial(proof.text):
+            left_out["proofs under six words, or omitted"] += 1
+        elif key in owners:
+            left_out["proofs with the text of another one (merged)"] += 1
+            owners[key].add(item.id)
+        else:
+            owners[key], ids[key] = {item.id}, f"{item.id}-proof" + (f"-{number}" if number > 1 else "")
+            corpus.append(_row(ids[key], "", proof.text, item))
+    shared = {theorem for group in owners.values() if len(group) > 1 for theorem in group}
+    left_out["theorems whose proof another one shares (documents, no queries)"] = len(shared)
+    wanted: Wanted = {
+        split: {theorem: _own(subset.items[theorem], ids) for theorem, _ in examples if theorem not in shared}
+        for split, examples in subset.examples.items()
+    }
+    return _parts(corpus, subset, wanted, left_out, published)
+
+
+def _own(item: Item, ids: dict[str, str]) -> list[str]:
+    keys = (folded(proof.text) for proof in item.proofs)
+    return list(dict.fromkeys(ids[key] for key in keys if key in ids))
+
+
+def _proofs(subset: Subset) -> list[tuple[Item, int, Proof]]:
+    return [(item, number, proof) for item in subset.items.values() for number, proof in enumerate(item.proofs, 1)]
+
+
+def _parts(corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool) -> Parts:
+    """Return the collection whose queries are the theorems of each split that have a text and something to find."""
+    asked: dict[int, Row] = {}
+    judged: dict[str, list[tuple[str, str, int]]] = {}
+    for split, theorems in wanted.items():
+        pairs = judged[split] = []
+        for theorem, docs in theorems.items():
+            item = subset.items[theorem]
+            if theorem in asked:
+                left_out["theorems of an earlier split, too (test before dev before train)"] += 1
+            elif not docs or not item.text:
+                left_out[f"{split} theorems without {'a text' if docs else 'anything to find'} (no queries)"] += 1
+            else:
+                asked[theorem] = {"_id": str(theorem), "text": _named(item, published)}
+                pairs += [(str(theorem), doc, 1) for doc in docs]
+    return Parts(corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out)
+
+
+def _row(name: str, title: str, text: str, item: Item) -> Row:
+    return {"_id": name, "title": title, "text": text, "metadata": {"kind": item.kind, "theorem": item.id}}
+
+
+def _named(item: Item, published: bool) -> str:
+    """Return the theorem as a query, its name first when it has one."""
+    if published:
+        return f"{item.title} {item.text}".strip()
+    return f"{item.title.rstrip('.')}. {item.text}" if item.title else item.text
+
 
 ADDRESS = "https://doi.org/10.5281/zenodo.4632538"
 LABELS = ("masked", "published")
@@ -47,12 +240,12 @@ def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> li
     if labels not in LABELS:
         raise unknown("treatment of labels", labels, LABELS)
     out = Path(out)
-    with releases.opened(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
+    with releases.opened_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
         files = _files(release)
         names = tuple(name for stem in files for name in _names(stem))
         with together(out, names) as folders:
             for stem, path in files.items():
-                subset = raw.read(path, masked=labels == "masked")
+                subset = read(path, masked=labels == "masked")
                 for folder in folders:
                     if folder.name in _names(stem):
                         _save(folder, subset, stem, path, labels, release)
@@ -81,15 +274,15 @@ def _names(stem: str) -> list[str]:
 
 def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, release: Release) -> None:
     _, shown, licence = SUBSETS[stem]
-    derive = tasks.answers if folder.name.endswith("-qa") else tasks.references
+    derive = answers if folder.name.endswith("-qa") else references
     about: Row = {
-        tasks.answers: {
+        answers: {
             "title": f"NaturalProofs, {shown}: theorem to its proof",
             "follows": f"mirb-{stem}-qa",
             "task": "Question-Answer Retrieval",
             "instruction": "Given a math theorem, retrieve its proof.",
         },
-        tasks.references: {
+        references: {
             "title": f"NaturalProofs, {shown}: theorem to the references of its proof",
             "follows": f"mirb-{SUBSETS[stem][0]}-premise",
             "task": "Premise Retrieval",
@@ -100,4 +293,4 @@ def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, rele
     parts = derive(subset, published=labels == "published")
     revision, about = releases.revision([path]), about | {"labels": labels}
     made = {"builder": "naturalproofs", "revision": revision, "licence": licence}
-    shape.save(folder, parts, about, release.origin, **made, options={"labels": labels})
+    builder.save(folder, parts, about, release.origin, **made, options={"labels": labels})

@@ -1,18 +1,124 @@
-"""ntcir: NTCIR-12 Wikipedia Formula Browsing to a collection, formula to graded formulas."""
+"""ntcir: NTCIR-12's formula collection."""
 
 from __future__ import annotations
 
+import re
 import tempfile
+import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from mirblab.errors import MirblabError, unknown
-from mirblab.lines import Problems, lines
-from mirblab.sources import arqmath_texts as texts
-from mirblab.sources import judgements, ntcir_formulas, places, shape
-from mirblab.sources.judgements import Judgement
-from mirblab.sources.origin import Origin, together
-from mirblab.sources.shape import Parts, Row
+from mirblab.core import text_files
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress
+from mirblab.core.text_files import Problems, lines, records
+from mirblab.sources.arqmath import release as texts
+from mirblab.sources.shared import builder, html, readers, release
+from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.readers import Judgement
+from mirblab.sources.shared.release import Origin, together
+
+TABLES, ARTICLES = (".tsv", ".jsonl"), (".html", ".xhtml", ".xml")
+NO_LATEX = "formulas of articles without LaTeX"
+REPEATED = "formulas that repeat an id (the first is taken)"
+_ATTRIBUTES = r"""((?:[^<>"']|"[^"]*"|'[^']*')*)"""
+_MATH = re.compile(
+    rf"<(?:\w+:)?formula\b{_ATTRIBUTES}>|<(?:\w+:)?math\b{_ATTRIBUTES}(?:/>|>(.*?)</(?:\w+:)?math\s*>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_TEX = re.compile(
+    rf"<(?:\w+:)?annotation\b(?=[^<>]*application/x-tex){_ATTRIBUTES}>(.*?)</(?:\w+:)?annotation\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
+_ALTTEXT = re.compile(r"""\balttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+_OWN_ID = re.compile(r"""\bid\s*=\s*["']([^"']*:[0-9]+)["']""")
+
+
+def find(where: tuple[Path, ...]) -> list[Path]:
+    """Return the files of formulas: tables that are given themselves or named so, else articles in HTML or XML.
+
+    A table in a folder counts when its name has "formula" or "corpus"; an XML file of topics does not.
+    """
+    below = release.files(where)
+    tables = [path for path in below if release.kind(path) in TABLES and (path in where or _is_named(path))]
+    articles = [path for path in below if release.kind(path) in ARTICLES and "topic" not in path.name.lower()]
+    return tables or articles
+
+
+def _is_named(path: Path) -> bool:
+    return any(word in path.name.lower() for word in ("formula", "corpus"))
+
+
+def read(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Yield id and LaTeX of every formula, as they stand in the files.
+
+    A line of a .tsv has id and LaTeX; an object of a .jsonl `_id` or `id`, and `text` or `latex`. In an article
+    the ids are its name and the formula's place, from 0: `Article_title:0`, unless a formula has such an id itself;
+    LaTeX is the TeX annotation, else the alternative text. Raises MirblabError with file and line.
+    """
+    readers = {".tsv": _tabbed, ".jsonl": _objects}
+    with progress(len(paths), "reading formulas", "files") as bar:
+        for path in paths:
+            if release.kind(path) in readers:
+                yield from readers[release.kind(path)](path)
+            else:
+                yield from _article(path, left_out)
+            bar.update()
+
+
+def _tabbed(path: Path) -> Iterator[tuple[str, str]]:
+    problems = Problems(path)
+    for number, text in lines(path, problems):
+        name, tab, latex = text.partition("\t")
+        if not tab or not name.strip():
+            problems.note(number, f"expected id and LaTeX separated by a tab, found {text[:60]!r}")
+        elif number > 1 or latex.strip().lower() not in ("latex", "formula", "text"):
+            yield name.strip(), latex
+    problems.raise_if_any()
+
+
+def _objects(path: Path) -> Iterator[tuple[str, str]]:
+    problems = Problems(path)
+    for number, row in records(path, problems):
+        name, latex = row.get("_id", row.get("id")), row.get("text", row.get("latex"))
+        if isinstance(name, str) and isinstance(latex, str):
+            yield name, latex
+        else:
+            problems.note(number, f"expected _id and text (or id and latex), found {', '.join(row) or 'nothing'}")
+    problems.raise_if_any()
+
+
+def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    try:
+        with text_files.opened(path) as file:
+            source = file.read().decode("utf-8")
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error
+    title = path.name.removesuffix(".gz")
+    yield from in_article(title[: title.rindex(".")], source, left_out)
+
+
+def in_article(title: str, source: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    r"""Yield id and LaTeX of the formulas of one article; nothing in it is resolved or fetched.
+
+    >>> list(in_article("Area", '<p><math alttext="a &lt; b"><mi>a</mi></math> <math alttext="c"/></p>', Counter()))
+    [('Area:0', 'a < b'), ('Area:1', 'c')]
+    """
+    place, outer = 0, None
+    for match in _MATH.finditer(source):
+        if match[1] is not None:
+            outer = _OWN_ID.search(match[1])
+            continue
+        own = _OWN_ID.search(match[2]) or outer
+        tex, alttext = _TEX.search(match[3] or ""), _ALTTEXT.search(match[2])
+        latex = tex[2] if tex else (alttext[1] or alttext[2] or "") if alttext else ""
+        if latex.strip():
+            yield (own[1] if own else f"{title}:{place}"), html.unescape(latex)[0]
+        else:
+            left_out[NO_LATEX] += 1
+        place, outer = place + 1, None
+
 
 SOURCE = "NTCIR-12 MathIR, Wikipedia Formula Browsing (https://ntcir-math.nii.ac.jp/)"
 LICENCE = "none stated; the formulas are Wikipedia's, CC-BY-SA"
@@ -42,7 +148,7 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
         raise unknown("pool", pool, POOLS)
     if origin is None:
         raise MirblabError(f"give topics, judgements and formulas with --from: {SOURCE}")
-    where = places.split(origin)
+    where = release.split(origin)
     name = "ntcir12-formulas" + ("-3-levels" if levels == 3 else "") + ("-open" if pool == "all" else "")
     topics, judged, formulas = _files(where)
     with together(out := Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=out) as spool:
@@ -53,7 +159,8 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
         pairs, missing = _pairs(queries, grades, store, levels, left_out)
         if not pairs:
             raise MirblabError(
-                f"{places.shown(where)}: none of the judged formulas is among the texts (formulas.tsv, or the articles "
+                f"{release.shown_places(where)}: none of the judged formulas is among the texts (formulas.tsv, or the "
+                "articles "
                 "in pages/); are they named Article_title:number?"
             )
         asked = {query_id for query_id, _, _ in pairs}
@@ -61,15 +168,15 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
         wanted = None if pool == "all" else {doc_id for _, doc_id, _ in pairs}
         parts = Parts(store.rows(wanted, "formulas", left_out), rows, _splits(pairs, queries), left_out)
         about = _about(levels, pool) | {"first_missing_documents": missing[:_NAMED]}
-        found = Origin(where[0], SOURCE, "", places.shown(where))
-        revision = places.revision([*topics, *judged, *formulas])
+        found = Origin(where[0], SOURCE, "", release.shown_places(where))
+        revision = release.revision([*topics, *judged, *formulas])
         made = {
             "builder": "ntcir",
             "revision": revision,
             "licence": LICENCE,
             "options": {"levels": levels, "pool": pool},
         }
-        shape.save(folder, parts, about, found, **made)
+        builder.save(folder, parts, about, found, **made)
     return [out / name]
 
 
@@ -88,10 +195,10 @@ def _about(levels: int, pool: str) -> Row:
 
 def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]:
     """Return the files of topics, judgements and formulas; MirblabError when one kind is missing."""
-    below = places.files(where)
-    topics = [path for path in below if "topic" in path.name.lower() and places.kind(path) in _TEXTS]
-    judged = [path for path in below if "qrel" in path.name.lower() and places.kind(path) in _QRELS]
-    formulas = ntcir_formulas.find(where)
+    below = release.files(where)
+    topics = [path for path in below if "topic" in path.name.lower() and release.kind(path) in _TEXTS]
+    judged = [path for path in below if "qrel" in path.name.lower() and release.kind(path) in _QRELS]
+    formulas = find(where)
     lacks = {
         "topics (a file *topics*.txt: id, tab, LaTeX)": not topics,
         "judgements (a file *qrels*)": not judged,
@@ -100,7 +207,7 @@ def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]
     missing = [what for what, is_missing in lacks.items() if is_missing]
     if missing:
         seen = ", ".join(path.name for path in below[:8]) or "nothing"
-        raise MirblabError(f"{places.shown(where)} has no {' and no '.join(missing)}; found {seen}")
+        raise MirblabError(f"{release.shown_places(where)} has no {' and no '.join(missing)}; found {seen}")
     return topics, judged, formulas
 
 
@@ -128,7 +235,7 @@ def _in_order(name: str) -> tuple[int, str, str]:
 
 def _grades(paths: list[Path], left_out: Counter[str]) -> dict[tuple[str, str], int]:
     """Return all judgements; those of a file whose ids lack their non-ASCII characters count once."""
-    read = [judgements.read(path, HIGHEST) for path in paths]
+    read = [readers.read_judgements(path, HIGHEST) for path in paths]
     # Files with full ids come first, so that stripped ones are known when they come.
     read.sort(key=lambda one: -sum(not doc_id.isascii() for _, doc_id in one.grades))
     grades: dict[tuple[str, str], int] = {}
@@ -159,11 +266,11 @@ def _store(paths: list[Path], store: texts.Store, left_out: Counter[str], *, eve
     by_stripped = {stripped(name): name for name in sorted(store.judged, reverse=True)}
     waiting: dict[str, str] = {}
     seen: set[str] = set()
-    for name, latex in ntcir_formulas.read(paths, left_out):
+    for name, latex in read(paths, left_out):
         known = by_stripped.get(stripped(name), name)
         is_spelling = known != name and (name.isascii() or known.isascii())
         if name in seen:
-            left_out[ntcir_formulas.REPEATED] += 1
+            left_out[REPEATED] += 1
         elif name in store.judged or (everything and not is_spelling):
             seen.add(name)
             _add(store, name, latex, left_out)

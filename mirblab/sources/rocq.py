@@ -1,20 +1,207 @@
-"""rocq: a Rocq library's files to one collection: lemma to the earlier lemmas that its proof script names."""
+"""rocq: Rocq libraries as a collection of premises."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.errors import MirblabError
-from mirblab.progress import progress
-from mirblab.sources import origin as origins
-from mirblab.sources import premises, rocq_source, shape
-from mirblab.sources.premises import Stated
-from mirblab.sources.rocq_source import File, Lemma
-from mirblab.sources.shape import Row
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.sources.shared import builder
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.builder import Row, Stated
+
+LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition")
+_GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Property", "Coercion", "Canonical")
+_LOCALS = ("Hypothesis", "Hypotheses", "Variable", "Variables", "Context", "Let")
+_ENDS = ("Qed", "Defined", "Admitted", "Abort", "Save")
+# What opens, closes or declares in a file and never stands in a proof script, so that a proof is over when it comes.
+_OUTSIDE = (*LEMMAS, "Definition", "Section", "Module", "End", "Hypothesis", "Variable", "Variables", "Notation")
+_MARK = re.compile(r'\(\*|\*\)|"[^"]*"|\.\.\.(?=\s|\Z)|(?<!\.)\.(?=\s|\Z)')
+_MODIFIER = re.compile(r"(?:#\[[^\]]*\]\s*|(?:Local|Global|Program|Polymorphic|Monomorphic|Cumulative)\s+)*")
+_REQUIRE = re.compile(r"(?:From\s+([\w.]+)\s+)?Require\s+(?:(?:Import|Export)\s+)?(.*)\.", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d][\w']*)\s*(?:@\{[^}]*\})?\s*(.*)", re.DOTALL)
+_BRACKET = re.compile(r"[()\[\]{}]|(?<!=):=(?!:)|\blet\b")
+_GROUP = re.compile(r"[({\[]\s*([\w'\s]+?)\s*:")
+_TACTIC = re.compile(r'Ltac\s+([\w\']+)|Tactic\s+Notation\s+(?:\([^)]*\)\s*)?"([\w\']+)')
+
+
+@dataclass(eq=False, slots=True)
+class Lemma:
+    """A lemma: its modules within the file, its statement without the name, its script, and the names that hide lemmas.
+
+    `local` are the variables, hypotheses and local definitions of the sections that it stands in.
+    """
+
+    kind: str
+    name: str
+    modules: tuple[str, ...]
+    text: str
+    script: str
+    local: frozenset[str]
+
+
+@dataclass
+class File:
+    """What a file requires (prefix, names), its lemmas in order, the tactics that it defines, and what was odd."""
+
+    requires: list[tuple[str, list[str]]] = field(default_factory=list)
+    lemmas: list[Lemma] = field(default_factory=list)
+    tactics: set[str] = field(default_factory=set)
+    odd: Counter[str] = field(default_factory=Counter)
+
+
+def sentences(source: str) -> Iterator[str]:
+    r"""Yield the sentences of a file, each with its full stop, blanks folded, without comments, which may be nested.
+
+    A full stop in a string, in a comment, or without a blank after it ends nothing.
+
+    >>> list(sentences('Lemma a : x.1 = "b. ". (* c. (* d. *) " *) " e. *) by []. Qed.'))
+    ['Lemma a : x.1 = "b. ".', 'by [].', 'Qed.']
+    """
+    depth, start = 0, 0
+    parts: list[str] = []
+    for mark in _MARK.finditer(source):
+        if mark[0] == "(*":
+            parts += [source[start : mark.start()]] if depth == 0 else []
+            depth += 1
+        elif mark[0] == "*)" and depth:
+            depth, start = depth - 1, mark.end()
+        elif mark[0][0] == "." and not depth:
+            sentence = " ".join(" ".join([*parts, source[start : mark.end()]]).split())
+            parts, start = [], mark.end()
+            yield sentence
+
+
+def statement(text: str) -> tuple[str, str]:
+    """Return binders and type of what follows a lemma's name, and the term after `:=`, "" without one.
+
+    >>> statement("n : let m := n in P m := proof_of n.")
+    ('n : let m := n in P m', 'proof_of n')
+    >>> statement(": left_id 0 add.")
+    ('left_id 0 add', '')
+    """
+    text = text.strip().removesuffix(".")
+    depth, lets, end = 0, 0, len(text)
+    for mark in _BRACKET.finditer(text):
+        if mark[0] in "([{)]}":
+            depth += 1 if mark[0] in "([{" else -1
+        elif depth == 0 and mark[0] == "let":
+            lets += 1
+        elif depth == 0 and lets:
+            lets -= 1
+        elif depth == 0:
+            end = mark.start()
+            break
+    stated = text[:end].strip()
+    return (stated[1:].strip() if stated.startswith(":") else stated), text[end + 2 :].strip()
+
+
+def read(source: str) -> File:
+    """Return what a file says; nothing is run, and what cannot be read is counted, never an error."""
+    reader = _Reader()
+    for sentence in sentences(source):
+        reader.take(sentence)
+    reader.close("proofs that do not end")
+    return reader.file
+
+
+class _Reader:
+    """Takes sentence by sentence and keeps the open scopes and the open proof."""
+
+    def __init__(self) -> None:
+        self.file = File()
+        self.scopes: list[tuple[str, bool, set[str]]] = []  # name, whether a module, names that it declares
+        self.proof: tuple[str, str, str] | None = None  # kind, name, statement
+        self.script: list[str] = []
+
+    def take(self, sentence: str) -> None:
+        """Take one sentence."""
+        body = _MODIFIER.sub("", sentence, count=1)
+        word = re.match(r"[\w.]*\w|", body)[0]
+        if self.proof:
+            if word in _ENDS:
+                self._finish(word)
+                return
+            if word not in _OUTSIDE:
+                self._step(word, body)
+                return
+            self.close("proofs that do not end")
+        if required := _REQUIRE.match(body):
+            names = re.sub(r"\([^)]*\)|-", " ", required[2]).split()
+            self.file.requires.append((required[1] or "", names))
+        elif tactic := _TACTIC.match(body):
+            self.file.tactics.add(tactic[1] or tactic[2])
+        elif word in ("Section", "Module", "End"):
+            self._scope(word, body)
+        elif word in LEMMAS or word in _GOALS or word in _LOCALS:
+            self._declare(word, body[len(word) :].strip())
+        elif word == "Proof":
+            self.proof, self.script = ("", "", ""), []
+
+    def _step(self, word: str, body: str) -> None:
+        if word != "Proof":
+            self.script.append(body)
+            return
+        rest = body[len("Proof") :].strip(" .")
+        if rest and rest.split()[0] not in ("using", "with"):
+            self.script.append(rest)
+            self._finish("Proof")
+
+    def _declare(self, kind: str, rest: str) -> None:
+        if kind in _LOCALS and self.scopes:
+            names = _GROUP.findall(rest) if rest[:1] in ("(", "{", "[") else [re.split(r":|\.\Z", rest)[0]]
+            names = [rest.split(" ")[0]] if kind == "Let" else [name for group in names for name in group.split()]
+            self.scopes[-1][2].update(name.strip(".:") for name in names)
+        if kind in _LOCALS and kind != "Let":
+            return
+        named = _NAMED.match(rest)
+        if not named:
+            self.file.odd["lemmas without a name"] += kind in LEMMAS
+            self.proof, self.script = ("", "", ""), []
+            return
+        stated, term = statement(named[2])
+        self.proof, self.script = (kind, named[1], stated), [term]
+        if term or kind in ("Coercion", "Canonical"):
+            self._finish(":=")
+
+    def _finish(self, word: str) -> None:
+        kind, name, stated = self.proof or ("", "", "")
+        self.proof = None
+        if kind not in LEMMAS:
+            self.file.odd["definitions, instances and goals (no documents)"] += bool(kind)
+        elif word in ("Admitted", "Abort"):
+            self.file.odd[f"lemmas that end with {word} (no documents)"] += 1
+        elif not stated:
+            self.file.odd["lemmas without a statement"] += 1
+        else:
+            modules = tuple(scope for scope, is_module, _ in self.scopes if is_module)
+            local = frozenset().union(*(names for *_, names in self.scopes))
+            script = " ".join(self.script)
+            self.file.lemmas.append(Lemma(kind, name, modules, stated, script, local - {name}))
+
+    def close(self, reason: str) -> None:
+        """End an open proof without an end, and count it."""
+        if self.proof and self.proof[0] in LEMMAS:
+            self.file.odd[reason] += 1
+            self._finish(reason)
+        self.proof = None
+
+    def _scope(self, word: str, body: str) -> None:
+        names = re.sub(r"\.\Z", "", body).split()[1:]
+        if word == "End":
+            while names and self.scopes:
+                if self.scopes.pop()[0] == names[0]:
+                    break
+            return
+        names = [name for name in names if name not in ("Import", "Export", "Type")]
+        if names and ":=" not in body:
+            self.scopes.append((names[0], word == "Module", set()))
+
 
 URL = "https://github.com/math-comp/math-comp"
 LICENCE = "CECILL-B"
@@ -50,16 +237,16 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     UTF-8. The licence in the card is that of math-comp.
     """
     out = Path(out)
-    with origins.opened(origin, URL) as found, origins.together(out, (NAME,)) as [folder]:
+    with origins.opened_origin(origin, URL) as found, origins.together(out, (NAME,)) as [folder]:
         left_out: Counter[str] = Counter()
         files, roots, digest = _read(found.folder, left_out)
         ordered, needed = in_order(files, roots, left_out)
         stated, more = _resolved(files, ordered, needed, left_out)
         if not stated:
             raise MirblabError(f"{found.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?")
-        parts, content = premises.parts(stated, seed, left_out), f"blake2b:{digest}"
+        parts, content = builder.parts(stated, seed, left_out), f"blake2b:{digest}"
         about = ABOUT | {"content": content, "seed": seed, **more}
-        shape.save(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
+        builder.save(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
     return [out / NAME]
 
 
@@ -77,7 +264,7 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, File], set[st
             raw = known[name].read_bytes()
             digest.update(f"{name} {len(raw)}\n".encode() + raw)
             try:
-                files[name] = rocq_source.read(raw.decode("utf-8-sig"))
+                files[name] = read(raw.decode("utf-8-sig"))
             except UnicodeDecodeError as error:
                 line = raw.count(b"\n", 0, error.start) + 1
                 raise MirblabError(f"{name}, line {line}: not UTF-8; take the files of the git repository") from error

@@ -6,26 +6,26 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from mirblab import engine
-from mirblab.terminal import say
-from mirblab.train import keep
-from mirblab.train.journal import evaluations
+from mirblab.core.terminal import say
+from mirblab.encoders import local
+from mirblab.train import training
+from mirblab.train.loop import evaluations
 from mirblab.train.training import log, train
 
 
-def run(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
+def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
     """Train the model of the recipe *name* and print what it reached; return the exit status (130: Ctrl-C)."""
     shown = out or name
-    was_there = engine.trained(shown) is not None and not force
+    was_there = local.trained(shown) is not None and not force
     try:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:
-        step = int(log(shown).step.max()) if (keep.workshop(shown) / "log.jsonl").is_file() else 0
+        step = int(log(shown).step.max()) if (training.workshop(shown) / "log.jsonl").is_file() else 0
         say(f"stopped after step {step}; the same command without --force goes on from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
     say(f"{shown} {state}: {folder}")
-    if (keep.workshop(shown) / "log.jsonl").is_file():
+    if (training.workshop(shown) / "log.jsonl").is_file():
         _summary(shown)
     return 0
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.encode import Encoder
-from mirblab.errors import MirblabError
-from mirblab.hidden import unit
-from mirblab.train.gradients import Passes
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.encoding import Encoder
+from mirblab.encoders.local import unit
+from mirblab.train.loss import Passes
 
 N_QUERIES = 500
 
@@ -67,8 +67,8 @@ def held_out(
     At most 500 rows of *split* are queries; the corpus is they and others of the table, *n_rows* in all, drawn by
     *seed*. A query's only relevant document is its own row's. Raises MirblabError when the split has no such row.
 
-    >>> from mirblab.views import views
-    >>> callable(held_out(views("mini-views"), n_rows=20))
+    >>> from mirblab.analysis.lean_views import read_views
+    >>> callable(held_out(read_views("mini-views"), n_rows=20))
     True
     """
     whole = views[(views[query].fillna("") != "") & (views[document].fillna("") != "")].sort_values("id")

@@ -1,28 +1,230 @@
-"""loop: the steps of a training run, with its log, evaluations and checkpoints; a killed one goes on where it stood."""
+"""loop: the steps of a training, its checkpoints and its log."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mirblab.encode import Encoder, threads
-from mirblab.errors import MirblabError
-from mirblab.interrupts import gently
-from mirblab.progress import progress
-from mirblab.train import checkpoint, state
+import pandas as pd
+import xxhash
+
+from mirblab.core import paths, stored_files, text_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.processes import gently
+from mirblab.core.terminal import progress
+from mirblab.encoders.encoding import Encoder, threads
+from mirblab.train.data import Material
 from mirblab.train.evaluation import Evaluate, Live
-from mirblab.train.gradients import Passes
-from mirblab.train.journal import Journal
-from mirblab.train.late import packed_scores
-from mirblab.train.loss import cosines, ranking_loss, same_as_negatives, same_texts
-from mirblab.train.material import Material
-from mirblab.train.settings import Recipe
+from mirblab.train.loss import Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
+from mirblab.train.recipes import Recipe, differences
+
+if TYPE_CHECKING:
+    import torch
+
+KEPT = 2
+_BEFORE = "the training goes on from the one before it"
+_NAME = "step-{:08d}.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state after *step* steps: named tensors, and what they belong to."""
+
+    path: Path
+    step: int
+    tensors: dict[str, torch.Tensor]
+
+
+def write(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
+    """Write the state after *step* steps to *folder* and remove all but the newest two; return the file.
+
+    It is written beside, flushed and renamed, so that it is whole or not there, and carries a checksum of its content.
+    """
+    from safetensors.torch import save_file
+
+    about = json.dumps({"step": step, "identity": dict(identity)}, sort_keys=True)
+    path = folder / _NAME.format(step)
+    with paths.write_atomically(path) as beside:
+        save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _digest(about, tensors)})
+    for old in files(folder)[:-KEPT]:
+        paths.remove(old)
+    return path
+
+
+def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
+    """Return the newest sound checkpoint in *folder*, or None; damaged ones are set aside with a warning.
+
+    Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
+    """
+    paths.sweep(folder)
+    for path in reversed(files(folder)):
+        try:
+            about, tensors = _read(path)
+        except MirblabError as error:
+            stored_files.set_aside(path, str(error), _BEFORE)
+            continue
+        other = differences(about["identity"], json.loads(json.dumps(dict(identity))))
+        if other:
+            raise MirblabError(
+                f"{path} is of another training: {other}. Take the change back, begin anew with --force, "
+                "or give the new model a name of its own with --out"
+            )
+        return Checkpoint(path, int(about["step"]), tensors)
+    return None
+
+
+def verify(folder: Path) -> list[str]:
+    """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
+    wrong = []
+    for path in files(folder):
+        try:
+            _read(path)
+        except MirblabError as error:
+            stored_files.set_aside(path, str(error), _BEFORE)
+            wrong.append(f"{path}: {error}")
+    return wrong
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the checkpoints of *folder*, oldest first."""
+    return sorted(path for path in folder.glob("step-*.safetensors") if re.search(r"step-\d{8}\.", path.name))
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return what a checkpoint says of itself, and its tensors; MirblabError when it is not what was written."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            said = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise MirblabError(f"it cannot be read: {error}") from error
+    if said.get("digest") != _digest(said.get("about", ""), tensors):
+        raise MirblabError("its content differs from its checksum")
+    return json.loads(said["about"]), tensors
+
+
+def _digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Return a checksum over names, shapes and bytes; it finds damage, and does not resist a forger."""
+    import torch
+
+    state = xxhash.xxh3_128(about.encode())
+    for name in sorted(tensors):
+        value = tensors[name].contiguous()
+        state.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        state.update(value.reshape(-1).view(torch.uint8).numpy() if value.numel() else b"")
+    return state.hexdigest()
+
+
+def trained(model: Any) -> dict[str, torch.nn.Parameter]:
+    """Return the parameters that are trained, by name; tied ones once."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def snapshot(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
+    """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
+    found = {f"weight/{name}": parameter.detach() for name, parameter in trained(model).items()}
+    found |= {f"buffer/{name}": value for name, value in model.named_buffers()}
+    for name, parameter in trained(model).items():
+        found |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
+    return {name: value.cpu().contiguous() for name, value in found.items()}
+
+
+def average(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
+    """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
+
+    Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
+    """
+    import torch
+
+    with torch.no_grad():
+        for name, parameter in trained(model).items():
+            parameter.copy_(torch.lerp(before[name].to(parameter.device), parameter, share))
+
+
+def restore(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
+    """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
+    import torch
+
+    weights, buffers = trained(model), dict(model.named_buffers())
+    known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
+    known |= {f"buffer/{name}": value for name, value in buffers.items()}
+    held = {name: value for name, value in found.items() if not name.startswith("optimiser/")}
+    if {name: value.shape for name, value in held.items()} != {name: value.shape for name, value in known.items()}:
+        raise MirblabError("the checkpoint holds the weights of another model; begin anew with --force")
+    with torch.no_grad():
+        for name, value in held.items():
+            known[name].copy_(value)
+    for name, value in found.items():
+        if name.startswith("optimiser/"):
+            _, field, own = name.split("/", 2)
+            # AdamW counts its steps on the CPU
+            place = value.device if field == "step" else weights[own].device
+            optimiser.state[weights[own]][field] = value.clone().to(place)
+
+
+FILE = "log.jsonl"
+_OF_STEPS = ("loss", "smoothed", "learning_rate", "seconds", "pairs_per_second")
+
+
+class Journal:
+    """Appends lines to the log in *folder*; opened at a step, it forgets what was written of later ones."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
+        self.path = folder / FILE
+        kept = [line for line in _lines(self.path) if line["step"] <= step]
+        paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append one line and hand it to the system at once."""
+        with paths.writing(self.path), paths.open_to_write(self.path, "a") as file:
+            file.write(json.dumps(dict(line)) + "\n")
+
+    def flush(self) -> None:
+        """Put the log on disk."""
+        with paths.writing(self.path):
+            paths.flush(self.path)
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """Return the log in *folder* as a table with a row per line, in their order."""
+    if not (folder / FILE).is_file():
+        raise FileNotFoundError(f"no log at {folder / FILE}; train the model first, which writes it")
+    return pd.DataFrame(_lines(folder / FILE))
+
+
+def evaluations(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a log that hold an evaluation: step, and a column per measure."""
+    columns = [name for name in table.columns if name not in _OF_STEPS]
+    if len(columns) < 2:
+        return pd.DataFrame(columns=["step"])
+    return table[columns].dropna(subset=columns[1:], how="all").reset_index(drop=True)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
+    found = []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, text in enumerate(lines, 1):
+        try:
+            line = text_files.loads(text.decode("utf-8", "backslashreplace"))
+            if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
+                raise text_files.Unreadable("no object with a whole number 'step'")
+            found.append(line)
+        except text_files.Unreadable as error:
+            if number < len(lines):
+                raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
+    return found
 
 
 @dataclass(frozen=True)
@@ -56,9 +258,9 @@ def to_the_end(run: Run) -> None:
     Raises MirblabError for a checkpoint of another run, and for a loss that is no number.
     """
     optimiser = _optimiser(run)
-    found = checkpoint.newest(run.folder, run.identity)
+    found = newest(run.folder, run.identity)
     if found is not None:
-        state.restore(run.passes.model, optimiser, found.tensors)
+        restore(run.passes.model, optimiser, found.tensors)
     start = found.step if found else 0
     journal, stop = Journal(run.folder, found.step if found else -1), threading.Event()
     run.passes.model.train()
@@ -73,14 +275,14 @@ def to_the_end(run: Run) -> None:
             bar.set_postfix_str(f"loss {line['loss']:.3f}")
             bar.update()
             if done == run.n_steps and run.before:  # before the last checkpoint, so that nobody does it twice
-                state.average(run.passes.model, run.before, run.recipe.trained_share)
+                average(run.passes.model, run.before, run.recipe.trained_share)
             every = run.recipe.evaluate_every
             if done == run.n_steps or (every and done % every == 0):
                 _evaluate(run, journal, done)
             every = run.recipe.checkpoint_every
             if stop.is_set() or done == run.n_steps or (every and time.monotonic() - saved >= every):
                 journal.flush()
-                checkpoint.write(run.folder, done, state.snapshot(run.passes.model, optimiser), run.identity)
+                write(run.folder, done, snapshot(run.passes.model, optimiser), run.identity)
                 saved = time.monotonic()
             if stop.is_set():
                 break
@@ -107,7 +309,7 @@ def _optimiser(run: Run) -> Any:
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
     tokens = {id(model.get_input_embeddings().weight) for model in models}
     rest, own = [], []
-    for weight in state.trained(run.passes.model).values():
+    for weight in trained(run.passes.model).values():
         (own if id(weight) in tokens else rest).append(weight)
     groups = [{"params": rest, "rate": 1.0}, {"params": own, "rate": run.recipe.embedding_rate}]
     groups = [group for group in groups if group["params"]]
@@ -131,7 +333,7 @@ def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
             "precision=float32. The checkpoints before it are kept"
         )
     if recipe.clip:
-        torch.nn.utils.clip_grad_norm_(state.trained(run.passes.model).values(), recipe.clip)
+        torch.nn.utils.clip_grad_norm_(trained(run.passes.model).values(), recipe.clip)
     rate = learning_rate(recipe, step, run.n_steps)
     for group in optimiser.param_groups:
         group["lr"] = rate * group["rate"]

@@ -1,11 +1,18 @@
-"""loss: multiple negatives ranking: each anchor must find its own positive among all texts of the batch."""
+"""loss: the losses, with gradients of large batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from mirblab.core.errors import MirblabError
+from mirblab.encoders import entry, local
+from mirblab.encoders.encoding import token_batches
+from mirblab.retrieval.late_interaction import NOTHING, Ragged, max_sims, token_blocks
 
 if TYPE_CHECKING:
     import torch
@@ -83,3 +90,230 @@ def _numbers(*columns: Sequence[str]) -> list[np.ndarray]:
     """Return columns of texts as integers that are equal where the texts are."""
     known: dict[str, int] = {}
     return [np.array([known.setdefault(text, len(known)) for text in column], dtype=np.intp) for column in columns]
+
+
+def chosen(precision: str, device: str) -> str:
+    """Return "float32" or "bfloat16" for a recipe's *precision*; "auto" takes bfloat16 where it is faster.
+
+    That is a GPU with bfloat16, or a CPU with AVX512-BF16 or AMX; without them bfloat16 is emulated and slow.
+
+    >>> chosen("float32", "cpu")
+    'float32'
+    """
+    if precision != "auto":
+        return precision
+    import torch
+
+    if device == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    able = torch.cpu.get_capabilities()
+    return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
+
+
+def autocast(precision: str, device: str) -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which products are computed in bfloat16, or one that changes nothing."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.autocast(device, dtype=torch.bfloat16)
+
+
+LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Runs texts through a sentence-transformers *model* in passes of at most *tokens* padded tokens.
+
+    Texts of like length share a pass, so that little of it is padding; vectors come back in the texts' order.
+    """
+
+    model: Any
+    name: str
+    tokens: int
+    precision: str
+
+    def vectors(self, strings: Sequence[str]) -> torch.Tensor:
+        """Return the vectors (n, d) of exact *strings*, with whatever gradient is wanted around the call."""
+        import torch
+
+        batches = self.split(strings)
+        joined = torch.cat([self._run(strings, batch) for batch in batches])
+        return joined[torch.from_numpy(np.argsort(np.concatenate(batches))).to(joined.device)]
+
+    def scores(self, queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+        """Return the cosine of every query with every document, exact strings, float32 (n, m), without gradients."""
+        import torch
+        from torch.nn.functional import normalize
+
+        with torch.no_grad():
+            asked, held = (normalize(self.vectors(strings).float(), dim=1) for strings in (queries, documents))
+            return (asked @ held.T).cpu().numpy()
+
+    def backward(self, strings: Sequence[str], loss_of: LossOf) -> float:
+        """Return the loss of the vectors of *strings*, its gradient added to the model's; keeps every activation."""
+        loss = loss_of(self.vectors(strings))
+        loss.backward()
+        return float(loss.detach())
+
+    def cached_backward(self, strings: Sequence[str], loss_of: LossOf) -> float:
+        """Return what `backward` does, with the activations of one pass in memory at a time.
+
+        Vectors are made without gradients, the loss tells each its gradient, and a second forward pass, with the
+        random states of the first, carries it into the weights. Gao et al. 2021 (RepL4NLP), "Scaling deep contrastive
+        learning batch size under memory limited setup".
+        """
+        import torch
+
+        batches, states, found = self.split(strings), [], []
+        with torch.no_grad():
+            for batch in batches:
+                states.append(_random_state(self.model.device))
+                found.append(self._run(strings, batch).float())
+        order = torch.from_numpy(np.concatenate(batches)).to(self.model.device)
+        joined = torch.cat(found)
+        vectors = torch.empty_like(joined).index_copy_(0, order, joined).requires_grad_()
+        loss = loss_of(vectors)
+        loss.backward()
+        for batch, state in zip(batches, states, strict=True):
+            _restore(state, self.model.device)
+            again = self._run(strings, batch)
+            again.backward(vectors.grad[torch.as_tensor(batch, device=vectors.device)].to(again.dtype))
+        return float(loss.detach())
+
+    def split(self, strings: Sequence[str]) -> list[list[int]]:
+        """Return the positions of *strings* in passes, the longest texts first."""
+        lengths = entry.lengths(self.model.tokenizer, strings, self.name)
+        return list(token_batches(np.minimum(lengths, int(min(self.model.max_seq_length, 2**31))), self.tokens))
+
+    def _run(self, strings: Sequence[str], batch: Sequence[int]) -> torch.Tensor:
+        features = entry.features(self.model, [strings[place] for place in batch])
+        device = self.model.device
+        moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
+        with autocast(self.precision, device.type):
+            made = self.model(moved)
+        return self._wanted(made, features)
+
+    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
+        """Return of a pass's output what stands for the texts, a row each."""
+        return made["sentence_embedding"]
+
+
+def _random_state(device: torch.device) -> list[torch.Tensor]:
+    import torch
+
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def _restore(states: list[torch.Tensor], device: torch.device) -> None:
+    import torch
+
+    torch.set_rng_state(states[0])
+    for state in states[1:]:
+        torch.cuda.set_rng_state(state, device)
+
+
+_SCORED = 512  # document tokens at a time
+OUTPUT = "token_vectors"  # beside the hidden states, so that the model's passage vectors stay what they are
+
+
+@dataclass(frozen=True)
+class TokenPasses(Passes):
+    """Runs texts as `Passes` does, for the unit vectors of their tokens in the place of one vector each.
+
+    They come back as (n, length, d + 1): padded with zeros to *length* tokens, the last column 1 where a token is, so
+    that a batch is one tensor and its gradient, at once or cached, is that of `Passes`. Special tokens are padding.
+    """
+
+    length: int = 128
+
+    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
+        import torch
+        from torch.nn.functional import normalize, pad
+
+        mask = torch.from_numpy(local.is_token(self.model.tokenizer, features)).to(self.model.device)
+        if mask.shape[1] > self.length:
+            raise MirblabError(f"a text has {mask.shape[1]} tokens, padding is for {self.length}; raise length")
+        tokens = normalize(made[local.output(self.model)].float(), dim=-1) * mask[..., None]
+        return pad(torch.cat([tokens, mask[..., None].float()], dim=-1), (0, 0, 0, self.length - mask.shape[1]))
+
+    def scores(self, queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+        """Return the MaxSim of every query with every document, exact strings, float32 (n, m), without gradients."""
+        asked, held = (self._rows(strings) for strings in (queries, documents))
+        own, parts = asked.block(0, len(queries)), [np.empty((len(queries), 0), np.float32)]
+        for cut in token_blocks(held.lengths, _SCORED, _SCORED):
+            block = held.block(cut.start, cut.stop)
+            parts.append(max_sims(own, asked.lengths, block, held.lengths[cut]))
+        return np.concatenate(parts, axis=1)
+
+    def _rows(self, strings: Sequence[str]) -> Ragged:
+        """Return the token vectors without padding, pass by pass, so that little memory is held."""
+        import torch
+
+        found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
+        for batch in self.split(strings):
+            with torch.no_grad():
+                made = self._run(strings, batch).cpu().numpy()
+            for place, own in zip(batch, made, strict=True):
+                found[place] = own[own[:, -1] == 1, :-1]
+        return Ragged.of(found)
+
+
+def late_scores(
+    query_tokens: torch.Tensor, query_mask: torch.Tensor, document_tokens: torch.Tensor, document_mask: torch.Tensor
+) -> torch.Tensor:
+    """Return the MaxSim of every query with every document, (n, m), with its gradient.
+
+    Tokens are (n, length, d) unit vectors and (m, length, d); masks (n, length) and (m, length) are True where a
+    token of the text is: special tokens and padding count on neither side. A text without tokens scores -1.
+
+    >>> import torch
+    >>> query, mask = torch.eye(2)[None], torch.tensor([[True, True]])
+    >>> late_scores(query, mask, query, torch.tensor([[True, False]])).tolist()
+    [[0.5]]
+    """
+    import torch
+
+    query_mask, document_mask = query_mask.bool(), document_mask.bool()
+    asked, held = query_mask.any(0), document_mask.any(0)  # places that are padding in every text cost nothing
+    cosines = torch.einsum("qid,kjd->qkij", query_tokens[:, asked], document_tokens[:, held])
+    best = cosines.masked_fill(~document_mask[:, held][None, :, None], -torch.inf)
+    counts = query_mask.sum(1)[:, None]
+    is_full = (counts > 0) & document_mask.any(1)
+    if not cosines.numel():
+        return cosines.new_full(is_full.shape, NOTHING)
+    summed = best.max(-1).values.masked_fill(~query_mask[:, asked][:, None] | ~is_full[..., None], 0.0).sum(-1)
+    return torch.where(is_full, summed / counts.clamp(min=1), NOTHING)
+
+
+def packed_scores(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the MaxSim of texts as `TokenPasses` packs them, (n, length, d + 1): the *score* of `loss.ranking_loss`.
+
+    The softmax over the batch is that of Khattab and Zaharia (SIGIR 2020); since MaxSim is a mean here and not a sum,
+    the loss's scale is that of a cosine.
+    """
+    return late_scores(one[..., :-1], one[..., -1], other[..., :-1], other[..., -1])
+
+
+def add_layer(model: Any, dimensions: int, seed: int = 0) -> None:
+    """Give a sentence-transformers *model*, in place, a linear layer from its hidden states to token vectors.
+
+    The layer is an ordinary Dense module without bias, kept with the model; its first weights are a random subspace,
+    as in `token_vectors.projected`. Passage vectors stay what they are. Raises MirblabError for a model without hidden
+    states, with such a layer, or with fewer dimensions.
+    """
+    import torch
+    from sentence_transformers.base.modules import Dense
+
+    width = model[0].get_embedding_dimension()
+    if not hasattr(model[0], "model") or local.layers(model):
+        raise MirblabError("a layer of token vectors wants a transformer that has none yet; take another base")
+    if not 0 < dimensions <= width:
+        raise MirblabError(f"token vectors are made of {width} numbers; ask for 1 to {width} dimensions")
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, dimensions)))[0].T
+    weight = torch.tensor(np.ascontiguousarray(basis), dtype=torch.float32)
+    names = {"module_input_name": local.TOKENS, "module_output_name": OUTPUT}
+    layer = Dense(width, dimensions, bias=False, activation_function=None, init_weight=weight, **names)
+    model.insert(1, layer.to(model.device))

@@ -1,9 +1,12 @@
-"""training: train a model of a recipe, or go on with it, and keep it where the registry finds it."""
+"""training: a recipe trained, and the model kept."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
 import shutil
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,18 +14,210 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab import disk, engine, paths
-from mirblab.encode import Encoder
-from mirblab.errors import MirblabError
-from mirblab.train import base, checkpoint, journal, keep, state
+from mirblab.core import paths, stored_files, text_files
+from mirblab.core.errors import MirblabError
+from mirblab.data import digests
+from mirblab.encoders import local
+from mirblab.encoders.encoding import Encoder
+from mirblab.train import loop
+from mirblab.train.data import gather
 from mirblab.train.evaluation import Evaluate, held_out
-from mirblab.train.gradients import Passes
-from mirblab.train.late import TokenPasses
-from mirblab.train.loop import Run, to_the_end
-from mirblab.train.material import gather
-from mirblab.train.modelcard import model_card, untrained_card
-from mirblab.train.precision import chosen
-from mirblab.train.settings import Recipe, recipe
+from mirblab.train.loop import Run, evaluations, to_the_end
+from mirblab.train.loss import Passes, TokenPasses, chosen
+from mirblab.train.model import build, device, finish, starting_encoder
+from mirblab.train.recipes import Recipe, differences, recipe
+
+RECIPE, _WORKSHOPS = "recipe.json", ".training"
+
+
+def home_of(name: str) -> Path:
+    """Return the folder of the finished model called *name*, whether it is there or not."""
+    return paths.models() / paths.clean_name(name)
+
+
+def workshop(name: str) -> Path:
+    """Return the folder of the log and the checkpoints of the model called *name*."""
+    return paths.models() / _WORKSHOPS / paths.clean_name(name)
+
+
+def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
+    """Return whether the model is there; MirblabError when one is there that was trained in another way."""
+    folder = home_of(name)
+    if not folder.exists():
+        return False
+    path = folder / RECIPE
+    if not path.is_file():
+        raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
+    local.check_trained(folder)
+    other = differences(text_files.read(path), json.loads(json.dumps(dict(identity))))
+    if other:
+        raise MirblabError(
+            f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
+            "a name of its own with --out"
+        )
+    return True
+
+
+def keep(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
+    """Write *model*, its *card* and what it was made of to its folder, replacing an older one; return the folder.
+
+    Readers see the old folder, none for a moment, or the new one, never a part of it.
+    """
+    folder = home_of(name)
+    paths.sweep(workshop(name))
+    beside, old = (paths.unfinished_name(workshop(name) / which) for which in ("new", "old"))
+    with paths.writing(folder):
+        try:
+            model.save(str(beside), create_model_card=False)
+            paths.write_text(beside / "README.md", card)
+            paths.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
+            digests.keep(beside)
+            paths.flush_tree(beside)
+            if folder.exists():
+                paths.move(folder, old)
+            paths.move(beside, folder)
+            paths.flush_folder(folder.parent)
+        finally:
+            for left in (beside, old):
+                shutil.rmtree(left, ignore_errors=True)
+    return folder
+
+
+def verify(folder: Path) -> list[str]:
+    """Compare the models in *folder* with their digests, and their checkpoints; return a line for each that is wrong.
+
+    Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
+    """
+    wrong = []
+    for path in stored_files.sound(folder):
+        if path.name == _WORKSHOPS:
+            wrong += [line for inner in stored_files.sound(path) for line in loop.verify(inner)]
+        elif not (path / RECIPE).is_file():
+            wrong.append(stored_files.stranger(path))
+        elif not digests.are_kept(path):
+            wrong.append(f"{path} was trained by an older version and has no digests to compare it with")
+        else:
+            try:
+                local.check_trained(path)
+            except MirblabError as error:
+                wrong.append(str(error))
+    return wrong
+
+
+_LIBRARIES = ("mirblab", "sentence-transformers", "torch", "transformers")
+
+
+def model_card(recipe: Recipe, encoder: Encoder, facts: Mapping[str, Any], table: pd.DataFrame) -> str:
+    """Return the card of a model trained by *recipe* from *encoder*; *table* is the log of its training.
+
+    *facts* has n_rows, n_steps, fingerprint and precision. Nothing of the machine is written into it.
+    """
+    parts = [
+        _head(recipe, encoder),
+        f"# {recipe.label or recipe.name}",
+        _what(recipe, encoder),
+        f"## Data\n\n{_data(recipe, facts)}",
+        f"## Recipe\n\n{_recipe(recipe, facts)}",
+        f"## Evaluation\n\n{_evaluation(recipe, table)}",
+        f"## Limits\n\n{_limits(recipe)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def untrained_card(recipe: Recipe, encoder: Encoder) -> str:
+    """Return the card of what a static *recipe* begins from: the token embeddings of *encoder*, as they are."""
+    start = encoder.entry.get("id", recipe.encoder)
+    about = f"The mean of the token embeddings of {start}, untrained: no attention, no order of words."
+    use = f"It is kept to say what training brings to a model that begins as it does (base `{recipe.base}`)."
+    return f"{_head(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
+
+
+def _head(recipe: Recipe, encoder: Encoder) -> str:
+    fields: dict[str, Any] = {
+        "language": "en",
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "feature-extraction", "mathematics", "lean"],
+        "base_model": encoder.entry["id"] if "id" in encoder.entry else recipe.encoder,
+    }
+    if encoder.entry.get("licence"):
+        fields["license"] = str(encoder.entry["licence"]).lower()
+    return "---\n" + "\n".join(f"{name}: {json.dumps(value)}" for name, value in fields.items()) + "\n---"
+
+
+def _what(recipe: Recipe, encoder: Encoder) -> str:
+    base = encoder.entry.get("id", recipe.encoder)
+    start = f"the token embeddings of {base} alone (no attention, no order of words)" if recipe.is_static else base
+    if recipe.tokens_from:
+        start += f" with token embeddings moved towards those of {recipe.tokens_from}"
+    shown = "; ".join(f"{left} and {right}" for left, right in dict.fromkeys(recipe.pairs()))
+    return (
+        f"An encoder of texts about mathematics, {encoder.dimensions} dimensions, trained from {start} with mirblab. "
+        f"It was taught that different views of one declaration belong together: {shown}.\n\n"
+        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+        f'model = SentenceTransformer("{recipe.name}")  # this folder\n'
+        'vectors = model.encode(["Every finite integral domain is a field.", "theorem ..."])\n```'
+    )
+
+
+def _data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+    rows = f"split `{recipe.split or 'all'}`, modules: {recipe.modules}; {facts['n_rows']:,} rows"
+    lines = [
+        f"- {Path(recipe.data).name}, {rows}",
+        f"- licence: {recipe.licence or 'not stated'}",
+        f"- fingerprint of all training texts: `{facts['fingerprint']}`",
+    ]
+    if recipe.mix:
+        lines.append(f"- {recipe.share:.0%} of the batches are pairs of {recipe.mix} (split `{recipe.mix_split}`)")
+    if recipe.hard:
+        lines.append(f"- {recipe.n_hard} hard negatives for each anchor that has any")
+    return "\n".join(lines)
+
+
+def _recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in recipe.determining().items() if value not in ("", 0, 0.0, False)}
+    shown["dropout"] = recipe.dropout
+    needs = {"n_hard": recipe.hard, "mix_split": recipe.mix, "tokens_share": recipe.tokens_from}
+    unused = [field for field, needed in needs.items() if not needed]
+    shown = {name: value for name, value in shown.items() if name not in unused}
+    shown |= {"steps": facts["n_steps"], "precision": facts["precision"]}
+    rows = [f"| {name} | {json.dumps(value)} |" for name, value in shown.items()]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
+    after = "falling evenly to 0" if recipe.decay else "constant"
+    loss = "Multiple negatives ranking over cosines, equal texts of a batch left out"
+    return (
+        f"{loss}; AdamW, {after} after warm-up. Made with {versions}.\n\n| setting | value |\n|---|---|\n"
+        + "\n".join(rows)
+    )
+
+
+def _evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
+    found = evaluations(table)
+    if not len(found):
+        return "Not evaluated while it was trained."
+    found = found.iloc[[0, -1]] if len(found) > 1 else found
+    names = [name for name in found.columns if name != "step"]
+    rows = [
+        f"| {int(row['step'])} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |"
+        for row in found.to_dict("records")
+    ]
+    about = "Measured in the training's precision on held-out rows, before the first step and after the last."
+    head = f"| step | {' | '.join(names)} |\n|---|{'---|' * len(names)}"
+    return f"{about}\n\n{head}\n" + "\n".join(rows)
+
+
+def _limits(recipe: Recipe) -> str:
+    lines = [
+        "- What it knows of mathematics it knows from one library's names, types and docstrings, in English and Lean; "
+        "other notations, languages and proof assistants were not seen.",
+        "- It was shaped for one task. Tasks that the base was good at can be worse now: measure yours before "
+        "replacing the base.",
+        f"- Training cut every text at {recipe.max_length} tokens; what stands later in a text was never taught.",
+        "- Near vectors mean that texts look alike to the model. Neither is evidence that two statements are "
+        "equivalent, nor that one of them is true.",
+        "- The evaluation above has a small corpus, so its values are higher than those on a whole library.",
+    ]
+    return "\n".join(lines)
 
 
 def train(
@@ -47,31 +242,31 @@ def train(
 
     >>> train("minilm-math", batch=1)
     Traceback (most recent call last):
-    mirblab.errors.MirblabError: recipe 'minilm-math' in trained.toml: batch is 1; a pair needs others ...
+    mirblab.core.errors.MirblabError: recipe 'minilm-math' in trained.toml: batch is 1; a pair needs others ...
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
     table = _views(plan) if views is None else views
-    material, encoder = gather(plan, table), base.starting_encoder(plan)
-    facts = {"fingerprint": material.fingerprint(), "precision": chosen(plan.precision, base.device())}
+    material, encoder = gather(plan, table), starting_encoder(plan)
+    facts = {"fingerprint": material.fingerprint(), "precision": chosen(plan.precision, device())}
     identity = plan.determining() | facts | _begun_with(plan, encoder)
     # a forced training that was stopped goes on, although the old model is still there
-    is_begun = bool(checkpoint.files(keep.workshop(plan.name)))
-    if not force and not is_begun and keep.is_finished(plan.name, identity):
-        return keep.home_of(plan.name)
+    is_begun = bool(loop.files(workshop(plan.name)))
+    if not force and not is_begun and is_finished(plan.name, identity):
+        return home_of(plan.name)
     folder = _workshop(plan, force)
     if evaluate is None:
         evaluate = _usual_evaluation(plan, table)
-    model = base.build(plan, encoder)
+    model = build(plan, encoder)
     runs_texts = partial(TokenPasses, length=plan.max_length) if plan.late else Passes
     passes = runs_texts(model, plan.name, plan.tokens_per_pass, facts["precision"])
     run = Run(plan, passes, encoder, material, folder, identity, evaluate, _before(plan, encoder))
     to_the_end(run)
     facts |= {"n_rows": len(material), "n_steps": run.n_steps}
-    card = model_card(plan, encoder, facts, journal.read(folder))
-    kept = keep.keep(plan.name, base.finish(plan, encoder, model), card, identity)
-    for path in checkpoint.files(folder):
-        disk.remove(path)
+    card = model_card(plan, encoder, facts, loop.read(folder))
+    kept = keep(plan.name, finish(plan, encoder, model), card, identity)
+    for path in loop.files(folder):
+        paths.remove(path)
     return kept
 
 
@@ -87,11 +282,11 @@ def begun_from(name: str | Recipe) -> str:
     plan = recipe(name) if isinstance(name, str) else name
     if not plan.is_static:
         return plan.encoder
-    system, encoder = f"{plan.encoder}-static-untrained", base.starting_encoder(plan)
+    system, encoder = f"{plan.encoder}-static-untrained", starting_encoder(plan)
     identity = {"base": plan.base, "base_revision": str(encoder.entry.get("revision", "")), "trained": False}
-    if not keep.is_finished(system, identity):
-        model = base.finish(plan, encoder, base.build(plan, encoder))
-        keep.keep(system, model, untrained_card(plan, encoder), identity)
+    if not is_finished(system, identity):
+        model = finish(plan, encoder, build(plan, encoder))
+        keep(system, model, untrained_card(plan, encoder), identity)
     return system
 
 
@@ -106,24 +301,24 @@ def log(name: str) -> pd.DataFrame:
     Traceback (most recent call last):
     FileNotFoundError: no log at ...
     """
-    table = journal.read(keep.workshop(name))
+    table = loop.read(workshop(name))
     losses = table.loss.dropna()
     width = min(20, max(1, len(losses) // 5))
     return table.assign(smoothed=losses.rolling(width, min_periods=1).mean())
 
 
 def _views(plan: Recipe) -> pd.DataFrame:
-    from mirblab import views
+    from mirblab.analysis import lean_views
 
-    return views.views(plan.data)
+    return lean_views.read_views(plan.data)
 
 
 def _begun_with(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     found = {"base_revision": str(encoder.entry.get("revision", ""))}
     if plan.tokens_from:
-        tokens = engine.trained(plan.tokens_from) or train(_static(plan))
-        found["tokens_revision"] = engine.folder_digest(tokens)
+        tokens = local.trained(plan.tokens_from) or train(_static(plan))
+        found["tokens_revision"] = local.folder_digest(tokens)
     return found
 
 
@@ -142,11 +337,11 @@ def _before(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
     """Return the base's own weights by name where they become a part of the trained ones."""
     if plan.trained_share == 1:
         return {}
-    return state.trained(base.build(replace(plan, tokens_from=""), encoder))
+    return loop.trained(build(replace(plan, tokens_from=""), encoder))
 
 
 def _workshop(plan: Recipe, force: bool) -> Path:
-    folder = keep.workshop(plan.name)
+    folder = workshop(plan.name)
     if force:
         shutil.rmtree(folder, ignore_errors=True)
     return paths.make_folder(folder)

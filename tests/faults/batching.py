@@ -6,7 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from mirblab import batch, paths, suites
+from mirblab.app import batch, suites
+from mirblab.core import paths
 
 if __name__ in ("__main__", "__mp_main__"):  # this process and its children, but not a test that only imports it
     paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)

@@ -106,10 +106,10 @@ class Bench:
 
     def _compare(self, where: str) -> None:
         """Note files that the same command does not leave as it does undisturbed, and left-overs that nobody sweeps."""
-        from mirblab import partials
+        from mirblab.core import paths
 
-        partials.sweep(self.home)
-        if left := partials.within(self.home):
+        paths.sweep(self.home)
+        if left := paths.within(self.home):
             self.figures.note("lost", where, f"not swept: {[path.name for path in left]}")
         found = tree(self.home)
         aside = [name for name in found if ".damaged" in name]

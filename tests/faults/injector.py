@@ -250,7 +250,7 @@ def in_child(function: Callable[[], Any], injector: Injector | None = None, seco
 
 
 def _ended(function: Callable[[], Any], injector: Injector | None) -> Ended:
-    from mirblab.errors import MirblabError
+    from mirblab.core.errors import MirblabError
 
     try:
         if injector is not None:

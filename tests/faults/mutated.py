@@ -19,7 +19,7 @@ from injector import in_child
 from mutations import mutant
 from readers import READERS, Reader
 
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
 
 CHUNK = 200  # inputs that one child reads; after a crash or a hang the next child goes on behind it
 SECONDS = 5

@@ -64,7 +64,7 @@ def vector(text: str, n: int = 6) -> np.ndarray:
 
 
 def stub_encoder() -> Any:
-    from mirblab.encode import Encoder
+    from mirblab.encoders.encoding import Encoder
 
     entry = {
         "id": "stub/model", "revision": "0" * 40, "max_length": 9, "pooling": "mean", "normalise": False,
@@ -74,7 +74,7 @@ def stub_encoder() -> Any:
 
 
 def stub_model() -> None:
-    from mirblab import encode, late_tokens
+    from mirblab.encoders import encoding, token_vectors
 
     def batches(self: Any, texts: list[str], role: str, instruction: str) -> Any:
         for position, text in enumerate(texts):
@@ -85,9 +85,9 @@ def stub_model() -> None:
         made.extend(texts)
         return [np.stack([vector(word) for word in text.split()]).astype(np.float16) for text in texts]
 
-    encode.Encoder._batches = batches  # type: ignore[method-assign]
-    encode.Encoder.token_vectors = tokens  # type: ignore[method-assign]
-    encode.CHUNK_TEXTS = late_tokens.CHUNK_TEXTS = 3
+    encoding.Encoder._batches = batches  # type: ignore[method-assign]
+    encoding.Encoder.token_vectors = tokens  # type: ignore[method-assign]
+    token_vectors.CHUNK_TEXTS = 3
 
 
 def encode_texts() -> dict[str, Any]:
@@ -105,15 +105,15 @@ def token_values(stored: Any, missing: Any = ()) -> dict[str, Any]:
 
 
 def encode_tokens() -> dict[str, Any]:
-    from mirblab import late_tokens
+    from mirblab.encoders import token_vectors
 
-    return token_values(late_tokens.token_rows(stub_encoder(), TEXTS))
+    return token_values(token_vectors.token_rows(stub_encoder(), TEXTS))
 
 
 def read_tokens() -> dict[str, Any]:
-    from mirblab import late_tokens
+    from mirblab.encoders import token_vectors
 
-    return token_values(*late_tokens.token_store(stub_encoder()).read(TEXTS))
+    return token_values(*token_vectors.token_store(stub_encoder()).read(TEXTS))
 
 
 # Runs, the structure index, projections, replies
@@ -129,8 +129,8 @@ def a_run(name: str) -> pd.DataFrame:
 
 
 def run_store() -> Any:
-    from mirblab import paths
-    from mirblab.run_store import RunStore
+    from mirblab.core import paths
+    from mirblab.retrieval.run_store import RunStore
 
     return RunStore(paths.cache() / "runs")
 
@@ -153,18 +153,18 @@ FORMULAS = [rf"x^{{{number}}} + \frac{{a_{number}}}{{y}}" for number in range(9)
 
 
 def small_batches() -> None:
-    from mirblab.formula import building, indexes
+    from mirblab.formula import index
 
-    indexes._WORTH_STORING = 1
-    building.BATCH, building.ALONE = 4, 9
+    index._WORTH_STORING = 1
+    index.BATCH, index.ALONE = 4, 9
 
 
 def structure() -> dict[str, Any]:
-    from mirblab.formula import building, indexes
+    from mirblab.formula import index
 
-    whole = building.build
-    building.build = lambda *given: made.append("index") or whole(*given)
-    return _searched(indexes.stored(FORMULAS))
+    whole = index.build
+    index.build = lambda *given: made.append("index") or whole(*given)
+    return _searched(index.stored(FORMULAS))
 
 
 def _searched(index: Any) -> dict[str, Any]:
@@ -173,26 +173,26 @@ def _searched(index: Any) -> dict[str, Any]:
 
 
 def read_structure() -> dict[str, Any]:
-    from mirblab import paths
-    from mirblab.errors import MirblabError
-    from mirblab.formula import indexes
+    from mirblab.core import paths
+    from mirblab.core.errors import MirblabError
+    from mirblab.formula import index
     from mirblab.formula.index import Index
 
     try:
-        return _searched(Index.open(paths.cache() / "structure" / indexes._key(FORMULAS)))
+        return _searched(Index.open(paths.cache() / "structure" / index._key(FORMULAS)))
     except (MirblabError, FileNotFoundError):
         return {}
 
 
 def grow_index() -> None:
-    from mirblab import paths
+    from mirblab.core import paths
     from mirblab.formula.index import Index
 
     Index.build(zip("abcde", FORMULAS, strict=False), paths.cache() / "own")
 
 
 def add_formulas() -> dict[str, Any]:
-    from mirblab import paths
+    from mirblab.core import paths
     from mirblab.formula.index import Index
 
     index = Index.open(paths.cache() / "own")
@@ -208,7 +208,7 @@ def _grown(index: Any) -> dict[str, Any]:
 
 
 def read_index() -> dict[str, Any]:
-    from mirblab import paths
+    from mirblab.core import paths
     from mirblab.formula.index import Index
 
     index = Index.open(paths.cache() / "own")  # it was there before, so it has to be there
@@ -216,7 +216,7 @@ def read_index() -> dict[str, Any]:
 
 
 def stub_umap() -> None:
-    from mirblab import projection
+    from mirblab.analysis import projection
 
     def umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
         made.append("map")
@@ -226,7 +226,7 @@ def stub_umap() -> None:
 
 
 def project() -> dict[str, Any]:
-    from mirblab import projection
+    from mirblab.analysis import projection
 
     vectors = np.stack([vector(text) for text in TEXTS])
     return {str(seed): digest(projection.project(vectors, TEXTS, seed=seed)) for seed in (0, 1)}
@@ -236,14 +236,13 @@ REPLIES = {f"question {number}": f"answer {number}" for number in range(4)}
 
 
 def replies() -> Any:
-    from mirblab.train.prompts import prompt
-    from mirblab.train.replies import Replies
+    from mirblab.train.rephrase import Replies, prompt
 
     return Replies("stub", prompt("rephrase"))
 
 
 def ask() -> dict[str, Any]:
-    from mirblab.train.answers import Reply
+    from mirblab.train.rules import Reply
 
     store = replies()
     for question, answer in REPLIES.items():
@@ -272,17 +271,17 @@ def tiny_collection() -> None:
 
 
 def add_collection() -> dict[str, Any]:
-    from mirblab import intake
+    from mirblab.sources import catalogue
 
     made.append("collection")
-    intake.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "own", "mine")
+    catalogue.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "own", "mine")
     return _collections("mine")
 
 
 def _collections(*names: str) -> dict[str, Any]:
-    from mirblab import shelf
+    from mirblab.sources import catalogue
 
-    loaded = {name: shelf.load(name) for name in names if name in shelf.collection_names()}
+    loaded = {name: catalogue.load(name) for name in names if name in catalogue.collection_names()}
     return {name: [one.fingerprint, one.card.task, len(one.qrels)] for name, one in loaded.items()}
 
 
@@ -301,10 +300,10 @@ def own_latex() -> None:
 
 
 def build_own() -> dict[str, Any]:
-    from mirblab import builders
+    from mirblab.sources import catalogue
 
     made.append("collections")
-    builders.build("own", str(Path(os.environ["MIRBLAB_HOME"]) / "given" / "paper"))
+    catalogue.build("own", str(Path(os.environ["MIRBLAB_HOME"]) / "given" / "paper"))
     return read_own()
 
 
@@ -322,15 +321,15 @@ def metamath_database() -> None:
 
 
 def build_metamath() -> dict[str, Any]:
-    from mirblab import builders
+    from mirblab.sources import catalogue
 
     made.append("collections")
-    builders.build("metamath", str(Path(os.environ["MIRBLAB_HOME"]) / "given" / "set.mm"))
+    catalogue.build("metamath", str(Path(os.environ["MIRBLAB_HOME"]) / "given" / "set.mm"))
     return read_metamath()
 
 
 def read_metamath() -> dict[str, Any]:
-    from mirblab import paths
+    from mirblab.core import paths
 
     names = sorted(path.name for path in paths.data().glob("[!.]*"))
     return {name: digest(_contents(paths.data() / name)) for name in names}
@@ -345,10 +344,10 @@ def few_miniatures() -> None:
 
 
 def build_mini() -> dict[str, Any]:
-    from mirblab import builders
+    from mirblab.sources import catalogue
 
     made.append("collections")
-    builders.build("mini")
+    catalogue.build("mini")
     return read_metamath()
 
 
@@ -361,7 +360,7 @@ def _contents(folder: Path) -> list[tuple[str, str]]:
 
 
 def given_run() -> None:
-    from mirblab import runs
+    from mirblab.data import runs
 
     tiny_collection()
     add_collection()
@@ -371,19 +370,20 @@ def given_run() -> None:
 
 
 def import_run() -> dict[str, Any]:
-    from mirblab import imports
+    from mirblab.evaluation import imported
 
     made.append("import")
-    imports.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "theirs.trec", collection="mine", origin="theirs")
+    imported.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "theirs.trec", collection="mine", origin="theirs")
     return read_run()
 
 
 def read_run() -> dict[str, Any]:
-    from mirblab import results, shelf
+    from mirblab.evaluation import imported
+    from mirblab.sources import catalogue
 
-    if "theirs" not in results.names():
+    if "theirs" not in imported.names():
         return {}
-    return {"theirs": digest(results.run("theirs", shelf.load("mine")))}
+    return {"theirs": digest(imported.run("theirs", catalogue.load("mine")))}
 
 
 def given_values() -> None:
@@ -394,21 +394,21 @@ def given_values() -> None:
 
 
 def import_values() -> dict[str, Any]:
-    from mirblab import imports
+    from mirblab.evaluation import imported
 
     made.append("import")
-    imports.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "values.csv", origin="theirs")
+    imported.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "values.csv", origin="theirs")
     return read_values()
 
 
 def read_values() -> dict[str, Any]:
-    from mirblab import results
+    from mirblab.evaluation import imported
 
-    return {"values": digest(results.values())} if results.names() else {}
+    return {"values": digest(imported.values())} if imported.names() else {}
 
 
 def write_run() -> dict[str, Any]:
-    from mirblab import runs
+    from mirblab.data import runs
 
     made.append("file")
     runs.write_run(a_run("one"), Path(os.environ["MIRBLAB_HOME"]) / "out" / "one.trec.gz")
@@ -416,24 +416,25 @@ def write_run() -> dict[str, Any]:
 
 
 def read_file() -> dict[str, Any]:
-    from mirblab import runs
+    from mirblab.data import runs
 
     path = Path(os.environ["MIRBLAB_HOME"]) / "out" / "one.trec.gz"
     return {"run": digest(runs.read_run(path))} if path.exists() else {}
 
 
 def write_table() -> dict[str, Any]:
-    from mirblab import outputs, tables
+    from mirblab.app import suites
+    from mirblab.display import result_tables
 
     made.append("table")
-    outputs.commit = lambda: ""  # it would ask git each time
+    suites.commit = lambda: ""  # it would ask git each time
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
-    outputs.output("notebook", "mini").table(tables.table(frame, "Two values."), "values")
+    suites.output("notebook", "mini").table(result_tables.table(frame, "Two values."), "values")
     return read_table()
 
 
 def read_table() -> dict[str, Any]:
-    from mirblab import paths
+    from mirblab.core import paths
 
     files = sorted(paths.figures().rglob("values.*"))  # in the folder of what was run by hand
     return {path.name: digest(path.read_text("utf-8")) for path in files}
@@ -474,16 +475,16 @@ class _Folders:
 def count_steps() -> None:
     import torch
 
-    from mirblab.train import journal
+    from mirblab.train import loop
 
     torch.set_num_threads(1)
-    whole = journal.Journal.write
+    whole = loop.Journal.write
 
     def write(self: Any, line: Any) -> None:
         made.append("step")
         whole(self, line)
 
-    journal.Journal.write = write  # type: ignore[method-assign]
+    loop.Journal.write = write  # type: ignore[method-assign]
 
 
 def train() -> dict[str, Any]:
@@ -496,7 +497,7 @@ def train() -> dict[str, Any]:
 
 
 def read_model() -> dict[str, Any]:
-    from mirblab import paths
+    from mirblab.core import paths
 
     folder = paths.models() / "still"
     return {"model": digest(_contents(folder))} if folder.exists() else {}

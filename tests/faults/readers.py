@@ -16,17 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mirblab import card, paths, submission, topic_labels, trec
-from mirblab.collection import load_folder
-from mirblab.formula import content, latex, mathml
-from mirblab.formula.posts import formulas
+from mirblab.analysis import topics
+from mirblab.core import paths
+from mirblab.data import collection, runs
+from mirblab.data.collection import load_folder
+from mirblab.display.threads import safe
+from mirblab.evaluation import arqmath
+from mirblab.formula import mathml
+from mirblab.formula.in_text import marked_formulas
+from mirblab.formula.latex import parser
+from mirblab.formula.mathml import parse_content
 from mirblab.sources import (
-    arqmath,
-    arqmath_instances,
-    blueprints,
     holstep,
-    html,
     hub,
+    lean_views,
     leandojo,
     mapl,
     mathlib_informal,
@@ -34,15 +37,16 @@ from mirblab.sources import (
     metamath,
     naturalproofs,
     ntcir,
-    own,
     rocq,
-    stackexchange,
     stacks,
-    threads,
-    views,
 )
-from mirblab.sources.latex import clean, strip_comments
-from mirblab.sources.thread_html import safe
+from mirblab.sources.arqmath import build as arqmath_build
+from mirblab.sources.arqmath.formulas import read
+from mirblab.sources.blueprints import build as blueprints_build
+from mirblab.sources.own import build as own_build
+from mirblab.sources.shared import html
+from mirblab.sources.shared.latex import clean, strip_comments
+from mirblab.sources.stackexchange import build, threads
 
 
 @dataclass(frozen=True)
@@ -490,12 +494,10 @@ READERS: list[Reader] = [
     *_family(
         "stackexchange",
         {name: _DUMP[name] for name in ("Posts.xml", "PostLinks.xml")},
-        _build(stackexchange.build),
+        _build(build.build),
         XML,
     ),
-    Reader(
-        "7z archive", "site.7z", (_sevenzip(_DUMP),), _build(stackexchange.build, "site.7z"), (b"7z\xbc\xaf\x27\x1c",)
-    ),
+    Reader("7z archive", "site.7z", (_sevenzip(_DUMP),), _build(build.build, "site.7z"), (b"7z\xbc\xaf\x27\x1c",)),
     *_family(
         "threads",
         _DUMP,
@@ -504,12 +506,12 @@ READERS: list[Reader] = [
         ],
         XML,
     ),
-    *_family("arqmath", _ARQMATH, _build(arqmath.build), XML + CELLS),
+    *_family("arqmath", _ARQMATH, _build(arqmath_build.build), XML + CELLS),
     Reader(
         "arqmath instances",
         "latex_representation_v3/1.tsv",
         (_FORMULAS,),
-        lambda root: list(arqmath_instances.read(root)),
+        lambda root: list(read(root)),
         CELLS,
     ),
     *_family("ntcir", _NTCIR, _build(ntcir.build), CELLS),
@@ -538,17 +540,17 @@ READERS: list[Reader] = [
         (b"\nN ", b"\nC ", b"\nD ", b"\nA ", b"\nT ", b"\n+ ", b"|- ", b"\r", b"\x00"),
     ),
     *_family("mathlib-informal", _INFORMAL, _build(mathlib_informal.build), JSON + CELLS),
-    Reader("views: json lines", "views.jsonl", (_json(*_VIEWS),), _build(views.build), JSON),
-    Reader("views: gzip", "views.jsonl.gz", (gzip.compress(_json(*_VIEWS), mtime=0),), _build(views.build)),
-    Reader("views: parquet", "views.parquet", (_parquet(_VIEWS),), _build(views.build), (b"PAR1",)),
-    *_family("blueprints", _TINY, _build(blueprints.build), LATEX + CODE),
-    *_family("blueprints: Verso", _VERSO, _build(blueprints.build), CODE + LATEX),
+    Reader("views: json lines", "views.jsonl", (_json(*_VIEWS),), _build(lean_views.build), JSON),
+    Reader("views: gzip", "views.jsonl.gz", (gzip.compress(_json(*_VIEWS), mtime=0),), _build(lean_views.build)),
+    Reader("views: parquet", "views.parquet", (_parquet(_VIEWS),), _build(lean_views.build), (b"PAR1",)),
+    *_family("blueprints", _TINY, _build(blueprints_build.build), LATEX + CODE),
+    *_family("blueprints: Verso", _VERSO, _build(blueprints_build.build), CODE + LATEX),
     *[
         Reader(
             f"blueprints: {Path(file).name}",
             file,
             (_SMALL[file],),
-            _build(blueprints.build),
+            _build(blueprints_build.build),
             LATEX + CODE,
             {name: raw for name, raw in _SMALL.items() if name != file},
         )
@@ -558,7 +560,7 @@ READERS: list[Reader] = [
         "blueprints: tar",
         "tiny.tar.gz",
         (_packed(_TINY), _packed(_TINY, "w"), _packed(_TINY, "w:xz"), _packed(_TINY, "w:bz2")),
-        _build(blueprints.build, "tiny.tar.gz"),
+        _build(blueprints_build.build, "tiny.tar.gz"),
     ),
     Reader("meld: csv", "pairs.csv", (_MELD_CSV,), _build(meld.build), CELLS),
     Reader("meld: tsv", "pairs.tsv", (_MELD_CSV.replace(b",", b"\t"),), _build(meld.build), CELLS),
@@ -571,10 +573,10 @@ READERS: list[Reader] = [
     ),
     Reader("meld: json lines", "pairs.jsonl", (_json(*_MELD),), _build(meld.build), JSON),
     Reader("meld: parquet", "pairs.parquet", (_parquet(_MELD),), _build(meld.build), (b"PAR1",)),
-    Reader("own: latex", "mine/a.tex", (_PAPER,), _build(own.build, "mine"), LATEX),
-    Reader("own: csv", "mine.csv", (_TABLE,), _build(own.build, "mine.csv"), CELLS),
-    Reader("own: tsv", "mine.tsv", (_TABLE.replace(b",", b"\t"),), _build(own.build, "mine.tsv"), CELLS),
-    Reader("own: json lines", "mine.jsonl", (_ROWS,), _build(own.build, "mine.jsonl"), JSON),
+    Reader("own: latex", "mine/a.tex", (_PAPER,), _build(own_build.build, "mine"), LATEX),
+    Reader("own: csv", "mine.csv", (_TABLE,), _build(own_build.build, "mine.csv"), CELLS),
+    Reader("own: tsv", "mine.tsv", (_TABLE.replace(b",", b"\t"),), _build(own_build.build, "mine.tsv"), CELLS),
+    Reader("own: json lines", "mine.jsonl", (_ROWS,), _build(own_build.build, "mine.jsonl"), JSON),
     Reader("metamath", "set.mm", (_LOGIC,), _build(metamath.build, "set.mm"), MM),
     Reader("metamath: gzip", "set.mm.gz", (gzip.compress(_LOGIC, mtime=0),), _build(metamath.build, "set.mm.gz")),
     *_family("rocq", _ROCQ, _build(rocq.build), CODE),
@@ -585,51 +587,51 @@ READERS: list[Reader] = [
         "card",
         "card.toml",
         (_BEIR["card.toml"],),
-        card.raw,
+        collection.raw,
         (b"[", b"]", b"=", b'"', b"\n", b"'''", b"1e400", b"\xff", b"a.b"),
     ),
     Reader(
         "run",
         "run.trec",
         (b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n",),
-        lambda root: trec.read(root / "run.trec"),
+        lambda root: runs.read(root / "run.trec"),
         CELLS,
     ),
     Reader(
         "run: gzip",
         "run.trec.gz",
         (gzip.compress(b"q1 Q0 d1 1 2.5 bm25\n" * 9, mtime=0),),
-        lambda root: trec.read(root / "run.trec.gz"),
+        lambda root: runs.read(root / "run.trec.gz"),
     ),
     Reader(
         "submission",
         "a.tsv",
         (b"A.1\t77\t1\t0.9\tours\nA.1\t78\t2\t0.8\tours\n", b"B.1\t7\t5\t1\t0.9\tours\nB.1\t8\t6\t2\t0.8\tours\n"),
-        lambda root: submission.read(root / "a.tsv"),
+        lambda root: arqmath.read(root / "a.tsv"),
         CELLS,
     ),
     Reader(
         "topic labels",
         "labels.csv",
         (b"query_id,kind,difficulty\nA.1,proof,hard\nA.2,concept,easy\n",),
-        lambda root: topic_labels.read_labels(root / "labels.csv"),
+        lambda root: topics.read_labels(root / "labels.csv"),
         CELLS,
     ),
     Reader(
         "text: MathML",
         "a.xml",
         _MATHML,
-        _text(mathml.parse, "a.xml"),
+        _text(mathml.parse_mathml, "a.xml"),
         XML + (b"<mi>", b"<mrow>", b"\\left(", b"<mfrac/>"),
     ),
     Reader(
-        "text: Content MathML", "a.xml", _CONTENT, _text(content.parse, "a.xml"), XML + (b"<apply>", b"<ci>", b"<cn>")
+        "text: Content MathML", "a.xml", _CONTENT, _text(parse_content, "a.xml"), XML + (b"<apply>", b"<ci>", b"<cn>")
     ),
     Reader(
         "text: LaTeX formula",
         "a.tex",
         (rb"\frac{a}{b}_{i}^{2} \left( \begin{pmatrix} a & b \\ c \end{pmatrix} \right) \text{if $x$}",),
-        _text(latex.parse, "a.tex"),
+        _text(parser.parse_latex, "a.tex"),
         LATEX,
     ),
     Reader("text: LaTeX prose", "a.tex", (_PAPER,), _text(lambda text: clean(strip_comments(text)), "a.tex"), LATEX),
@@ -637,7 +639,7 @@ READERS: list[Reader] = [
         "text: post",
         "a.html",
         (_POST,),
-        _text(lambda text: (html.to_text(text), html.formulas(text), safe(text), formulas(text)), "a.html"),
+        _text(lambda text: (html.to_text(text), html.formulas(text), safe(text), marked_formulas(text)), "a.html"),
         XML,
     ),
 ]

@@ -23,15 +23,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from operations import a_run, digest, stub_umap, tiny_collection, vector
 
-from mirblab import imports, intake, partials, paths, projection, results, runs, shelf
-from mirblab.cache import VectorStore
-from mirblab.errors import MirblabError
-from mirblab.formula import indexes
-from mirblab.late_store import TokenStore
-from mirblab.run_store import RunStore
-from mirblab.train.answers import Reply
-from mirblab.train.prompts import prompt
-from mirblab.train.replies import Replies
+from mirblab.analysis import projection
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.core.paths import sweep, unfinished_name
+from mirblab.data import runs
+from mirblab.encoders.cache import VectorStore
+from mirblab.encoders.token_vectors import TokenStore
+from mirblab.evaluation import imported
+from mirblab.formula import index as formula_index
+from mirblab.retrieval.run_store import RunStore
+from mirblab.sources import catalogue
+from mirblab.train.rephrase import Replies, prompt
+from mirblab.train.rules import Reply
 
 SPACE = {"model": "toy", "role": "document", "prompt": "", "dimensions": 6}
 KEYS = st.integers(0, 5)
@@ -106,11 +110,12 @@ class Structure(Store):
         self.get(key)
 
     def get(self, key: int) -> Any:
-        index = indexes.stored([f"x^{key}", "y", f"z_{key}"])
+        index = formula_index.stored([f"x^{key}", "y", f"z_{key}"])
         return [digest(part) for part in index.search([f"x^{key} + y"], 3)]
 
     def value(self, key: int) -> Any:
-        index = indexes.Index.build([(f"{place:010d}", one) for place, one in enumerate((f"x^{key}", "y", f"z_{key}"))])
+        items = [(f"{place:010d}", one) for place, one in enumerate((f"x^{key}", "y", f"z_{key}"))]
+        index = formula_index.Index.build(items)
         return [digest(part) for part in index.search([f"x^{key} + y"], 3)]
 
 
@@ -157,10 +162,10 @@ class Added(Store):
             given = paths.home() / "given" / "own"
             if not given.exists():
                 tiny_collection()
-            intake.add(given, f"own{key}", task=f"task {key}")
+            catalogue.add(given, f"own{key}", task=f"task {key}")
 
     def get(self, key: int) -> Any:
-        return shelf.load(f"own{key}").card.task if f"own{key}" in shelf.collection_names() else None
+        return catalogue.load(f"own{key}").card.task if f"own{key}" in catalogue.collection_names() else None
 
     def value(self, key: int) -> Any:
         return f"task {key}"
@@ -173,12 +178,12 @@ class Imported(Store):
         given = paths.home() / "given" / f"values{key}.csv"
         given.parent.mkdir(parents=True, exist_ok=True)
         given.write_text(f"system,collection,measure,value\ntheirs{key},mini-qa,P@5,0.{key}5\n", encoding="utf-8")
-        imports.add(given)
+        imported.add(given)
 
     def get(self, key: int) -> Any:
-        if f"theirs{key}" not in results.names():
+        if f"theirs{key}" not in imported.names():
             return None
-        return results.values([f"theirs{key}"]).value.tolist()
+        return imported.values([f"theirs{key}"]).value.tolist()
 
     def value(self, key: int) -> Any:
         return [float(f"0.{key}5")]
@@ -247,7 +252,7 @@ def machine(kind: str, counts: dict[str, int]) -> type[RuleBasedStateMachine]:
             if files:
                 path = chance.choice(files)
                 content = path.read_bytes()
-                partials.beside(path).write_bytes(content[: chance.randrange(len(content) + 1)])
+                unfinished_name(path).write_bytes(content[: chance.randrange(len(content) + 1)])
 
         @rule(chance=st.randoms(use_true_random=False))
         def damaged(self, chance: random.Random) -> None:
@@ -273,7 +278,7 @@ def machine(kind: str, counts: dict[str, int]) -> type[RuleBasedStateMachine]:
             """What killed writers left goes, and nothing else."""
             counts["operations"] += 1
             before = self._files()
-            partials.sweep(self.home)
+            sweep(self.home)
             assert self._files() == before
 
         @rule()
@@ -299,7 +304,7 @@ def _place() -> str | None:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store the smallest index, and make maps at once; give back the home."""
     monkeypatch.setenv("MIRBLAB_HOME", os.environ.get("MIRBLAB_HOME", ""))
-    monkeypatch.setattr(indexes, "_WORTH_STORING", 1)
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 1)
     monkeypatch.setattr(projection, "_umap", projection._umap)
     stub_umap()
 

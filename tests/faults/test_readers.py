@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from readers import MANY_DIGITS, READERS, Reader
 
-from mirblab.errors import MirblabError
+from mirblab.core.errors import MirblabError
 
 CHAIN = [b"a" + b"".join(b"%c" % (97 + int(digit)) for digit in f"{n:04}") for n in [*range(7000), 0]]
 BY_NAME = {reader.name: reader for reader in READERS}

@@ -27,7 +27,7 @@ NAMES = (
 
 def work(seed: int, seconds: float) -> dict[str, Any]:
     """Return how many operations were done, how many were refused, and what was wrong or a crash."""
-    from mirblab.errors import MirblabError
+    from mirblab.core.errors import MirblabError
 
     chance, end = random.Random(seed), time.monotonic() + seconds
     right: dict[str, Any] = json.loads((Path(os.environ["MIRBLAB_HOME"]) / "given" / "right.json").read_text("utf-8"))

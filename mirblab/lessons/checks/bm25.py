@@ -6,11 +6,8 @@ from collections.abc import Callable
 from math import log, log2, log10
 from typing import Any
 
-from mirblab.lessons.calls import short
-from mirblab.lessons.exercises import exercise
-from mirblab.lessons.hints import number, same
-from mirblab.postings import Index
-from mirblab.weights import IDF
+from mirblab.lessons.exercises import exercise, number, same, short
+from mirblab.retrieval.bm25 import IDF, Index
 
 _DOCS = [
     ["a", "ring", "of", "a", "ring", "ring"],

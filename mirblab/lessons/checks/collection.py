@@ -7,9 +7,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from mirblab.lessons.calls import short
-from mirblab.lessons.exercises import exercise
-from mirblab.lessons.hints import number
+from mirblab.lessons.exercises import exercise, number, short
 
 _RANKINGS = [["d4", "d1", "d7", "d2"], ["d8", "d4", "d9"], ["d5"]]
 _TRAIN = ["Every prime divides $n$.", "A ring is a group", "a  FIELD\nis a ring."]

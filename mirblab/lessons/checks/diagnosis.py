@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mirblab.lessons.calls import call
+from mirblab.lessons.exercises import call
 
 Mistakes = Mapping[str, Callable[..., Any]]
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from math import acos, dist, hypot
 from typing import Any
 
-from mirblab.lessons.calls import short
-from mirblab.lessons.exercises import exercise
-from mirblab.lessons.hints import number
+from mirblab.lessons.exercises import exercise, number, short
 
 # What MiniLM's tokenizer makes of \frac{1}{n}; a test asks the tokenizer itself.
 _FRACTION = ("\\", "fra", "##c", "{", "1", "}", "{", "n", "}")

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from math import exp, log
 from typing import Any
 
-from mirblab.lessons.calls import short
-from mirblab.lessons.exercises import exercise
-from mirblab.lessons.hints import number
+from mirblab.lessons.exercises import exercise, number, short
 
 Matrix = list[list[float]]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import fusion
 from mirblab.lessons.checks.diagnosis import alike, tried
 from mirblab.lessons.exercises import exercise
+from mirblab.retrieval import fusion
 
 
 @exercise("minmax", "BM25's 37 and a cosine of 0.8 can now be added.")

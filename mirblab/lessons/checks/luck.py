@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab import paired
+from mirblab.evaluation import significance
 from mirblab.lessons.checks.diagnosis import alike, tried
 from mirblab.lessons.exercises import exercise
 
@@ -98,7 +98,7 @@ def _holm(answer: Any) -> str:
         "the factors go the wrong way: the smallest p gets the largest one.": lambda p: _step(p, is_upwards=True),
         "these are the p you were given; nothing was corrected.": lambda p: list(p),
     }
-    return tried(answer, cases, lambda p: paired.holm(p).tolist(), mistakes)
+    return tried(answer, cases, lambda p: significance.holm(p).tolist(), mistakes)
 
 
 def _deviation(ddof: int, power: float) -> Callable[[Numbers], float]:
@@ -122,8 +122,8 @@ def _exact(differences: Numbers) -> float:
 
 
 def _bootstrap(numbers: np.ndarray, level: float) -> list[float]:
-    means = paired.resampled_means(numbers[:, None], 20_000, 0)
-    return [float(end[0]) for end in paired.percentiles(means, level)]
+    means = significance.resampled_means(numbers[:, None], 20_000, 0)
+    return [float(end[0]) for end in significance.percentiles(means, level)]
 
 
 def _wrong_intervals(seen: np.ndarray) -> dict[str, list[float]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab import measures
+from mirblab.evaluation import measures
 from mirblab.lessons.checks.diagnosis import tried
 from mirblab.lessons.exercises import exercise
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mirblab.formula import latex
+from mirblab.formula.latex import parser
 from mirblab.formula.tree import paths, shown
-from mirblab.lessons.calls import short
-from mirblab.lessons.exercises import exercise
-from mirblab.lessons.hints import number
+from mirblab.lessons.exercises import exercise, number, short
 
 _FORMULA = "x^{y_n} + 1"
 _PRODUCT = ("times", ("plus", "a", "b"), ("power", "c", "2"))
@@ -37,7 +35,7 @@ _RENAMINGS = (
 
 @exercise("paths", "No two symbols of a formula have the same path.")
 def _paths(answer: Any) -> str:
-    tree = latex.parse(_FORMULA)
+    tree = parser.parse_latex(_FORMULA)
     truth = dict(zip(map(shown, tree.labels), paths(tree), strict=True))
     if not isinstance(answer, dict):
         return f"A dictionary from symbols to paths is wanted, found `{short(answer)}`."

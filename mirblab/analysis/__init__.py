@@ -1,0 +1,5 @@
+"""analysis: what a collection, a query, a run or a map tells."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,708 @@
+"""collection_report: a report on a collection."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from mirblab.core import terminal
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
+from mirblab.data.near_duplicates import Repeats, fold, repeats
+from mirblab.display.escape import display
+from mirblab.encoders.encoding import encoder
+from mirblab.evaluation import measures
+
+
+def lengths(collection: Collection) -> tuple[pd.DataFrame, float, float]:
+    """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
+
+    The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
+    0.5 says that length tells nothing; z is its distance from that in standard errors (Mann & Whitney, 1947). Both
+    are 0.5 and 0 where one of the sides is empty.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> lengths(load("mini-qa"))[0].texts.tolist()
+    ['queries', 'documents', 'relevant documents', 'other documents']
+    """
+    queries, docs = _words(collection.query_texts), _words(collection.texts)
+    chosen = collection.qrels.relevance >= collection.card.relevant_from
+    is_relevant = np.zeros(len(docs), bool)
+    is_relevant[collection.qrels.doc_id.cat.codes.to_numpy()[chosen]] = True
+    parts = {"queries": queries, "documents": docs, "relevant documents": docs[is_relevant],
+             "other documents": docs[~is_relevant]}  # fmt: skip
+    table = pd.DataFrame([{"texts": name, **spread(numbers)} for name, numbers in parts.items()])
+    return table, *auc(docs[is_relevant], docs[~is_relevant])
+
+
+def spread(numbers: np.ndarray) -> dict[str, float]:
+    """Return count, mean, least, 5 %, median, 95 % and most of some numbers; NaN for none.
+
+    >>> spread(np.array([1, 2, 9]))["median"]
+    2.0
+    """
+    names = ("least", "5 %", "median", "95 %", "most")
+    if not len(numbers):
+        return {"count": 0, "mean": np.nan} | dict.fromkeys(names, np.nan)
+    marks = np.quantile(numbers, [0, 0.05, 0.5, 0.95, 1])
+    return {"count": len(numbers), "mean": float(np.mean(numbers))} | dict(zip(names, marks.tolist(), strict=True))
+
+
+def auc(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Return the chance that one of *some* is larger than one of *others*, ties by half, and its z.
+
+    >>> auc(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
+    0.917
+    """
+    if not len(some) or not len(others):
+        return 0.5, 0.0
+    others = np.sort(others)
+    below, upto = np.searchsorted(others, some, "left"), np.searchsorted(others, some, "right")
+    found = float((below + upto).mean() / 2 / len(others))
+    return found, float((found - 0.5) / np.sqrt((len(some) + len(others) + 1) / 12 / len(some) / len(others)))
+
+
+def truncation_table(
+    collection: Collection, encoders: Sequence[str], n_sample: int = 2_000, seed: int = 0
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return how many texts exceed each encoder's maximum length, and why some encoders could not be asked.
+
+    Columns: encoder, max_length, role, texts, sampled, truncated (in the sample), share, low, high (95 %). At most
+    *n_sample* texts a role are counted, drawn by *seed*; where all are, low and high equal the share.
+    """
+    rows, problems = [], []
+    for name in encoders:
+        model = encoder(name)
+        try:
+            for role, texts in (("query", collection.query_texts), ("document", collection.texts)):
+                rows.append({"encoder": name, "max_length": model.max_length, "role": role}
+                            | _share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
+        except (MirblabError, OSError, ImportError) as error:
+            problems.append(f"{name}: lengths in tokens are not known: {error}")
+    columns = ["encoder", "max_length", "role", "texts", "sampled", "truncated", "share", "low", "high"]
+    return pd.DataFrame(rows, columns=columns), problems
+
+
+def _share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
+    places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
+    found = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
+    share = found / max(len(places), 1)
+    low, high = (share, share) if len(places) == len(texts) else wilson(found, len(places))
+    return {"texts": len(texts), "sampled": len(places), "truncated": found, "share": share, "low": low, "high": high}
+
+
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of which *count* of *n* were seen (Wilson, JASA 1927), 0 to 1.
+
+    >>> [round(end, 3) for end in wilson(0, 100)]
+    [0.0, 0.037]
+    """
+    if n < 1:
+        return 0.0, 1.0
+    z, share = 1.959964, count / n
+    middle, half = share + z * z / 2 / n, z * np.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
+    ends = np.clip([(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)], 0, 1)
+    return float(ends[0]), float(ends[1])
+
+
+def _words(texts: list[str]) -> np.ndarray:
+    return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
+
+
+UNJUDGED = np.iinfo(np.int32).min
+
+
+def relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> bool(relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
+    True
+    """
+    known = _pairs(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
+    order, wanted = np.argsort(known), _pairs(queries, docs)
+    if not len(known):
+        return np.full(len(wanted), UNJUDGED, np.int32)
+    places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    found = collection.qrels.relevance.to_numpy()[places]
+    return np.where(known[places] == wanted, found, UNJUDGED).astype(np.int32)
+
+
+def judged_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
+    """Return what is judged, a row each: what, and count, mean, least, 5 %, median, 95 %, most over the queries.
+
+    Rows: judged per query, relevant per query, and for each of *runs* the share of its first ten documents that is
+    judged (Judged@10), under the run's name.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> judged_table(load("mini-qa")).what.tolist()
+    ['judged per query', 'relevant per query']
+    """
+    codes, n_queries = collection.qrels.query_id.cat.codes.to_numpy(), len(collection.queries)
+    is_relevant = (collection.qrels.relevance >= collection.card.relevant_from).to_numpy()
+    rows = {
+        "judged per query": np.bincount(codes, minlength=n_queries),
+        "relevant per query": np.bincount(codes[is_relevant], minlength=n_queries),
+    }
+    for number, run in enumerate(runs, 1):
+        name = f"Judged@10 of {run.attrs.get('system') or f'run {number}'}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measures.QueryWarning)
+            rows[name] = measures.evaluate(run, collection, "Judged@10").value.to_numpy()
+    return pd.DataFrame([{"what": what, **spread(numbers)} for what, numbers in rows.items()])
+
+
+def overlap_table(collection: Collection, others: Sequence[Collection], same: Repeats) -> pd.DataFrame:
+    """Return what of the *collection* occurs in each of *others*: other, what, count, share, near_count, near_share,
+    examples (ids here).
+
+    *same* is of the queries and documents of the collection, then of each other one. Equal means equal but for case
+    and white space; near includes equal.
+    """
+    rows = []
+    for number, other in enumerate(others, 1):
+        for one, mine, ids in ((0, "queries", collection.query_ids), (1, "documents", collection.doc_ids)):
+            for there, theirs in ((2 * number + 1, "documents"), (2 * number, "queries")):
+                equal, near = same.shared(one, there)
+                counts = {"count": int(equal.sum()), "near_count": int(near.sum())}
+                shares = {f"{key.removesuffix('count')}share": n / max(len(ids), 1) for key, n in counts.items()}
+                shown = ", ".join(ids[np.flatnonzero(near)[:3]])
+                rows.append({"other": other.name, "what": f"{mine} that are {theirs} there", **counts, **shares,
+                             "examples": shown})  # fmt: skip
+    columns = ["other", "what", "count", "share", "near_count", "near_share", "examples"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _pairs(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return one number per pair of positions."""
+    return np.asarray(queries).astype(np.int64) << 32 | np.asarray(docs).astype(np.int64)
+
+
+COLUMNS = ["query_id", "doc_id", "kind", "text"]
+WHOLE_WORDS = 5  # words that a text needs before it can be said to stand whole in another
+_DECLARED = re.compile(
+    r"\s*(?:@\[[^\]]*\]\s*)*(?:(?:private|protected|public|noncomputable|nonrec|unsafe|partial|local|scoped)\s+)*"
+    r"(?:theorem|lemma|def|definition|abbrev|structure|class|instance|inductive|axiom|corollary|fact|record|fixpoint|"
+    r"proposition)\s+([^\W\d][^\s:({\[⦃⟨]*)(?=\s*(?:[:({\[⦃⟨]|where\b|extends\b|$))",
+    re.IGNORECASE,
+)  # what follows the name keeps prose apart: "Definition of a limit"
+_LABEL = re.compile(
+    r"(?<![\w-])[a-z]+(?:-[a-z0-9]+)*-(?:lemma|theorem|proposition|definition|remark|example|exercise|situation|"
+    r"section|equation|item)-[a-z0-9]+(?:-[a-z0-9]+)*"
+)
+_REMNANT = re.compile(
+    r"(?<![A-Za-z])\\?(?:(?:eq|auto|[cC]|name|page|hyper)?ref|label|cite[pt]?|lean|uses)\*?(?:\[[^\]]*\])?"
+    r"\{[^}]*[A-Za-z]{3}[^}]*\}"
+)
+
+
+def leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
+    """Return what gives answers away, a row each (query_id, doc_id, kind, text), and how many would by chance.
+
+    Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
+    "query's name": a relevant document has the name that the query declares or begins with; "query in answer",
+    "answer in query": the one stands whole in the other; "reference": `\\ref{…}` and the like, with words in it, in
+    a query or (query_id "") a document. The chance is the number of queries that would name an answer of another
+    query, dealt by *seed*.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> leaks(load("mini-qa"))[0].columns.tolist()
+    ['query_id', 'doc_id', 'kind', 'text']
+    """
+    qrels = collection.relevant
+    queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
+    names = _Names(collection)
+    rows = [row for pair in zip(queries.tolist(), docs.tolist(), strict=True) for row in names.in_pair(*pair)]
+    rows += names.remnants()
+    return pd.DataFrame(rows, columns=COLUMNS, dtype="str"), _by_chance(names, queries, docs, seed)
+
+
+def _by_chance(names: _Names, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
+    """Return how many queries name an answer of another query: each is dealt those of one that is not itself."""
+    order = np.random.default_rng(seed).permutation(np.unique(queries))
+    dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
+    pairs = list(zip(queries.tolist(), docs.tolist(), strict=True))
+    own = set(pairs)
+    others = [(dealt[query], doc) for query, doc in pairs if (dealt[query], doc) not in own]
+    return len({query for query, doc in others if any(names.named(query, doc))})
+
+
+class _Names:
+    """The names of a collection's documents and queries, and where they are found."""
+
+    def __init__(self, collection: Collection) -> None:
+        """Look at the texts of *collection*; nothing is searched yet."""
+        self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
+        self.queries, self.docs = collection.query_texts, collection.texts
+        self.titles = collection.corpus.title.to_list()
+
+    def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
+        """Yield a row for each way in which a pair, given by positions, gives itself away."""
+        ids = str(self.query_ids[query]), str(self.doc_ids[doc])
+        for kind, name in self.named(query, doc):
+            yield *ids, kind, name
+        for name in own_names(self.queries[query]):
+            if is_name(name) and occurs(name, self.docs[doc]):
+                yield *ids, "query's name", name
+        one, other = fold(self.queries[query]), fold(self.docs[doc])
+        if one != other:
+            if _is_long(one) and one in other:
+                yield *ids, "query in answer", self.queries[query][:80]
+            elif _is_long(other) and other in one:
+                yield *ids, "answer in query", self.docs[doc][:80]
+
+    def named(self, query: int, doc: int) -> Iterator[tuple[str, str]]:
+        """Yield kind and name of each name of the document that the query has; at most one of a kind."""
+        text, done = self.queries[query], set()
+        for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
+            where, what = (fold(text), fold(name)) if kind == "title" else (text, name)
+            if kind not in done and occurs(what, where):
+                done.add(kind)
+                yield kind, name
+
+    def remnants(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield a row for each text that has a reference left in it."""
+        for place, text in enumerate(self.queries):
+            if match := _REMNANT.search(text):
+                yield str(self.query_ids[place]), "", "reference", match[0]
+        for place, text in enumerate(self.docs):
+            if match := _REMNANT.search(text):
+                yield "", str(self.doc_ids[place]), "reference", match[0]
+
+
+def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield (kind, name), each name once, for what a document is called: title, declared name or label, id.
+
+    A title needs two words, an id of digits five. The last part of a dotted name counts when it has four letters,
+    also when it is a plain word, which may be there by chance.
+
+    >>> list(document_names("pfr:Loop.average", "", "def Loop.average (f : Loop) := ..."))
+    [('declaration', 'Loop.average'), ('declaration', 'average'), ('id', 'pfr:Loop.average')]
+    """
+    declared, tail = list(own_names(text)), re.split(r"[:/]", doc_id)[-1]
+    found = [("title", title)] if len(title.split()) > 1 else []
+    found += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
+    found += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
+              and "." in name]  # fmt: skip
+    found += [("id", name) for name in (doc_id, tail) if is_name(name) or (name.isdigit() and len(name) > 4)]
+    done: set[str] = set()
+    for kind, name in found:
+        if name not in done:
+            done.add(name)
+            yield kind, name
+
+
+def own_names(text: str) -> Iterator[str]:
+    """Yield the name that a text declares, and the label that it begins with.
+
+    >>> list(own_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
+    ['Nat.add_comm']
+    """
+    if match := _DECLARED.match(text):
+        yield match[1]
+    if match := _LABEL.match(text):
+        yield match[0]
+
+
+def is_name(word: str) -> bool:
+    """Return whether a word can only be a name: six or more characters with `_`, `.`, `-` or a capital inside.
+
+    >>> is_name("sum_comm"), is_name("isHolomorphicOn"), is_name("average"), is_name("05N2")
+    (True, True, False, False)
+    """
+    return len(word) > 5 and " " not in word and re.search(r"[a-zA-Z0-9][_.:A-Z-]+[a-zA-Z0-9]", word) is not None
+
+
+def occurs(name: str, text: str) -> bool:
+    """Return whether *name* stands in *text* as a word of its own, case included.
+
+    >>> occurs("comm", "add_comm"), occurs("comm", "by comm.")
+    (False, True)
+    """
+    if name not in text:
+        return False
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w'])(?!\.\w)", text) is not None
+
+
+def _is_long(text: str) -> bool:
+    return len(text.split()) >= WHOLE_WORDS
+
+
+NAMING = ("id", "title", "declaration", "label")
+OWN = "queries that may return the document of their own id"
+RELATIONS = {
+    "relevant": "queries that nearly repeat a relevant document",
+    "unjudged": "queries that nearly repeat an unjudged document",
+    "judged 0": "queries that nearly repeat a document judged not relevant",
+}
+BARRED = "queries that nearly repeat a document which is no candidate"
+QUERY_TWINS = "queries that nearly repeat an earlier query"
+COPIES = "documents that repeat an earlier one"
+NEAR = "documents that nearly repeat an earlier one"
+NAMES = "queries that have a name of their answer, which can only be a name"
+WORDS = "queries that have a name of their answer, which is a plain word too"
+TITLES = "queries that have the title of their answer"
+NAMED = "queries whose own name stands in their answer"
+WHOLE = "queries that stand whole in their answer, or hold it whole"
+LEFT = "queries with a reference left in them"
+REFERENCES = "documents with a reference left in them"
+
+
+def tally(
+    collection: Collection, duplicates: pd.DataFrame, twins: pd.DataFrame, leaks: pd.DataFrame,
+    query_twins: pd.DataFrame, truncation: pd.DataFrame, n_examples: int = 3,
+) -> pd.DataFrame:  # fmt: skip
+    """Return what, count, share and examples of everything that was looked for, also where nothing was found."""
+    n_queries, n_docs = len(collection.queries), len(collection.corpus)
+    rows: list[dict[str, Any]] = []
+
+    def add(what: str, ids: Sequence[str] | pd.Series, total: int) -> None:
+        once = list(dict.fromkeys(map(str, ids)))
+        shown = ", ".join(once[:n_examples])
+        rows.append({"what": what, "count": len(once), "share": len(once) / max(total, 1), "examples": shown})
+
+    add(OWN, own(collection), n_queries)
+    for relation, what in RELATIONS.items():
+        chosen = (duplicates.relation == relation) & duplicates.is_candidate
+        add(what, duplicates.query_id[chosen], n_queries)
+    add(BARRED, duplicates.query_id[~duplicates.is_candidate], n_queries)
+    add(QUERY_TWINS, collection.query_ids[query_twins.other], n_queries)
+    add(COPIES, twins.doc_id[twins.jaccard == 1], n_docs)
+    add(NEAR, twins.doc_id[twins.jaccard < 1], n_docs)
+    for what, chosen in _leaking(leaks):
+        add(what, leaks.query_id[chosen], n_queries)
+    add(REFERENCES, leaks.doc_id[(leaks.kind == "reference") & (leaks.query_id == "")], n_docs)
+    total = {"queries": n_queries, "documents": n_docs}
+    for what, count in collection.oddities.items():
+        share = count / max(total.get(what.split()[0], n_queries + n_docs), 1)
+        rows.append({"what": what, "count": count, "share": share, "examples": ""})
+    for row in truncation.itertuples():
+        what = f"{row.role} texts longer than {row.encoder}'s {row.max_length:,} tokens (of {row.sampled:,} looked at)"
+        rows.append({"what": what, "count": row.truncated, "share": row.share, "examples": ""})
+    return pd.DataFrame(rows)
+
+
+def _leaking(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+    """Yield what leaks in queries, and the rows of it."""
+    names = leaks.kind.isin(NAMING) & (leaks.kind != "title")
+    can_only_be = leaks.text.map(is_name).astype(bool)
+    yield NAMES, names & can_only_be
+    yield WORDS, names & ~can_only_be
+    yield TITLES, leaks.kind == "title"
+    yield NAMED, leaks.kind == "query's name"
+    yield WHOLE, leaks.kind.isin(["query in answer", "answer in query"])
+    yield LEFT, (leaks.kind == "reference") & (leaks.query_id != "")
+
+
+def own(collection: Collection) -> pd.Index:
+    """Return the ids of the queries that may return the document of their own id, though it is not relevant.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> len(own(load("mini-premises")))
+    0
+    """
+    queries = np.flatnonzero(collection.query_ids.isin(collection.doc_ids))
+    docs = collection.doc_ids.get_indexer(collection.query_ids[queries])
+    wanted = relevances(collection, queries, docs) >= collection.card.relevant_from
+    return collection.query_ids[queries[collection.candidates.permits(queries, docs) & ~wanted]]
+
+
+FEW, MUCH = 0.01, 0.1  # shares from which on something is said of documents, and of truncated texts
+_TELLING = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the sentences are made from; the tables are those of a report."""
+
+    collection: Collection
+    summary: pd.DataFrame
+    duplicates: pd.DataFrame
+    leaks: pd.DataFrame
+    by_chance: int
+    auc: float
+    z: float
+    truncation: pd.DataFrame
+    judged: pd.DataFrame
+    overlap: pd.DataFrame
+
+    def count(self, what: str) -> tuple[int, float, str]:
+        """Return count, share and examples of a row of the summary."""
+        row = self.summary[self.summary.what == what].iloc[0]
+        return int(row["count"]), float(row.share), str(row.examples)
+
+
+def sentences(facts: Facts) -> list[str]:
+    """Return what people should know, worst first, each with what to do about it; empty when nothing stands out.
+
+    Worst is what makes values wrong (a query that may return itself, answers that are named), then what makes them
+    unfair or easy, then what is to be known.
+    """
+    found = [
+        *_on_duplicates(facts),
+        *_on_leaks(facts),
+        *_on_lengths(facts),
+        *_on_judgements(facts),
+        *_on_overlap(facts),
+    ]
+    return [text for _, text in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _on_duplicates(facts: Facts) -> Iterator[tuple[float, str]]:
+    count, share, shown = facts.count(OWN)
+    if count:
+        yield 9 + share, (f"{count:,} queries ({share:.1%}) are documents of the same id and may return themselves, "
+                          f"for example {shown}: put candidates = \"not-self\" into the card.")  # fmt: skip
+    missed = [facts.count(RELATIONS[relation]) for relation in ("unjudged", "judged 0")]
+    if any(count for count, *_ in missed):
+        shown = ", ".join(text for *_, text in missed if text)
+        yield 6 + missed[0][1] + missed[1][1], (
+            f"{missed[0][0]:,} queries nearly repeat a document that is not judged, {missed[1][0]:,} one that is "
+            f"judged not relevant, for example {shown}: read them; judge them relevant, or leave them out of the "
+            "candidates, since a system that finds them is punished.")  # fmt: skip
+    count, share, shown = facts.count(RELATIONS["relevant"])
+    if count:
+        yield 3 + share, (f"{count:,} queries ({share:.1%}) nearly repeat a relevant document, for example {shown}: "
+                          "where duplicates are asked for this is the task, but words alone solve these; else the "
+                          "answer was copied from the query. Report the measures without them, too.")  # fmt: skip
+    count, share, shown = facts.count(QUERY_TWINS)
+    if count:
+        yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: tests "
+                          "take queries as independent; keep one of each.")  # fmt: skip
+    counts = [facts.count(what) for what in (COPIES, NEAR)]
+    if sum(share for _, share, _ in counts) >= FEW:
+        yield 4 + counts[0][1] + counts[1][1], (
+            f"{counts[0][0]:,} documents repeat an earlier one and {counts[1][0]:,} nearly do, for example "
+            f"{', '.join(text for *_, text in counts if text)}: where one of them is relevant and the other unjudged, "
+            "the value depends on the order of equals; merge them.")  # fmt: skip
+
+
+def _on_leaks(facts: Facts) -> Iterator[tuple[float, str]]:
+    names, words, titles = (facts.count(what) for what in (NAMES, WORDS, TITLES))
+    once = facts.leaks[facts.leaks.kind.isin(NAMING)].query_id.nunique()
+    if once > 2 * facts.by_chance:
+        shown = ", ".join(facts.leaks.text[facts.leaks.kind.isin(NAMING)].drop_duplicates().head(5))
+        share = once / max(len(facts.collection.queries), 1)
+        yield (8 if share >= FEW else 4) + share, (
+            f"{once:,} queries contain a name of their answer ({names[0]:,} an identifier, {words[0]:,} a plain word, "
+            f"{titles[0]:,} a title), where {facts.by_chance:,} would by chance, for example {shown}: mask the names, "
+            "or report the measures without these queries, too.")  # fmt: skip
+    for what, text in (
+        (NAMED, "have a name of their own that stands in their answer: strip it from the query"),
+        (WHOLE, "stand whole in their answer, or hold it whole: look whether the one was copied from the other"),
+        (LEFT, "have a reference left in them, which may spell out the answer: mask every reference"),
+    ):
+        count, share, shown = facts.count(what)
+        if count:
+            yield 5 + share, f"{count:,} queries ({share:.1%}) {text}. Examples: {shown}."
+    count, share, shown = facts.count(REFERENCES)
+    if count:
+        yield 3.5 + share, (f"{count:,} documents ({share:.1%}) have a reference left in them, for example {shown}: "
+                            "mask them, since they spell out other documents' names.")  # fmt: skip
+
+
+def _on_lengths(facts: Facts) -> Iterator[tuple[float, str]]:
+    if abs(facts.auc - 0.5) > _TELLING[0] and abs(facts.z) > _TELLING[1]:
+        longer = "longer" if facts.auc > 0.5 else "shorter"
+        chance = max(facts.auc, 1 - facts.auc)
+        yield 7 + abs(facts.auc - 0.5), (
+            f"Relevant documents differ in length from the others: one is {longer} than another document in "
+            f"{chance:.0%} of all cases (AUC {facts.auc:.2f}; 0.5 would tell nothing), so that length alone helps to "
+            "find them: where some documents are only titles, give all the same parts; else compare with a system "
+            "that sees nothing but the length.")  # fmt: skip
+    for row in facts.truncation.itertuples():
+        if row.share >= MUCH / 10:
+            many = "documents" if row.role == "document" else "queries"
+            seen = f"; 95 %: {row.low:.1%} to {row.high:.1%}, from {row.sampled:,} of {row.texts:,}"
+            yield 4 * (row.share >= MUCH) + row.share, (
+                f"{row.encoder} cuts off {row.share:.1%} of the {many} at {row.max_length:,} tokens"
+                f"{seen if row.sampled < row.texts else ''}: what stands behind is not seen; take an encoder with a "
+                "larger maximum length, or split the texts.")  # fmt: skip
+
+
+def _on_judgements(facts: Facts) -> Iterator[tuple[float, str]]:
+    without = facts.collection.oddities.get("queries without a relevant document", 0)
+    if without:
+        yield 3 + without / len(facts.collection.queries), (
+            f"{without:,} queries have no relevant document and score 0 whatever is returned: judge more, or leave "
+            "them out and say so.")  # fmt: skip
+    for row in facts.judged.itertuples():
+        if row.what.startswith("Judged@10") and row.mean < 0.9:
+            yield 5 + (1 - row.mean), (f"{row.what} is {row.mean:.0%}: what is not judged counts as not relevant; "
+                                       "report prime measures beside, or judge the first ten.")  # fmt: skip
+
+
+def _on_overlap(facts: Facts) -> Iterator[tuple[float, str]]:
+    for row in facts.overlap.itertuples():
+        if row.near_count and not row.what.startswith("documents that are documents"):
+            yield 3 + row.near_share, (
+                f"{row.near_count:,} {row.what} ({row.other}), {row.count:,} of them word for word, for example "
+                f"{row.examples}: do not train or tune on the one and test on the other.")  # fmt: skip
+        elif row.near_share >= FEW:
+            yield 1 + row.near_share, (
+                f"{row.near_share:.1%} of the {row.what} ({row.other}), {row.share:.1%} word for word: their values "
+                "are not independent.")  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What was found in a collection, as tables, and what to do about it, in sentences, worst first.
+
+    - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
+    - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
+      is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
+    - `leaks`: query_id, doc_id, kind, text, as `collection_report.leaks` gives them
+    - `lengths`: words per text; `truncation`: texts beyond each encoder's length, with a 95 % interval
+    - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
+    - `overlap`: other, what, count, share, near_count, near_share, examples
+    """
+
+    collection: str
+    findings: list[str]
+    summary: pd.DataFrame
+    duplicates: pd.DataFrame
+    twins: pd.DataFrame
+    leaks: pd.DataFrame
+    lengths: pd.DataFrame
+    truncation: pd.DataFrame
+    judged: pd.DataFrame
+    overlap: pd.DataFrame
+    notes: list[str]
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that are short enough to be shown whole, by title; empty ones are left out."""
+        found = {
+            "what was looked for": self.summary,
+            "words per text": self.lengths,
+            "texts beyond an encoder's length": self.truncation,
+            "judgements per query": self.judged,
+            "overlap with other collections": self.overlap,
+        }
+        return {title: table for title, table in found.items() if len(table)}
+
+    def _repr_html_(self) -> str:
+        from mirblab.display.escape import plain_html
+        from mirblab.display.table import html
+
+        items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
+        first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
+        parts = [html(table, caption=title) for title, table in self.tables().items()]
+        notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
+        return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Report on {self.collection}", *(f"- {text}" for text in self.findings)])
+
+
+def report(
+    collection: Collection,
+    *,
+    encoders: Sequence[str] = ("minilm",),
+    others: Sequence[Collection] = (),
+    runs: Sequence[pd.DataFrame] = (),
+    threshold: float = 0.8,
+    seed: int = 0,
+    n_sample: int = 2_000,
+) -> Report:
+    """Return what is odd in a collection: what makes a task easier, harder or less fair than it looks.
+
+    Near-duplicates are pairs whose sets of word triples have a Jaccard similarity from *threshold* on. *encoders*:
+    whose maximum length the texts may exceed, counted on at most *n_sample* texts a role. *others*: collections
+    whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements. The same *seed*
+    gives the same report.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> found = report(load("mini-qa"), encoders=())
+    >>> found.duplicates.columns.tolist()
+    ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
+    """
+    groups = [collection.query_texts, collection.texts]
+    groups += [texts for other in others for texts in (other.query_texts, other.texts)]
+    same = repeats(groups, threshold, seed, n_asked=2)
+    duplicates, twins = _duplicates(collection, same), _twins(collection, same)
+    named, by_chance = leaks(collection, seed)
+    words, auc, z = lengths(collection)
+    truncation, problems = truncation_table(collection, encoders, n_sample, seed)
+    judged = judged_table(collection, runs)
+    overlap = overlap_table(collection, others, same)
+    summary = tally(collection, duplicates, twins, named, same.within(0), truncation)
+    facts = Facts(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
+    return Report(
+        collection.name, sentences(facts) + problems, summary, duplicates, twins, named, words, truncation,
+        judged, overlap, _notes(same, threshold, n_sample),
+    )  # fmt: skip
+
+
+def _duplicates(collection: Collection, same: Repeats) -> pd.DataFrame:
+    """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
+    found = same.between(0, 1)
+    queries, docs = found.one.to_numpy(), found.other.to_numpy()
+    relevance = relevances(collection, queries, docs)
+    is_relevant = relevance >= collection.card.relevant_from
+    own = collection.query_ids[queries] == collection.doc_ids[docs]
+    relation = np.select([own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
+    return pd.DataFrame({
+        "query_id": collection.query_ids[queries], "doc_id": collection.doc_ids[docs], "jaccard": found.jaccard,
+        "is_relevant": is_relevant, "relation": relation, "is_candidate": collection.candidates.permits(queries, docs),
+    })  # fmt: skip
+
+
+def _twins(collection: Collection, same: Repeats) -> pd.DataFrame:
+    found = same.within(1)
+    ids = collection.doc_ids
+    return pd.DataFrame({"doc_id": ids[found.other], "other_id": ids[found.one], "jaccard": found.jaccard})
+
+
+def _notes(same: Repeats, threshold: float, n_sample: int) -> list[str]:
+    notes = [
+        f"Near-duplicates: Jaccard similarity of word triples from {threshold:g} on, checked exactly; at the threshold "
+        f"{same.recall:.2%} of the pairs are found, above it more.",
+        f"Lengths in tokens are counted on at most {n_sample:,} texts a role; the interval is Wilson's, 95 %.",
+    ]
+    if same.n_cut:
+        notes.append(f"{same.n_cut:,} texts resemble so many others that not all pairs among them were compared.")
+    return notes
+
+
+_WIDEST = 100
+
+
+def show(report: Report, console: Console | None = None) -> None:
+    """Print the findings of a *report*, worst first, then its tables and what they rest on.
+
+    *console* None: standard output.
+    """
+    console = console or terminal.console()
+    console.print(f"{report.collection}: {len(report.findings)} findings, worst first", style="bold")
+    for number, text in enumerate(report.findings, 1):
+        console.print(f"{number:3d}. {text}", soft_wrap=True)
+    for title, table in report.tables().items():
+        console.print(_drawn(title, table))
+    for note in report.notes:
+        console.print(note, soft_wrap=True, style="dim")
+
+
+def _drawn(title: str, table: pd.DataFrame) -> Table:
+    """Return a table for the console: shares in percent, long texts cut."""
+    drawn = Table(title=title, title_justify="left")
+    for name in table.columns:
+        number = pd.api.types.is_numeric_dtype(table[name])
+        drawn.add_column(str(name), justify="right" if number else "left", overflow="fold")
+    for row in table.itertuples(index=False):
+        drawn.add_row(*(_cell(name, value) for name, value in zip(table.columns, row, strict=True)))
+    return drawn
+
+
+def _cell(name: object, value: object) -> str:
+    """Return one value as a text of bearable length."""
+    is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
+    text = f"{value:.1%}" if is_share and value == value else display(value)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

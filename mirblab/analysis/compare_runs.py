@@ -1,0 +1,527 @@
+"""compare_runs: two runs compared query by query."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from mirblab.core import paths, terminal
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.data import runs
+from mirblab.data.collection import Collection
+from mirblab.data.runs import order
+from mirblab.display import result_tables
+from mirblab.display.text import excerpts
+from mirblab.evaluation import imported, measures, significance
+from mirblab.evaluation.imported import signed
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
+
+_ENDINGS = (".trec", ".run", ".res", ".txt", ".tsv", ".csv", ".gz", ".out", ".eval")
+_MOST_BYTES = 4 << 30
+
+
+class RunWarning(UserWarning):
+    """A run file does not fit its collection in every row; the message says how many rows were left out."""
+
+
+def paired_runs(first: str | Path, second: str | Path, collection: Collection, depth: int = 1000) -> list[pd.DataFrame]:
+    """Return two runs of a *collection*, each from a system's name or a TREC file, cut to *depth* and told apart.
+
+    A file's rows whose query or document the collection lacks are left out, with a RunWarning. The names in
+    `attrs["system"]` differ: where they would be the same, the files' names are taken, else "(2)" is added;
+    `attrs["made_by"]` is the system's settings, or the file's name and sha256. Raises MirblabError for what is neither
+    a system nor a file, for a file that is no run, an empty one, and one of another collection.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> [run.attrs["system"] for run in paired_runs("bm25", "bm25", load("mini-qa"), depth=10)]
+    ['bm25', 'bm25 (2)']
+    """
+    found = [_run(str(given), collection, depth) for given in (first, second)]
+    names = [str(run.attrs["system"]) for run in found]
+    if names[0] == names[1]:
+        names = [Path(str(given)).name if _file(str(given)) else name
+                 for given, name in zip((first, second), names, strict=True)]  # fmt: skip
+    if names[0] == names[1]:
+        names[1] = f"{names[1]} (2)"
+    for run, name in zip(found, names, strict=True):
+        run.attrs = {**run.attrs, "system": name}
+    return found
+
+
+def _file(given: str) -> Path | None:
+    """Return the file that is meant, or None where there is none of that name."""
+    try:
+        path = paths.given(given)
+        return path if path.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
+        return None
+
+
+def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
+    path = _file(given)
+    if path is not None:
+        return runs.cut(_read(path, collection), depth)
+    folder = Path(given)
+    if given and folder.is_dir():
+        inside = ", ".join(sorted(one.name for one in folder.iterdir())[:6]) or "nothing"
+        raise MirblabError(f"{given} is a folder; name one run file in it, found {inside}")
+    try:
+        asked = system(given)
+    except MirblabError as error:
+        if given.lower().endswith(_ENDINGS):
+            where = paths.given(given).absolute().parent
+            raise MirblabError(f"no run file '{given}'; looked in {where}; give the whole path, or a system") from error
+        raise MirblabError(f"'{given}' is neither a run file here nor a system: {error}") from error
+    run = asked.search(collection, depth)
+    run.attrs = {**run.attrs, "made_by": asked.key}
+    return run
+
+
+def _read(path: Path, collection: Collection) -> pd.DataFrame:
+    """Return the rows of a run file that the *collection* knows."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
+    given = runs.read_run(path)
+    if given.empty:
+        raise MirblabError(f"{path} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
+    where = f"{collection.name} (split {collection.split})"
+    for column, known in (("query_id", collection.query_ids), ("doc_id", collection.doc_ids)):
+        own = given[column].astype("str")
+        if not own.isin(known).any():
+            kind = {"query_id": "queries", "doc_id": "documents"}[column]
+            raise MirblabError(
+                f"{path}: none of its {own.nunique():,} {kind} is in {where}: it has '{own.iloc[0]}', the collection "
+                f"'{known[0]}'; give the collection and split that it was made for"
+            )
+    kept, counts = imported.fitted(given, collection)
+    if kept.empty:
+        raise MirblabError(f"{path}: no row has both a query and a document of {where}; give the right collection")
+    with open(path, "rb") as file:
+        made_by = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    kept.attrs = {"system": given.attrs["system"], "collection": collection.name, "made_by": made_by}
+    known = (record.origin for record in imported.import_records() if record.sha256 == made_by["sha256"])
+    kept.attrs["origin"] = next(known, given.attrs["origin"])
+    if counts["unknown_documents"]:
+        kept.attrs["remainder"] = imported.remainder(len(given), counts["unknown_documents"], collection.name)
+    if counts["unknown"]:
+        warnings.warn(f"{path.name}: {counts['unknown']:,} of {len(given):,} rows have a query or a document that "
+                      f"{where} lacks; they are left out", RunWarning, stacklevel=4)  # fmt: skip
+    return kept
+
+
+def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 0.9) -> float:
+    """Return the rank-biased overlap of two rankings, 0 (nothing in common) to 1 (the same), extrapolated.
+
+    *p*, between 0 and 1, is how likely a reader goes on to the next rank: 0.9 puts 86 % of the weight on the first
+    ten, 0.98 looks deeper. Beyond its end a ranking is taken to go on as it did: RBO_EXT, equation 32 of Webber,
+    Moffat and Zobel, TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
+
+    >>> rank_biased_overlap(["a", "b", "c"], ["b", "a", "c"], 0.5)  # 0 · 1/2 + 1 · 1/4 + 1 · 1/8, and 1/8 for the rest
+    0.5
+    >>> rank_biased_overlap(["a"], ["b"]), rank_biased_overlap(["a", "b"], ["a", "b"])
+    (0.0, 1.0)
+    """
+    for name, ranking in (("first", first), ("second", second)):
+        if len(set(ranking)) < len(ranking):
+            raise MirblabError(f"the {name} ranking holds a document twice; keep its best place")
+    places = {doc: rank for rank, doc in enumerate(second, 1)}
+    deeper = [max(rank, places[doc]) for rank, doc in enumerate(first, 1) if doc in places]
+    return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked(p))
+
+
+def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
+    """Return how alike two runs are on each query of either of them.
+
+    Columns: query_id, common (documents in both), rbo (see `rbo`), tau (Kendall's, of the common documents, -1 to 1;
+    NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of these, 0 to 1).
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
+    [['q', 3, 0.5, 0.333, 0.0]]
+    """
+    p, table = _checked(p), joined(first, second)
+    rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
+    return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
+
+
+def joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it.
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> joined(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
+    [[1.0, nan], [2.0, 1.0]]
+    """
+    names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
+    parts = [order(run)[list(names)].astype(names) for run in (first, second)]
+    return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
+
+
+def _checked(p: float) -> float:
+    if not 0 < p < 1:
+        raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
+    return p
+
+
+def _of_query(part: pd.DataFrame, p: float, k: int) -> tuple[int, float, float, float]:
+    from scipy.stats import kendalltau
+
+    ranks = part[["rank_a", "rank_b"]].to_numpy()
+    both = ranks[~np.isnan(ranks).any(axis=1)]
+    sizes = (~np.isnan(ranks)).sum(axis=0)
+    tau = float(kendalltau(both[:, 0], both[:, 1]).statistic) if len(both) > 1 else float("nan")
+    deeper, longest = both.max(axis=1).astype(np.int64), min(k, int(sizes.max()))
+    return len(both), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
+
+
+def _rbo(deeper: np.ndarray, n_first: int, n_second: int, p: float) -> float:
+    """Return RBO_EXT from the *deeper* of the two ranks of each common document, and the lengths of both rankings."""
+    short, long = sorted((n_first, n_second))
+    if not short:
+        return float(not long)
+    depth = np.arange(1, long + 1)
+    shared = np.cumsum(np.bincount(deeper, minlength=long + 1)[1:])
+    weight, agreed = p**depth, shared[short - 1]
+    below = depth > short
+    seen = (shared / depth * weight).sum() + (agreed * (depth - short) / (short * depth) * weight)[below].sum()
+    return float((1 - p) / p * seen + ((shared[-1] - agreed) / long + agreed / short) * p**long)
+
+
+ASSUMPTIONS = {
+    "not relevant": "no document without a judgement is relevant (pessimistic, and what plain measures do)",
+    "all relevant": "all of them are (optimistic)",
+    "only the first run's": "those that only the first run has in its first k are: the best case for it",
+    "only the second run's": "those that only the second run has in its first k are: the best case for it",
+}
+
+
+def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Collection, k: int = 10) -> pd.DataFrame:
+    """Return where each document of the first *k* of either run stands in both: one row per query and document.
+
+    Columns: query_id, doc_id, rank_a, rank_b (from 1, missing where a run does not return it), change (places
+    gained from the first run to the second, missing where it is in one only), relevance (missing: nobody judged it).
+    Sorted by query, then by rank in the second run, then in the first.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> c = load("mini-qa")
+    >>> run = system("bm25").search(c)
+    >>> table = moved_documents(run, run, c, k=3)
+    >>> table.columns.tolist(), bool((table.change == 0).all())
+    (['query_id', 'doc_id', 'rank_a', 'rank_b', 'change', 'relevance'], True)
+    """
+    if k < 1:
+        raise MirblabError(f"k counts documents and is at least 1; found {k}")
+    table = joined(first, second)
+    table = table[(table.rank_a <= k) | (table.rank_b <= k)]
+    judged = collection.qrels.astype({"query_id": "str", "doc_id": "str"})
+    table = table.merge(judged, on=["query_id", "doc_id"], how="left")
+    table["change"] = table.rank_a - table.rank_b
+    numbers = ["rank_a", "rank_b", "change", "relevance"]
+    table = table.sort_values(["query_id", "rank_b", "rank_a"], ignore_index=True).astype(
+        dict.fromkeys(numbers, "Int64")
+    )
+    return table[["query_id", "doc_id", *numbers]]
+
+
+def changed_documents(moves: pd.DataFrame, k: int = 10, relevant_from: int = 1) -> pd.DataFrame:
+    """Return what each query's first *k* documents lost and won from the first run to the second.
+
+    *moves* is from `moved` with the same *k*. Columns: query_id, and for `entered` (in the second run's first k
+    only) and `left` (in the first run's only) the number of documents, of relevant ones (from *relevant_from* on),
+    and of those that nobody judged: entered, entered_relevant, entered_unjudged, left, left_relevant, left_unjudged.
+
+    >>> rows = {"query_id": "q", "doc_id": ["a", "b"], "rank_a": [1, None], "rank_b": [None, 1], "relevance": [1, None]}
+    >>> changed_documents(pd.DataFrame(rows).convert_dtypes()).drop(columns="query_id").values.tolist()
+    [[1, 0, 1, 1, 1, 0]]
+    """
+    before, after = ((moves[name] <= k).fillna(False).astype(bool) for name in ("rank_a", "rank_b"))
+    relevant, bare = (moves.relevance >= relevant_from).fillna(False).astype(bool), moves.relevance.isna()
+    counted = {}
+    for name, chosen in (("entered", after & ~before), ("left", before & ~after)):
+        parts = {name: chosen, f"{name}_relevant": chosen & relevant, f"{name}_unjudged": chosen & bare}
+        counted |= {what: part.astype(int) for what, part in parts.items()}
+    return pd.DataFrame(counted).groupby(moves.query_id.to_numpy()).sum().rename_axis("query_id").reset_index()
+
+
+def extreme_queries(values: pd.DataFrame, measure: str, first: str, second: str, n_queries: int = 5) -> pd.DataFrame:
+    """Return the queries that gained and lost most from the system *first* to *second*: at most *n_queries* each.
+
+    Columns: query_id, first, second, difference (second minus first, never 0); the largest gain first, the largest
+    loss last, equal ones by query_id. *values* are those of one collection.
+
+    >>> rows = [("a", "p", 0.1), ("a", "q", 0.5), ("b", "p", 0.5), ("b", "q", 0.5)]
+    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(measure="AP", collection="c")
+    >>> extreme_queries(values, "AP", "a", "b").values.tolist()
+    [['p', 0.1, 0.5, 0.4]]
+    """
+    table = significance.value_matrix(values, measure)
+    for name in (first, second):
+        if name not in table:
+            raise unknown("system among the values", name, table.columns)
+    table = table[[first, second]].set_axis(["first", "second"], axis=1).rename_axis("query_id").reset_index()
+    table["difference"] = table.second - table["first"]
+    table = table.sort_values("difference", ascending=False, kind="stable")
+    gained, lost = table[table.difference > 0].head(n_queries), table[table.difference < 0].tail(n_queries)
+    return pd.concat([gained, lost], ignore_index=True)
+
+
+def means_by_assumption(
+    first: pd.DataFrame, second: pd.DataFrame, collection: Collection, wanted: Sequence[str], *, k: int = 10,
+    seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
+    """Return the means of both runs under four readings of the documents that nobody judged (READINGS).
+
+    Columns: reading, supposed (how many judgements were supposed), measure, first, second, difference (second minus
+    first), low, high, p (paired permutation test, not corrected). Documents of the first *k* of either run without a
+    judgement are supposed to have the highest relevance of the collection, or none. What is supposed relevant is
+    also missed by the run that lacks it, so AP and nDCG of a run may fall. The two last readings bound the
+    difference in P@k; for other measures they are two honest examples. Where all four agree on the sign, the
+    comparison does not hang on these holes.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> c = load("mini-qa")
+    >>> table = means_by_assumption(*(system(name).search(c) for name in ("bm25", "minilm")), c, ["P@10"])
+    >>> bool(table.difference.iloc[2] <= table.difference.iloc[0] <= table.difference.iloc[3])
+    True
+    """
+    names = [str(run.attrs.get("system", "run")) for run in (first, second)]
+    if names[0] == names[1]:
+        raise MirblabError(f"both runs are called '{names[0]}'; take them through moves.pair, which tells them apart")
+    table = moved_documents(first, second, collection, k)
+    bare = table[table.relevance.isna()]
+    before, after = ((bare[name] <= k).fillna(False).astype(bool) for name in ("rank_a", "rank_b"))
+    chosen = [before & False, before | True, before & ~after, after & ~before]
+    parts = []
+    for reading, mask in zip(ASSUMPTIONS, chosen, strict=True):
+        supposed = _supposing(collection, bare[mask])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measures.QueryWarning)
+            values = pd.concat([measures.evaluate(run, supposed, list(wanted)) for run in (first, second)])
+        parts.append(_compared(values, names, seed).assign(reading=reading, supposed=int(mask.sum())))
+    found = pd.concat(parts, ignore_index=True)
+    return found[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
+
+
+def _compared(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
+    """Return one row per measure: both means, their difference with its interval, and p."""
+    rows = []
+    for measure in values.measure.cat.categories:
+        means = significance.value_matrix(values, measure)[list(names)].mean()
+        test = significance.compare(values, measure, baseline=names[0], seed=seed, n_permutations=10_000).iloc[0]
+        rows.append({"measure": measure, "first": means.iloc[0], "second": means.iloc[1],
+                     **{name: test[name] for name in ("difference", "low", "high", "p")}})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _supposing(collection: Collection, documents: pd.DataFrame) -> Collection:
+    """Return the collection with the *documents* (query_id, doc_id) judged to be as relevant as any."""
+    known = collection.qrels
+    best = max([*collection.card.relevance_levels, int(known.relevance.max()) if len(known) else 1])
+    more = {
+        name: pd.Categorical(documents[name], known[name].cat.categories) for name in ("query_id", "doc_id")
+    } | {"relevance": np.full(len(documents), best, dtype=known.relevance.dtype)}  # fmt: skip
+    qrels = pd.concat([known, pd.DataFrame(more)]).sort_values(["query_id", "doc_id"], ignore_index=True)
+    return replace(collection, qrels=qrels)
+
+
+_LONGEST = 60  # characters of a text in a cell
+_TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
+_EVERY = 40  # documents of the query that changed most
+
+
+@dataclass
+class Difference:
+    """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
+
+    names: tuple[str, str]
+    collection: Collection
+    k: int
+    n_queries: int
+    values: pd.DataFrame
+    tests: pd.DataFrame
+    alike: pd.DataFrame
+    moved: pd.DataFrame
+    fresh: pd.DataFrame
+    readings: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Return the names of the systems as they are shown: marked where they were not made here."""
+        return signed(self.names[0], self.others), signed(self.names[1], self.others)
+
+    @property
+    def measure(self) -> str:
+        """Return the measure by which queries are ranked: the first that was asked for."""
+        return str(self.values.measure.iloc[0])
+
+
+def compared(
+    first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
+    depth: int = 1000, split: str = "test", seed: int = 0,
+) -> Difference:  # fmt: skip
+    """Return two runs compared, each a system's name or a file; MirblabError for what cannot be compared.
+
+    >>> found = compared("bm25", "bm25-okapi", "mini-qa", ["RR"])
+    >>> found.names, found.tests.measure.tolist()
+    (('bm25', 'bm25-okapi'), ['RR'])
+    """
+    if not wanted:
+        raise MirblabError("no measure to compare by; name one, for example --measures nDCG@10")
+    parsed, collection = [measures.parse(text) for text in wanted], catalogue.load(name, split)
+    if not len(collection.query_ids):
+        raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        pair = paired_runs(first, second, collection, depth)
+        values = pd.concat([measures.evaluate(run, collection, parsed) for run in pair], ignore_index=True)
+    names = tuple(str(run.attrs["system"]) for run in pair)
+    tests = [significance.compare(values, str(one), baseline=names[0], seed=seed) for one in parsed]
+    moved = moved_documents(*pair, collection, k)
+    others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
+    noted = values.note.dropna() if "note" in values else []
+    said = {result_tables.note(names, others), *(str(one.message) for one in told), *noted}
+    return Difference(
+        names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
+        run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
+        means_by_assumption(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
+    )  # fmt: skip
+
+
+def show(found: Difference, console: Console | None = None) -> None:
+    """Print the comparison; *console* None: standard output."""
+    console = console or terminal.console()
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    console.print(_means(found))
+    console.print(_likeness(found))
+    console.print(_queries(found))
+    changed = _most_changed(found)
+    if changed:
+        console.print(_documents(found, changed))
+    for line in _new_ones(found):
+        console.print(line, soft_wrap=True)
+    if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
+        console.print(_readings(found))
+
+
+def write(found: Difference, path: Path) -> Path:
+    """Write one row per query: both values and the difference of each measure, likeness, what entered and left."""
+    table = pd.DataFrame(index=pd.Index(found.collection.query_ids, name="query_id"))
+    for measure in found.values.measure.unique():
+        pair = significance.value_matrix(found.values, measure)[list(found.names)]
+        for name in found.names:
+            table[f"{measure} of {name}"] = pair[name]
+        table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
+    for part in (found.alike, found.fresh):
+        table = table.join(part.set_index("query_id"))
+    paths.write_text(paths.given(path), table.round(10).to_csv(lineterminator="\n"))
+    return path
+
+
+def _means(found: Difference) -> Table:
+    first, second = found.names
+    title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
+    shown = _table(title, "measure", *found.shown, "difference", "95 % interval", "p")
+    for row in found.tests.itertuples():
+        pair = significance.value_matrix(found.values, row.measure)[[first, second]].mean()
+        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _interval(row),
+                      _chance(row.p))  # fmt: skip
+    shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
+    return shown
+
+
+def _likeness(found: Difference) -> Table:
+    shown = _table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
+    named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {found.k}", "tau": "Kendall's tau"}
+    for column, label in named.items():
+        spread = found.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
+        shown.add_row(label, *(f"{number:.3f}" for number in (found.alike[column].mean(), *spread)))
+    return shown
+
+
+def _queries(found: Difference) -> Table:
+    table = extreme_queries(found.values, found.measure, *found.names, n_queries=found.n_queries)
+    texts = found.collection.query_texts
+    shown = _table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
+    places = found.collection.query_ids.get_indexer(table.query_id)
+    for row, text in zip(table.itertuples(index=False), _short(found, [texts[at] for at in places]), strict=True):
+        shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
+    shown.caption = None if len(table) else "none: the value is the same for every query"
+    return shown
+
+
+def _most_changed(found: Difference) -> str:
+    """Return the query whose value changed most, or "" when none did."""
+    table = extreme_queries(found.values, found.measure, *found.names, n_queries=1)
+    return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
+
+
+def _documents(found: Difference, query_id: str) -> Table:
+    table = found.moved[found.moved.query_id == query_id].head(_EVERY)
+    texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
+    title = f"documents of {query_id}, the query that changed most: rank before and after"
+    shown = _table(title, "document", *found.shown, "relevance", "text")
+    for row, text in zip(table.itertuples(index=False), _short(found, texts), strict=True):
+        ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
+        shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
+    return shown
+
+
+def _new_ones(found: Difference) -> list[str]:
+    total = found.fresh.drop(columns="query_id").sum()
+    first, second = found.shown
+    return [
+        f"{total[name]:,} documents are in the first {found.k} of {one} and not of {other}: "
+        f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
+        for name, one, other in (("entered", second, first), ("left", first, second))
+    ]
+
+
+def _readings(found: Difference) -> Table:
+    title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
+    shown = _table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
+    names = dict(
+        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
+    )
+    for row in found.readings.itertuples():
+        shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
+                      f"{row.difference:+.4f}", _interval(row), _chance(row.p))  # fmt: skip
+    return shown
+
+
+def _table(title: str, *columns: str) -> Table:
+    shown = Table(title=title, title_justify="left", caption_justify="left", title_style="bold")
+    for name in columns:
+        is_text = name in _TEXTS
+        shown.add_column(
+            name,
+            justify="left" if is_text else "right",
+            overflow="fold",
+            no_wrap=not is_text or name == "measure",
+        )
+    return shown
+
+
+def _short(found: Difference, texts: Sequence[str]) -> list[str]:
+    return excerpts(texts, found.collection.card.task, _LONGEST)
+
+
+def _interval(row: Any) -> str:
+    return f"{row.low:+.3f} to {row.high:+.3f}"
+
+
+def _chance(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"

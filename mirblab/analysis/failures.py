@@ -1,0 +1,330 @@
+"""failures: queries that a system loses, and how they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from mirblab.analysis.collection_report import wilson
+from mirblab.analysis.features import NUMBERS, query_features
+from mirblab.analysis.partners import best_judged, grades
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
+from mirblab.display.escape import display, interval
+from mirblab.display.text import excerpts
+from mirblab.evaluation.significance import holm, matrices
+
+OUTCOMES = ("won", "tied", "lost")
+_LEAST_DIFFERENCE = 1e-9  # differences below this are rounding
+
+
+def outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
+    """Return what two systems reach on every query, per collection the winner's largest gain first.
+
+    Columns: collection, query_id, winner, loser (their values), difference (-1 to 1), outcome: won where the *winner*
+    is ahead by more than *margin*, lost where it is behind by more, else tied. The names stand in `attrs`. Swapping
+    the systems mirrors the table. MirblabError for a system that has no values, and for a margin outside 0 to 1.
+
+    >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
+    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
+    >>> outcomes(values, "RR", "a", "b").outcome.tolist()
+    ['won', 'tied']
+    """
+    if not 0 <= margin < 1:
+        raise MirblabError(f"a margin is a difference of values, from 0 to below 1; found {margin}")
+    parts = []
+    for collection, matrix in matrices(values, measure):
+        missing = [name for name in (winner, loser) if name not in matrix]
+        if missing or winner == loser:
+            known = ", ".join(map(str, matrix.columns))
+            raise MirblabError(
+                f"two systems are compared, '{winner}' and '{loser}'; {collection} has values of {known}"
+            )
+        both = matrix[[winner, loser]].to_numpy()
+        part = pd.DataFrame(
+            {"collection": collection, "query_id": matrix.index, "winner": both[:, 0], "loser": both[:, 1]}
+        )
+        parts.append(part)
+    table = pd.concat(parts, ignore_index=True)
+    table["difference"] = table.winner - table.loser
+    behind, ahead = (side * table.difference > max(margin, _LEAST_DIFFERENCE) for side in (-1, 1))
+    table["outcome"] = np.select([ahead, behind], ["won", "lost"], "tied")
+    ordered = table.sort_values(
+        ["collection", "difference", "query_id"], ascending=[True, False, True], ignore_index=True
+    )
+    ordered.attrs = {"winner": winner, "loser": loser, "measure": measure, "margin": margin}
+    return ordered
+
+
+def tally(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each outcome occurs in a table of `outcomes`: three rows per collection.
+
+    Columns: collection, outcome, queries, share with low and high (95 % interval of a share, Wilson), at_zero (both
+    systems reach 0: nothing was found by either), difference (mean over these queries; NaN for none).
+
+    >>> rows = [("c", "q1", 1.0, 0.0, 1.0, "won"), ("c", "q2", 0.0, 0.0, 0.0, "tied")]
+    >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
+    >>> tally(pd.DataFrame(rows, columns=names))[["outcome", "queries", "at_zero"]].to_numpy().tolist()
+    [['won', 1, 0], ['tied', 1, 1], ['lost', 0, 0]]
+    """
+    rows = []
+    for collection, part in table.groupby("collection", sort=False, observed=True):
+        for outcome in OUTCOMES:
+            own = part[part.outcome == outcome]
+            at_zero = int(((own.winner == 0) & (own.loser == 0)).sum())
+            share = (len(own) / len(part), *wilson(len(own), len(part)))
+            rows.append((str(collection), outcome, len(own), *share, at_zero, own.difference.mean()))
+    names = ["collection", "outcome", "queries", "share", "low", "high", "at_zero", "difference"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def gains(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the differences of `outcomes` as values of a system "winner − loser", for `associations` and `strata`.
+
+    >>> rows = [("c", "q1", 1.0, 0.5, 0.5, "won")]
+    >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
+    >>> made = pd.DataFrame(rows, columns=names)
+    >>> made.attrs = {"winner": "a", "loser": "b", "measure": "RR"}
+    >>> gains(made)[["system", "value"]].to_numpy().tolist()
+    [['a − b', 0.5]]
+    """
+    names = table.attrs
+    found = table[["collection", "query_id"]].assign(value=table.difference, measure=names["measure"])
+    return found.assign(system=f"{names['winner']} − {names['loser']}")
+
+
+def labelled(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
+    """Return a table of `outcomes` with a column label, by which people know a query: its id and its first words.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> c = load("mini-qa")
+    >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids[:1]})
+    >>> labelled(rows, [c], longest=12).label[0].count("How do I")
+    1
+    """
+    texts = {(c.name, str(q)): text for c in collections for q, text in zip(c.query_ids, c.query_texts, strict=True)}
+    pairs = zip(table.collection.astype(str), table.query_id.astype(str), strict=True)
+    return table.assign(label=[f"{query}: {_begun(texts[collection, query], longest)}" for collection, query in pairs])
+
+
+def _begun(text: str, longest: int) -> str:
+    whole = " ".join(text.split())
+    return whole if len(whole) <= longest else f"{whole[:longest].rpartition(' ')[0] or whole[:longest]} …"
+
+
+def traits(collections: Sequence[Collection]) -> pd.DataFrame:
+    """Return `query_features.query_features` of several collections, with answer_words, the length of the best answer.
+
+    The best answer is the best judged document; NaN without one.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> "answer_words" in traits([load("mini-qa")])
+    True
+    """
+    parts = []
+    for collection in collections:
+        found, best = query_features(collection), best_judged(collection)
+        words = {
+            str(q): len(collection.document(str(d)).split()) for q, d in zip(best.query_id, best.doc_id, strict=True)
+        }
+        parts.append(found.assign(answer_words=found.query_id.map(words).astype(float)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def cases(
+    rows: pd.DataFrame,
+    collections: Sequence[Collection],
+    runs: Mapping[tuple[str, str], pd.DataFrame],
+    longest: int = 160,
+) -> pd.DataFrame:
+    """Return the queries of *rows* as people read them: text, what either system found first, where the answer stands.
+
+    *rows* has collection, query_id; *runs* has the run of each (collection, system), the winner's first. Columns:
+    collection, query_id, query, and for each system "first of S" (the text at rank 1, with its grade in front, "?" for
+    one that nobody judged) and "answer in S" (the best rank of a relevant document; "none" where nothing relevant was
+    returned, "–" where nothing is relevant). Texts are cut at *longest* characters, no formula in two.
+    """
+    by_name = {collection.name: collection for collection in collections}
+    asked = list(zip(rows.collection.astype(str), rows.query_id.astype(str), strict=True))
+    table = pd.DataFrame(asked, columns=["collection", "query_id"])
+    table["query"] = [excerpts([by_name[c].query(q)], by_name[c].card.task, longest)[0] for c, q in asked]
+    looked = {key: run.groupby("query_id", observed=True) for key, run in runs.items()}
+    for system in dict.fromkeys(system for _, system in runs):
+        pairs = [_case(by_name[c], q, looked[c, system], longest) for c, q in asked]
+        table[f"first of {system}"] = [first for first, _ in pairs]
+        table[f"answer in {system}"] = [answer for _, answer in pairs]
+    return table
+
+
+def _case(collection: Collection, query_id: str, run: pd.api.typing.DataFrameGroupBy, longest: int) -> tuple[str, str]:
+    """Return the first document of a query with its grade, and the best rank of a relevant one."""
+    judged = grades(collection, query_id)
+    found = run.get_group(query_id).doc_id.astype(str).tolist() if query_id in run.groups else []
+    wanted = {name for name, grade in judged.items() if grade >= collection.card.relevant_from}
+    answer = next((f"{rank:,}" for rank, name in enumerate(found, 1) if name in wanted), "none" if wanted else "–")
+    if not found:
+        return "nothing", answer
+    text = excerpts([collection.document(found[0])], collection.card.task, longest)[0]
+    return f"[{judged.get(found[0], '?')}] {text}", answer
+
+
+KINDS = ("language", "field")
+COLUMNS = ["feature", "group", "others", "chance", "low", "high", "p", "p_holm", "differs", "n_group", "n_others"]
+_LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is looked at
+_BLOCK = 1 << 21  # random numbers at a time
+_MANY = 2_000  # queries of a collection, from which on sums of ranks are drawn from the normal distribution
+_Z = 1.959964
+
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0, marks of the group
+
+
+def contrasts(
+    features: pd.DataFrame, group: Sequence[bool] | np.ndarray, *, n_permutations: int = 9_999, seed: int = 0
+) -> pd.DataFrame:
+    """Return how the queries of a *group*, bool (n_queries,), differ from the others of the same collections.
+
+    *features* is from `query_features.query_features` or `failures.traits`; of a language or a field each value that
+    enough queries have is a feature of its own. Columns: feature, group and others (medians; shares of a language or
+    field), chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half:
+    0.5 is no difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5),
+    p (two sided, labels permuted within each collection), p_holm over the table, differs (p_holm <= 0.05), n_group,
+    n_others. Smallest p first. Empty where the group or the rest is empty, or no feature varies.
+
+    >>> table = pd.DataFrame({"collection": "c", "query_id": list("abcdefgh"), "words": [9, 9, 9, 9, 1, 1, 1, 1]})
+    >>> found = contrasts(table, [True] * 4 + [False] * 4)
+    >>> found[["feature", "group", "others", "chance", "differs"]].to_numpy().tolist()
+    [['words', 9.0, 1.0, 1.0, True]]
+    """
+    inside = np.asarray(group, dtype=bool)
+    if len(inside) != len(features):
+        raise MirblabError(f"one mark per query: {len(features):,} queries, {len(inside):,} marks")
+    rows = []
+    collections = features.collection.astype("str").to_numpy()
+    for name, column, is_share in _columns(features):
+        parts = list(_parts(column, inside, collections))
+        if parts:
+            rows.append((name, *_middles(parts, is_share), *_tested(parts, n_permutations, seed)))
+    names = ["feature", "group", "others", "chance", "low", "high", "p", "n_group", "n_others"]
+    table = pd.DataFrame(rows, columns=names)
+    table["p_holm"] = holm(table.p)
+    table["differs"] = table.p_holm <= 0.05
+    return table.iloc[np.lexsort([-(table.chance - 0.5).abs(), table.p])].reset_index(drop=True)[COLUMNS]
+
+
+def said(table: pd.DataFrame, group: str = "these queries") -> str:
+    """Return in words what a table of `contrasts` shows; where nothing differs beyond luck it says so.
+
+    >>> row = {"feature": "words", "group": 9.0, "others": 4.0, "chance": 0.9, "low": 0.7, "high": 0.95, "p_holm": 0.01}
+    >>> said(pd.DataFrame([row | {"differs": True}]))
+    'These queries have more words (9 against 4; chance 0.90 [0.70, 0.95], corrected p 0.010).'
+    """
+    if not len(table):
+        return f"Nothing can be compared: {group} are none or all of their collections, or no feature varies."
+    if not table.differs.any():
+        return (
+            f"Nothing differs beyond luck: none of {len(table)} features tells {group} from the others "
+            f"(smallest corrected p {table.p_holm.min():.2f}). That is no proof that they are alike."
+        )
+    return f"{group[:1].upper()}{group[1:]} have {briefly(table)}."
+
+
+def briefly(table: pd.DataFrame) -> str:
+    """Return what differs in a table of `contrasts`, the smallest p first; "nothing beyond luck" where nothing does.
+
+    >>> briefly(pd.DataFrame({"differs": [False]}))
+    'nothing beyond luck'
+    """
+    parts = [
+        f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
+        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} {interval(row.low, row.high, '.2f')}, "
+        f"corrected p {display(row.p_holm, how='p')})"
+        for row in table[table.differs.astype(bool)].itertuples()
+    ]
+    return "; ".join(parts) or "nothing beyond luck"
+
+
+def _columns(features: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Yield each feature's name, its numbers (n_queries,), and whether it says yes or no."""
+    for name in (*NUMBERS, "answer_words"):
+        if name in features:
+            yield name, features[name].to_numpy(dtype=float), False
+    for kind in (kind for kind in KINDS if kind in features):
+        counts = features[kind].replace("", np.nan).dropna().value_counts()
+        least = max(_LEAST_QUERIES, _LEAST_SHARE * len(features))
+        for value in sorted(counts.index[counts.between(least, len(features) - least)]):
+            yield f"{kind} {value}", (features[kind] == value).to_numpy(dtype=float), True
+
+
+def _parts(column: np.ndarray, inside: np.ndarray, collections: np.ndarray) -> Iterator[Part]:
+    """Yield each collection in which the feature varies and both sides have queries that have it."""
+    from scipy.stats import rankdata
+
+    for name in dict.fromkeys(collections.tolist()):
+        here = (collections == name) & ~np.isnan(column)
+        numbers, marks = column[here], inside[here]
+        if 0 < marks.sum() < len(marks) and np.ptp(numbers):
+            yield numbers, rankdata(numbers) - 1, marks
+
+
+def _middles(parts: list[Part], is_share: bool) -> tuple[float, float]:
+    """Return the median, or the share, of the group and of the others."""
+    sides = (np.concatenate([numbers[marks == side] for numbers, _, marks in parts]) for side in (True, False))
+    one, other = (float(np.mean(side) if is_share else np.median(side)) for side in sides)
+    return one, other
+
+
+def _tested(parts: list[Part], n_permutations: int, seed: int) -> tuple[float, float, float, float, int, int]:
+    """Return chance, its interval and p, and the sizes of both sides.
+
+    U of Mann and Whitney is the sum of the group's ranks less what it has among itself; collections are added up.
+    """
+    inner = sum(n * (n - 1) / 2 for n in (int(marks.sum()) for *_, marks in parts))
+    pairs = sum(int(marks.sum()) * int((~marks).sum()) for *_, marks in parts)
+    sums = sum((ranks[marks].sum() for _, ranks, marks in parts), start=0.0) - inner
+    moved = np.zeros(n_permutations)
+    for place, (_, ranks, marks) in enumerate(parts):
+        moved += _sums(ranks, int(marks.sum()), n_permutations, (seed, place))
+    far = np.abs(moved - inner - pairs / 2) >= abs(sums - pairs / 2) - 1e-9
+    inside, others = (sum(int((marks == side).sum()) for *_, marks in parts) for side in (True, False))
+    chance = float(sums / pairs)
+    return chance, *_newcombe(chance, inside, others), float((1 + far.sum()) / (1 + n_permutations)), inside, others
+
+
+def _sums(ranks: np.ndarray, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
+    """Return the sums of *n* of the *ranks* drawn without replacement, (n_permutations,)."""
+    size = len(ranks)
+    if size > _MANY:  # their sums are normal to any digit that is printed
+        error = np.sqrt(n * (size - n) / (size - 1) * ranks.var())
+        return np.random.default_rng(seeds).normal(n * ranks.mean(), error, n_permutations)
+    if 2 * n > size:
+        return ranks.sum() - _sums(ranks, size - n, n_permutations, seeds)
+    return ranks[_drawn(size, n, n_permutations, seeds)].sum(axis=1)
+
+
+@lru_cache(maxsize=4)
+def _drawn(size: int, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
+    """Return *n* of *size* positions drawn without replacement, (n_permutations, n); the same for all features."""
+    generator, step, found = np.random.default_rng(seeds), max(1, _BLOCK // size), [np.empty((0, n), np.int32)]
+    for start in range(0, n_permutations, step):
+        lots = generator.random((min(step, n_permutations - start), size))
+        found.append(np.argpartition(lots, n - 1, axis=1)[:, :n].astype(np.int32))
+    return np.concatenate(found)
+
+
+def _newcombe(chance: float, n_group: int, n_others: int) -> tuple[float, float]:
+    """Return the ends of the interval: where the score of *chance* against them is exactly 1.96."""
+    from scipy.optimize import brentq
+
+    extra = (n_group + n_others) / 2 - 1
+
+    def score(truth: float) -> float:
+        factor = 1 + extra * ((1 - truth) / (2 - truth) + truth / (1 + truth))
+        return (chance - truth) ** 2 - _Z**2 * truth * (1 - truth) * factor / (n_group * n_others)
+
+    middle = min(max(chance, 1e-9), 1 - 1e-9)  # at the ends the score is 0, too
+    low = brentq(score, 0.0, middle) if chance > 0 else 0.0
+    high = brentq(score, middle, 1.0) if chance < 1 else 1.0
+    return float(low), float(high)

@@ -1,0 +1,132 @@
+"""features: length, formulas, language and field of queries, and their association with values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from mirblab.analysis.partners import best_judged
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.data.collection import Collection
+from mirblab.evaluation.significance import spearman
+from mirblab.formula.in_text import formal
+
+NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
+_FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# The first that is found names the language of what is in none of a proof assistant's.
+_LANGUAGES = (("LaTeX", _FORMULA), ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\{")))
+
+
+def language(text: str) -> str:
+    """Return the language that a text is written in, told by its signs; "prose" when it has none of them.
+
+    One of Isabelle, HOL, Metamath, Lean, LaTeX (prose with formulas between dollars), bare LaTeX (a formula), prose.
+
+    >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
+    ('Lean', 'LaTeX', 'bare LaTeX')
+    """
+    return formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")
+
+
+def query_features(collection: Collection) -> pd.DataFrame:
+    """Return one row per query: what may make it hard.
+
+    Columns: collection, query_id, words (separated by blanks), formulas (between dollars), formula_share (of the
+    characters, 0 to 1; 1 for a bare formula), relevant (judged so), overlap (share of the query's words of two
+    letters or more that its best judged document has, 0 to 1; NaN without one), language, field (the first tag).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> query_features(load("mini-hol")).language.value_counts().idxmax()
+    'HOL'
+    """
+    first = best_judged(collection)
+    best = dict(zip(first.query_id.astype("str"), first.doc_id.astype("str"), strict=True))
+    tags = collection.queries["tags"] if "tags" in collection.queries else [None] * len(collection.queries)
+    rows = []
+    for query_id, text, own in zip(collection.query_ids, collection.query_texts, tags, strict=True):
+        spoken = language(text)
+        formulas = _FORMULA.findall(text)
+        share = 1.0 if spoken == "bare LaTeX" else sum(map(len, formulas)) / max(len(text), 1)
+        overlap = _overlap(text, collection.document(best[query_id])) if query_id in best else np.nan
+        rows.append((query_id, len(text.split()), len(formulas), share, overlap, spoken, own[0] if own else ""))
+    names = ["query_id", "words", "formulas", "formula_share", "overlap", "language", "field"]
+    found = pd.DataFrame(rows, columns=names)
+    judged = collection.relevant
+    counts = judged.query_id.astype("str").value_counts()
+    found.insert(0, "collection", collection.name)
+    return found.assign(relevant=found.query_id.map(counts).fillna(0).astype(int))
+
+
+def _overlap(query: str, document: str) -> float:
+    words, others = ({word.lower() for word in _WORD.findall(text)} for text in (query, document))
+    return len(words & others) / len(words) if words else float("nan")
+
+
+def associations(
+    values: pd.DataFrame, features: pd.DataFrame, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
+) -> pd.DataFrame:
+    """Return how each numeric feature goes with each system's values: Spearman's rank correlation by collection.
+
+    *values* are of one measure, *features* from `query_features`. Columns: collection, system, feature, rho (-1 to
+    1), low, high (percentile bootstrap over queries), n_queries. Pairs in which either side does not vary are left
+    out. That a feature goes with a value does not say that it causes it.
+
+    >>> ids = ["q1", "q2", "q3"]
+    >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
+    >>> features = pd.DataFrame({"collection": "c", "query_id": ids, "words": [9, 5, 2]})
+    >>> features = features.assign(formulas=0, formula_share=0, relevant=1, overlap=0.5)
+    >>> associations(values.assign(collection="c"), features).rho.tolist()
+    [-1.0]
+    """
+    if values.measure.nunique() != 1:
+        raise MirblabError(f"one measure at a time, found {', '.join(map(str, values.measure.unique())) or 'none'}")
+    joined = values.assign(**{name: values[name].astype("str") for name in ("collection", "query_id")}).merge(
+        features, on=["collection", "query_id"], validate="many_to_one"
+    )
+    rows = []
+    for (collection, system), part in joined.groupby(["collection", "system"], sort=False, observed=True):
+        for feature in NUMBERS:
+            pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
+            if len(pair) > 2 and np.ptp(pair, axis=0).all():
+                rho, low, high = spearman(pair, level=level, n_resamples=n_resamples, seed=seed)
+                rows.append((collection, system, feature, rho, low, high, len(pair)))
+    return pd.DataFrame(rows, columns=["collection", "system", "feature", "rho", "low", "high", "n_queries"])
+
+
+def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n: int = 3) -> pd.DataFrame:
+    """Return *values* with the query's share of a feature as its collection, for intervals and plots by stratum.
+
+    A numeric feature is cut into at most *n* quantiles over all queries ("words 3 to 17"); another one is taken as
+    it is. Queries without the feature are left out.
+
+    >>> ids = ["q1", "q2", "q3"]
+    >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
+    >>> features = pd.DataFrame({"collection": "c", "query_id": ids, "words": [9, 5, 2]})
+    >>> assign_strata(values.assign(collection="c"), features, "words", 2).collection.tolist()
+    ['words 2 to 5', 'words 2 to 5', 'words 9 to 9']
+    """
+    if feature not in features.columns or feature in ("collection", "query_id"):
+        raise unknown("feature", feature, [*NUMBERS, "language", "field"])
+    known = features[["collection", "query_id", feature]].dropna()
+    names = _cut(known[feature], feature, n) if feature in NUMBERS else known[feature].replace("", "none")
+    labelled = known[["collection", "query_id"]].assign(stratum=names.astype("str"))
+    texts = values.assign(**{name: values[name].astype("str") for name in ("collection", "query_id")})
+    joined = texts.merge(labelled, on=["collection", "query_id"])
+    unique = joined.collection + " " + joined.query_id  # the same id may occur in two collections
+    order = dict.fromkeys(names.cat.categories if hasattr(names, "cat") else sorted(set(joined.stratum)))
+    found = joined.assign(collection=joined.stratum, query_id=unique).drop(columns="stratum")
+    return pd.concat([found[found.collection == name] for name in order], ignore_index=True)
+
+
+def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
+    """Return the quantile of each number, named by the smallest and largest number in it, in ascending order."""
+    codes = pd.qcut(column, n, labels=False, duplicates="drop")
+    labels: Iterable[str] = [
+        f"{feature} {column[codes == code].min():.3g} to {column[codes == code].max():.3g}"
+        for code in range(int(codes.max()) + 1)
+    ]
+    return codes.map(dict(enumerate(labels))).astype(pd.CategoricalDtype(list(labels), ordered=True))

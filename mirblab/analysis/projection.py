@@ -1,0 +1,480 @@
+"""projection: maps of statements, and how far they can be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import paths, stored_files, text_files
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.display import figures
+from mirblab.display.plots import maps
+from mirblab.evaluation.significance import bootstrap_intervals
+
+_METRICS = ("cosine", "euclidean")
+
+
+def nearest(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
+    """Return the positions of each row's *k* nearest other rows, nearest first, shape (n, k).
+
+    *metric* is "cosine" or "euclidean". Equal distances are ordered by position.
+
+    >>> nearest(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
+    [1, 0, 1]
+    """
+    if not 1 <= k < len(vectors):
+        raise MirblabError(f"k must be between 1 and {len(vectors) - 1}, found {k}")
+    return _order(vectors, metric)[:, :k]
+
+
+def _order(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Return for each row the positions of all rows, nearest first and itself last, shape (n, n)."""
+    rows = np.asarray(vectors, dtype=np.float64)
+    if metric == "cosine":
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        distances = -rows @ rows.T
+    elif metric == "euclidean":
+        squares = (rows**2).sum(axis=1)
+        distances = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
+    else:
+        raise unknown("metric", metric, _METRICS)
+    np.fill_diagonal(distances, np.inf)
+    return np.argsort(distances, axis=1, kind="stable")
+
+
+def _ranks(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Return the place of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
+    order = _order(vectors, metric)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, len(order) + 1)[None, :], axis=1)
+    return ranks
+
+
+def per_point(
+    vectors: np.ndarray, flat: np.ndarray, classes: Sequence[str], k: int = 10, metric: str = "cosine"
+) -> pd.DataFrame:
+    """Return for each point what a map *flat* (n, 2) makes of its neighbourhood among the *vectors* (n, n_dims).
+
+    Columns: k; kept, the share of its *k* nearest that are among its k nearest on the map, 0 to 1; trust, its part of
+    the trustworthiness (Venna and Kaski 2006), whose mean is that of the map; partner_full and partner_map, the rank
+    of the nearest other point of its class in the full space (it depends on no map) and on the map, from 1; 0 for a
+    point without a class ("") or alone in it. *k* is lowered to (n - 1) / 2, above which trust has no meaning.
+
+    >>> square = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.1], [1.0, 0.0]])
+    >>> per_point(square, square, ["a", "b", "a", "b"], 1)[["kept", "trust", "partner_full"]].values.tolist()
+    [[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]]
+    """
+    n_points, labels = len(vectors), np.asarray(classes, dtype=object)
+    if n_points < 3 or len(flat) != n_points or len(labels) != n_points:
+        raise MirblabError(
+            f"at least 3 points with a place and a class each are needed; found {n_points} vectors, {len(flat)} places "
+            f"and {len(labels)} classes"
+        )
+    k = max(1, min(k, (n_points - 1) // 2))
+    full, seen = _ranks(vectors, metric), _ranks(flat, "euclidean")
+    false = np.where(seen <= k, np.maximum(full - k, 0), 0).sum(axis=1)
+    same = (labels[:, None] == labels[None, :]) & (labels != "")[:, None] & ~np.eye(n_points, dtype=bool)
+    return pd.DataFrame({
+        "k": k,
+        "kept": ((full <= k) & (seen <= k)).sum(axis=1) / k,
+        "trust": 1 - 2 * false / (k * (2 * n_points - 3 * k - 1)),
+        "partner_full": _first(full, same),
+        "partner_map": _first(seen, same),
+    })  # fmt: skip
+
+
+def _first(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
+    return np.where(same.any(axis=1), np.where(same, ranks, len(ranks)).min(axis=1), 0)
+
+
+def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
+    """Return what says whether to believe maps of `projection.seeded_maps`: one row per number, all from 0 to 1.
+
+    Columns: full space, which depends on no seed (the first two are 1 there by definition); mean, lowest and highest
+    over the seeds, measured on the maps; chance, what points strewn over the page would reach. Rows: the mean share of
+    the k nearest that the map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among
+    the k nearest, of all other points; points without a partner do not count there.
+
+    >>> maps = pd.DataFrame({"seed": 0, "class_id": ["a", "a", "", ""], "k": 1, "kept": 1.0, "trust": 1.0})
+    >>> map_trustworthiness(maps.assign(partner_full=[1, 2, 0, 0], partner_map=[1, 1, 0, 0]))["mean"].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    seeds = [part for _, part in maps.groupby("seed", sort=False)]
+    first, k, n_points = seeds[0], int(maps.k.iloc[0]), len(seeds[0])
+    others = n_points - 1
+    false = (others - k) * (n_points - k) / (others * (2 * n_points - 3 * k - 1))
+    rows = {
+        f"share of the {k} nearest kept": (1.0, [part.kept.mean() for part in seeds], k / others),
+        f"trustworthiness, {k} nearest": (1.0, [part.trust.mean() for part in seeds], 1 - false),
+    }
+    if (first.partner_full > 0).any():
+        for name, near in (("partner is the nearest", 1), (f"partner among the {k} nearest", k)):
+            found = [_within(part.partner_map, near) for part in seeds]
+            rows[name] = _within(first.partner_full, near), found, _chance(first, near)
+    values = {
+        name: [full, np.mean(found), min(found), max(found), chance] for name, (full, found, chance) in rows.items()
+    }
+    return pd.DataFrame.from_dict(values, orient="index", columns=["full space", "mean", "lowest", "highest", "chance"])
+
+
+def _within(ranks: pd.Series, k: int) -> float:
+    """Return the share of points whose partner's rank is at most *k*, among those that have one (rank above 0)."""
+    return float((ranks[ranks > 0] <= k).mean())
+
+
+def _chance(points: pd.DataFrame, k: int) -> float:
+    """Return how often a partner is among *k* other points drawn at random, mean over the points that have one."""
+    has = points[points.partner_full > 0]
+    sizes, n_points = has.groupby("class_id").class_id.transform("size"), len(points)
+    missed = [math.comb(n_points - size, k) / math.comb(n_points - 1, k) for size in sizes]
+    return float(1 - np.mean(missed))
+
+
+_SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
+_OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
+
+
+def seeded_maps(
+    points: pd.DataFrame,
+    vectors: np.ndarray,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    k: int = 10,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+) -> pd.DataFrame:
+    """Return one map of the *points* for each seed: their columns, seed, x, y, and what each map keeps of the space.
+
+    *points* are from `partners.equivalence_statements` (id, class_id, field, kind), *vectors* theirs, (n, n_dims), in
+    the same order. A map may be turned and mirrored: here its longest extent is horizontal, and the maps of later
+    seeds lie as much like the first as they can. The numbers for each point are those of `projection.per_point` with
+    *k*; `projection.map_trustworthiness` sums them up.
+    `attrs` hold the settings of UMAP, its version and a hash of the vectors: the provenance of the coordinates.
+
+    >>> points = pd.DataFrame({"id": list("abcdef"), "class_id": list("ppqqrr"), "field": "f", "kind": "pair"})
+    >>> found = seeded_maps(points, np.random.default_rng(0).normal(size=(6, 4)), seeds=[0], k=2)
+    >>> found.columns[4:].tolist()
+    ['seed', 'x', 'y', 'k', 'kept', 'trust', 'partner_full', 'partner_map']
+    """
+    from importlib.metadata import version
+
+    if not len(seeds):
+        raise MirblabError("a map needs a seed, found none; seeds=[0] is one map")
+    settings = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
+    ids, tables = points.id.tolist(), []
+    for seed in seeds:
+        flat = _turned(project(vectors, ids, seed=seed, **settings)[["x", "y"]].to_numpy())
+        if tables:
+            flat *= np.where((flat * tables[0][["x", "y"]].to_numpy()).sum(axis=0) < 0, -1, 1)
+        numbers = per_point(vectors, flat, points.class_id.tolist(), k, metric)
+        tables.append(points.reset_index(drop=True).assign(seed=seed, x=flat[:, 0], y=flat[:, 1], **numbers))
+    found = pd.concat(tables, ignore_index=True)
+    found.attrs = {"method": "UMAP", "umap-learn": version("umap-learn"), "seeds": list(seeds), "k": k, **settings,
+                   "vectors": fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
+    return found
+
+
+def _turned(flat: np.ndarray) -> np.ndarray:
+    """Return places (n, 2) around 0, turned so that they vary most along the first axis; distances stay as they are."""
+    flat = flat - flat.mean(axis=0)
+    (var_x, both), (_, var_y) = flat.T @ flat
+    angle = np.arctan2(2 * both, var_x - var_y) / 2
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return flat @ turn
+
+
+def project(
+    vectors: np.ndarray,
+    ids: Sequence[str],
+    *,
+    seed: int = 0,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+) -> pd.DataFrame:
+    """Return a map of *vectors* (n, n_dims): columns id, x, y, in the order of *ids*.
+
+    UMAP (McInnes, Healy and Melville, 2018) on one thread, rows sorted by id, so that a seed gives the same map
+    on one machine. The coordinates are stored under the hash of vectors and parameters and read back from
+    there, because another machine would draw another map. Raises MirblabError for fewer than four rows.
+
+    >>> coordinates = project(np.random.default_rng(0).normal(size=(12, 8)), [f"d{n:02d}" for n in range(12)])
+    >>> coordinates.columns.tolist(), len(coordinates)
+    (['id', 'x', 'y'], 12)
+    """
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if len(vectors) < 4 or len(vectors) != len(ids):
+        raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
+    by_id = np.argsort(np.asarray(ids))
+    settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
+    folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
+    found = _read(folder, key)
+    if found is None:
+        found = _umap(vectors[by_id], settings)
+        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
+        paths.stored("maps", lambda: stored_files.write(folder, key, _SUFFIX, table.to_parquet()))
+    placed = np.empty_like(found)
+    placed[by_id] = found
+    return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
+
+
+def verify(folder: Path) -> list[str]:
+    """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    return stored_files.verify(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the maps in *folder* that an older version has stored, without a digest of their content."""
+    return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]
+
+
+def _read(folder: Path, key: str) -> np.ndarray | None:
+    """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
+    for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
+        if (content := stored_files.read(path, _AGAIN)) is not None:
+            return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
+    return None
+
+
+def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
+    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
+
+    >>> fingerprint(np.eye(2), ["a", "b"]) == fingerprint(np.eye(2)[::-1], ["b", "a"]) != fingerprint(np.eye(2), "ba")
+    True
+    """
+    return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})
+
+
+def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
+    return hashlib.blake2b(rows.tobytes() + json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+
+        model = umap.UMAP(
+            n_neighbors=settings["n_neighbors"],
+            min_dist=settings["min_dist"],
+            metric=settings["metric"],
+            random_state=settings["seed"],
+            n_jobs=1,
+        )
+        return np.asarray(model.fit_transform(vectors), dtype=np.float64)
+
+
+_LEAD = "lead"
+_ROUNDS = 2000  # of the solver, which needs some dozens
+
+
+def separability_table(
+    points: pd.DataFrame,
+    vectors: Mapping[str, np.ndarray],
+    *,
+    k: int = 10,
+    n_folds: int = 5,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return for each model how well its *vectors* (n, n_dims) tell the field of a statement, and how well its partner.
+
+    *points* have id, class_id ("" for a distractor) and tag, or field where a tag is missing. All points are
+    neighbours and teach the probe; values are means over the statements that have a partner. Columns:
+
+    - model, fields, statements, pairs: what was measured;
+    - probe: balanced accuracy (0 to 1, guessing 1 / fields) of a logistic regression that reads the field from the
+      vector, on folds that never divide a pair, so that it cannot learn a statement's field from its partner;
+    - own_field, own_field_chance: share of the *k* nearest that are of the own field, and what strewn points give;
+    - partner, partner_chance: share of statements whose nearest other point is their partner (R@1 among all);
+    - lead, low, high: probe minus partner, each first put on the scale on which guessing is 0 and perfect is 1.
+
+    The lead is the claim that embeddings cluster by field rather than by meaning as one number: 1 when fields are
+    told apart without a mistake and partners found as often as by guessing, -1 the other way round; where they are
+    found less often than that it passes 1. It is a difference, because a quotient has no value where no partner is
+    found. It is a mean over pairs, so its interval is the percentile bootstrap over pairs of `significance`, with the
+    same pairs drawn for all models; the probe is not fitted anew. Raises MirblabError for fewer than two fields with
+    pairs, a field of one statement, and vectors that are not one for each point.
+
+    >>> rows = [(f"{n}{f}", str(n), f, n, "fg".index(f)) for n in range(6) for f in "fg"]
+    >>> points = pd.DataFrame(rows, columns=["id", "class_id", "field", "place", "side"])
+    >>> vectors = np.eye(6)[points.place] + 9 * np.eye(2)[points.side].repeat(3, axis=1)
+    >>> found = separability_table(points, {"model": vectors}, k=1)
+    >>> found[["probe", "own_field", "partner"]].values.tolist()
+    [[1.0, 1.0, 0.0]]
+    """
+    points = points.reset_index(drop=True)
+    fields, classes = _labels(points), points.class_id.astype(str)
+    paired = (classes != "") & classes.duplicated(keep=False)
+    order = np.argsort(points.id.to_numpy(dtype=str), kind="stable")  # so that the order of rows changes nothing
+    folds = _folds(fields.iloc[order], classes.iloc[order], paired.iloc[order], n_folds, seed)
+    rows, leads = [], []
+    for name, space in vectors.items():
+        if len(space) != len(points):
+            raise MirblabError(f"{name} has {len(space)} vectors for {len(points)} statements; give one each, in order")
+        near = nearest(space, min(k, len(points) - 1))
+        told = np.empty(len(points), dtype=bool)
+        told[order] = _probe(np.asarray(space)[order], fields.to_numpy()[order], folds)
+        row, lead = _row(fields, classes, paired, near, told)
+        rows.append({"model": name} | row)
+        leads.append(lead.assign(system=name))
+    values = pd.concat(leads).assign(collection="points", measure=_LEAD)
+    ends = bootstrap_intervals(values, _LEAD, level=level, n_resamples=n_resamples, seed=seed)
+    ends = ends.set_index("system").loc[list(vectors), ["low", "high"]].reset_index(drop=True)
+    return pd.DataFrame(rows).join(ends)
+
+
+def _labels(points: pd.DataFrame) -> pd.Series:
+    has_tags = "tag" in points and (points.tag != "").all()
+    return (points.tag if has_tags else points.field).astype(str)
+
+
+def _folds(
+    fields: pd.Series, classes: pd.Series, paired: pd.Series, n_folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return pairs of positions, to learn from and to test on; a class is never on both sides."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if fields[paired].nunique() < 2:
+        raise MirblabError(
+            f"{fields[paired].nunique()} fields have statements with a partner; to tell fields apart takes two or more"
+        )
+    groups = classes.where(paired, [f"alone:{place}" for place in range(len(classes))])
+    rarest = groups.groupby(fields).nunique()
+    if rarest.min() < 2:
+        raise MirblabError(f"field {rarest.idxmin()} has one statement only; leave it out, or add another")
+    n_folds = min(n_folds, int(rarest.min()))
+    cut = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    return list(cut.split(np.zeros((len(fields), 1)), fields, groups))
+
+
+def _probe(vectors: np.ndarray, fields: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Return which statements' fields a logistic regression tells that never saw them or their partners, bool (n,)."""
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    # Vectors of mean square 1 in each dimension: the penalty then fits any number of dimensions and, as the cosine,
+    # does not see a rotation.
+    rows = np.asarray(vectors, dtype=np.float64)
+    rows = rows * (rows.shape[1] ** 0.5 / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
+    told = np.zeros(len(fields), dtype=bool)
+    with threadpool_limits(1):  # so that sums have one order
+        for learnt, tested in folds:
+            probe = LogisticRegression(class_weight="balanced", max_iter=_ROUNDS).fit(rows[learnt], fields[learnt])
+            told[tested] = probe.predict(rows[tested]) == fields[tested]
+    return told
+
+
+def _row(
+    fields: pd.Series, classes: pd.Series, paired: pd.Series, near: np.ndarray, told: np.ndarray
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """Return a model's numbers, and what each pair adds to its lead: columns query_id, value."""
+    own = (fields.to_numpy()[near] == fields.to_numpy()[:, None]).mean(axis=1)[paired]
+    found = (classes.to_numpy()[near[:, 0]] == classes.to_numpy())[paired]
+    labels, names, others = fields[paired], classes[paired], len(fields) - 1
+    n_fields, n_pairs = labels.nunique(), names.nunique()
+    weights = len(labels) / (n_fields * labels.map(labels.value_counts()).to_numpy())
+    right = weights * told[paired]
+    own_chance = float((fields.map(fields.value_counts())[paired] - 1).mean() / others)
+    chance = float((names.map(names.value_counts()) - 1).mean() / others)
+    each = _above(right, 1 / n_fields) - _above(found, chance)
+    # Divided by the mean size of a class, so that the mean over classes is the mean over statements.
+    lead = pd.Series(each).groupby(names.to_numpy()).sum() / (len(names) / n_pairs)
+    row = {
+        "fields": n_fields, "statements": len(labels), "pairs": n_pairs, "probe": float(right.mean()),
+        "own_field": float(own.mean()), "own_field_chance": own_chance, "partner": float(found.mean()),
+        "partner_chance": chance, _LEAD: float(each.mean()),
+    }  # fmt: skip
+    return row, lead.rename("value").rename_axis("query_id").reset_index()
+
+
+def _above(values: np.ndarray, chance: float) -> np.ndarray:
+    """Return values on the scale on which *chance* is 0 and 1 stays 1."""
+    return (values - chance) / (1 - chance)
+
+
+_TEXT = ("id", "class_id", "field", "kind")
+_SUFFIXES = ("csv", "json", "pdf", "png", "svg")
+
+
+def redraw(path: str | Path, out: str | Path) -> list[Path]:
+    """Draw the map whose coordinates are stored at *path* into the folder *out*; return the paths of its five files.
+
+    *path* is the CSV or JSON file that stands beside a map of `plots.map` that was saved with its table: the first
+    has coordinates, the second name, caption, alternative text and provenance. All files, PDF, PNG and SVG among
+    them, are byte for byte those that were stored, with the same version of matplotlib; a warning says when it is
+    another. Raises FileNotFoundError for a missing file and MirblabError for one that is no map.
+
+    >>> import tempfile
+    >>> points = pd.DataFrame({"id": ["a", "b"], "x": [0.1, 1.0], "y": 0.0, "class_id": "p", "field": "f", "kind": ""})
+    >>> folder = tempfile.mkdtemp()
+    >>> said = {"provenance": {}, "caption": "A map.", "alt": "Two dots."}
+    >>> shown = figures.save_figure(maps.map(points), folder, "map", table=points, **said)
+    >>> again = redraw(f"{folder}/map.csv", f"{folder}/again")
+    >>> [file.read_bytes() == Path(folder, file.name).read_bytes() for file in again]
+    [True, True, True, True, True]
+    """
+    path, out = Path(path), Path(out)
+    if path.suffix not in (".csv", ".json"):
+        raise MirblabError(f"{path} is no stored map; name the .csv or the .json file beside the picture")
+    table, record = _coordinates(path.with_suffix(".csv")), _record(path.with_suffix(".json"))
+    _check_version(record["provenance"])
+    figures.save_figure(maps.map(table), out, record["name"], table=table, provenance=record["provenance"],
+                      caption=record["caption"], alt=record["alt"])  # fmt: skip
+    return [out / f"{record['name']}.{suffix}" for suffix in _SUFFIXES]
+
+
+def _coordinates(path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        raise FileNotFoundError(f"no coordinates at {path}; a map is redrawn from the CSV file that was saved with it")
+    with open(path, encoding="utf-8") as file:
+        has_index = file.read(1) == ","  # a table that was a part of another has a first column without a name
+    # pandas writes and reads every digit of a number; a statement called "NA" has to stay one.
+    table = pd.read_csv(
+        path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, index_col=0 if has_index else None
+    ).rename_axis(index=None)
+    missing = [column for column in (*_TEXT, "x", "y") if column not in table]
+    if missing:
+        raise MirblabError(
+            f"{path} is no stored map: it has no column {', '.join(missing)}, found {', '.join(table)}; "
+            "give the CSV beside a map"
+        )
+    return table
+
+
+def _record(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
+        )
+    record = text_files.read(path)
+    wanted = ("name", "caption", "alt", "provenance")
+    missing = [name for name in wanted if name not in record] if isinstance(record, dict) else wanted
+    if missing:
+        raise MirblabError(
+            f"{path} was not saved with a figure: it has no {', '.join(missing)}; give the file beside a map"
+        )
+    return record
+
+
+def _check_version(provenance: dict[str, Any]) -> None:
+    import matplotlib
+
+    drawn = provenance.get("versions", {}).get("matplotlib", matplotlib.__version__)
+    if drawn != matplotlib.__version__:
+        warnings.warn(
+            f"drawn with matplotlib {drawn}, redrawn with {matplotlib.__version__}: the same map, not the same bytes",
+            stacklevel=3,
+        )

@@ -1,0 +1,78 @@
+"""proof_duels: does a system put the true proof above the wrong ones, kind of mistake by kind of mistake."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
+
+
+def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return how the true proof fares against each kind of wrong one: one row per system and kind.
+
+    *collection* is one of `mirblab build hard`, *run* a system's run of it, deep enough to hold every candidate.
+    Columns: system, kind, queries (that have such a negative), true_first (shares of queries, 0 to 1: the best
+    relevant document scores above all negatives of the kind), tie, wrong_first. A document that was not returned
+    lies below every other. Negatives that are no corrupted copy are of the kind "near"; "any" is all kinds
+    together. A coin reaches a half against a single copy; a system that sees words only ties.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> c = load("mini-qa")
+    >>> hard_negative_accuracy(system("bm25").search(c), c).kind.tolist()
+    ['near', 'any']
+    """
+    judged = collection.relevant
+    gold = set(zip(judged.query_id.cat.codes, judged.doc_id.cat.codes, strict=True))
+    if not gold:
+        raise MirblabError(f"{collection.name} has no query with a relevant document, so there is nothing to compare")
+    kinds = np.array([_kind(name) for name in collection.doc_ids], dtype=object)
+    queries, documents = _codes(run, collection)
+    scores = dict(zip(zip(queries.tolist(), documents.tolist(), strict=True), run.score.tolist(), strict=True))
+    rows = []
+    for query in range(len(collection.query_ids)):
+        mask = collection.candidates.allowed(np.array([query]))
+        places = np.arange(len(collection.doc_ids)) if mask is None else np.flatnonzero(mask[0])
+        rows += _of_query(query, places, gold, kinds, scores)
+    table = pd.DataFrame(rows, columns=["kind", "outcome"])
+    return _shares(table, str(run.attrs.get("system", "run")))
+
+
+def _kind(doc_id: str) -> str:
+    return doc_id.rpartition("~")[2] if "~" in doc_id else "near"
+
+
+def _codes(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of each row's query and document in the collection."""
+    ids = (("query_id", collection.query_ids), ("doc_id", collection.doc_ids))
+    found = [known.get_indexer(run[name].astype("str")) for name, known in ids]
+    if any((places < 0).any() for places in found):
+        raise MirblabError(
+            f"the run names queries or documents that {collection.name} lacks; it is another collection's"
+        )
+    return found[0], found[1]
+
+
+def _of_query(query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scores: dict) -> list[tuple[str, int]]:
+    """Return the outcome (1 true first, 0 tie, -1 wrong first) against each kind of negative that the query has."""
+    best: dict[str, float] = {}
+    true = -np.inf
+    for place in places.tolist():
+        score = scores.get((query, place), -np.inf)
+        if (query, place) in gold:
+            true = max(true, score)
+        else:
+            for kind in (kinds[place], "any"):
+                best[kind] = max(best.get(kind, -np.inf), score)
+    return [(kind, (true > score) - (true < score)) for kind, score in best.items()]
+
+
+def _shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
+    rows = []
+    for kind in [*sorted(set(table.kind) - {"any"}), "any"]:
+        outcome = table[table.kind == kind].outcome
+        shares = [float((outcome == value).mean()) for value in (1, 0, -1)]
+        rows.append((system, kind, len(outcome), *shares))
+    return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first"])

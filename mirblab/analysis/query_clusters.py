@@ -1,0 +1,399 @@
+"""query_clusters: clusters of queries on which a system fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.analysis import failures
+from mirblab.analysis.failures import OUTCOMES
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.data.collection import Collection
+from mirblab.display.escape import display
+from mirblab.display.text import excerpts
+from mirblab.encoders.encoding import encoder
+from mirblab.evaluation.significance import holm
+from mirblab.formula import in_text
+from mirblab.retrieval.tokenizers import tokenizer
+
+_MOST_TEXTS = 2_000  # from which on the silhouette is taken of a sample
+_KEPT = frozenset({"system", "empty", "full"})  # stop words of English that say something here
+_DROPPED = frozenset({"let", "suppose", "\\text", "\\left", "\\right", "ref"})
+_BLOCK = 1 << 21  # random numbers at a time
+_NEAR, _PRIOR = 5, 2.0  # neighbours looked at; weight of what all queries say, in counts
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which cluster each text is in, (n_texts,) from 0, the largest first, and how well each number of them fits.
+
+    `centre` is the position of each cluster's most typical text; `fits` has n_clusters, silhouette (-1 to 1).
+    """
+
+    labels: np.ndarray
+    centre: list[int]
+    fits: pd.DataFrame
+
+
+def points(collections: Sequence[Collection], by: str = "") -> Any:
+    """Return a row of length 1 for every query of the collections, in their order: where its content lies.
+
+    *by* is an encoder, whose vectors are read or made (float32, dense), or "": terms as BM25 reads them, weighed by
+    their rarity among the queries (TF-IDF, sparse).
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [text for collection in collections for text in collection.query_texts]
+    if by:
+        model = encoder(by)
+        parts = [model.vectors(c.query_texts, "query", c.card.instruction) for c in collections]
+        found = np.concatenate(parts).astype(np.float32)
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    tokens = tokenizer("math")(texts)
+    if not any(tokens):
+        raise MirblabError(f"none of the {len(texts):,} queries has a term; name an encoder")
+    return TfidfVectorizer(analyzer=lambda own: own, sublinear_tf=True).fit_transform(tokens)
+
+
+def cluster(rows: Any, *, most: int = 6, least_size: int = 3, seed: int = 0) -> Clusters:
+    """Return k-means clusters of *rows* (n_texts, d), as many from 2 to *most* as give the best mean silhouette.
+
+    A number that leaves fewer than *least_size* texts per cluster on average is not tried: fewer than twice that many
+    texts are one cluster. The same *seed* gives the same clusters. Rousseeuw, J. Comput. Appl. Math. 1987. A best
+    silhouette near 0 says that the texts lie in no clear groups.
+
+    >>> found = cluster(np.array([[1, 0], [1, 0.1], [1, 0], [0, 1], [0.1, 1], [0, 1], [0, 1]]))
+    >>> found.labels.tolist(), found.fits.n_clusters.tolist()
+    ([1, 1, 1, 0, 0, 0, 0], [2])
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+    from threadpoolctl import threadpool_limits
+
+    if most < 1 or least_size < 1:
+        raise MirblabError(f"at least one cluster of at least one text, found most = {most}, least_size = {least_size}")
+    n = rows.shape[0]
+    best, labels, fits = -2.0, np.zeros(n, dtype=np.int64), []
+    with threadpool_limits(1):  # so that sums have one order, and the bytes are the same
+        for k in range(2, min(most, n // least_size, n - 1) + 1):
+            made = KMeans(k, n_init=10, random_state=seed).fit_predict(rows)
+            if len(np.unique(made)) < 2:
+                continue  # texts that are all the same
+            sample = _MOST_TEXTS if n > _MOST_TEXTS else None
+            fit = float(silhouette_score(rows, made, sample_size=sample, random_state=seed))
+            fits.append((k, fit))
+            if fit > best:
+                best, labels = fit, made
+    labels = _by_size(labels)
+    return Clusters(labels, _centres(rows, labels), pd.DataFrame(fits, columns=["n_clusters", "silhouette"]))
+
+
+def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str] = (), n_terms: int = 4) -> list[str]:
+    """Return a name for each cluster of *texts*: the terms that it has far more often than all other texts.
+
+    *others* are further texts to be told from. Terms are counted once a text; they are ordered by the log-odds with a
+    prior from all texts, in standard errors (Monroe, Colaresi & Quinn, Political Analysis 2008), and count from 1.64
+    on, if at least two texts of the cluster have them. "no common terms" where none does.
+
+    >>> texts = ["a prime", "prime ideals", "the prime number", "an open set", "is it open", "open sets"]
+    >>> cluster_names(texts, np.array([0, 0, 0, 1, 1, 1]))
+    ['prime', 'open']
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    tokens = [_readable(text) for text in [*texts, *others]]
+    if not any(tokens):
+        return ["no common terms"] * (int(labels.max(initial=-1)) + 1)
+    counter = CountVectorizer(analyzer=lambda own: own, binary=True)
+    has = counter.fit_transform(tokens).tocsr()
+    terms, total = counter.get_feature_names_out(), np.asarray(has.sum(axis=0)).ravel()
+    found = []
+    for label in range(int(labels.max(initial=-1)) + 1):
+        inside = np.flatnonzero(labels == label)
+        own = np.asarray(has[inside].sum(axis=0)).ravel()
+        z = _log_odds(own, total, len(inside), len(tokens))
+        chosen = [at for at in np.lexsort([terms, -z]) if z[at] >= 1.64 and own[at] >= min(2, len(inside))]
+        found.append(", ".join(terms[chosen[:n_terms]]) or "no common terms")
+    return found
+
+
+def together(
+    rows: Any,
+    marks: np.ndarray,
+    collections: Sequence[str],
+    *,
+    k: int = _NEAR,
+    n_permutations: int = 9_999,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Return whether marked texts lie nearer to each other than texts do: share, by_chance, p, n.
+
+    *share* is how many of the *k* nearest others (cosine, of the same collection) of a marked text are marked, too, 0
+    to 1; *by_chance* its mean when the marks are dealt anew within each collection, *p* how often that is as large.
+    NaN where no two texts are marked or nothing is left unmarked. Cuzick & Edwards, J. R. Statist. Soc. B 1990.
+    """
+    marks, names = np.asarray(marks, dtype=bool), np.asarray(collections, dtype=object)
+    near = _neighbours(rows, names, k)
+    n = int(marks.sum())
+    if n < 2 or n == len(marks) or not near.nnz:
+        return {"share": np.nan, "by_chance": np.nan, "p": np.nan, "n": n}
+    moved = _dealt(near, marks, names, n_permutations, seed)
+    found = float(marks[near[marks].indices].sum())
+    links = n * near.nnz / len(marks)
+    p = (1 + int((moved >= found).sum())) / (1 + n_permutations)
+    return {"share": found / links, "by_chance": float(moved.mean() / links), "p": p, "n": n}
+
+
+def _dealt(near: Any, marks: np.ndarray, names: np.ndarray, n_permutations: int, seed: int) -> np.ndarray:
+    """Return how many neighbours of marked texts are marked when the marks are dealt anew, (n_permutations,)."""
+    places = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
+    generator, found = np.random.default_rng(seed), []
+    step = max(1, _BLOCK // len(marks))
+    for start in range(0, n_permutations, step):
+        dealt = np.zeros((len(marks), min(step, n_permutations - start)), dtype=np.float32)
+        for here in places:
+            lots, n = generator.random((dealt.shape[1], len(here))), int(marks[here].sum())
+            if n:
+                dealt[here] = (lots <= np.partition(lots, n - 1, axis=1)[:, [n - 1]]).T
+        found.append(((near @ dealt) * dealt).sum(axis=0))
+    return np.concatenate(found)
+
+
+def _neighbours(rows: Any, names: np.ndarray, k: int) -> Any:
+    """Return the *k* nearest others of each text in its collection, a sparse matrix (n_texts, n_texts) of ones."""
+    from scipy.sparse import csr_matrix
+    from sklearn.neighbors import NearestNeighbors
+
+    sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for name in dict.fromkeys(names.tolist()):
+        here = np.flatnonzero(names == name)
+        n_near = min(k, len(here) - 1)
+        if n_near > 0:
+            found = NearestNeighbors(n_neighbors=n_near, metric="cosine", algorithm="brute").fit(rows[here])
+            sources.append(np.repeat(here, n_near))
+            targets.append(here[found.kneighbors(return_distance=False)].ravel())
+    at = np.concatenate(sources), np.concatenate(targets)
+    return csr_matrix((np.ones(len(at[0])), at), shape=(len(names), len(names)))
+
+
+def _by_size(labels: np.ndarray) -> np.ndarray:
+    """Return the labels numbered anew: the largest cluster is 0; of equal ones that whose first text is earlier."""
+    own, first, sizes = np.unique(labels, return_index=True, return_counts=True)
+    place = np.empty(len(own), dtype=np.int64)
+    place[np.lexsort([first, -sizes])] = np.arange(len(own))
+    return place[np.searchsorted(own, labels)]
+
+
+def _centres(rows: Any, labels: np.ndarray) -> list[int]:
+    """Return the position of the text nearest to each cluster's mean."""
+    found = []
+    for label in range(int(labels.max(initial=-1)) + 1):
+        here = np.flatnonzero(labels == label)
+        mean = np.asarray(rows[here].mean(axis=0)).ravel()
+        found.append(int(here[np.argmax(np.asarray(rows[here] @ mean).ravel().round(9))]))
+    return found
+
+
+def _readable(text: str) -> list[str]:
+    """Return the terms that say something in a name: words of prose that are not common, and LaTeX commands."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    prose = " ".join(in_text.parts(text)[::2])
+    words = [own for own in tokenizer("words")([prose])[0] if own.isalpha() and own not in ENGLISH_STOP_WORDS - _KEPT]
+    commands = [own for own in tokenizer("math")([text])[0] if own.startswith("\\")]
+    return [own for own in [*words, *commands] if own not in _DROPPED]
+
+
+def _log_odds(own: np.ndarray, total: np.ndarray, n_inside: int, n_all: int) -> np.ndarray:
+    """Return how much more often the cluster's texts have each term than the others, in standard errors."""
+    prior = _PRIOR * (total + 0.5) / (n_all + 1)
+    left = own + prior, n_inside - own + _PRIOR - prior
+    right = total - own + prior, n_all - n_inside - total + own + _PRIOR - prior
+    gap = np.log(left[0] / left[1]) - np.log(right[0] / right[1])
+    return gap / np.sqrt(1 / left[0] + 1 / right[0])
+
+
+_CLEAR = 0.25  # a silhouette up to this says "no substantial structure" (Kaufman & Rousseeuw, 1990)
+
+
+@dataclass(frozen=True)
+class FailureClusters:
+    """The queries of one outcome, sorted into clusters by their content.
+
+    `who` says which queries these are ("queries that bm25 wins"). `members`: collection, query_id, cluster (its name),
+    difference, is_typical. `table`: a row per cluster, the largest first: cluster, queries, difference (mean), typical
+    (a query), differs (in words). `contrasts`: cluster and the columns of `failures.contrasts`, each cluster against
+    all other queries, p_holm over all clusters. `fits`: n_clusters, silhouette. `near`: what
+    `query_clusters.together` says of all these queries.
+    """
+
+    who: str
+    members: pd.DataFrame
+    table: pd.DataFrame
+    contrasts: pd.DataFrame
+    fits: pd.DataFrame
+    near: dict[str, float]
+
+    def said(self) -> str:
+        """Return in a few sentences how clear the clusters are, and whether they are more than luck."""
+        n = len(self.members)
+        if not n:
+            return f"There are no {self.who}, so there is nothing to cluster."
+        if n == 1:
+            return f"Of {self.who} there is one: it has nothing in common with others that could be tested."
+        return " ".join([self._clear(), self._near(), self._differs()])
+
+    def first(self, n: int) -> pd.DataFrame:
+        """Return at most *n* members of each cluster: its typical query, then those with the largest difference."""
+        place = {name: number for number, name in enumerate(self.table.cluster)}
+        keys = {"place": self.members.cluster.map(place), "size": -self.members.difference.abs()}
+        ordered = self.members.assign(**keys, other=~self.members.is_typical.astype(bool))
+        ordered = ordered.sort_values(["place", "other", "size", "query_id"])
+        found = ordered.groupby("cluster", sort=False).head(n)
+        return found[list(self.members.columns)].reset_index(drop=True)
+
+    def _clear(self) -> str:
+        n = f"{len(self.members):,} {self.who}"
+        if not len(self.fits):
+            return f"{n} are too few or too alike for several clusters: they stay one."
+        best = self.fits.silhouette.max()
+        how = "no clear groups: the clusters only sort them" if best <= _CLEAR else "groups"
+        return f"{n} make {len(self.table)} clusters; their best silhouette, {best:.2f}, says that they lie in {how}."
+
+    def _near(self) -> str:
+        if np.isnan(self.near["p"]):
+            return "Whether they lie together cannot be tested."
+        share, chance, p = (self.near[name] for name in ("share", "by_chance", "p"))
+        more = "nearer to each other than" if p <= 0.05 else "no nearer to each other than"
+        return (
+            f"By their content they lie {more} other queries do: of the queries nearest to one of them, {share:.0%} "
+            f"are of them, too, and {chance:.0%} would be by chance (p {display(p, how='p')})."
+        )
+
+    def _differs(self) -> str:
+        if not len(self.contrasts):
+            return "No feature can be compared."
+        if not self.contrasts.differs.any():
+            return "No cluster differs from the other queries in a feature beyond luck, so no cause is in sight."
+        own = dict.fromkeys(self.contrasts.cluster[self.contrasts.differs])
+        return (
+            f"Beyond luck differ: {'; '.join(own)}. A cluster is made by content, so that what goes with content, such "
+            "as formulas, differs with it, failure or not; what sets all of them apart says more."
+        )
+
+
+def failure_clusters(
+    collections: Sequence[Collection],
+    table: pd.DataFrame,
+    features: pd.DataFrame,
+    outcome: str = "won",
+    *,
+    by: str = "",
+    most: int = 6,
+    seed: int = 0,
+) -> FailureClusters:
+    """Return the queries of one *outcome* (won, tied, lost) in clusters by their content, described.
+
+    *table* is from `failures.outcomes`, *features* from `failures.traits`, over the same *collections*. *by* is an
+    encoder, or "" for terms; *most* is the largest number of clusters. Clusters are named by the terms that tell them
+    from all other queries. The same *seed* gives the same clusters, whatever the order of the table's rows.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.analysis.failures import traits
+    >>> c = load("mini-qa")
+    >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids, "difference": 0.0, "outcome": "tied"})
+    >>> failure_clusters([c], rows, traits([c]), "lost").said()
+    'There are no queries that the winner loses, so there is nothing to cluster.'
+    """
+    if outcome not in OUTCOMES:
+        raise unknown("outcome", outcome, OUTCOMES)
+    asked = _in_turn(collections, table)
+    marks = (asked.outcome == outcome).to_numpy()
+    texts = np.array([text for own in collections for text in own.query_texts], dtype=object)
+    if not marks.any():
+        return _none(_who(table, outcome))
+    rows = points(collections, by)
+    made = cluster(rows[marks], most=most, seed=seed)
+    names = _told_apart(cluster_names(texts[marks], made.labels, texts[~marks]))
+    members = asked[marks].assign(cluster=np.array(names, dtype=object)[made.labels], is_typical=False)
+    members.iloc[made.centre, members.columns.get_loc("is_typical")] = True
+    described = asked[["collection", "query_id"]].merge(features, on=["collection", "query_id"], how="left")
+    compared = _contrasts(described, members, names, seed)
+    near = together(rows, marks, asked.collection.tolist(), seed=seed)
+    shown = members[["collection", "query_id", "cluster", "difference", "is_typical"]].reset_index(drop=True)
+    return FailureClusters(
+        _who(table, outcome), shown, _table(collections, members, names, compared), compared, made.fits, near
+    )
+
+
+def _who(table: pd.DataFrame, outcome: str) -> str:
+    if outcome == "tied":
+        return "queries that are tied"
+    loser = table.attrs.get("loser", "")
+    if outcome == "lost":
+        return f"queries that {loser} wins" if loser else "queries that the winner loses"
+    return f"queries that {table.attrs.get('winner', 'the winner')} wins"
+
+
+def _in_turn(collections: Sequence[Collection], table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of *table* in the order of the collections' queries; MirblabError where one is missing."""
+    pairs = [(own.name, str(query)) for own in collections for query in own.query_ids]
+    asked = pd.DataFrame(pairs, columns=["collection", "query_id"]).merge(
+        table.astype({"collection": "str", "query_id": "str"}), on=["collection", "query_id"], how="left"
+    )
+    missing = asked.query_id[asked.outcome.isna()]
+    if len(missing) or len(asked) != len(pairs):
+        found = f"{len(missing):,} without, the first '{missing.iloc[0]}'" if len(missing) else "some twice"
+        raise MirblabError(f"every query of the collections needs one outcome; found {found}")
+    return asked
+
+
+def _contrasts(features: pd.DataFrame, members: pd.DataFrame, names: list[str], seed: int) -> pd.DataFrame:
+    parts = []
+    for name in names:
+        inside = np.zeros(len(features), dtype=bool)
+        inside[members.index[members.cluster == name]] = True
+        found = failures.contrasts(features, inside, seed=seed)
+        parts.append(found.assign(cluster=name))
+    table = pd.concat(parts, ignore_index=True)
+    table["p_holm"] = holm(table.p)
+    return table.assign(differs=table.p_holm <= 0.05)
+
+
+def _table(
+    collections: Sequence[Collection], members: pd.DataFrame, names: list[str], compared: pd.DataFrame
+) -> pd.DataFrame:
+    by_name, rows = {own.name: own for own in collections}, []
+    for name in names:
+        own, found = members[members.cluster == name], compared[compared.cluster == name]
+        typical = own[own.is_typical].iloc[0]
+        collection = by_name[typical.collection]
+        text = excerpts([collection.query(typical.query_id)], collection.card.task)[0]
+        rows.append((name, len(own), own.difference.mean(), text, failures.briefly(found)))
+    return pd.DataFrame(rows, columns=["cluster", "queries", "difference", "typical", "differs"])
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Return the names with a number where two are the same."""
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
+
+
+def _none(who: str) -> FailureClusters:
+    frames: list[Any] = [
+        pd.DataFrame(columns=columns)
+        for columns in (
+            ["collection", "query_id", "cluster", "difference", "is_typical"],
+            ["cluster", "queries", "difference", "typical", "differs"],
+            ["cluster", *failures.COLUMNS],
+            ["n_clusters", "silhouette"],
+        )
+    ]
+    near = {"share": np.nan, "by_chance": np.nan, "p": np.nan, "n": 0}
+    return FailureClusters(who, *frames, near)

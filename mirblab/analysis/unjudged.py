@@ -1,0 +1,80 @@
+"""unjudged: how a comparison changes when a share of the judgements is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
+from mirblab.evaluation import measures
+
+
+def hide(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
+    """Return *qrels* without a share (0 to 1) of each query's judgements, drawn by *seed*.
+
+    At least one relevant document of each query that has one is kept, so that every query still counts. A larger
+    share hides what a smaller one hid, and more.
+
+    >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": list("abcd"), "relevance": [1, 0, 0, 1]})
+    >>> len(hide(qrels, 0.5)), hide(qrels, 1.0).relevance.tolist()
+    (2, [1])
+    """
+    if not 0 <= share <= 1:
+        raise MirblabError(f"a share is between 0 and 1, found {share}")
+    lots = np.random.default_rng(seed).random(len(qrels))
+    table = qrels.assign(lot=lots, wanted=(qrels.relevance <= 0))
+    # The relevant document with the best lot comes first, so that it is the last to go.
+    first = table.sort_values(["wanted", "lot"]).groupby("query_id", observed=True).head(1)
+    table.loc[first[first.relevance > 0].index, "lot"] = -1.0
+    place = table.groupby("query_id", observed=True).lot.rank(method="first") - 1
+    counts = table.groupby("query_id", observed=True).lot.transform("size")
+    kept = place < np.maximum(np.ceil((1 - share) * counts), table.lot == -1.0)
+    return qrels[kept].reset_index(drop=True)
+
+
+def hide_judgements(
+    runs: Sequence[pd.DataFrame],
+    collection: Collection,
+    wanted: Sequence[str],
+    shares: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 0.9),
+    seeds: Sequence[int] = (0, 1, 2),
+) -> pd.DataFrame:
+    """Return each system's mean of each measure while a growing share of the judgements is hidden.
+
+    Columns: collection, system, measure, share (hidden), seed, value, tau. `tau` is Kendall's rank correlation
+    between the order of the systems now and that with all judgements (NaN with a single system): a measure that
+    bears holes keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> c = load("mini-qa")
+    >>> found = hide_judgements([system("bm25").search(c)], c, ["nDCG@10"], shares=(0.0, 0.5), seeds=(0,))
+    >>> found.share.tolist(), bool(found.value[0] > found.value[1])
+    ([0.0, 0.5], True)
+    """
+    level = collection.card.relevant_from
+    whole = _means(runs, collection.qrels, wanted, level)
+    parts = []
+    for share in shares:
+        for seed in seeds if share else seeds[:1]:
+            means = _means(runs, hide(collection.qrels, share, seed), wanted, level)
+            taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
+            parts.append(means.assign(share=share, seed=seed, tau=means.measure.map(taus)))
+    found = pd.concat(parts, ignore_index=True).assign(collection=collection.name)
+    return found[["collection", "system", "measure", "share", "seed", "value", "tau"]]
+
+
+def _means(runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, wanted: Sequence[str], level: int) -> pd.DataFrame:
+    values = pd.concat([measures.evaluate(run, qrels, list(wanted), relevant_from=level) for run in runs])
+    return values.groupby(["system", "measure"], sort=False, observed=True).value.mean().reset_index()
+
+
+def _tau(part: pd.DataFrame, whole: pd.DataFrame) -> float:
+    """Return Kendall's tau-b between the systems' means now and before, of one measure."""
+    from scipy.stats import kendalltau
+
+    both = part.merge(whole, on=["system", "measure"], suffixes=("", "_before"))
+    return float(kendalltau(both.value, both.value_before).statistic) if len(both) > 1 else float("nan")

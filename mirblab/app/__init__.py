@@ -1,0 +1,1 @@
+"""app: the command line, batches of notebooks, the doctor and the explorer."""

@@ -1,0 +1,417 @@
+"""cli: the commands of mirblab."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mirblab.app import stores
+from mirblab.core import terminal
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
+from mirblab.lessons import build as lessons_command
+
+Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as name=value; may be repeated.")]
+
+
+def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
+    """Return parameters from name=value; a value that is no literal of Python or TOML is a text.
+
+    >>> parse_settings(["seed=3", "data=mini-views", "decay=true"])
+    {'seed': 3, 'data': 'mini-views', 'decay': True}
+    """
+    found = {}
+    for pair in pairs or []:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise MirblabError(f"--set wants name=value, found '{pair}'; write for example --set seed=1")
+        try:
+            found[name.strip()] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name.strip()] = {"true": True, "false": False}.get(value, value)
+    return found
+
+
+def train(
+    name: Annotated[str, typer.Argument(help="A recipe of registry/trained.toml, such as minilm-math.")],
+    settings: Set = None,
+    out: Annotated[str, typer.Option(help="A name for the model; default: the recipe's.")] = "",
+    seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    force: Annotated[bool, typer.Option(help="Train anew what is there, or begun.")] = False,
+) -> None:
+    """Train an encoder and keep it in the models folder; what was stopped or killed goes on at its last checkpoint."""
+    from mirblab.train.command import run_training
+
+    changes = parse_settings(settings) | ({} if seed is None else {"seed": seed})
+    raise typer.Exit(run_training(name, changes, out=out, force=force))
+
+
+def rephrase(
+    source: Annotated[
+        str, typer.Argument(help="A table of views: mathlib-views, mini-views, or a file.")
+    ] = "mathlib-views",
+    model: Annotated[str, typer.Option(help="The chat model; default: MIRBLAB_CHAT_MODEL.")] = "",
+    url: Annotated[str, typer.Option(help="Its address, http://localhost:8000/v1; default: MIRBLAB_CHAT_URL.")] = "",
+    rules: Annotated[bool, typer.Option("--rules", help="By rules, without a model.")] = False,
+    negatives: Annotated[bool, typer.Option("--negatives", help="Also three wrong versions of each.")] = False,
+    split: Annotated[str, typer.Option(help="Whose statements; empty: all.")] = "train",
+    kind: Annotated[list[str] | None, typer.Option(help="Only theorem, lemma ...; may be repeated.")] = None,
+    modules: Annotated[str, typer.Option(help="all, or mathematics.")] = "all",
+    limit: Annotated[int, typer.Option(help="A sample of that many; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the rules and the sample.")] = 0,
+    out: Annotated[str, typer.Option(help="A .parquet or .jsonl file; default: data/rephrasings/.")] = "",
+    settings: Set = None,
+) -> None:
+    """Say statements anew, for training; nothing is asked twice. --set in_flight=8 or budget=5 limits a model."""
+    from mirblab.train.rephrase import run_rephrasing
+
+    found = {"split": split, "kinds": kind or [], "modules": modules, "limit": limit}
+    asked = {"model": model, "url": url, "limits": parse_settings(settings)}
+    status = run_rephrasing(source, rules=rules, negatives=negatives, out=out, seed=seed, **asked, **found)
+    raise typer.Exit(status)
+
+
+def diff(
+    first: Annotated[str, typer.Argument(help="A system, such as bm25, or a run file in TREC's format.")],
+    second: Annotated[str, typer.Argument(help="What it is compared with: another system or run file.")],
+    collection: Annotated[str, typer.Option(help="The collection of both, by name or folder.")],
+    measures: Annotated[str, typer.Option(help="Measures, separated by commas; the first ranks the queries.")] = (
+        "nDCG@10,AP,R@100"
+    ),
+    k: Annotated[int, typer.Option(help="How many first documents are looked at.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="A .csv file for everything, query by query.")] = None,
+    queries: Annotated[int, typer.Option(help="How many queries that gained, and that lost, are shown.")] = 5,
+    p: Annotated[float, typer.Option(help="Of rank-biased overlap, 0 to 1: 0.9 looks at about ten ranks.")] = 0.9,
+    depth: Annotated[int, typer.Option(help="Documents per query.")] = 1000,
+    split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
+    seed: Annotated[int, typer.Option(help="Of the test and the intervals.")] = 0,
+) -> None:
+    """Compare two runs of a collection: means, luck, queries, documents that moved, and what nobody judged."""
+    from mirblab.analysis import compare_runs
+
+    wanted = [name.strip() for name in measures.split(",") if name.strip()]
+    found = compare_runs.compared(
+        first, second, collection, wanted, k=k, n_queries=queries, p=p, depth=depth, split=split, seed=seed
+    )
+    compare_runs.show(found)
+    if out is not None:
+        say(f"wrote {compare_runs.write(found, out)}")
+
+
+def figures(
+    remove: Annotated[
+        list[str] | None, typer.Option(help="A run by hand, as listed here, or all of them; may be repeated.")
+    ] = None,
+) -> None:
+    """List the tables and figures that are there: those of suites, and of runs by hand, which --remove removes."""
+    from mirblab.app import hand_runs
+
+    if remove:
+        for run in hand_runs.remove(remove):
+            say(f"removed {run.folder}")
+        return
+    contents: dict[str, bytes] = {}
+    for line in [*_of_suites(contents), *_by_hand(contents)] or ["none yet: run mirblab batch mini, or a notebook"]:
+        say(line)
+
+
+def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
+    """Yield two lines for each notebook that a batch has run."""
+    from mirblab.app import stamps, suites
+    from mirblab.core import paths
+
+    for path in sorted((paths.figures() / "_executed").glob("*/*.json")):
+        stem, _, part = path.stem.partition(".")
+        job = suites.Job(path.parent.name, paths.bundled("notebooks") / f"{stem}.ipynb", {"part": part})
+        try:
+            stamp = stamps.read(job)
+        except ValueError as error:
+            yield f"{job.suite}/{job.name}: {error}"
+            continue
+        if stamp is not None:
+            sizes = [about[1] for about in stamps.listing(job).values()]
+            yield _line(f"{job.suite}/{job.name}", stamp.made, sizes, _state(job, stamp.parameters, contents))
+            yield from _asked(job.source.stem, stamp.parameters)
+
+
+def _state(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> str:
+    """Return whether what the batch left is fresh, for the parameters with which it ran."""
+    from mirblab.app import stamps
+    from mirblab.app.hand_runs import check_types, parameters_of
+
+    try:
+        defaults = parameters_of(job.source)
+        check_types(parameters, defaults, job.name)
+        reason = stamps.staleness(dataclasses.replace(job, parameters=parameters), contents)
+    except FileNotFoundError:
+        reason = "there is no such notebook any more"
+    except ValueError as error:
+        reason = str(error)
+    return f"not fresh: {reason}" if reason else "fresh"
+
+
+def _by_hand(contents: dict[str, bytes]) -> Iterator[str]:
+    from mirblab.app import hand_runs
+
+    runs = hand_runs.hand_runs()
+    yield from [f"by hand, in {hand_runs.folder()}; mirblab figures --remove NAME removes one"] if runs else []
+    for run in runs:
+        files = [path for path in run.folder.rglob("*") if path.is_file()]
+        yield _line(run.name, run.made, [path.stat().st_size for path in files], run.state(contents))
+        yield from _asked(run.notebook, run.parameters)
+
+
+def _line(name: str, made: str, sizes: list[int], state: str) -> str:
+    from mirblab.core.paths import readable_size
+
+    return f"{name}: {made}, {len(sizes)} files, {readable_size(sum(sizes))}; {state}"
+
+
+def _asked(notebook: str, parameters: dict[str, Any]) -> Iterator[str]:
+    """Yield a line with the parameters that differ from the notebook's defaults, when some do."""
+    from mirblab.app import hand_runs
+
+    defaults = hand_runs.defaults_of(notebook)
+    differing = [f"{name} = {value!r}" for name, value in parameters.items() if defaults.get(name) != value]
+    yield from [f"    {', '.join(differing)}"] if differing else []
+
+
+app = typer.Typer(
+    name="mirblab",
+    help="A workbench for mathematical information retrieval: build collections, run suites of notebooks.",
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name begins so; may be repeated.")]
+
+
+@app.callback()
+def start(context: typer.Context) -> None:
+    """Say what one can do here, where no command is given."""
+    if context.invoked_subcommand is None:
+        from mirblab.app import console
+
+        console.show_welcome()
+
+
+@app.command()
+def build(
+    source: Annotated[
+        str,
+        typer.Argument(help="What to build: stacks, mirb, mirb-mathlib, stackexchange ..."),
+    ],
+    origin: Annotated[
+        str, typer.Option("--from", help="A folder, an archive or a URL; default: the source's public repository.")
+    ] = "",
+    settings: Set = None,
+) -> None:
+    """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""
+    from mirblab.sources import catalogue
+
+    for folder in catalogue.build(source, origin, **parse_settings(settings)):
+        _describe(folder)
+
+
+@app.command()
+def add(
+    folder: Annotated[Path, typer.Argument(help="A folder with corpus, queries and qrels in BEIR's layout.")],
+    name: Annotated[str, typer.Option(help="Its name here; default: the folder's.")] = "",
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated."),
+    ] = None,
+    task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
+    paper: Annotated[str, typer.Option(help="The published collection that it follows, as MIRB prints it.")] = "",
+    relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Accept what was changed in it since, in place.")] = False,
+) -> None:
+    """Check a collection and copy it into the data folder, so that suites find it by name."""
+    from mirblab.sources import catalogue
+
+    card = {"candidates": candidates, "task": task, "paper": paper, "relevant_from": relevant_from or None}
+    target, notes = catalogue.again(folder, name, **card) if again else catalogue.add(folder, name, **card)
+    _describe(target, notes)
+
+
+@app.command()
+def batch(
+    suite: Annotated[str, typer.Argument(help="Which suite: mini (bundled), open (everything built or added).")],
+    only: Only = None,
+    settings: Set = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and stop.")] = False,
+    jobs: Annotated[int, typer.Option(help="Notebooks at once; 0: one per two cores, at least two.")] = 0,
+    force: Annotated[bool, typer.Option(help="Run notebooks that are fresh, too.")] = False,
+) -> None:
+    """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
+    from mirblab.app import console, suites
+
+    chosen = suites.read(suite, parse_settings(settings), only, fetch=not plan)
+    if plan:
+        console.show_plan(chosen, force=force)
+        return
+    try:
+        raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
+    except KeyboardInterrupt:
+        say("stopped; what is encoded, searched or drawn is kept: the same command goes on from there", to=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def run(
+    system: Annotated[str, typer.Argument(help="A system, such as bm25, minilm or bm25+minilm>maxsim@20.")],
+    collections: Annotated[list[str], typer.Argument(help="Collections, by name or folder.")],
+    measures: Annotated[str, typer.Option(help="Measures, separated by commas.")] = "nDCG@10,R@100",
+    out: Annotated[Path | None, typer.Option(help="A folder for TREC run files.")] = None,
+    split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
+) -> None:
+    """Search collections with one system, and print what it reaches."""
+    from mirblab.app import console
+
+    console.show_values(system, collections, [name.strip() for name in measures.split(",")], out, split)
+
+
+@app.command()
+def plan(
+    suite: Annotated[str, typer.Argument(help="Which suite; mirb also shows what each model would cost.")],
+    only: Only = None,
+    settings: Set = None,
+    models: Annotated[str, typer.Option(help="For mirb: encoders, separated by commas.")] = "",
+) -> None:
+    """Print what a batch would run, what is stored already, and how long and how large the rest is."""
+    from mirblab.app import console, suites
+
+    if suite == "mirb":
+        console.show_costs([name.strip() for name in models.split(",")] if models else None)
+        return
+    console.show_plan(suites.read(suite, parse_settings(settings), only))
+
+
+@app.command()
+def redraw(
+    path: Annotated[Path, typer.Argument(help="The .csv or .json file beside a map.")],
+    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("redrawn"),
+) -> None:
+    """Draw a map again from its stored coordinates, to the same bytes."""
+    from mirblab.analysis import projection
+
+    for written in projection.redraw(path, out):
+        say(written)
+
+
+for command in (diff, figures, lessons_command.lessons):
+    app.command()(command)
+app.command()(train)
+app.command()(rephrase)
+
+
+@app.command()
+def report(
+    name: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    encoder: Annotated[list[str] | None, typer.Option(help="Whose maximum length counts; may be repeated.")] = None,
+    other: Annotated[list[str] | None, typer.Option(help="A collection that may share texts; may be repeated.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A run file, for its judged share; may be repeated.")] = None,
+    threshold: Annotated[float, typer.Option(help="Jaccard similarity of near-duplicates.")] = 0.8,
+    split: Annotated[str, typer.Option(help="Which judgements.")] = "test",
+    seed: Annotated[int, typer.Option(help="For samples and hashes.")] = 0,
+) -> None:
+    """Print what makes a collection easier, harder or less fair than it looks, worst first."""
+    from mirblab.analysis import collection_report
+    from mirblab.data import runs
+    from mirblab.sources import catalogue
+
+    found = collection_report.report(
+        catalogue.load(name, split),
+        encoders=["minilm"] if encoder is None else encoder,
+        others=[catalogue.load(one) for one in other or []],
+        runs=[runs.read_run(path) for path in run or []],
+        threshold=threshold,
+        seed=seed,
+    )
+    collection_report.show(found)
+
+
+@app.command("import-results")
+def import_results(
+    path: Annotated[Path, typer.Argument(help="A TREC run, a CSV, a JSON file of MTEB, or a folder of them.")],
+    system: Annotated[str, typer.Option(help="Its name here, where the file has none.")] = "",
+    collection: Annotated[str, typer.Option(help="What it was measured on; a run's is guessed from its ids.")] = "",
+    origin: Annotated[str, typer.Option(help="Who measured; tables show it.")] = "",
+    name: Annotated[str, typer.Option(help="The folder's name in results/.")] = "",
+    percent: Annotated[bool, typer.Option("--percent", help="Values are from 0 to 100.")] = False,
+    candidates_only: Annotated[
+        bool, typer.Option("--candidates-only", help="Cut documents that a query may not return.")
+    ] = False,
+) -> None:
+    """Take in what others measured: it appears in tables, marked, as a system of its own."""
+    from mirblab.evaluation import imported
+
+    record, notes = imported.add(
+        path, system=system, collection=collection, origin=origin, name=name, percent=percent,
+        candidates_only=candidates_only,
+    )  # fmt: skip
+    where = f"{', '.join(record.systems[:5])} on {', '.join(record.collections[:5])}: in {record.folder}"
+    say("\n  note: ".join([where, *notes]))
+
+
+@app.command()
+def cache(
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check everything that is stored, and remove what killed processes left.")
+    ] = False,
+    remove: Annotated[str, typer.Option(help=f"Remove what is stored: {stores.described()}")] = "",
+) -> None:
+    """Show what is stored, how large it is, and whether it is sound."""
+    from mirblab.app import console
+
+    raise typer.Exit(console.show_cache(verify=verify, remove=remove))
+
+
+@app.command()
+def threads(
+    origin: Annotated[str, typer.Argument(help="A Stack Exchange dump or an ARQMath release: a folder or an archive.")],
+    ids: Annotated[list[str], typer.Argument(help="Numbers of questions or answers.")],
+    out: Annotated[Path, typer.Option(help="The folder for the pages.")] = Path("threads"),
+    formulas: Annotated[str, typer.Option(help="mathml, or latex as it is written.")] = "mathml",
+) -> None:
+    """Write question threads as HTML pages that need no network."""
+    from mirblab.display import threads as pages
+
+    written = pages.write(origin, ids, out, formulas=formulas)
+    say(f"{len(written) - 1} threads; open {written[0]}")
+
+
+@app.command()
+def doctor() -> None:
+    """Find what is wrong with this installation, and say how to mend it."""
+    from mirblab.app import console
+
+    raise typer.Exit(console.show_doctor())
+
+
+def _describe(folder: Path, notes: Iterable[str] = ()) -> None:
+    """Print what a collection on disk holds."""
+    from mirblab.data.collection import load_folder
+
+    found = load_folder(folder)
+    shown = ", ".join(found.candidates.names) or "all documents"
+    say(f"{found.name}: {len(found.queries):,} queries, {len(found.corpus):,} documents; candidates: {shown}")
+    say("\n  note: ".join([f"  in {folder}", *notes]))
+
+
+def main() -> None:
+    """Run the command; what the user got wrong is one line on standard error and exit status 2."""
+    terminal.say_warnings()
+    try:
+        app()
+    except (MirblabError, FileNotFoundError) as error:
+        say(f"mirblab: {error}", to=sys.stderr)
+        sys.exit(2)

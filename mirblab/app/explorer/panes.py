@@ -1,0 +1,146 @@
+"""panes: what the explorer shows, as HTML: lists side by side, a preview, sentences; everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirblab.app.explorer.model import FAR, Answer, Column, Hit, one_line
+from mirblab.display.text import MATH_FONTS, Mark, escaped, html_of, pieces
+
+_LONGEST = 420  # characters of a document in a list
+_BEFORE = 60  # characters shown before the first strong match, where that is further down
+STYLE = (
+    f"<style>\n.mirblab-explorer {MATH_FONTS}"
+    + """
+.mirblab-explorer{color:var(--jp-content-font-color1,inherit);max-width:100%}
+.mirblab-explorer .widget-html,.mirblab-explorer .widget-html-content{min-width:0;max-width:100%;height:auto}
+.mirblab-explorer .widget-html-content{line-height:1.45;white-space:normal}
+.mirblab-explorer p{margin:.2em 0}
+.mirblab-explorer :focus-visible{outline:3px solid var(--jp-brand-color1,#1976d2)!important;outline-offset:1px}
+.mirblab-lists{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,11.5rem),1fr));gap:0 1rem}
+.mirblab-lists section{min-width:0}
+.mirblab-lists h3,.mirblab-asked h3{font-size:1.1em;margin:.4em 0 .1em;color:inherit}
+.mirblab-lists ol{list-style:none;margin:.4em 0;padding:0}
+.mirblab-lists li{margin:0 0 .6em;padding:.4em .6em;border:1px solid var(--jp-border-color2,#bdbdbd);border-radius:3px;
+background:var(--jp-layout-color1,transparent)}
+.mirblab-lists li.relevant{border-left:5px solid var(--jp-success-color1,#388e3c)}
+.mirblab-lists li.not-relevant{border-left:5px dotted var(--jp-error-color1,#d32f2f)}
+.mirblab-lists li p,.mirblab-lists section>p{margin:.15em 0}
+.mirblab-text{overflow-x:auto;overflow-wrap:anywhere;padding:.15em 0}
+.mirblab-quiet{color:var(--jp-content-font-color2,inherit);font-size:.9em;overflow-wrap:anywhere}
+.mirblab-asked{padding:.4em .6em;border-radius:3px;background:var(--jp-layout-color2,rgba(127,127,127,.12));
+max-height:14em;overflow:auto;overflow-wrap:anywhere}
+.mirblab-problem{border-left:5px solid var(--jp-warn-color1,#f57c00);padding:.3em .6em;margin:.3em 0;
+overflow-wrap:anywhere}
+</style>"""
+)
+
+
+def lists(answer: Answer) -> str:
+    """Return the lists of all systems side by side, a section for each, and what is known of the query above."""
+    sections = "".join(_section(column, bool(answer.query_id)) for column in answer.columns)
+    return f'<p class="mirblab-quiet">{_about(answer)}</p><div class="mirblab-lists">{sections}</div>'
+
+
+def preview(text: str) -> str:
+    """Return a query as it is read: prose and formulas, rendered."""
+    shown = html_of(text) if text.strip() else '<span class="mirblab-quiet">Nothing typed yet.</span>'
+    return f'<div class="mirblab-asked" role="region" aria-label="The query, rendered" tabindex="0">{shown}</div>'
+
+
+def said(sentence: str, is_problem: bool = False) -> str:
+    """Return a sentence that screen readers announce; a problem is set off."""
+    kind = ' class="mirblab-problem"' if is_problem else ""
+    lead = "<b>Problem:</b> " if is_problem else ""
+    return f'<p role="status" aria-live="polite"{kind}>{lead}{escaped(sentence)}</p>'
+
+
+def static(answer: Answer) -> str:
+    """Return the query and its lists as a page without widgets shows them."""
+    return f'{STYLE}<div class="mirblab-explorer">{preview(answer.text)}{lists(answer)}</div>'
+
+
+def plain(answer: Answer) -> str:
+    """Return the lists as text, one line for each system."""
+    lines = [f"Query: {answer.text:.200}"]
+    for column in answer.columns:
+        found = ", ".join(hit.doc_id for hit in column.hits) or column.problem or "nothing found"
+        lines.append(f"{column.label}: {found}")
+    return "\n".join(map(one_line, lines))
+
+
+def window(text: str, marks: Sequence[Mark]) -> tuple[str, list[Mark], bool]:
+    """Return the part of *text* to show, its marks, and whether it begins later than the text.
+
+    It begins with the text, except where nothing is marked in the first part that is shown: then a little before the
+    strongest mark, at a word outside of formulas.
+
+    >>> window("one two", [(0, 3, 1.0)])
+    ('one two', [(0, 3, 1.0)], False)
+    """
+    strongest = max(marks, key=lambda mark: mark[2], default=(0, 0, 0.0))
+    if strongest[0] < _LONGEST or any(start < _LONGEST for start, _, _ in marks):
+        return text, list(marks), False
+    begin = 0
+    for piece in pieces(text):
+        if piece.start > strongest[0]:
+            break
+        if not piece.is_formula:
+            last = min(piece.start + len(piece.text), strongest[0])
+            begin = max(text.rfind(" ", piece.start, max(piece.start, last - _BEFORE)) + 1, piece.start)
+    kept = [(start - begin, end - begin, strength) for start, end, strength in marks if start >= begin]
+    return text[begin:], kept, begin > 0
+
+
+def _about(answer: Answer) -> str:
+    if not answer.query_id:
+        return "Free text: it has no judgements, and every document of the collection may be found."
+    n_relevant = f"{answer.n_relevant:,} document{'' if answer.n_relevant == 1 else 's'}"
+    return f"Query <b>{escaped(answer.query_id)}</b> of the collection: {n_relevant} judged relevant."
+
+
+def _section(column: Column, is_judged: bool) -> str:
+    name, label = escaped(column.name), escaped(column.label)
+    head = f'<h3>{label}</h3><p class="mirblab-quiet">{name}{_marked(column)}</p>'
+    if column.problem:
+        body = f'<p class="mirblab-problem"><b>Problem:</b> {escaped(column.problem)}</p>'
+    elif not column.hits:
+        body = "<p>Nothing found.</p>"
+    else:
+        body = f"<ol>{''.join(_item(hit, is_judged) for hit in column.hits)}</ol>"
+    return f'<section aria-label="{label}">{head}{body}</section>'
+
+
+def _marked(column: Column) -> str:
+    return f"; marked: {escaped(column.marked)}" if column.marked else ""
+
+
+def _item(hit: Hit, is_judged: bool) -> str:
+    kind, verdict = _verdict(hit, is_judged)
+    text, marks, is_later = window(hit.text, hit.marks)
+    shown = ("… " if is_later else "") + html_of(text, marks, longest=_LONGEST)
+    head = f"<b>{hit.rank}.</b> {escaped(hit.doc_id)} · {hit.score:.3f}{verdict}"
+    return (
+        f'<li class="{kind}" value="{hit.rank}"><p class="mirblab-quiet">{head}</p>'
+        f'<div class="mirblab-text">{shown or "(empty text)"}</div>{_elsewhere(hit)}</li>'
+    )
+
+
+def _verdict(hit: Hit, is_judged: bool) -> tuple[str, str]:
+    """Return the class of an item, and whether its document was judged relevant, in words and with a sign."""
+    if not is_judged:
+        return "free", ""
+    if hit.relevance is None:
+        return "unjudged", " · <b>? unjudged</b>"
+    told = f' title="{escaped(hit.meaning)}"' if hit.meaning else ""
+    if hit.is_relevant:
+        return "relevant", f" · <b{told}>✓ relevant ({hit.relevance})</b>"
+    return "not-relevant", f" · <b{told}>✗ not relevant ({hit.relevance})</b>"
+
+
+def _elsewhere(hit: Hit) -> str:
+    parts = [
+        f"{rank} in {escaped(name)}" if rank else f"not in {escaped(name)}’s first {FAR}"
+        for name, rank in hit.elsewhere.items()
+    ]
+    return f'<p class="mirblab-quiet">{"; ".join(parts)}</p>' if parts else ""

@@ -1,0 +1,1 @@
+"""core: errors, paths, files of text, the registry's reader, and the terminal."""

@@ -1,0 +1,158 @@
+"""registry: the TOML files of the registry, of cards and of suites, read and checked."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+
+DEEPEST = 100  # levels of tables and lists; a file of settings has fewer than ten
+
+
+def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
+    """Return what a TOML file holds; MirblabError, with the file as *shown* and the line, when it cannot be used.
+
+    That is: bytes that are not UTF-8, wrong grammar, nesting beyond what can be read, and numbers that are none (nan)
+    or have no end (inf, 1e400), which no setting here can mean. FileNotFoundError when there is no such file.
+    """
+    where = shown or str(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise MirblabError(f"{where} cannot be read: {error.strerror}; change its rights, or move it away") from error
+    text = _decoded(content, where)
+    try:
+        found = tomllib.loads(text)
+        if _is_too_deep(found):
+            raise RecursionError
+    except RecursionError as error:
+        raise MirblabError(f"{where} is nested too deeply to be read; write it flatter") from error
+    except ValueError as error:  # also what tomllib does not name: a whole number of 5,000 digits, a date that is none
+        raise MirblabError(f"{where} is not valid TOML: {error}; mend that place of it") from error
+    for name, number in _numbers(found):
+        if not math.isfinite(number):
+            place = line(text, name.rpartition(".")[2])
+            raise MirblabError(f"{where}{place}: {name} is {number}; write a finite number")
+    return found
+
+
+def line(text: str, key: str) -> str:
+    """Return ", line 3" for the first line of a TOML *text* that sets *key* or heads its table, or "" without one.
+
+    >>> line("[a]\\nk1 = nan", "k1"), line("[a]", "b")
+    (', line 2', '')
+    """
+    quoted = rf"[\"']?{re.escape(key)}[\"']?"
+    found = re.search(rf"(?m)^[^#\n]*?(?<![\w-])(?:{quoted}\s*=|\[+\s*{quoted}\s*[.\]])", text)
+    return f", line {text.count(chr(10), 0, found.end()) + 1}" if found else ""
+
+
+def _decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        bad = content[error.start : error.start + 1].hex()
+        raise MirblabError(f"{where}, line {number}: the byte 0x{bad} is not UTF-8; save the file as UTF-8") from error
+
+
+def _is_too_deep(table: Mapping[str, Any]) -> bool:
+    """Return whether tables and lists are nested more than `DEEPEST` levels, as a.a.a.a ... = 1 may do."""
+    level: list[Any] = [table]
+    for _ in range(DEEPEST + 1):
+        level = [inner for one in level if isinstance(one, (list, Mapping)) and one
+                 for inner in (one.values() if isinstance(one, Mapping) else one)]  # fmt: skip
+    return bool(level)
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the dotted name and the value of every number with a point."""
+    if isinstance(value, float):
+        yield name, value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, name)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{name}.{key}" if name else key)
+
+
+_REGISTRY = Path(__file__).resolve().parents[1] / "registry"
+# What the fields of entries are, where no module checks them for itself; other fields are free.
+_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "collections": dict.fromkeys(
+        "builder title task instruction hub revision paper licence source group rule command".split(), str
+    )
+    | {"candidates": (str, list), "relevance_levels": list, "relevant_from": int, "restricted": bool}
+    | {"queries": int, "documents": int},
+    "rerankers": dict.fromkeys("kind label encoder id revision size licence instruction".split(), str)
+    | {"max_length": int, "trust_remote_code": bool},
+}
+_WORDS = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list"}
+
+
+def read_registry(kind: str) -> dict[str, dict[str, Any]]:
+    """Return the entries of one *kind* by name; `<home>/registry/<kind>.toml` adds to them and wins.
+
+    MirblabError with file and line for a file that cannot be read, an entry that is no table, and a field of another
+    type than it must have.
+
+    >>> "minilm" in read_registry("encoders")
+    True
+    """
+    found = {name: entry for path in _files(kind) for name, entry in _entries(path).items()}
+    for name, entry in found.items():
+        for field, wanted in _FIELDS.get(kind, {}).items():
+            value = entry.get(field)
+            if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+                words = " or ".join(_WORDS[one] for one in (wanted if isinstance(wanted, tuple) else (wanted,)))
+                raise MirblabError(f"'{name}' in {origin(kind, name)}: {field} is {value!r:.60}; write {words}")
+    return found
+
+
+def printed_names() -> list[str]:
+    """Return the names that papers print for the collections of the registry, in its order, those of groups once.
+
+    >>> len(printed_names()), printed_names()[1]
+    (13, 'Informalized Mathlib4 Retrieval')
+    """
+    names = (entry.get("paper") or entry.get("group") for entry in read_registry("collections").values())
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def origin(kind: str, name: str) -> str:
+    """Return the file that an entry comes from: the home registry's if it is there, else the package's.
+
+    >>> origin("encoders", "minilm")
+    'encoders.toml'
+    """
+    return next((_shown(path) for path in reversed(_files(kind)) if name in _entries(path)), f"{kind}.toml")
+
+
+def _files(kind: str) -> list[Path]:
+    """Return the package's file, and after it the home registry's where there is one."""
+    own = paths.home() / "registry" / f"{kind}.toml"
+    return [_REGISTRY / f"{kind}.toml", *([own] if own.is_file() else [])]
+
+
+def _shown(path: Path) -> str:
+    return path.name if path.parent == _REGISTRY else str(path)
+
+
+def _entries(path: Path) -> dict[str, dict[str, Any]]:
+    entries = read_toml(path, _shown(path))
+    for name, entry in entries.items():
+        if not isinstance(entry, dict):
+            where = f"'{name}' in {_shown(path)}{line(path.read_text('utf-8'), name)}"
+            is_secret = re.search("(?i)key|token|secret|password", name)
+            value = "a value" if is_secret else f"{entry!r:.60}"  # a key that was written into the file is not repeated
+            raise MirblabError(f"{where} is {value}, not a table; write [{name}] above its fields")
+    return entries

@@ -1,0 +1,72 @@
+"""terminal: text, progress bars and printing in a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Controls (C0 without tab and line end, DEL, C1), signs that turn the direction of writing or start a line of their
+# own, halves of characters, and invisible copies of ASCII.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def safe(text: object) -> str:
+    r"""Return a text with what would steer a terminal written out; tabs and line ends stay.
+
+    >>> print(safe("a \x1b[31mred\x1b[0m \u202eword"))
+    a \x1b[31mred\x1b[0m \u202eword
+    """
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def say(text: object, *, to: TextIO | None = None) -> None:
+    """Print one text, made safe; characters that the stream cannot carry are replaced. *to* None: standard output."""
+    stream = to or sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(safe(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def say_warnings() -> None:
+    """Have warnings printed as one safe line each on standard error, without the line of our code that gave them."""
+    warnings.showwarning = lambda message, *_, **__: say(f"mirblab: {message}", to=sys.stderr)
+
+
+def console(**options: Any) -> Console:
+    """Return a console of rich on standard output to which every text is text: no markup, no emoji, made safe."""
+    from rich.console import Console
+
+    class _Plain(Console):
+        def render_str(self, text: str, **how: Any) -> Any:
+            return super().render_str(safe(text), **how | {"markup": False, "emoji": False})
+
+    return _Plain(highlight=False, markup=False, emoji=False, **options)
+
+
+class Bar(Protocol):
+    """Anything that is told how much has been done."""
+
+    def update(self, n: int = 1) -> object:
+        """Count *n* more units as done."""
+
+    def set_postfix_str(self, text: str) -> object:
+        """Show *text* behind the bar."""
+
+
+@contextmanager
+def progress(total: int, label: str, unit: str = "it") -> Iterator[Bar]:
+    """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
+    from tqdm.auto import tqdm
+
+    silent, said = os.environ.get("MIRBLAB_PROGRESS") == "0", safe(label)
+    with tqdm(total=total, desc=said, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
+        yield bar

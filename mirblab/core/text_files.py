@@ -1,0 +1,332 @@
+"""text_files: JSON and lines of text that others wrote, read within limits, each error with its line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from mirblab.core.errors import MirblabError
+
+DEEPEST = 200  # levels of lists and objects; data has fewer than ten, and Python stops near a thousand
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_LONG = re.compile(r"\d{4301}")
+
+
+class Unreadable(MirblabError):
+    """A text that is no JSON, or JSON beyond the limits; `line` says where in it, from 1."""
+
+    def __init__(self, what: str, line: int = 1) -> None:
+        """Say what is wrong, and on which line of the text."""
+        super().__init__(what)
+        self.line = line
+
+
+def loads(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Unreadable, without the file's name, for broken JSON, for more than `DEEPEST` levels, and for whole numbers of more
+    digits than Python reads (4,300).
+
+    >>> loads('{"a": [1]}')
+    {'a': [1]}
+    >>> loads("[" * 3000)
+    Traceback (most recent call last):
+    mirblab.core.text_files.Unreadable: nested too deeply, over 200 levels
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(error, text) from error
+    return within_limits(value, text)
+
+
+def within_limits(value: Any, text: str) -> Any:
+    """Return a value of JSON that was read from *text*; Unreadable when it is nested too deeply."""
+    if text.count("[") + text.count("{") > DEEPEST:
+        level = [value]
+        for _ in range(DEEPEST + 1):
+            level = [inner for one in level if isinstance(one, (list, dict)) and one
+                     for inner in (one.values() if isinstance(one, dict) else one)]  # fmt: skip
+        if level:
+            raise unreadable(RecursionError(), text)
+    return value
+
+
+def unreadable(error: ValueError | RecursionError, text: str) -> Unreadable:
+    """Return what the json module's *error* about a *text* means."""
+    if isinstance(error, RecursionError):
+        return Unreadable(f"nested too deeply, over {DEEPEST} levels", _line(text, _too_deep(text)))
+    if isinstance(error, json.JSONDecodeError):
+        return Unreadable(f"broken JSON: {error.msg} at character {error.colno}", error.lineno)
+    number = _LONG.search(text)
+    return Unreadable("a whole number of more than 4,300 digits", _line(text, number.start() if number else 0))
+
+
+def _too_deep(text: str) -> int:
+    """Return where a text is nested deeper than permitted."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth > DEEPEST:
+            return token.start()
+    return 0
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def read(path: Path) -> Any:
+    """Return the value in a JSON file in UTF-8; MirblabError with file and line for what cannot be read."""
+    try:
+        return loads(path.read_text("utf-8-sig"))
+    except Unreadable as error:
+        raise MirblabError(f"{path}, line {error.line}: {error}; mend the file, or write it again") from error
+    except UnicodeDecodeError as error:
+        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+
+
+SETTING = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
+_GIGABYTE = 10**9
+_ALWAYS = 2**28  # bytes that every file may unpack to
+_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
+_LINE = 2**26  # bytes of the longest line
+_FORMS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
+
+
+def allowed(size: int) -> int:
+    """Return to how many bytes something of *size* packed bytes may unpack.
+
+    The larger of 256 MiB and 200 times its size, or as many gigabytes as the environment's MIRBLAB_LARGEST says.
+    Raises MirblabError when that is no positive number.
+
+    >>> allowed(10), allowed(10**9)
+    (268435456, 200000000000)
+    """
+    return _setting() or max(_ALWAYS, _RATIO * size)
+
+
+def check(path: Path, unpacked: int) -> None:
+    """Raise MirblabError when the file or archive at *path* says that it unpacks to more bytes than are allowed."""
+    size = path.stat().st_size
+    if unpacked > (most := allowed(size)):
+        raise _too_large(path, f"{unpacked:,}", size, most)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Yield the bytes of a file, unpacked when its name ends in `.gz`; MirblabError when they are more than allowed."""
+    with open(path, "rb") as file:
+        with closing(unpacked(path, file)) as inner:
+            yield inner
+
+
+def unpacked(path: Path, file: BinaryIO) -> BinaryIO:
+    """Return the bytes of the open *file*, unpacked when the name of its *path* ends in `.gz`, within the limit."""
+    if path.suffix.lower() != ".gz":
+        return file
+    return cast(BinaryIO, io.BufferedReader(_Counted(path, gzip.open(file)), 2**17))
+
+
+@contextmanager
+def archived(path: Path) -> Iterator[BinaryIO]:
+    """Yield the bytes of a file, unpacked when it begins as gzip, bzip2 or xz; they can be sought in."""
+    with open(path, "rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        form = next((form for magic, form in _FORMS.items() if start.startswith(magic)), None)
+        inner = cast(BinaryIO, io.BufferedReader(_Counted(path, form(file)), 2**17)) if form else file
+        with closing(inner):
+            yield inner
+
+
+def numbered(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield number, from 1, and bytes of each line; MirblabError with the number for one that is longer than 64 MiB."""
+    most = _setting() or _LINE
+    for number, line in enumerate(iter(partial(file.readline, most + 1), b""), 1):
+        if len(line) > most:
+            raise MirblabError(
+                f"{path}, line {number}: longer than {most:,} bytes, which no line of a sound file is; if it is right, "
+                f"set {SETTING} (gigabytes)"
+            )
+        yield number, line
+
+
+class _Counted(io.RawIOBase):
+    """A stream that ends in an error when more comes out of it than is allowed."""
+
+    def __init__(self, path: Path, inner: Any) -> None:
+        self._path, self._inner, self._done = path, inner, 0
+        self._size = path.stat().st_size
+        self._most = allowed(self._size)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go elsewhere; what is passed does not count."""
+        return cast(int, self._inner.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return where in the unpacked bytes we are."""
+        return cast(int, self._inner.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, and count."""
+        found = self._inner.readinto(buffer)
+        self._done += found
+        if self._done > self._most:
+            raise _too_large(self._path, f"over {self._most:,}", self._size, self._most)
+        return cast(int, found)
+
+    def close(self) -> None:
+        """Close the stream inside, too."""
+        self._inner.close()
+        super().close()
+
+
+def _setting() -> int:
+    """Return what the environment allows in bytes, 0 when it says nothing."""
+    told = os.environ.get(SETTING, "")
+    try:
+        gigabytes = float(told) if told else 0.0
+    except ValueError:
+        gigabytes = -1.0
+    if not 0 <= gigabytes < 10**9 or (told and not gigabytes):
+        raise MirblabError(f"{SETTING} must be a number of gigabytes, such as 50, found '{told}'")
+    return int(gigabytes * _GIGABYTE)
+
+
+def _too_large(path: Path, unpacked: str, size: int, most: int) -> MirblabError:
+    needed = "" if unpacked.startswith("over") else f", at least {int(unpacked.replace(',', '')) / _GIGABYTE:.3g}"
+    return MirblabError(
+        f"{path} has {size:,} bytes and unpacks to {unpacked}, while {most:,} are allowed; what grows like this is "
+        f"mostly made to fill a disk or the memory. If it is right, set {SETTING} (gigabytes{needed})"
+    )
+
+
+_digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
+
+
+class Problems:
+    """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with no problem in the file at *path*."""
+        self.path, self.found = path, []
+
+    def note(self, line: int, what: str) -> None:
+        """Remember that a line is wrong, and why."""
+        self.found.append((line, what))
+
+    def raise_if_any(self) -> None:
+        """Raise MirblabError with file, line and number when something was noted."""
+        if self.found:
+            line, what = self.found[0]
+            more = f" ({len(self.found):,} such lines in all)" if len(self.found) > 1 else ""
+            raise MirblabError(f"{self.path}, line {line}: {what}{more}")
+
+
+def find(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
+    """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
+    found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    if len(found) > 1:
+        raise MirblabError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0] if found else None
+
+
+@contextmanager
+def hashed() -> Iterator[dict[Path, str]]:
+    """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
+
+    So the bytes that are compared are those that were read, whatever happens to the file.
+    """
+    digests: dict[Path, str] = {}
+    token = _digests.set(digests)
+    try:
+        yield digests
+    finally:
+        _digests.reset(token)
+
+
+def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
+    try:
+        with _opened(path) as file:
+            for number, raw in numbered(path, file):
+                if number == 1:
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = raw.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    problems.note(number, f"not UTF-8 at byte {error.start}; save the file as UTF-8")
+                    continue
+                if text.strip():
+                    yield number, text
+    except (EOFError, OSError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; copy or unpack it again") from error
+
+
+def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
+    for number, text in lines(path, problems):
+        try:
+            record = loads(text)
+        except Unreadable as error:
+            problems.note(number, str(error))
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            problems.note(number, f"expected a JSON object, found {type(record).__name__}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
+    digests = _digests.get()
+    with open(path, "rb") as raw:
+        digest = hashlib.blake2b(digest_size=32)
+        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_Hashed(raw, digest), 2**18))
+        with closing(unpacked(path, file)) as inner:
+            yield inner
+            if digests is not None:
+                while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
+                    pass
+                digests[path] = digest.hexdigest()
+
+
+class _Hashed(io.RawIOBase):
+    """A stream whose bytes go into a digest as they are read."""
+
+    def __init__(self, inner: Any, digest: Any) -> None:
+        self._inner, self._digest = inner, digest
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, and hash what was read."""
+        n_read = cast(int, self._inner.readinto(buffer))
+        self._digest.update(memoryview(buffer)[:n_read])
+        return n_read

@@ -1,0 +1,1 @@
+"""data: collections, candidates, runs, the k best documents, and near-duplicates."""

@@ -1,0 +1,239 @@
+"""beir: a collection's files on disk, in BEIR's layout: read line by line, checked, written whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import ids, paths
+from mirblab.core.errors import MirblabError, suggest
+from mirblab.core.text_files import Problems, find, lines, records
+
+BLOCK = 1 << 15
+
+
+def read_texts(folder: Path, stem: str) -> pd.DataFrame:
+    """Return corpus or queries of a folder, sorted by id, with order and tags where the rows carry them.
+
+    Raises FileNotFoundError, and MirblabError for duplicate or missing ids, missing texts and broken lines.
+    """
+    path = find(folder, stem)
+    if path is None:
+        raise FileNotFoundError(_no_file(folder, stem))
+    problems, seen = Problems(path), {}
+    rows: list[tuple[str, str, str, object, object]] = []
+    parts, key = [], "doc_id" if stem == "corpus" else "query_id"
+    for number, record in records(path, problems):
+        try:
+            name, text = ids.of(record, "_id"), record.get("text")
+        except MirblabError as error:
+            problems.note(number, str(error))
+            continue
+        if name in seen:
+            problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
+        elif not isinstance(text, str):
+            problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
+        elif not ids.is_unicode(f"{name}{text}{record.get('title') or ''}"):
+            problems.note(number, f"'{name!r}' holds half a character (a lone surrogate); repair the text")
+        else:
+            seen[name] = number
+            rows.append((name, str(record.get("title") or ""), text, *_extras(record)))
+            if len(rows) == BLOCK:  # a table holds texts in a third of the memory
+                parts.append(_table(rows, key))
+                rows = []
+    problems.raise_if_any()
+    table, names = pd.concat([*parts, _table(rows, key)], ignore_index=True), list(seen)
+    table = table.drop(columns=[name for name in ("order", "tags") if table[name].isna().all()])
+    places = sorted(range(len(names)), key=names.__getitem__)
+    return table if places == list(range(len(names))) else table.take(places).reset_index(drop=True)
+
+
+def _extras(record: dict[str, Any]) -> tuple[object, object]:
+    """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
+    metadata = record.get("metadata")
+    inner = metadata if isinstance(metadata, dict) else {}
+    order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
+    if isinstance(tags, str):
+        tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    return (
+        order if isinstance(order, int) and not isinstance(order, bool) and abs(order) < 2**63 else None,
+        [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,
+    )
+
+
+def _table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+    table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
+    if key == "doc_id":
+        table["title"] = pd.Series(columns[1], dtype="str")
+    table["text"] = pd.Series(columns[2], dtype="str")
+    table["order"] = pd.array(columns[3], dtype="Int64")
+    table["tags"] = pd.Series(columns[4], dtype="object")
+    return table
+
+
+def splits(folder: Path) -> list[str]:
+    """Return the names of the splits that a folder has judgements for."""
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+
+
+def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
+    """Return the judgements of one split: query_id, doc_id, relevance (whole numbers, 0 kept).
+
+    Raises FileNotFoundError for a missing split, and MirblabError for judgements of unknown queries or
+    documents, for relevances that are not whole numbers, and for a pair that is judged twice.
+    """
+    path = folder / "qrels" / f"{split}.tsv"
+    if not path.is_file():
+        found = splits(folder)
+        hint = f"found the splits {', '.join(found)}{suggest(split, found)}" if found else "found no qrels/*.tsv"
+        raise FileNotFoundError(f"no {path}; {hint}")
+    problems, known_queries, known_docs = Problems(path), set(query_ids), set(doc_ids)
+    judged: dict[tuple[str, str], int] = {}
+    for number, text in lines(path, problems):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if number == 1 and cells[-1].strip().lower() in ("score", "relevance"):
+            continue
+        if len(cells) != 3:
+            problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
+            continue
+        query_id, doc_id, relevance = cells[0], cells[1], _whole(cells[2])
+        if relevance is None:
+            problems.note(number, f"the score must be a whole number, found '{cells[2]}'")
+        elif query_id not in known_queries:
+            problems.note(number, f"judges the query '{query_id}', which is not in queries")
+        elif doc_id not in known_docs:
+            problems.note(number, f"judges the document '{doc_id}', which is not in corpus")
+        elif (query_id, doc_id) in judged:
+            problems.note(number, f"judges '{doc_id}' for '{query_id}' a second time")
+        else:
+            judged[query_id, doc_id] = relevance
+    problems.raise_if_any()
+    pairs = list(judged)
+    return pd.DataFrame(
+        {
+            "query_id": pd.Series([pair[0] for pair in pairs], dtype="str"),
+            "doc_id": pd.Series([pair[1] for pair in pairs], dtype="str"),
+            "relevance": pd.Series(list(judged.values()), dtype="int32"),
+        }
+    )
+
+
+def _whole(text: str) -> int | None:
+    try:
+        number = float(text if "_" not in text else "")  # Python would take 1_0 for ten
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**31 else None
+
+
+def read_lists(
+    folder: Path,
+    stem: str,
+    key: str,
+    asked: pd.DataFrame,
+    queries: pd.DataFrame,
+    corpus: pd.DataFrame,
+    *,
+    every_query: bool,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the positions (queries, documents) of a list file such as excluded_ids.jsonl, or None without one.
+
+    Lists of queries outside the split are skipped. Raises MirblabError for unknown ids and broken lines, and,
+    with *every_query*, when a query of the split has no list.
+    """
+    path = find(folder, stem)
+    if path is None:
+        return None
+    problems, known = Problems(path), set(queries.query_id)
+    query_index, doc_index = pd.Index(asked.query_id), pd.Index(corpus.doc_id)
+    at: list[np.ndarray] = []
+    listed: list[np.ndarray] = []
+    for number, record in records(path, problems):
+        try:
+            query_id, names = ids.of(record, "query-id"), _listed(record.get(key), key)
+        except MirblabError as error:
+            problems.note(number, str(error))
+            continue
+        if query_id not in known:
+            problems.note(number, f"names the query '{query_id}', which is not in queries")
+        elif query_id in query_index:
+            places = doc_index.get_indexer(names)
+            if (places < 0).any():
+                problems.note(number, f"names the document '{names[places.argmin()]}', which is not in corpus")
+            places = np.unique(places)
+            at.append(np.full(len(places), query_index.get_loc(query_id), dtype=np.int64))
+            listed.append(places.astype(np.int64))
+    problems.raise_if_any()
+    rows = np.concatenate(at) if at else np.empty(0, np.int64)
+    without = sorted(set(range(len(asked))) - {int(part[0]) for part in at if len(part)}) if every_query else []
+    if without:
+        first = asked.query_id.iloc[without[0]]
+        raise MirblabError(
+            f"{path} lists no candidates for {len(without):,} queries of the split, first '{first}'; "
+            "add a line for each"
+        )
+    return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
+
+
+def _listed(names: object, key: str) -> list[str]:
+    if not isinstance(names, list):
+        raise MirblabError(f"'{key}' must be a list of ids")
+    return [ids.of({key: name}, key) for name in names]
+
+
+def in_turn(column: pd.Series) -> Iterator[str]:
+    """Yield a column's texts; a list of all of them would take as much memory again as a large corpus.
+
+    >>> list(in_turn(pd.Series(["a", "b"], dtype="str")))
+    ['a', 'b']
+    """
+    for start in range(0, len(column), BLOCK):
+        yield from column.iloc[start : start + BLOCK].to_list()
+
+
+def _no_file(folder: Path, stem: str) -> str:
+    if not folder.is_dir():
+        return f"no folder {folder}"
+    found = sorted(path.name for path in folder.iterdir())[:12]
+    return (
+        f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
+    )
+
+
+def write(
+    folder: Path,
+    corpus: Iterable[Mapping[str, Any]],
+    queries: Iterable[Mapping[str, Any]],
+    qrels: Mapping[str, Iterable[tuple[str, str, int]]],
+    card: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+) -> Path:
+    """Write a collection; every file appears whole, and the card last, so that a half-written one has no card.
+
+    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance).
+    A *card* that counts rows is a function, called when they are written. The same content gives the same bytes.
+    Returns *folder*.
+    """
+    import tomli_w
+
+    for stem, rows in (("corpus", corpus), ("queries", queries)):
+        with (
+            paths.write_atomically(folder / f"{stem}.jsonl") as path,
+            paths.open_to_write(path, "w") as file,
+        ):
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    for split, judgements in qrels.items():
+        with (
+            paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path,
+            paths.open_to_write(path, "w") as file,
+        ):
+            file.write("query-id\tcorpus-id\tscore\n")
+            file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
+    paths.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
+    return folder

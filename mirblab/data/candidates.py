@@ -1,0 +1,243 @@
+"""candidates: which documents a query may return: lists and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+SPARSE = 1 / 128  # the share of a block up to which asking pair by pair is faster
+
+
+class Rule(Protocol):
+    """One restriction; several may hold at once."""
+
+    name: str
+
+    def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
+        """Set to False in *mask* (n_queries, n_docs) what the queries at these positions may not return.
+
+        The columns are the documents from position *first* on.
+        """
+
+    def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return for each pair of positions, query and document, whether the one may return the other, (n_pairs,)."""
+
+    def content(self) -> Sequence[np.ndarray]:
+        """Return the arrays that determine the rule, for the collection's fingerprint."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The documents that each query of a collection may return."""
+
+    n_docs: int
+    rules: tuple[Rule, ...] = ()
+    rows: np.ndarray | None = None  # where each query stands in the rules; None: query i at i
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the rules in force; empty when every query may return every document."""
+        return [rule.name for rule in self.rules]
+
+    def allowed(self, query_positions: np.ndarray, docs: slice | None = None) -> np.ndarray | None:
+        """Return True where a document may be returned, (n_positions, n_docs), or None when nothing is restricted.
+
+        *docs*, from start to stop, is the run of documents asked for, None: all. Ask for it block by block: a
+        mask over all queries of a large collection does not fit in memory.
+
+        >>> Candidates(3).allowed(np.array([0])) is None
+        True
+        """
+        if not self.rules:
+            return None
+        first, stop = (0, self.n_docs) if docs is None else (docs.start, docs.stop)
+        mask, places = np.ones((len(query_positions), stop - first), dtype=bool), self._places(query_positions)
+        for rule in self.rules:
+            rule.restrict(mask, places, first)
+        return mask
+
+    def permits(self, query_positions: np.ndarray, doc_positions: np.ndarray) -> np.ndarray:
+        """Return for each pair, query and document, whether the one may return the other, (n_pairs,).
+
+        >>> Candidates(3).permits(np.array([0, 0]), np.array([1, 2])).tolist()
+        [True, True]
+        """
+        kept, places = np.ones(len(query_positions), dtype=bool), self._places(query_positions)
+        for rule in self.rules:
+            kept &= rule.permits(places, doc_positions)
+        return kept
+
+    def among(self, query_positions: np.ndarray, docs: slice, found: np.ndarray) -> np.ndarray:
+        """Return those of *found*, flat places in a block of queries by *docs*, that may be returned.
+
+        Few are asked for pair by pair, many through the mask of the block.
+        """
+        width = docs.stop - docs.start
+        if len(found) > SPARSE * len(query_positions) * width:
+            return found[self.allowed(query_positions, docs).ravel()[found]]
+        rows, columns = np.divmod(found, width)
+        return found[self.permits(np.asarray(query_positions)[rows], columns + docs.start)]
+
+    def _places(self, query_positions: np.ndarray) -> np.ndarray:
+        places = np.asarray(query_positions)
+        return places if self.rows is None else self.rows[places]
+
+    def select(self, query_positions: np.ndarray) -> Candidates:
+        """Return the candidates of some of the queries, in the order given."""
+        return Candidates(self.n_docs, self.rules, self._places(query_positions))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An allow-list or a deny-list: the documents of query i are `docs[starts[i]:starts[i + 1]]`, ascending."""
+
+    name: str
+    starts: np.ndarray
+    docs: np.ndarray
+    allow: bool
+
+    @classmethod
+    def from_pairs(cls, name: str, queries: np.ndarray, docs: np.ndarray, n_queries: int, *, allow: bool) -> Listed:
+        """Return the rule for pairs of query and document positions, in any order."""
+        by_query = np.lexsort((docs, queries))
+        counts = np.bincount(queries, minlength=n_queries)
+        return cls(name, np.concatenate([[0], np.cumsum(counts)]), docs[by_query], allow)
+
+    def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
+        """Keep only the listed documents (allow-list), or drop them (deny-list)."""
+        for row, query in enumerate(queries):
+            listed = self.docs[self.starts[query] : self.starts[query + 1]] - first
+            listed = listed[slice(*listed.searchsorted([0, mask.shape[1]]))]
+            if self.allow:
+                kept = mask[row, listed]
+                mask[row] = False
+                mask[row, listed] = kept
+            else:
+                mask[row, listed] = False
+
+    def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return whether each document is listed for its query (allow-list), or is not (deny-list)."""
+        return self.has(queries, docs) == self.allow
+
+    def has(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return whether each document is listed for its query, (n_pairs,)."""
+        wanted = queries.astype(np.int64) << 32 | docs
+        places = self._pairs.searchsorted(wanted)
+        return self._pairs[np.minimum(places, len(self._pairs) - 1)] == wanted if len(self._pairs) else places > 0
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """Return query and document of each listed pair in one number, ascending."""
+        queries = np.repeat(np.arange(len(self.starts) - 1, dtype=np.int64), np.diff(self.starts))
+        return queries << 32 | self.docs
+
+    def content(self) -> Sequence[np.ndarray]:
+        """Return the lists."""
+        return self.starts, self.docs, np.array([self.allow])
+
+
+@dataclass(frozen=True)
+class NotSelf:
+    """A query may not return the document of the same id; `own[i]` is its position, or -1."""
+
+    own: np.ndarray
+    name: str = "not-self"
+
+    def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
+        """Drop each query's own document."""
+        own = self.own[queries] - first
+        rows = np.flatnonzero((self.own[queries] >= 0) & (own >= 0) & (own < mask.shape[1]))
+        mask[rows, own[rows]] = False
+
+    def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return whether each document is another than the query's own."""
+        return self.own[queries] != docs
+
+    def content(self) -> Sequence[np.ndarray]:
+        """Return the positions of the own documents."""
+        return (self.own,)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A query may return only what stands before it: documents of a smaller `order`."""
+
+    doc_order: np.ndarray
+    query_order: np.ndarray
+    name: str = "earlier"
+
+    def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
+        """Drop what does not stand earlier than the query."""
+        mask &= self.doc_order[None, first : first + mask.shape[1]] < self.query_order[queries][:, None]
+
+    def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return whether each document stands earlier than its query."""
+        return self.doc_order[docs] < self.query_order[queries]
+
+    def content(self) -> Sequence[np.ndarray]:
+        """Return both orders."""
+        return self.doc_order, self.query_order
+
+
+@dataclass(frozen=True)
+class TagOverlap:
+    """A query may not return a non-gold document that shares at least half of its tags (MIRB, section 3.1).
+
+    Excluded is what has |T(Q) ∩ T(Q')| / |T(Q)| >= `share`; judged relevant documents are kept. Tags are
+    sparse matrices (n, n_tags) of ones, so that one block of queries costs one sparse product.
+    """
+
+    query_tags: object
+    doc_tags: object
+    gold: Listed
+    share: float = 0.5
+    name: str = "tags"
+
+    def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
+        """Drop what is too near by its tags and not gold."""
+        shared = (self.query_tags[queries] @ self.doc_tags[first : first + mask.shape[1]].T).tocoo()
+        near = shared.data >= self._needed[queries][shared.row]
+        rows, docs = shared.row[near], shared.col[near]
+        drop = ~self.gold.has(queries[rows], docs + first)
+        mask[rows[drop], docs[drop]] = False
+
+    def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        """Return whether each document is far enough by its tags, or gold."""
+        sizes = np.diff(self.doc_tags.indptr)[docs]
+        pairs = np.repeat(np.arange(len(docs)), sizes)
+        within = np.arange(len(pairs)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        tags = self.doc_tags.indices[self.doc_tags.indptr[docs][pairs] + within]
+        shared = np.bincount(pairs, self._asked.has(queries[pairs], tags), minlength=len(docs))
+        return (shared < self._needed[queries]) | self.gold.has(queries, docs)
+
+    @cached_property
+    def _needed(self) -> np.ndarray:
+        """Return how many shared tags exclude a document; a query without tags shares none and excludes nothing."""
+        counts = np.asarray(self.query_tags.sum(axis=1)).ravel()
+        return np.maximum(counts * self.share, 0.5)
+
+    @cached_property
+    def _asked(self) -> Listed:
+        """Return the tags of the queries as lists."""
+        tags = self.query_tags.tocoo()
+        return Listed.from_pairs("tags", tags.row, tags.col, self.query_tags.shape[0], allow=True)
+
+    def content(self) -> Sequence[np.ndarray]:
+        """Return the sparse matrices' parts."""
+        parts = [(tags.indptr, tags.indices) for tags in (self.query_tags, self.doc_tags)]
+        return [*parts[0], *parts[1], *self.gold.content(), np.array([self.share])]
+
+
+def tag_matrix(tags: pd.Series, names: pd.Index) -> object:
+    """Return a sparse matrix (n_rows, n_tags) of ones for a column of lists of tags."""
+    from scipy.sparse import csr_array
+
+    lists = [sorted(set(row)) if isinstance(row, list) else [] for row in tags]
+    rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
+    columns = names.get_indexer([tag for row in lists for tag in row])
+    return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(lists), len(names)))

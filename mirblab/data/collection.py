@@ -1,0 +1,404 @@
+"""collection: a test collection with its card and restrictions, loaded from a folder and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.registry import line, read_toml
+from mirblab.core.text_files import hashed
+from mirblab.data import beir as on_disk
+from mirblab.data import digests
+from mirblab.data.beir import in_turn
+from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf, Rule, TagOverlap, tag_matrix
+
+RULES = ("judged", "not-self", "earlier", "tags")
+
+
+def raw(folder: Path) -> dict[str, Any]:
+    """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
+    path = folder / "card.toml"
+    return read_toml(path) if path.is_file() else {}
+
+
+@dataclass(frozen=True)
+class Card:
+    """Task, source, licence, revision, relevance levels, instruction and candidate rules of a collection.
+
+    Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
+    what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
+    of a smaller `order`), "tags" (MIRB's rule of shared tags). `follows` is the published collection that this
+    one rebuilds, `paper` the name that it is printed under; where several share a column, that is `group` instead.
+    `relevant_from` is the smallest relevance that binary measures count as relevant. `language` names the proof
+    assistant whose language the texts are in, where their signs do not tell. Keys that are no field are in `extra`.
+    """
+
+    name: str = ""
+    title: str = ""
+    task: str = ""
+    source: str = ""
+    licence: str = ""
+    revision: str = ""
+    instruction: str = ""
+    paper: str = ""
+    group: str = ""
+    follows: str = ""
+    language: str = ""
+    relevance_levels: list[int] = field(default_factory=list)
+    relevant_from: int = 1
+    candidates: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> Card:
+        """Return the card in *folder*, or an empty one; MirblabError, with file and line, for a field that is wrong."""
+        try:
+            return cls.from_dict(raw(folder))
+        except _WrongField as error:
+            path = folder / "card.toml"
+            raise MirblabError(f"{path}{line(path.read_text('utf-8-sig'), error.key)}: {error}") from error
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Card:
+        """Return the card with the values *found*, checked; MirblabError for one that is wrong.
+
+        >>> Card.from_dict({"candidates": "judged"}).candidates
+        ['judged']
+        """
+        known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
+        values = {key: value for key, value in found.items() if key in known}
+        rules = values.get("candidates", [])
+        if not isinstance(rules, (str, list)):
+            raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
+        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
+        for rule in values["candidates"]:
+            if rule not in RULES:
+                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULES)))
+        card = cls(**values, extra={key: value for key, value in found.items() if key not in known})
+        card._check()
+        return card
+
+    def _check(self) -> None:
+        for key in (item.name for item in fields(self) if item.type == "str"):
+            if not isinstance(getattr(self, key), str):
+                raise _WrongField(key, f"must be a text, found {getattr(self, key)!r:.60}")
+        if self.name:
+            try:
+                paths.clean_name(self.name)
+            except MirblabError as error:
+                raise _WrongField("name", str(error)) from error
+        levels = self.relevance_levels
+        if not isinstance(levels, list) or not all(type(level) is int for level in levels):
+            raise _WrongField("relevance_levels", f"must be a list of whole numbers, found {levels!r:.60}")
+        if type(self.relevant_from) is not int or self.relevant_from < 1:
+            raise _WrongField("relevant_from", f"must be a whole number from 1, found {self.relevant_from!r:.60}")
+
+
+class _WrongField(MirblabError):
+    """A field of a card that is not what it must be; its key is kept, to be looked up in the file."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"'{key}' {what}" if what.startswith("must") else what)
+        self.key = key
+
+
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
+
+
+def count(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int) -> dict[str, int]:
+    """Return how often what is odd in real data occurs; what does not occur is left out."""
+    relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
+    whole = zip(in_turn(corpus.title), in_turn(corpus.text), strict=True)
+    counts = {
+        "documents without text": sum(not text.strip() for text in in_turn(corpus.text)),
+        "queries without text": sum(not text.strip() for text in in_turn(asked.text)),
+        "documents that repeat another's text": _repeats(map(" ".join, whole)),
+        "queries that repeat another's text": _repeats(in_turn(asked.text)),
+        "texts with HTML entities": sum(
+            "&" in text and _ENTITY.search(text) is not None
+            for table in (corpus, asked)
+            for text in in_turn(table.text)
+        ),
+        "queries without a relevant document": len(asked) - relevant,
+        "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
+    }
+    return {what: count for what, count in counts.items() if count}
+
+
+def _repeats(texts: Iterable[str]) -> int:
+    """Return how many texts stood before, by hashes of 128 bits."""
+    hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    return len(hashes) - len(set(hashes))
+
+
+def rules(
+    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
+) -> list[Rule]:
+    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
+    found: list[Rule] = []
+    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
+        pairs = on_disk.read_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
+        if pairs is not None:
+            found.append(Listed.from_pairs(stem, *pairs, len(asked), allow=allow))
+    judged = Listed.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
+    for name in card.candidates:
+        if name == "judged":
+            found.append(judged)
+        elif name == "not-self":
+            found.append(NotSelf(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+        elif name == "earlier":
+            found.append(Earlier(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+        elif name == "tags":
+            found.append(_tag_rule(corpus, asked, qrels, card, folder))
+    return found
+
+
+def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagOverlap:
+    if "tags" not in corpus or "tags" not in asked:
+        raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
+    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
+    gold = qrels[qrels.relevance >= card.relevant_from]
+    kept = Listed.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
+    return TagOverlap(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
+
+
+def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
+    orders = texts["order"] if "order" in texts else pd.Series(pd.NA, texts.index, dtype="Int64")
+    if missing := int(orders.isna().sum()):
+        raise MirblabError(
+            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'; add it"
+        )
+    return orders.to_numpy(dtype=np.int64)
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    return column.cat.codes.to_numpy().astype(np.int64)
+
+
+# Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
+pd.set_option("display.html.use_mathjax", False)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Corpus, queries and judgements of one split, with the candidates of each query and a card.
+
+    `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id;
+    `queries` has query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a
+    judgement too. The position of a document in `corpus` is its code in every run.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> c = load("mini-qa")
+    >>> c.query(c.query_ids[0])[:10], c.statistics()["relevance"]
+    ('How do I s', '4-level')
+    """
+
+    name: str
+    split: str
+    corpus: pd.DataFrame
+    queries: pd.DataFrame
+    qrels: pd.DataFrame
+    candidates: Candidates
+    card: Card
+    oddities: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a name that cannot name a folder: files are written under the names of collections."""
+        paths.clean_name(self.name)
+
+    @cached_property
+    def doc_ids(self) -> pd.Index:
+        """Return the ids of all documents, sorted, shape (n_docs,)."""
+        return self.qrels.doc_id.cat.categories
+
+    @cached_property
+    def query_ids(self) -> pd.Index:
+        """Return the ids of the split's queries, sorted, shape (n_queries,)."""
+        return self.qrels.query_id.cat.categories
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return each document's text: title and text joined by one space, stripped; in the order of `doc_ids`."""
+        titles, texts = self.corpus.title.to_list(), self.corpus.text.to_list()
+        return [f"{title} {text}".strip() for title, text in zip(titles, texts, strict=True)]
+
+    @cached_property
+    def query_texts(self) -> list[str]:
+        """Return each query's text, stripped, in the order of `query_ids`."""
+        return [text.strip() for text in self.queries.text.to_list()]
+
+    @property
+    def relevant(self) -> pd.DataFrame:
+        """Return the judgements that count as relevant: those from the card's `relevant_from` up."""
+        return self.qrels[self.qrels.relevance >= self.card.relevant_from]
+
+    @cached_property
+    def first_tags(self) -> np.ndarray:
+        """Return the first tag of each document, "" where it has none, in the order of `doc_ids`, object (n_docs,)."""
+        tags = self.corpus["tags"] if "tags" in self.corpus else [None] * len(self.corpus)
+        return np.array([own[0] if own else "" for own in tags], dtype=object)
+
+    def document(self, doc_id: str) -> str:
+        """Return the text of one document; MirblabError for an unknown id."""
+        return self.texts[_position(self.doc_ids, doc_id, "document", self.name)]
+
+    def query(self, query_id: str) -> str:
+        """Return the text of one query; MirblabError for an unknown id."""
+        return self.query_texts[_position(self.query_ids, query_id, "query", self.name)]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash (32 hexadecimal digits) over ids, texts, judgements, candidates, instruction, and a language.
+
+        The same content gives the same fingerprint, whatever its compression or the order of its lines.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
+        for column in columns:
+            lengths = np.fromiter(map(len, on_disk.in_turn(column)), np.int64, len(column))
+            digest.update(np.concatenate([[len(column)], lengths]).tobytes())
+            for text in on_disk.in_turn(column):
+                digest.update(text.encode())
+        for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
+            digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+        for rule in self.candidates.rules:
+            digest.update(rule.name.encode())
+            for part in rule.content():
+                digest.update(np.ascontiguousarray(part).tobytes())
+        if self.candidates.rules and self.candidates.rows is not None:
+            digest.update(np.ascontiguousarray(self.candidates.rows, dtype=np.int64).tobytes())
+        digest.update((self.card.instruction + (self.card.language and f"\0{self.card.language}")).encode())
+        return digest.hexdigest()
+
+    def sample(self, n_queries: int, seed: int = 0) -> Collection:
+        """Return the collection with at most *n_queries* of its queries, drawn by *seed*; 0 keeps all.
+
+        The corpus stays whole, so that values stay comparable with those of all queries.
+        """
+        if n_queries < 0:
+            raise MirblabError(f"n_queries must not be negative, found {n_queries}")
+        if not 0 < n_queries < len(self.queries):
+            return self
+        places = np.sort(np.random.default_rng(seed).permutation(len(self.queries))[:n_queries])
+        queries = self.queries.iloc[places].reset_index(drop=True)
+        qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
+        ids = pd.Index(queries.query_id, name=None)
+        qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
+        odd = count(self.corpus, queries, qrels, self.card.relevant_from)
+        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places), oddities=odd)
+
+    def example(self, longest: int = 400) -> dict[str, str]:
+        """Return task, a query and the best document judged for it, texts cut to *longest* characters."""
+        judged, texts = self.relevant, ("", "")
+        if not judged.empty:
+            first = judged[judged.query_id == judged.query_id.iloc[0]].sort_values("relevance").iloc[-1]
+            texts = (self.query(str(first.query_id)), self.document(str(first.doc_id)))
+        query, document = (_shortened(text, longest) for text in texts)
+        return {"task": self.card.task, "collection": self.name, "query": query, "document": document}
+
+    def statistics(self) -> dict[str, object]:
+        """Return the row of this collection in a table like MIRB's Table 1; words are separated by blanks."""
+        n_levels = len({0, *(self.card.relevance_levels or self.qrels.relevance.unique())})
+        return {
+            "collection": self.name,
+            "task": self.card.task,
+            "relevance": "binary" if n_levels == 2 else f"{n_levels}-level",
+            "queries": len(self.queries),
+            "documents": len(self.corpus),
+            "relevant per query": len(self.relevant) / max(len(self.queries), 1),
+            "words per query": _mean_words(self.query_texts),
+            "words per document": _mean_words(self.texts),
+            "candidates": ", ".join(self.candidates.names) or "all",
+        }
+
+    def report(self) -> pd.DataFrame:
+        """Return what is odd in the data (never an error, never altered): columns what, count."""
+        return pd.DataFrame({"what": list(self.oddities), "count": list(self.oddities.values())})
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.queries):,} queries, {len(self.corpus):,} documents, {len(self.qrels):,} judgements"
+        return f"Collection('{self.name}', {self.split}: {counts})"
+
+    def _repr_html_(self) -> str:
+        facts = pd.Series(self.statistics()).drop("collection").rename(self.name).to_frame()
+        return facts.to_html(float_format="{:.2f}".format, classes="tex2jax_ignore mathjax_ignore")
+
+
+def load_folder(path: str | Path, split: str = "test") -> Collection:
+    """Read and check the collection in a folder with corpus, queries and qrels; a card is optional.
+
+    Where digests were kept (`mirblab build`, `mirblab add`), the bytes that are read, and all other files, are compared
+    with them. Raises MirblabError for a file that differs, is missing or is new, and, with file, line and number of
+    such lines, for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown documents;
+    FileNotFoundError for a missing file or split.
+    """
+    folder = Path(path)
+    before = digests.kept(folder)
+    try:
+        with hashed() as read:
+            found = read_splits(folder, [split])[0]
+    except (MirblabError, FileNotFoundError):
+        digests.check(folder)  # that a file has changed says more than what is wrong with it
+        raise
+    if digests.kept(folder) != before:  # replaced meanwhile: the texts may be of one build, the judgements of the next
+        return load_folder(folder, split)
+    digests.check(folder, read)
+    return found
+
+
+def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
+    """Return the collection of each of the *splits* (none: all that are there), whatever its digests say."""
+    corpus = on_disk.read_texts(folder, "corpus")
+    queries = on_disk.read_texts(folder, "queries")
+    card = Card.read(folder)
+    wanted = splits or list(dict.fromkeys(["test", *on_disk.splits(folder)]))
+    return [_of_split(folder, split, corpus, queries, card) for split in wanted]
+
+
+def _of_split(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
+    judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+    asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
+    qrels = pd.DataFrame(
+        {
+            "query_id": pd.Categorical(judged.query_id, pd.Index(asked.query_id, name=None)),
+            "doc_id": pd.Categorical(judged.doc_id, pd.Index(corpus.doc_id, name=None)),
+            "relevance": judged.relevance.astype(np.int32),
+        }
+    ).sort_values(["query_id", "doc_id"], ignore_index=True)
+    candidates = Candidates(len(corpus), tuple(rules(folder, card, corpus, asked, queries, qrels)))
+    oddities = count(corpus, asked, qrels, card.relevant_from)
+    return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Return *text* cut to *longest* characters, never inside a formula."""
+    if len(text) <= longest:
+        return text
+    kept = text[: max(0, longest - 2)]
+    if kept.count("$") % 2:
+        kept = kept[: kept.rindex("$")]
+    return kept.rstrip() + " …"
+
+
+def _mean_words(texts: list[str]) -> float:
+    return sum(len(text.split()) for text in texts) / max(len(texts), 1)
+
+
+def _position(ids: pd.Index, name: str, kind: str, collection: str) -> int:
+    place = int(ids.searchsorted(name))
+    if place >= len(ids) or ids[place] != name:
+        raise MirblabError(
+            f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'"
+        )
+    return place

@@ -1,0 +1,131 @@
+"""digests: what every file of a collection was when it was built or added, and whether it still is that."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from mirblab.core import paths, stored_files
+from mirblab.core.errors import MirblabError
+
+FILE = "digests.txt"
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+def keep(folder: Path) -> None:
+    """Write the BLAKE2b digest (32 bytes) of every file below *folder* into its `digests.txt`, hidden files left out.
+
+    The lines are those of `b2sum --length=256`, so that `b2sum --check digests.txt` compares them, too.
+    """
+    text = "".join(f"{digest}  {name}\n" for name, digest in _found(folder).items())
+    paths.write_bytes(folder / FILE, text.encode("utf-8", "surrogateescape"))
+
+
+def are_kept(folder: Path) -> bool:
+    """Return whether *folder* has a `digests.txt`; one that was copied by hand or is older than digests has none."""
+    return kept(folder) is not None
+
+
+def kept(folder: Path) -> bytes | None:
+    """Return the content of the folder's `digests.txt`, None where there is none; it tells one build from the next."""
+    try:
+        return (folder / FILE).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise MirblabError(f"{str(folder)[:200]!r} cannot be read: {error}") from error
+
+
+def differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
+    """Return what of *folder* is not what its digests say, a phrase for each file; nothing where none were kept.
+
+    Every file is read and hashed, but for those whose digests *read* has because they were just read; sizes and times
+    are not trusted. MirblabError for a folder that cannot be read.
+    """
+    content = kept(folder)
+    if content is None:
+        return []
+    now = _found(folder, read)
+    before: dict[str, str] = {}
+    for number, line in enumerate(content.decode("utf-8", "surrogateescape").split("\n"), 1):
+        match = _LINE.fullmatch(line)
+        if match:
+            before[match[2]] = match[1]
+        elif line:
+            return [f"{FILE}, line {number}, is not a digest and the name of a file"]
+    return [
+        f"{_shown(name)} {_difference(before.get(name), now.get(name))}"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    ]
+
+
+def check(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
+    """Raise MirblabError when a file of *folder* differs, is missing or is new since its digests were kept.
+
+    *read* is as in `differences`.
+    """
+    wrong = differences(folder, read)
+    if wrong:
+        more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
+        raise MirblabError(
+            f"{folder} is not as it was built or added ({FILE}): {'; '.join(wrong[:3])}{more}; remove it and "
+            f"build or add it anew, or accept it as a new collection: mirblab add {shlex.quote(str(folder))} --again"
+        )
+
+
+def verify(folder: Path) -> list[str]:
+    """Compare the collections in *folder* with their digests; return a line for each that differs, and for strangers.
+
+    These are made again whenever they are asked for.
+    """
+    wrong = [stored_files.stranger(path) for path in stored_files.sound(folder) if not path.is_dir()]
+    folders = [path for path in stored_files.sound(folder) if path.is_dir()]
+    return wrong + [f"{path}: {line}; it is made again" for path in folders for line in differences(path)[:3]]
+
+
+def _shown(name: str) -> str:
+    """Return a name that can be printed; that in a damaged line need not be text.
+
+    >>> _shown("caf\\u00e9.md"), _shown("\\udcff.md") == r"\\udcff.md"
+    ('café.md', True)
+    """
+    return name if name.isprintable() else name.encode("unicode_escape").decode()
+
+
+def _difference(before: str | None, now: str | None) -> str:
+    if before is None:
+        return "is new"
+    return "is missing" if now is None else "has another content"
+
+
+def _found(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return the digest of every file below *folder* by its name there; a line feed in a name is written as \\n."""
+    names = {name.replace("\n", "\\n"): path for name, path in _files(str(folder), "")}
+    return {name: read.get(Path(names[name])) or _digest(names[name]) for name in sorted(names) if name != FILE}
+
+
+def _files(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield name and path of the files below a folder; `Path.rglob` takes as long as hashing a small collection."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name[0] == ".":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path, f"{prefix}{entry.name}/")
+            elif entry.is_file():
+                yield prefix + entry.name, entry.path
+
+
+def _digest(path: str) -> str:
+    try:
+        file = open(path, "rb")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise MirblabError(f"{path} cannot be read: {error.strerror}; copy it again, or change its rights") from error
+    with file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

@@ -1,0 +1,11 @@
+from . import plots as plots
+from .escape import interval as interval
+from .figures import GREY as GREY
+from .figures import PALETTE as PALETTE
+from .figures import look as look
+from .figures import save_figure as save_figure
+from .figures import show as show
+from .figures import style as style
+from .table import Table as Table
+from .table import browse as browse
+from .text import excerpts as excerpts

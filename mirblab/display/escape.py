@@ -1,0 +1,318 @@
+"""escape: texts as cells of LaTeX, Markdown and HTML."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import groupby
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mirblab.display.text import escaped, html_of
+from mirblab.formula import in_text
+from mirblab.formula.latex import symbols
+from mirblab.formula.latex.parser import parse_latex
+
+_MORE = r"""
+− -|‐ {-}|‖ \Vert|• \bullet|· \cdot|⬝ \cdot|∫ \int|∬ \iint|∭ \iiint|∮ \oint|∯ \oint\!\!\!\!\!\int|⧸ /|⁄ /|⅟ 1/
+′ {}'|″ {}''|° {}^{\circ}|ᗮ {}^{\perp}|ᘁ {}^{\ast}|⟂ \perp|⨯ \times|⊛ \circledast|⍟ \circledast|✶ \star|✝ \dagger
+⁎ *|○ \bigcirc|⦃ \{\!\{|⦄ \}\!\}|⟦ [\![|⟧ ]\!]|⟪ \langle\!\langle|⟫ \rangle\!\rangle|⁅ [|⁆ ]|⦋ \underline{[}
+⦌ \underline{]}|⸨ (\!(|⸩ )\!)|⟮ (|⟯ )|≔ :=|≕ =:|≼ \preccurlyeq|≽ \succcurlyeq|≦ \leqq|≧ \geqq|⩿ \leqslant
+≌ \overset{\backsim}{=}|⥤ \stackrel{\rightharpoonup}{\rightharpoondown}|↥ \underline{\uparrow}|↧ \overline{\downarrow}
+⤳ \rightsquigarrow|⤏ \dashrightarrow|⤞ \dashrightarrow|⇨ \Rightarrow|↿ \upharpoonleft|▸ \blacktriangleright
+◃ \triangleleft|⨅ \mathop{\sqcap}|⨍ -\!\!\!\!\!\int|∆ \Delta|µ \mu|∌ \not\ni|∛ \sqrt[3]{}|⋰ \cdot^{\cdot^{\cdot}}
+"""
+# Commands that trees know and LaTeX with amsmath and amssymb does not.
+_MISSING = frozenset(
+    """
+Alpha Aut Beta CC Chi Coker Complex Complexes End Epsilon Eta Ext FF Gal Hom Iota Kappa Ker Mor Mu N NN Nu Ob Omicron PP
+Proj Q QQ R RR Reals Res Rho Sch Sh Spec Tau Tor Tr Z ZZ Zeta alef alefsym arccosh arccot arccsc arcsec arcsinh arctanh
+argmax argmin cn cnums coker colim coloneqq csch curl dd degree diag divides dn eps eqqcolon exist grad gt id iddots im
+infin integers isin lcm llbracket lt natnums naturals omicron ord qed qedsymbol rank rationals real reals rk rrbracket
+sech semicolon sgn sign sn span supp thetasym tr vol weierp
+""".split()
+)
+_LIKE_LATIN = ("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo")
+_LETTERS = ("LATIN", "DOUBLE-STRUCK", "MATHEMATICAL DOUBLE-STRUCK")  # they stay, or get their alphabet's command
+# The kind of letter in a character's Unicode name, and its command; the first that the name holds.
+_ALPHABETS = (
+    ("DOUBLE-STRUCK CAPITAL", "mathbb"), ("DOUBLE-STRUCK", "mathbf"), ("SCRIPT CAPITAL", "mathcal"),
+    ("SCRIPT", "mathit"), ("FRAKTUR", "mathfrak"), ("BLACK-LETTER", "mathfrak"), ("SANS-SERIF", "mathsf"),
+    ("MONOSPACE", "mathtt"), ("BOLD", "mathbf"), ("ITALIC", "mathit"),
+)  # fmt: skip
+_SCRIPTS = {"<super>": "^", "<sub>": "_"}
+_KNOWN = frozenset("–—‘’‚“”„‹›«»¿¡§¶©£")  # to LaTeX, as is every Latin letter
+_SPECIAL = frozenset(r"_%&#${}\^~<>|")  # to LaTeX
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NAME = re.compile(r"\\[A-Za-z]+")
+_COMMAND = re.compile(r"\\[A-Za-z]+$")
+
+Piece = tuple[str, str]  # "" for text, "$" for mathematics, "^" and "_" for scripts; LaTeX
+
+
+def with_commands(text: str, is_maths: bool = False) -> str:
+    r"""Return *text* with commands in `$…$` for what pdfLaTeX does not know; in mathematics, without the dollars.
+
+    Letters of other scripts stay: a document that has them needs babel. What has no command is its code point.
+
+    >>> print(with_commands("∀ x₁ ∈ 𝓝 a, f⁻¹ ≤ é ⥢"), with_commands("αx⁻¹", is_maths=True))
+    $\forall$ x$_{1}$ $\in$ $\mathcal{N}$ a, f$^{-1}$ $\le$ é $\mathtt{U{+}2962}$ \alpha x{}^{-1}
+    >>> print(with_commands(r"\Spec(\ZZ)", is_maths=True))
+    \operatorname{Spec}(\mathbb{Z})
+    """
+    if is_maths:
+        text = _NAME.sub(lambda found: _known(found[0]), text)
+
+    def written(found: re.Match[str]) -> str:
+        pieces = [piece for char in found[0] for piece in _pieces(char)]
+        return "".join(_run(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != ""))
+
+    return _NOT_ASCII.sub(written, unicodedata.normalize("NFC", text))
+
+
+def _known(command: str) -> str:
+    """Return a command, or what LaTeX knows in its place."""
+    if command[1:] not in _MISSING:
+        return command
+    label = symbols.COMMANDS[command].removeprefix("V!")
+    return rf"\operatorname{{{label}}}" if len(label) > 1 else "".join(text for _, text in _pieces(label))
+
+
+def _run(pieces: list[Piece], is_maths: bool) -> str:
+    """Return neighbouring pieces, all of them text or none, as LaTeX."""
+    if not pieces[0][0]:
+        return "".join(text for _, text in pieces)
+    made = ""
+    for kind, run in groupby(pieces, key=lambda piece: piece[0]):
+        inner = " ".join(text for _, text in run)
+        if kind == "$":
+            made += inner + " " * bool(_COMMAND.search(inner))
+        else:  # an empty base before it wherever something else may have a script already
+            made += f"{'{}' * (is_maths or made != '')}{kind}{{{inner.replace(' ', '')}}}"
+    return made if is_maths else f"${made.rstrip()}$"
+
+
+@lru_cache(maxsize=4096)
+def _pieces(char: str) -> tuple[Piece, ...]:
+    """Return what is written for one character, nothing for one that is not seen."""
+    if char in _commands():
+        return (("$", _commands()[char]),)
+    how, *codes = unicodedata.decomposition(char).split() or [""]
+    plain = "".join(chr(int(code, 16)) for code in codes) if how.startswith("<") else ""
+    if how in _SCRIPTS:
+        return ((_SCRIPTS[how], "".join(text for part in plain for _, text in _pieces(part))),)
+    name, category = unicodedata.name(char, ""), unicodedata.category(char)
+    font = next((font for words, font in _ALPHABETS if words in name), "") if how == "<font>" else ""
+    if font:
+        return (("$", rf"\{font}{{{_commands().get(plain, plain)}}}"),)
+    if plain and not _SPECIAL & set(plain):
+        return tuple(piece for part in plain for piece in _pieces(part))
+    if char.isascii() or category[0] in "LZ" or char in _KNOWN:
+        return (("", char),)
+    return () if category in ("Cf", "Mn") else (("$", rf"\mathtt{{U{{+}}{ord(char):04X}}}"),)
+
+
+@lru_cache(maxsize=1)
+def _commands() -> dict[str, str]:
+    """Return character -> command: the first that each label has, Greek letters like Latin ones, and more signs."""
+    found: dict[str, str] = {}
+    for command, label in symbols.COMMANDS.items():
+        char = label.removeprefix("V!")
+        if len(char) == 1 and not (char.isascii() or char in _KNOWN or unicodedata.name(char).startswith(_LETTERS)):
+            found.setdefault(char, command)
+    found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
+    return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))
+
+
+_LATEX = {char: "\\" + char for char in "_%&#${}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--",
+}  # fmt: skip
+# What an environment of its own lines is within a line ("": nothing), a sign that would end it, and rows in none.
+_IN_LINE = dict.fromkeys(("align", "flalign", "eqnarray", "multline", "split"), "aligned") | {
+    "gather": "gathered", **dict.fromkeys(("equation", "displaymath", "math", "subequations"), "")
+}  # fmt: skip
+_DISPLAY = re.compile(rf"\\(begin|end)\s*\{{\s*({'|'.join(_IN_LINE)})\*?\s*\}}")
+_SIDES = re.compile(r"\\(left|right)(?![a-zA-Z])")
+_COMMENT = re.compile(r"(?<!\\)[%#]")
+_ROWS = re.compile(r"(?<!\\)&|\\\\")
+_INNERMOST = re.compile(r"\\begin\{.*\\end\{[^}]*\}")
+_MAY_BE_MATHS = re.compile(r"[$\\]")
+_FORMULA_OR_DOLLAR = re.compile(r"(<(math|code)\b.*?</\2>)|\\\$", re.DOTALL)
+_SIGNS = {
+    r"\|": r"\Vert ", "|": r"\vert ", r"\>": r"\:", "<": r"\lt ", ">": r"\gt ", "](": "] (", "`": r"\text{‘}",
+}  # fmt: skip
+_SHORT = 40  # characters of a text that stands in one line
+# Commands that read or write files, or change what others mean, stay text where the LaTeX is to be compiled.
+_COMMANDS = re.compile(
+    r"\\(?:input|include\w*|openin|openout|read|write|immediate|special|catcode|csname|[egx]?def|(?:future)?let|"
+    r"(?:re|provide)?newcommand|usepackage|lstinputlisting|verbatiminput|loop|repeat|expandafter|directlua)(?![a-zA-Z])|\\^\\^"
+)
+# What amsmath, or a formula between dollars, does not have.
+_NO_CELL = re.compile(r"\\(?:tag|nicefrac|[pb]?matrix\s*\{|cases\s*\{|eqalign)|\\[][()]|(?<!\\)(?:\\\\)*\\$")
+
+
+class Cell(NamedTuple):
+    """One cell: its text, "best" or "second" or "", a sign such as "†", what stands beside it, and if it has maths."""
+
+    text: str
+    mark: str = ""
+    sign: str = ""
+    beside: str = ""
+    is_maths: bool = False
+
+
+def latex(text: str, is_maths: bool = False) -> str:
+    r"""Return *text* for pdfLaTeX; with *is_maths*, its formulas, however delimited, are in `$…$`.
+
+    Needs amsmath and amssymb where there is mathematics. A formula that would not end with its cell is text.
+
+    >>> print(latex("50% of x_1 & $y ∈ S"), latex("let $$x_1$$ & y", is_maths=True))
+    50\% of x\_1 \& \$y $\in$ S let $x_1$ \& y
+    """
+
+    def escape(part: str) -> str:
+        return with_commands("".join(_LATEX.get(char, char) for char in part))
+
+    def inside(maths: str) -> str:
+        return f"${with_commands(maths, is_maths=True)}$" if _is_whole(maths) else escape(f"${maths}$")
+
+    return _outside_maths(text, is_maths, escape, inside)
+
+
+def markdown(text: str, is_maths: bool = False) -> str:
+    r"""Return *text* with Markdown's special characters escaped; with *is_maths*, its formulas are in `$…$`.
+
+    In them bars become \vert, angle brackets \lt and \gt, and links fall apart, for readers that do not know
+    mathematics.
+
+    >>> print(markdown("a_b|c"), markdown(r"set \(|x|\)", is_maths=True))
+    a\_b\|c set $\vert x\vert $
+    """
+
+    def escape(part: str) -> str:
+        return re.sub(r"([\\`*_|<>$~\[\]&#])", r"\\\1", part)
+
+    return _outside_maths(text, is_maths, escape, lambda maths: f"${_no_markup(maths)}$")
+
+
+def _no_markup(maths: str) -> str:
+    for sign, name in _SIGNS.items():
+        maths = maths.replace(sign, name)
+    return maths
+
+
+def _is_whole(maths: str) -> bool:
+    r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
+    sides = _SIDES.findall(maths)
+    is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse_latex(maths).problems)
+    return is_known and sides.count("left") == sides.count("right")
+
+
+def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str]) -> str:
+    """Return *text* on one line, its prose escaped and its formulas, made to stand in a line, as *inside* has them."""
+    text = " ".join(text.split())
+    if not is_maths:
+        return escape(text)
+    parts = enumerate(in_text.parts(text))
+    return "".join(inside(_in_line(part)) if n % 2 else escape(part.replace(r"\$", "$")) for n, part in parts)
+
+
+def _in_line(maths: str) -> str:
+    r"""Return a formula as it may stand between dollars: `align` is `aligned`, and so are rows outside of any."""
+    maths = _DISPLAY.sub(lambda found: rf"\{found[1]}{{{_IN_LINE[found[2]]}}}" if _IN_LINE[found[2]] else "", maths)
+    maths = _COMMENT.sub(r"\\\g<0>", maths.strip())
+    has_rows = not maths.startswith(r"\begin") and _ROWS.search(_INNERMOST.sub("", maths))
+    return rf"\begin{{aligned}}{maths}\end{{aligned}}" if has_rows else maths
+
+
+def display(value: Any, digits: int = 2, how: str = "") -> str:
+    """Return one value as text: "–" for a missing one, floats rounded, thousands separated, true minus signs.
+
+    *how* is a format specification that takes the place of *digits*, or "p": a p value, to the third digit.
+
+    >>> display(1234567), display(-0.125, 2), display(float("nan")), display(True), display(0.00012, how=".1g")
+    ('1,234,567', '−0.12', '–', 'yes', '0.0001')
+    >>> display(0.0123, how="p"), display(0.0001, how="p")
+    ('0.012', '< 0.001')
+    """
+    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, Real) and value != value):
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, Real) and how == "p":
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if isinstance(value, Real):
+        default = "," if isinstance(value, Integral) else f",.{digits}f"
+        return format(value, how or default).replace("-", "−")
+    return str(value)
+
+
+def interval(low: float, high: float, how: str) -> str:
+    """Return an interval in brackets, its ends by the format specification *how*; "–" where there is none.
+
+    >>> interval(-0.05, 0.125, "+.2f"), interval(float("nan"), float("nan"), ".1f")
+    ('[−0.05, +0.12]', '–')
+    """
+    return f"[{display(low, how=how)}, {display(high, how=how)}]" if low == low else "–"
+
+
+def latex_cell(cell: Cell) -> str:
+    """Return a cell for LaTeX: the best bold, the second underlined, signs raised."""
+    text = latex(cell.text, cell.is_maths)
+    text = {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+    sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, latex(cell.sign))
+    return text + sign + (rf" {{\footnotesize {latex(cell.beside)}}}" if cell.beside else "")
+
+
+def markdown_cell(cell: Cell) -> str:
+    """Return a cell for Markdown, which has no underline of its own: `<u>` stands for it."""
+    text = markdown(cell.text, cell.is_maths)
+    text = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(cell.mark, text)
+    return text + markdown(cell.sign) + (f" {markdown(cell.beside)}" if cell.beside else "")
+
+
+def plain_html(text: str) -> str:
+    r"""Return *text* escaped, on one line; what MathJax might take for mathematics, and follow, is kept from it.
+
+    >>> print(plain_html("a < b"), plain_html("$5"))
+    a &lt; b <span class="tex2jax_ignore mathjax_ignore">$5</span>
+    """
+    safe = escaped(" ".join(text.split()))
+    return f'<span class="tex2jax_ignore mathjax_ignore">{safe}</span>' if _MAY_BE_MATHS.search(safe) else safe
+
+
+def maths_html(text: str) -> str:
+    r"""Return *text* with its formulas as MathML, and `\$` as the dollar that it stands for.
+
+    >>> "<mi>x</mi>" in maths_html(r"\$5 for $x$"), r"\$5" in maths_html(r"\$5 for $x$")
+    (True, False)
+    """
+    return _FORMULA_OR_DOLLAR.sub(lambda found: found[1] or "$", html_of(text))
+
+
+def is_long(cell: Cell) -> bool:
+    """Return whether the text of a cell takes more than a line."""
+    return len(cell.text) > _SHORT
+
+
+def html_cell(cell: Cell, value: str = "", is_number: bool = False) -> str:
+    """Return a `<td>` with marks, sign and what stands beside the number.
+
+    *value* is the number that the cell is sorted by ("": its text), *is_number* sets it flush right.
+    """
+    text = maths_html(cell.text) if cell.is_maths else plain_html(cell.text)
+    text = {"best": f"<b>{text}</b>", "second": f"<u>{text}</u>"}.get(cell.mark, text)
+    sign = f"<sup>{plain_html(cell.sign)}</sup>" if cell.sign else ""
+    beside = f" <small>{plain_html(cell.beside)}</small>" if cell.beside else ""
+    inner = f"{text}{sign}{beside}"
+    if cell.is_maths or is_long(cell):
+        long = " mirblab-long" if is_long(cell) else ""
+        inner = f'<div class="mirblab-cell{long}">{inner}</div>'
+    says = (' class="mirblab-number"' if is_number else "") + (f' data-value="{value}"' if value else "")
+    return f"<td{says}>{inner}</td>"

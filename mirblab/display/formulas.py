@@ -1,0 +1,109 @@
+"""formulas: formulas that were found, rendered beside each other, with what they share with the query marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from mirblab.core.errors import unknown
+from mirblab.display.escape import display, plain_html
+from mirblab.display.text import MATH_FONTS, beginning, is_large
+from mirblab.formula.explain import Explanation, explain_match
+from mirblab.formula.index import Index
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.markup import highlighted, mathml
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+STYLE = f".mirblab-formulas {MATH_FONTS}"
+_HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
+_SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
+_CELL = "text-align:left;vertical-align:middle;padding:0.2em 0.6em"
+_SCROLLS = "overflow-x:auto;padding:0.15em 0"
+_TABLE = "table-layout:auto;border-collapse:collapse"  # notebooks make the columns of a table equally wide
+_QUIET = ' class="tex2jax_ignore mathjax_ignore"'  # a dollar in a source is no mathematics for MathJax
+
+
+def found(query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = None, *, title: str = "") -> HTML:
+    r"""Return a *query* and the formulas that each list holds, rendered, the lists side by side.
+
+    *lists* are titles and tables, best first: `formula` (LaTeX) and any other columns, which are shown as they are. In
+    each formula what the structure search of *index* finds of the query is marked, the stronger the more of it agrees
+    (None: nothing is). Everything is escaped; there is no script, and nothing comes from elsewhere. Raises
+    MirblabError for a list without `formula`.
+
+    >>> shown = found("x^2", {"first": pd.DataFrame({"rank": [1], "formula": ["a<b"]})}).data
+    >>> "<mo>&lt;</mo>" in shown, ">rank</th>" in shown
+    (True, True)
+    """
+    from IPython.display import HTML
+
+    for rows in lists.values():
+        if "formula" not in rows:
+            raise unknown("column", "formula", [str(column) for column in rows.columns])
+    sizes = [len(parse_latex(latex)) for rows in lists.values() for latex in rows["formula"]]
+    basis = "24em" if max(sizes, default=0) <= _HALF_PAGE else "100%"
+    parts = [_list(query, name, rows, index, basis) for name, rows in lists.items()]
+    caption = f"<figcaption>{plain_html(title)}</figcaption>" if title else ""
+    asked = f'<div style="{_SCROLLS};font-size:1.2em">{rendered(query)}</div>'
+    columns = f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start">{"".join(parts)}</div>'
+    return HTML(_figure(caption, asked, columns))
+
+
+def pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
+    """Return query and document of an explanation below each other, rendered and as source, with marks in both.
+
+    *query* and *document* are the LaTeX that was explained. Score, shares and changed names stand below them.
+    """
+    from IPython.display import HTML
+
+    sides = (("query", query, why.query, why.query_nodes), ("document", document, why.document, why.document_nodes))
+    rows = [
+        f'<tr><th style="{_CELL}">{name}</th><td style="{_CELL};max-width:0;width:100%">'
+        f'<div style="{_SCROLLS};font-size:1.2em">{mathml(tree, nodes, latex=latex)}</div>'
+        f"<span{_QUIET}>{highlighted(latex, tree, nodes)}</span></td></tr>"
+        for name, latex, tree, nodes in sides
+    ]
+    names = ", ".join(f"{plain_html(mine)} became {plain_html(its)}" for mine, its in why.renamed)
+    shares = f"score {why.score:.3f}: {why.found:.0%} of the query found, {why.used:.0%} of the document used"
+    caption = f"<figcaption>{shares}{'; ' + names if names else ''}</figcaption>"
+    head = f'<caption style="text-align:left"><b>{plain_html(title)}</b></caption>' if title else ""
+    table = f'<table style="{_TABLE};width:100%">{head}{"".join(rows)}</table>'
+    return HTML(_figure(table, caption))
+
+
+def rendered(latex: str, why: Explanation | None = None) -> str:
+    """Return the HTML of one formula, the document of *why* with its marks; one too large is the start of its source.
+
+    >>> rendered("x").startswith("<math") and rendered("x+" * 999).startswith("<code")
+    True
+    """
+    tree = parse_latex(latex) if why is None else why.document
+    if is_large(tree):
+        return beginning(latex, _QUIET)
+    shown = mathml(tree, () if why is None else why.document_nodes, latex=latex)
+    size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
+    return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'
+
+
+def _figure(*parts: str) -> str:
+    opened = f'<figure class="mirblab-formulas" style="margin:0 0 1em 0"><style>{STYLE}</style>'
+    return f"{opened}{''.join(parts)}</figure>"
+
+
+def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:
+    facts = [column for column in rows.columns if column != "formula"]
+    head = f"{_CELL};white-space:nowrap"
+    heads = "".join(f'<th style="{head}">{plain_html(str(column))}</th>' for column in (*facts, "formula"))
+    lines = []
+    for row in rows.to_dict("records"):
+        why = None if index is None else explain_match(query, row["formula"], index)
+        cells = "".join(f'<td style="{_CELL}">{plain_html(display(row[fact]))}</td>' for fact in facts)
+        shown = f'<div style="{_SCROLLS}">{rendered(row["formula"], why)}</div>'
+        lines.append(f'<tr>{cells}<td style="{_CELL};max-width:0;width:100%">{shown}</td></tr>')
+    caption = f'<caption style="text-align:left"><b>{plain_html(name)}</b></caption>'
+    body = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div style="flex:1 1 {basis};min-width:0"><table style="{_TABLE};width:100%">{body}</table></div>'

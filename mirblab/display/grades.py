@@ -1,0 +1,106 @@
+"""grades: what the grades of a collection's judgements mean, as a table to stand where grades are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pandas as pd
+
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.data.collection import Collection
+from mirblab.display.result_tables import table
+from mirblab.display.table import Table
+
+FOR = "counts as relevant"
+
+
+def scale(collection: Collection) -> Table:
+    """Return the table of a collection's grades, the highest first: rating, meaning, whether it counts as relevant.
+
+    Ratings and meanings are those of `registry/scales.toml`, in our own words; where that has no scale for the
+    collection, the grades of its judgements stand alone, and the caption says so.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> scale(load("mini-qa")).frame.rating.to_dict()
+    {'grade 3': 'high', 'grade 2': 'medium', 'grade 1': 'low', 'grade 0': 'not relevant'}
+    """
+    name, card = scale_of(collection.name), collection.card
+    levels = sorted({*card.relevance_levels, *collection.qrels.relevance.tolist()}, reverse=True)
+    found = meanings(name) if name else pd.DataFrame({"rating": [], "meaning": []}, dtype="str")
+    counts = pd.Series(["yes" if level >= card.relevant_from else "no" for level in levels], levels, name=FOR)
+    shown = found.reindex(levels).fillna("–").join(counts)
+    shown.index = [f"grade {level}" for level in levels]
+    if not name:
+        caption = f"The grades of {collection.name}; what they mean is not in registry/scales.toml."
+        return table(shown[[FOR]], caption)
+    return table(shown, f"What the grades of {collection.name} mean: {_entry(name)['label']}.", notes=[_note(name)])
+
+
+def scales() -> Table:
+    """Return the table of all scales of the registry, the highest grade of each first.
+
+    >>> scales().frame.grade.tolist()[:4]
+    [3, 2, 1, 0]
+    """
+    names = list(registry.read_registry("scales"))
+    parts = [meanings(name).reset_index().assign(scale=_entry(name)["label"]) for name in names]
+    shown = pd.concat(parts).set_index("scale") if parts else pd.DataFrame()
+    return table(shown, "What the grades of judges mean.", notes=list(dict.fromkeys(map(_note, names))))
+
+
+def meaning(collection: Collection, grade: int) -> str:
+    """Return what a grade means in a collection, rating and meaning; "" where the registry does not say.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> meaning(load("mini-formula"), 1), meaning(load("mini-pairs"), 1)
+    ('low: it may lead to something that helps', '')
+    """
+    name = scale_of(collection.name)
+    found = meanings(name) if name else pd.DataFrame()
+    return f"{found.rating[grade]}: {found.meaning[grade]}" if grade in found.index else ""
+
+
+def scale_of(collection_name: str) -> str:
+    """Return the scale of the registry that a collection's judgements are on, "" for none.
+
+    >>> scale_of("arqmath-2020-answers"), scale_of("stacks-qa")
+    ('arqmath-answers', '')
+    """
+    for name in registry.read_registry("scales"):
+        if any(fnmatchcase(collection_name, own) for own in _entry(name)["collections"]):
+            return name
+    return ""
+
+
+def meanings(name: str) -> pd.DataFrame:
+    """Return a scale as data: rating and meaning of each grade, the highest first; MirblabError for an unknown one."""
+    entry = _entry(name)
+    return pd.DataFrame({"rating": entry["ratings"], "meaning": entry["meanings"]}).rename_axis("grade").iloc[::-1]
+
+
+def _note(name: str) -> str:
+    return f"After {_entry(name)['source']}, in our own words."
+
+
+def _entry(name: str) -> Mapping[str, Any]:
+    """Return the registry's entry of a scale, checked."""
+    entries = registry.read_registry("scales")
+    if name not in entries:
+        raise unknown("scale", name, entries)
+    entry = entries[name]
+    lists = [entry.get(key) for key in ("collections", "ratings", "meanings")]
+    texts = [entry.get("label"), entry.get("source"), *(item for own in lists if isinstance(own, list) for item in own)]
+    if not all(isinstance(own, list) for own in lists) or not all(isinstance(text, str) for text in texts):
+        raise MirblabError(
+            f"{registry.origin('scales', name)}: the scale '{name}' needs label and source, each a text, and "
+            "collections, ratings and meanings, each a list of texts"
+        )
+    if len(entry["ratings"]) != len(entry["meanings"]):
+        raise MirblabError(
+            f"{registry.origin('scales', name)}: the scale '{name}' has {len(entry['ratings'])} ratings and "
+            f"{len(entry['meanings'])} meanings; give one of each for every grade, from 0"
+        )
+    return entry

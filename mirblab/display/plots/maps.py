@@ -1,0 +1,226 @@
+"""maps: plots of projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.display.figures import GREY, PALETTE, legend_beside, need, panels, style, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Dark and light by turns, so that two fields differ in black and white too: blue, orange, black, sky blue and so on.
+COLOURS = tuple(PALETTE[place] for place in (0, 4, 6, 5, 2, 3, 1))
+_WIDE = 3  # panels in a row
+_PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what stands above and below a row of maps
+_FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its width
+_LINE = "#A8A8A8"
+_DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
+
+
+def map(
+    table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None, distractor: str = "distractor"
+) -> Axes | list[Axes]:
+    """Draw statements in the plane: pairs as large dots joined by thin lines, distractors as triangles.
+
+    *table*: id, x, y, class_id, field (a colour each; after seven fields the next are hollow), kind (*distractor*,
+    or what the two of a pair are to each other, which the legend says); with seed, one panel for each, in the table's
+    order; with the numbers of `projection.per_point`, their means above each panel. *ax* is one axes, or as many as
+    there are seeds; several come back as a list. What lies on top is settled by field, kind and id, not by the order
+    of rows.
+
+    >>> rows = [("a", 0, 0, "p", "f", "equivalent"), ("b", 1, 1, "p", "g", "equivalent"), ("c", 2, 0, "", "f", "")]
+    >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
+    >>> [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    ['f, equivalent (1)', 'f, other (1)', 'g, equivalent (1)']
+    """
+    parts = [part for _, part in table.groupby("seed", sort=False)] if "seed" in table and len(table) else [table]
+    alone = len(parts) == 1
+    axes = panels(ax, len(parts), "seeds", min(len(parts), _WIDE), _size(parts), share=False)
+    for one, part in zip(axes, parts, strict=True):
+        _map_panel(part, ax=one, distractor=distractor, alone=alone)
+    if len(table):
+        _legend(axes, below=ax is None)
+    return axes[0] if alone else axes
+
+
+def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
+    """Return the width of the page and the height of a row, in inches, so that the tallest map fills its panel."""
+    spans = [(part.y.max() - part.y.min()) / max(part.x.max() - part.x.min(), 1e-9) for part in parts if len(part)]
+    share = min(max([_FLAT, *spans]), _TALL)
+    return _PAGE, _TEXT + share * _PAGE / min(len(parts), _WIDE)
+
+
+def _legend(axes: list[Axes], below: bool) -> None:
+    """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    with style():
+        if below:
+            axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
+        else:
+            legend_beside(axes[-1], handles=handles, labels=labels)
+
+
+@styled(lambda table: (_PAGE, _TALL * _PAGE))
+def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -> Axes:
+    need(table, "id", "x", "y", "class_id", "field", "kind")
+    table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
+    scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
+    _lines(table[table.kind != distractor], ax, scale)
+    for place, field in enumerate(sorted(table.field.unique())):
+        _points(table[table.field == field], ax, place, distractor, scale)
+    ax.set_aspect("equal", adjustable="datalim")  # the map has one scale
+    ax.margins(0.05)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(True)
+    ax.spines[:].set_color("#CCCCCC")
+    ax.set_title(_title(table, alone), fontsize=9 if alone else 8.5)
+    if alone:
+        ax.set_xlabel("near is alike; the axes have no unit, and distances between far points no meaning",
+                      fontsize=8, color=GREY)  # fmt: skip
+    return ax
+
+
+def _lines(pairs: pd.DataFrame, ax: Axes, scale: float) -> None:
+    """Draw a thin line through the members of each class."""
+    from matplotlib.collections import LineCollection
+
+    classes = pairs[pairs.class_id != ""].groupby("class_id", sort=True)
+    lines = [part[["x", "y"]].to_numpy() for _, part in classes if len(part) > 1]
+    ax.add_collection(LineCollection(lines, colors=_LINE, linewidths=0.3 + 0.5 * scale, zorder=1))
+
+
+def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: float) -> None:
+    """Draw the statements of the field at a *place* among the fields: dots, then triangles, which are smaller."""
+    colour, field = COLOURS[place % len(COLOURS)], table.field.iloc[0]
+    hollow = place // len(COLOURS) % 2 == 1
+    is_distractor = table.kind == distractor
+    for chosen, size, marker, kind in (
+        (~is_distractor, _DOT, "o", " or ".join(sorted(table.kind[~is_distractor].unique()))),
+        (is_distractor, 0.5 * _DOT, "^", distractor or "other"),
+    ):
+        points = table[chosen]
+        if len(points):
+            ax.scatter(points.x, points.y, s=size * scale, marker=marker, facecolors="white" if hollow else colour,
+                       edgecolors=colour if hollow else "black", linewidths=1.4 * scale if hollow else 0.5 * scale,
+                       label=f"{field}, {kind} ({len(points):,})", zorder=3 if marker == "^" else 2)  # fmt: skip
+
+
+def _title(table: pd.DataFrame, alone: bool) -> str:
+    """Return the seed, and the means of what the map keeps, in words."""
+    seed = f"seed {table.seed.iloc[0]}" if "seed" in table else ""
+    if "kept" not in table:
+        return seed
+    need(table, "k", "trust", "partner_full", "partner_map")
+    k, paired = table.k.iloc[0], table[table.partner_full > 0]
+    kept, trust = f"{table.kept.mean():.0%}", f"trustworthiness {table.trust.mean():.2f}"
+    full, seen = (f"{(paired[column] <= k).mean():.0%}" for column in ("partner_full", "partner_map"))
+    if alone:
+        near = f"\npartner among the {k} nearest: {full} in the full space, {seen} on this map" if len(paired) else ""
+        return f"{seed}: the map keeps {kept} of each statement's {k} nearest; {trust}{near}"
+    return f"{seed}: {kept} of {k} nearest kept\n{trust}" + (
+        f"\npartner near: {seen} (full space {full})" if len(paired) else ""
+    )
+
+
+# panels side by side that stay legible on a page
+_LABEL = 2.7  # inches that a label of the legend takes
+# The nth label has the nth colour and form; forms differ in print without colours, too.
+_FORMS = ("o", "^", "x", "s", "+", "v", "D", "<", "1", "p", ">")
+_OPEN = frozenset("x+1")  # drawn by lines, so they have no edge of their own
+_AXES = {
+    "overlap": "vocabulary shared\nwith the partner, 0 to 1",
+    "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
+    "margin": "shared with the partner\nminus with the best rival",
+}
+_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
+
+
+def overlap(
+    table: pd.DataFrame,
+    correlations: pd.DataFrame,
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+    share: str = "overlap",
+    by: str = "domain_pair",
+) -> list[Axes]:
+    """Draw the rank of each statement's partner, logarithmic, against what they share; return the axes.
+
+    *table* is from `partners.overlap_points`: system, rank, *share* (overlap, rival_overlap or margin) and *by*, of
+    which each label gets a colour and a form. *correlations* is from `partners.rank_correlations`; its rho stands in
+    the title with its interval. The axes of all panels, one per system, are the same; rank 1 is at the top, and
+    overlaps are spread by their square root, since most are small. *ax*: as many axes as systems. Raises MirblabError
+    for an empty table, and for a system without a correlation of this share.
+
+    >>> points = pd.DataFrame({"system": "bm25", "rank": [1, 90], "overlap": [0.5, 0.1], "domain_pair": ["a", "b"]})
+    >>> rho = pd.DataFrame({"system": ["bm25"], "share": ["overlap"], "rho": [-0.8], "low": [-0.9], "high": [-0.6]})
+    >>> overlap(points, rho)[0].get_title("left")
+    'bm25\\nρ = −0.80 [−0.90, −0.60]'
+    """
+    need(table, "system", "rank", share, by)
+    need(correlations, "system", "share", "rho", "low", "high")
+    if share not in _AXES:
+        raise unknown("share", share, _AXES)
+    groups = list(table.groupby("system", sort=False, observed=True))
+    if not groups:
+        raise MirblabError("the table is empty, so there is nothing to draw")
+    labels = sorted(table[by].astype(str).unique())
+    wide = min(len(groups), _WIDE)
+    width = max(4.4, 1.2 + 2.5 * wide)
+    columns, high = int(width / _LABEL), -(-len(groups) // wide)
+    lines = 0.2 * -(-len(labels) // columns)  # the legend's height in inches
+    axes = panels(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
+    with style():
+        for place, (one, (name, part)) in enumerate(zip(axes, groups, strict=True)):
+            _partner_panel(one, part.assign(label=part[by].astype(str)), labels, share)
+            _scale(one, table, share)
+            one.set_title(f"{name}\n{_rho(correlations, str(name), share)}")
+            one.set_ylabel("" if place % wide else "rank of the partner,\n1 is best")
+        handles, names = axes[0].get_legend_handles_labels()
+        axes[0].figure.legend(handles, names, loc="outside lower center", ncols=columns)
+    return axes
+
+
+def _partner_panel(ax: Axes, part: pd.DataFrame, labels: Sequence[str], share: str) -> None:
+    for place, label in enumerate(labels):
+        mine, form = part[part.label == label], _FORMS[place % len(_FORMS)]
+        edge = {} if form in _OPEN else {"edgecolors": "white", "linewidths": 0.4}
+        ax.scatter(mine[share], mine["rank"], s=26, marker=form, color=PALETTE[place % len(PALETTE)], alpha=0.85,
+                   label=label, clip_on=False, **edge)  # fmt: skip
+
+
+def _scale(ax: Axes, table: pd.DataFrame, share: str) -> None:
+    """Give both axes the range of the whole *table*: ranks downwards, logarithmic; overlaps by their square root."""
+    last = float(table["rank"].max())
+    ticks = [number for number in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if number <= max(10, last)]
+    ax.set_yscale("log")
+    ax.set_yticks(ticks, [f"{number:,}" for number in ticks])
+    ax.minorticks_off()
+    ax.set_ylim(1.25 * max(10, last), 0.8)
+    if share == "margin":
+        low, high = min(0, float(table[share].min())), max(0, float(table[share].max()))
+        gap = 0.05 * ((high - low) or 1)
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.locator_params(axis="x", nbins=4)
+        ax.set_xlim(low - gap, high + gap)
+    else:
+        most = 1.05 * float(table[share].max()) or 1.0
+        ax.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+        shown = [tick for tick in _TICKS if tick <= most]
+        ax.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        ax.set_xlim(0, most)
+    ax.set_xlabel(_AXES[share])
+
+
+def _rho(correlations: pd.DataFrame, system: str, share: str) -> str:
+    found = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
+    if len(found) != 1:
+        raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(found)}")
+    rho, low, high = (f"{number:.2f}".replace("-", "−") for number in found[["rho", "low", "high"]].iloc[0])
+    return f"ρ = {rho} [{low}, {high}]"

@@ -1,0 +1,383 @@
+"""queries: plots of single queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError
+from mirblab.display.figures import GREY, PALETTE, axis, cut, legend_beside, look, need, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMALLEST, _LARGEST = 18, 320  # areas of dots, in points squared
+_MOVE_LETTERS = 26  # of a document's id
+_MOVE_ROW = 0.27  # inches
+# What a document is: colour, filled or not, line.
+_MOVE_STYLES = {
+    "relevant": (PALETTE[2], True, "-"),
+    "judged, not relevant": (PALETTE[1], False, "--"),
+    "not judged": (GREY, False, ":"),
+}
+
+
+@styled(lambda table: (5.4, 5.0))
+def versus(
+    table: pd.DataFrame, *, ax: Axes | None = None, first: str = "", second: str = "", measure: str = "value"
+) -> Axes:
+    """Draw each query as a dot, its value in the first run across and in the second upwards; on the line: equal.
+
+    *table* is from `significance.wide`, queries × systems; without names its first two columns are taken. Queries
+    with the same two values are one dot, whose area grows with their number.
+
+    >>> versus(pd.DataFrame({"a": [0.9, 0.5, 0.5], "b": [0.4, 0.5, 0.5]})).get_title("left")
+    'b: better on 0, equal on 2, worse on 1 queries'
+    """
+    names = [first or str(table.columns[0]), second or str(table.columns[min(1, table.shape[1] - 1)])]
+    need(table, *names)
+    # Values that print alike are the same dot, whatever the last bit says.
+    dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
+    gain = dots.y - dots.x
+    area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+    for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):
+        if part.any():
+            ax.scatter(dots.x[part], dots.y[part], s=area[part], marker=marker, alpha=0.75, linewidths=0, zorder=2,
+                       clip_on=False, color=look(name)[0] if name else GREY,
+                       label=f"{name} better" if name else "equal")  # fmt: skip
+    better, worse = (int(dots["count"][part].sum()) for part in (gain > 0, gain < 0))
+    ax.set_title(
+        f"{names[1]}: better on {better:,}, equal on {len(table) - better - worse:,}, worse on {worse:,} queries"
+    )
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set_xlabel(f"{axis(measure)}\n{names[0]}")
+    ax.set_ylabel(f"{names[1]}\n{axis(measure)}")
+    legend_beside(ax)
+    return ax
+
+
+@styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
+def shifts(
+    table: pd.DataFrame, *, ax: Axes | None = None, first: str = "first", second: str = "second", k: int = 10,
+    relevant_from: int = 1,
+) -> Axes:  # fmt: skip
+    """Draw where the documents of one query stood in the first run, left, and in the second, right, best on top.
+
+    *table* is from `compare_runs.moved_documents`, of one query: doc_id, rank_a, rank_b, relevance. Ranks over *k*
+    lie below the line, in their order, each with its rank; a document that a run did not return says so. Filled and
+    solid: relevance of
+    *relevant_from* or more; hollow and dashed: judged, but less; hollow and dotted: not judged.
+
+    >>> rows = {"doc_id": ["a", "b"], "rank_a": [1, 14], "rank_b": [2, 1], "relevance": [1, None]}
+    >>> [text.get_text() for text in shifts(pd.DataFrame(rows).convert_dtypes(), k=10).texts if "14" in text.get_text()]
+    ['b  14']
+    """
+    need(table, "doc_id", "rank_a", "rank_b", "relevance")
+    places = [_places(table[name].to_numpy(float, na_value=np.nan), k) for name in ("rank_a", "rank_b")]
+    kinds = _move_kinds(table.relevance.to_numpy(float, na_value=np.nan), relevant_from)
+    for row, kind in enumerate(kinds):
+        colour, is_filled, line = _MOVE_STYLES[kind]
+        ax.plot([0, 1], [places[0][row], places[1][row]], color=colour, linestyle=line, linewidth=1.5, marker="o",
+                markersize=7, markerfacecolor=colour if is_filled else "white", clip_on=False)  # fmt: skip
+    _labels(ax, table, places)
+    deepest = max(k + 1.0, *(side.max() for side in places))
+    ax.axhline(k + 0.75, color=GREY, linewidth=0.8)
+    ax.set(xlim=(0, 1), ylim=(deepest + 0.6, 0.4), yticks=[])
+    ax.set_xticks([0, 1], [f"{first}\nrank on the left", f"{second}\nrank on the right"])
+    ax.xaxis.tick_top()
+    ax.grid(visible=False)
+    ax.spines[["left", "bottom", "top"]].set_visible(False)
+    _key(ax, kinds)
+    return ax
+
+
+def _places(ranks: np.ndarray, k: int) -> np.ndarray:
+    """Return the height of each rank: itself up to *k*; the deeper ones, then the missing, follow below the line."""
+    order = np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable")
+    below = order[~(ranks[order] <= k)]
+    places = ranks.copy()
+    places[below] = k + 1.5 + np.arange(len(below))
+    return places
+
+
+def _move_kinds(relevance: np.ndarray, relevant_from: int) -> list[str]:
+    names = list(_MOVE_STYLES)
+    return [names[2] if np.isnan(one) else names[0] if one >= relevant_from else names[1] for one in relevance]
+
+
+def _labels(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) -> None:
+    for side, (name, align) in enumerate((("rank_a", "right"), ("rank_b", "left"))):
+        for doc, rank, place in zip(table.doc_id, table[name], places[side], strict=True):
+            parts = [cut(str(doc), _MOVE_LETTERS), "not returned" if pd.isna(rank) else f"{rank:,}"]
+            text = "  ".join(parts if side == 0 else parts[::-1])
+            ax.annotate(text, (side, place), xytext=(-8 if side == 0 else 8, 0), textcoords="offset points",
+                        ha=align, va="center", fontsize=8, annotation_clip=False)  # fmt: skip
+
+
+def _key(ax: Axes, kinds: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    keys = [Line2D([], [], color=colour, linestyle=line, marker="o", markersize=7, label=kind,
+                   markerfacecolor=colour if is_filled else "white")
+            for kind, (colour, is_filled, line) in _MOVE_STYLES.items() if kind in kinds]  # fmt: skip
+    ax.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=3, borderaxespad=0)
+
+
+_NAMED, _STEP = 12, 0.055  # documents named at most; what two names need of the height
+_RANK_LETTERS = 34
+
+
+@styled(lambda table: (2.6 + 1.5 * max(2, table.shape[1] - 3), 4.2))
+def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the rank of each judged document under each system, 1 above, on a logarithmic axis.
+
+    *table* is from `one_query.judged`: doc_id, grade, is_relevant, a column of ranks per system (NaN: not returned,
+    drawn at the bottom). Relevant documents are coloured and named, the best dozen of them; others are grey.
+
+    >>> table = pd.DataFrame({"doc_id": ["d"], "grade": [1], "is_relevant": [True], "bm25": [1.0], "minilm": [np.nan]})
+    >>> [label.get_text() for label in ranks(table).get_xticklabels()]
+    ['bm25', 'minilm']
+    """
+    need(table, "doc_id", "grade", "is_relevant")
+    systems = [name for name in table.columns if name not in ("doc_id", "grade", "is_relevant")]
+    numbers = table[systems].to_numpy(dtype=float)
+    last = max(10.0, np.nanmax(numbers, initial=1.0))
+    missing = last * 2.2
+    filled = np.where(np.isnan(numbers), missing, numbers)
+    relevant = table.is_relevant.to_numpy(dtype=bool)
+    for row in np.flatnonzero(~relevant):
+        ax.plot(systems, filled[row], color="#BBBBBB", marker=".", linewidth=0.9, zorder=1)
+    chosen = np.flatnonzero(relevant)
+    for place, row in enumerate(chosen):
+        ax.plot(systems, filled[row], color=PALETTE[place % len(PALETTE)], marker="o", linewidth=1.8, zorder=2)
+    ax.set_yscale("log")
+    ax.set_ylim(missing * 1.35, 0.8)
+    steps = [step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000) if step <= last]
+    ax.set_yticks([*steps, missing], [*(f"{step:,}" for step in steps), "not returned"])
+    ax.minorticks_off()
+    ax.set_ylabel("rank, 1 is best")
+    ax.set_xlim(-0.2, len(systems) - 0.8)
+    ax.grid(axis="x", visible=False)
+    _name(ax, table, filled, chosen[:_NAMED], len(systems))
+    return ax
+
+
+def _name(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray, n_systems: int) -> None:
+    """Write the documents' names at the right, apart from each other."""
+    low, high = np.log(ax.get_ylim()[0]), np.log(ax.get_ylim()[1])
+    heights = [(np.log(filled[row, -1]) - low) / (high - low) for row in chosen]
+    last = 1.0 + _STEP
+    for place in np.argsort(-np.array(heights), kind="stable"):
+        row = chosen[place]
+        last = min(heights[place], last - _STEP)
+        name = str(table.doc_id.iloc[row])
+        text = f"{cut(name, _RANK_LETTERS)} ({table.grade.iloc[row]})"
+        line = {"arrowstyle": "-", "color": PALETTE[place % len(PALETTE)], "linewidth": 1.0}
+        ax.annotate(text, (n_systems - 1, filled[row, -1]), xytext=(1.03, last), textcoords="axes fraction",
+                    va="center", fontsize=8.5, color="black", annotation_clip=False, arrowprops=line)  # fmt: skip
+    unnamed = int(table.is_relevant.sum()) - len(chosen)
+    notes = ["grey: judged not relevant"] if not table.is_relevant.all() else []
+    notes += [f"{unnamed:,} relevant ones not named"] if unnamed else []
+    ax.set_title("; ".join(notes), color=GREY, fontsize=9)
+
+
+_FAILURE_ROW = 0.24  # inches of a query
+_FAILURE_LETTERS = 64  # of a label
+
+
+def _ends(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return the first and last *n* rows by difference, all of them where there are hardly more."""
+    ordered = table.sort_values(["difference", "query_id"], ascending=[False, True], ignore_index=True)
+    return ordered if len(ordered) <= 2 * n + 2 else pd.concat([ordered.head(n), ordered.tail(n)])
+
+
+@styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
+def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
+    """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
+
+    *table* is from `failures.outcomes`, perhaps with a column `label` (else the query's id). Of more than 2 *n* + 2
+    queries the first and last *n* are drawn, and how many stand between is written there.
+
+    >>> rows = pd.DataFrame({"query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4]})
+    >>> rows = rows.assign(difference=rows.winner - rows.loser)
+    >>> rows.attrs = {"winner": "bm25", "loser": "minilm", "measure": "RR"}
+    >>> [label.get_text() for label in duel(rows).get_yticklabels()]
+    ['q1', 'q2']
+    """
+    need(table, "query_id", "winner", "loser", "difference")
+    shown = _ends(table, n)
+    is_cut = len(shown) < len(table)
+    places = np.arange(len(shown)) + (1.0 * (np.arange(len(shown)) >= n) if is_cut else 0.0)
+    ax.hlines(
+        places,
+        shown[["winner", "loser"]].min(axis=1),
+        shown[["winner", "loser"]].max(axis=1),
+        color=GREY,
+        linewidth=1.4,
+    )
+    for side in ("loser", "winner"):
+        name = str(table.attrs.get(side, side))
+        colour, marker = look(name)
+        ground = colour if side == "winner" else "white"
+        ax.plot(shown[side], places, linestyle="none", marker=marker, markersize=6.5, color=colour, label=name,
+                markerfacecolor=ground, markeredgewidth=1.6, clip_on=False)  # fmt: skip
+    if is_cut:
+        between = f"{len(table) - len(shown):,} queries between"
+        ax.text(0.5, n, between, ha="center", va="center", color=GREY, fontsize=9)
+    labels = shown["label" if "label" in shown else "query_id"].astype(str)
+    ax.set_yticks(places, [cut(text, _FAILURE_LETTERS) for text in labels], fontsize=8.5)
+    ax.set_ylim(places[-1] + 0.6, -0.6)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel(axis(str(table.attrs.get("measure", "value"))))
+    ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    ax.grid(axis="y", visible=False)
+    return ax
+
+
+@styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
+def contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the chance that a query of the group has more of each feature than another one, with its interval.
+
+    *table* is from `failures.contrasts`, perhaps with a column `cluster`, whose name then stands with the feature.
+    Filled: differs after Holm's correction; hollow: does not. The line at 0.5 is no difference.
+
+    >>> row = {"feature": "words", "chance": 0.9, "low": 0.7, "high": 0.95, "differs": True}
+    >>> [label.get_text() for label in contrasts(pd.DataFrame([row])).get_yticklabels()]
+    ['words']
+    """
+    need(table, "feature", "chance", "low", "high", "differs")
+    for place, row in enumerate(table.itertuples()):
+        ax.plot([row.low, row.high], [place, place], color=PALETTE[0], linewidth=2, solid_capstyle="butt")
+        ax.plot(row.chance, place, marker="o", markersize=7, color=PALETTE[0], markeredgewidth=1.6,
+                markerfacecolor=PALETTE[0] if row.differs else "white", clip_on=False)  # fmt: skip
+    ax.axvline(0.5, color=GREY, linewidth=0.8)
+    names = table.feature.astype(str)
+    labels = names + " · " + table.cluster.astype(str) if "cluster" in table else names
+    ax.set_yticks(range(len(table)), [cut(text, _FAILURE_LETTERS) for text in labels])
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")
+    ax.grid(axis="y", visible=False)
+    return ax
+
+
+_SIDE = 0.27  # inches of a cell, in which a token's name is legible
+_PAGE = 14.0  # inches; longer texts have smaller cells
+
+
+@styled(lambda table: tuple(min(_PAGE, edge + _SIDE * n) for edge, n in ((2.4, table.shape[1]), (1.5, len(table)))))
+def matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the cosine of each query token (rows) with each document token (columns), dark for high.
+
+    *table* is from `late_interaction.token_similarities`; up to about 40 tokens a side stay legible. A ring marks the
+    best document token of each query token: the mean of the marked cells is the score.
+
+    >>> ax = matches(pd.DataFrame([[0.2, 0.9]], index=["ring"], columns=["a", "ring"]))
+    >>> ax.lines[0].get_xydata().tolist()
+    [[1.0, 0.0]]
+    """
+    numbers = table.to_numpy(dtype=float)
+    image = ax.imshow(numbers, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    best = numbers.argmax(axis=1)
+    ax.plot(best, np.arange(len(best)), linestyle="none", marker="o", markersize=8, markerfacecolor="none",
+            markeredgecolor=PALETTE[1], markeredgewidth=1.8, clip_on=False)  # fmt: skip
+    ax.set_xticks(range(table.shape[1]), [str(name) for name in table.columns], rotation=90, fontsize=9)
+    ax.set_yticks(range(table.shape[0]), [str(name) for name in table.index], fontsize=9)
+    ax.set_xlabel("tokens of the document")
+    ax.set_ylabel("tokens of the query")
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label="cosine, 0 or less to 1", shrink=0.9)
+    return ax
+
+
+_OTHER = ("rank", "doc_id", "relevance", "query_id")
+_MARKERS = "osD^vPX"  # of the runs in their order: colours alone are not for all eyes
+# What a document is, whether its marker is filled, and how large it is.
+_CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False, 8.0), "not judged": (True, 4.0)}
+
+
+@styled(lambda table: (7.4, 4.2))
+def origins(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int = 1) -> Axes:
+    """Draw the rank that each document of a fusion had in the original runs, on a logarithmic scale, best on top.
+
+    *table* is from `fusion.provenance`: rank, doc_id, a column of ranks per run, optional relevance. One colour and
+    marker per run; what a run did not return lies in the band below. Filled: relevance of *relevant_from* or more;
+    hollow: judged, but less; small: not judged. The relevance stands below the rank, – where there is none.
+
+    >>> table = pd.DataFrame({"rank": [1, 2], "doc_id": ["a", "b"], "bm25": [2, 7], "minilm": [1, None]})
+    >>> [text.get_text() for text in origins(table).get_legend().get_texts()]
+    ['rank in bm25', 'rank in minilm']
+    """
+    need(table, "rank", "doc_id")
+    names = [name for name in table.columns if name not in _OTHER]
+    if not names:
+        raise MirblabError("no run to show; the table needs a column of ranks for each part of the fusion")
+    ranks = table[names].astype("Float64").to_numpy(float, na_value=np.nan)
+    deepest = np.nanmax(ranks, initial=10)
+    floor, absent = deepest * 1.5, deepest * 2.2
+    places = table["rank"].to_numpy(float)
+    kinds = _contribution_kinds(table, relevant_from)
+    shown = np.where(np.isnan(ranks), absent, ranks)
+    ax.vlines(places, shown.min(axis=1), shown.max(axis=1), color="#C8C8C8", linewidth=1.2, zorder=1)
+    ax.axhspan(floor, absent * 1.5, color="#EFEFEF", zorder=0, linewidth=0)
+    step = min(0.2, 0.6 / len(names))
+    for number, name in enumerate(names):
+        colour, marker = look(name)[0], _MARKERS[number % len(_MARKERS)]
+        across = places + step * (number - (len(names) - 1) / 2)
+        for kind, (is_filled, size) in _CONTRIBUTION_STYLES.items():
+            ax.plot(across[kinds == kind], shown[kinds == kind, number], linestyle="none", color=colour, marker=marker,
+                    markersize=size, markerfacecolor=colour if is_filled else "white", markeredgewidth=1.6)  # fmt: skip
+    _axes(ax, table, deepest, floor, absent)
+    _legend(ax, names, kinds if "relevance" in table else np.array([]))
+    return ax
+
+
+def _contribution_kinds(table: pd.DataFrame, relevant_from: int) -> np.ndarray:
+    """Return which of `_KINDS` each document is; filled where nothing is known of any."""
+    if "relevance" not in table:
+        return np.full(len(table), "relevant")
+    relevance = table.relevance.astype("Float64").to_numpy(float, na_value=np.nan)
+    judged = np.where(relevance >= relevant_from, "relevant", "judged, not relevant")
+    return np.where(np.isnan(relevance), "not judged", judged)
+
+
+def _axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: float, absent: float) -> None:
+    ax.set_yscale("log")
+    ax.set_ylim(absent * 1.5, 0.75)
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if tick <= deepest]
+    ax.set_yticks([*ticks, absent], [*(f"{tick:,}" for tick in ticks), "not\nreturned"])
+    ax.minorticks_off()
+    ax.axhline(floor, color=GREY, linewidth=0.8)
+    labels = [f"{rank:,}" for rank in table["rank"]]
+    about = "rank in the fusion"
+    if "relevance" in table:
+        grades = ["–" if pd.isna(grade) else f"{grade:g}" for grade in table.relevance]
+        labels = [f"{rank}\n{grade}" for rank, grade in zip(labels, grades, strict=True)]
+        about += ", and relevance below it"
+    ax.set_xticks(table["rank"], labels)
+    ax.set_xlabel(about)
+    ax.set_ylabel("rank in the original run,\nlogarithmic, best on top")
+    ax.grid(axis="x", visible=False)
+
+
+def _legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
+    """Name the runs by colour and, where documents are judged, the markers that occur."""
+    from matplotlib.lines import Line2D
+
+    keys = []
+    for number, name in enumerate(names):
+        colour, marker = look(name)[0], _MARKERS[number % len(_MARKERS)]
+        keys.append(
+            Line2D([], [], marker=marker, linestyle="none", markersize=8, color=colour, label=f"rank in {name}")
+        )
+    for kind, (is_filled, size) in _CONTRIBUTION_STYLES.items():
+        if kind in kinds:
+            face = GREY if is_filled else "white"
+            keys.append(Line2D([], [], marker="o", linestyle="none", markersize=size, color=GREY, markerfacecolor=face,
+                               markeredgewidth=1.6, label=kind))  # fmt: skip
+    legend_beside(ax, handles=keys)

@@ -1,0 +1,436 @@
+"""table: tables as LaTeX, Markdown, HTML and CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mirblab.core import paths
+from mirblab.core.errors import unknown
+from mirblab.display.escape import (
+    Cell,
+    display,
+    html_cell,
+    is_long,
+    latex,
+    latex_cell,
+    markdown,
+    markdown_cell,
+    maths_html,
+    plain_html,
+)
+from mirblab.display.text import MATH_FONTS, escaped
+from mirblab.evaluation.imported import signed
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+STYLE = (
+    """
+.mirblab-table { margin: 0 0 1em; max-width: 100%; }
+.mirblab-table > figcaption { text-align: left; padding: 0.3em 0.5em; font-weight: 600; overflow-wrap: anywhere; }
+.mirblab-table .mirblab-box { overflow: auto; max-width: 100%; width: fit-content; isolation: isolate; }
+.mirblab-table .mirblab-box[tabindex] { max-height: 34em; border-bottom: 1px solid var(--jp-border-color1, GrayText); }
+.mirblab-table table.dataframe { table-layout: auto; border-collapse: separate; border-spacing: 0; margin: 0;
+  border: none; font-size: inherit; }
+.mirblab-table table.dataframe thead { position: sticky; top: 0; z-index: 1; }
+.mirblab-table table.dataframe thead :is(th, td) { background: var(--jp-layout-color0, Canvas);
+  color: var(--jp-content-font-color1, CanvasText); vertical-align: bottom; }
+.mirblab-table table.dataframe thead tr:last-child :is(th, td) {
+  border-bottom: 1px solid var(--jp-border-color1, GrayText); }
+.mirblab-table table.dataframe thead th[scope=colgroup] { text-align: center; }
+.mirblab-table table.dataframe :is(th, td) { padding: 0.35em 0.6em; text-align: left; white-space: normal;
+  max-width: none; line-height: 1.4; }
+.mirblab-table table.dataframe tbody :is(th, td) { vertical-align: top; }
+.mirblab-table table.dataframe .mirblab-number { text-align: right; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
+.mirblab-table .mirblab-cell { max-width: 38em; overflow-x: auto; overflow-wrap: break-word; padding: 0.1em 0; }
+.mirblab-table .mirblab-long { max-width: none; }
+.mirblab-table .mirblab-box:has(.mirblab-long) { width: auto; max-width: 90em; }
+.mirblab-table table.dataframe:has(.mirblab-long) { width: 100%; }
+.mirblab-table table.dataframe tbody td:has(.mirblab-long) { max-width: 0; min-width: 14em; width: 80%; }
+.mirblab-table .mirblab-long-2 table.dataframe tbody td:has(.mirblab-long) { width: 40%; }
+.mirblab-table .mirblab-long-3 table.dataframe tbody td:has(.mirblab-long) { width: 27%; }
+.mirblab-table .mirblab-long-4 table.dataframe tbody td:has(.mirblab-long) { width: 20%; }
+.mirblab-table thead button { all: unset; cursor: pointer; font: inherit; color: inherit; white-space: normal; }
+.mirblab-table thead button::after { content: "\\2195"; opacity: 0.45; padding-left: 0.3em; }
+.mirblab-table thead [aria-sort=ascending] button::after { content: "\\2191"; opacity: 1; }
+.mirblab-table thead [aria-sort=descending] button::after { content: "\\2193"; opacity: 1; }
+.mirblab-table :is(button, .mirblab-box):focus-visible { outline: 2px solid var(--jp-brand-color1, Highlight);
+  outline-offset: -1px; }
+.mirblab-table .mirblab-tools { display: flex; flex-wrap: wrap; gap: 0.3em 1em; align-items: center;
+  padding: 0.3em 0.5em; }
+.mirblab-table .mirblab-tools input { font: inherit; min-width: 14em; padding: 0.2em 0.4em; margin-left: 0.5em;
+  color: var(--jp-content-font-color1, FieldText); background: var(--jp-layout-color1, Field);
+  border: 1px solid var(--jp-border-color0, GrayText); border-radius: 2px; }
+.mirblab-table > p { margin: 0.3em 0.5em; font-size: 0.9em; max-width: 60em; }
+@media print { .mirblab-table .mirblab-box { max-height: none; overflow: visible; } }
+"""
+    + f".mirblab-table {MATH_FONTS}"
+)
+
+SCRIPT = """
+(() => {
+'use strict';
+const root = document.currentScript && document.currentScript.closest('.mirblab-table');
+const table = root && root.querySelector('table');
+if (!table || root.querySelector('button')) return;
+const body = table.tBodies[0], rows = [...body.rows], heads = [...[...table.tHead.rows].pop().cells];
+root.dataset.lmSuppressShortcuts = 'true';  // keys pressed in the table are no commands of the notebook
+
+const collator = new Intl.Collator('en', {numeric: true, sensitivity: 'base'});
+let sorted = -1, direction = 0;
+function key(row, column) {  // a number, a text, or null where there is none
+  const cell = row.cells[column], text = cell.textContent.trim();
+  if ('value' in cell.dataset) return Number(cell.dataset.value);
+  return text === '' || text === '\\u2013' ? null : text;
+}
+function compared(a, b) {
+  if (a === null || b === null) return (a === null) - (b === null);
+  if (typeof a !== typeof b) return (typeof a === 'number' ? -1 : 1) * direction;
+  return direction * (typeof a === 'number' ? (a > b) - (a < b) : collator.compare(a, b));
+}
+function sort(column) {
+  direction = column !== sorted ? 1 : direction === 1 ? -1 : 0;
+  sorted = direction ? column : -1;
+  const keyed = rows.map(row => [direction ? key(row, column) : null, row]);
+  body.append(...keyed.sort((a, b) => compared(a[0], b[0])).map(pair => pair[1]));
+  for (const head of heads) head.removeAttribute('aria-sort');
+  if (direction) heads[column].setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
+}
+heads.forEach((head, column) => {
+  const button = document.createElement('button');
+  button.type = 'button';
+  if (!head.textContent.trim()) button.setAttribute('aria-label', 'name of the row');
+  button.append(...head.childNodes);
+  head.append(button);
+  button.addEventListener('click', () => sort(column));
+});
+
+if (rows.length <= 10) return;
+const plain = text => text.normalize('NFD').replace(/\\p{M}/gu, '').toLowerCase();
+const texts = [];
+function textOf(place) {  // of a row and of the sources of its formulas, made when first asked for
+  const formulas = [...rows[place].querySelectorAll('math')].map(formula => formula.getAttribute('alttext') || '');
+  return texts[place] ??= plain([...rows[place].cells].map(cell => cell.textContent).concat(formulas).join(' '));
+}
+const tools = document.createElement('div'), label = document.createElement('label');
+const field = document.createElement('input'), told = document.createElement('output');
+tools.className = 'mirblab-tools';
+field.type = 'search';
+field.autocomplete = 'off';
+label.append('Filter', field);
+told.textContent = `${rows.length} rows`;
+tools.append(label, told);
+root.insertBefore(tools, root.querySelector('.mirblab-box'));
+field.addEventListener('input', () => {
+  const words = plain(field.value).split(/\\s+/).filter(Boolean);
+  let shown = 0;
+  rows.forEach((row, place) => {
+    row.hidden = !words.every(word => textOf(place).includes(word));
+    shown += !row.hidden;
+  });
+  told.textContent = words.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
+});
+})();
+"""
+
+
+MOST_ROWS = 500  # in a page
+Row = tuple[str, list[Cell]]  # a name and its cells
+_FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
+_CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
+
+
+def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
+    """Return a table that sorts by a click, or Enter, on a column's head, and filters when it has over ten rows.
+
+    It is complete without its script, which knows no other table and needs nothing from elsewhere; colours are those
+    of JupyterLab's theme, or of the page. Of more than *most* rows the first are here, and a sentence says how many
+    are not and, by *rest*, where they are. *has_names* False: without the column of the rows' names.
+    """
+    n_rows = len(table.frame)
+    label = escaped(" ".join(table.caption.split())) or "table"
+    scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
+    rows = list(islice(table.rows(), most))
+    body = element(table, rows, has_names=has_names, has_caption=False)
+    n_long = len({place for _, cells in rows for place, cell in enumerate(cells) if is_long(cell)})
+    box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
+    notes = list(table.notes)
+    if n_rows > most:
+        notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
+    return (
+        f'<figure class="{_CLASSES}"><style>{STYLE}</style>\n'
+        + (f"<figcaption>{_caption(table)}</figcaption>\n" if table.caption.strip() else "")
+        + f'<div class="{box}"{scrolls}>\n{body}</div>\n'
+        + "".join(f"<p>{plain_html(note)}</p>\n" for note in notes)
+        + f"<script>{SCRIPT}</script></figure>\n"
+    )
+
+
+def element(
+    table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
+) -> str:
+    """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
+    shown = list(table.rows()) if rows is None else rows
+    groups, names = table.header()
+    numbers = table.is_number()
+    caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
+    corner = _head(str(table.frame.index.name or ""), False) if has_names else ""
+    top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
+    above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
+    heads = "".join(map(_head, names, numbers))
+    columns = [table.frame.iloc[: len(shown), column].tolist() for column in range(len(names))]
+    lines = []
+    for row, (name, cells) in enumerate(shown):
+        values = (html_cell(cell, number(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
+        first = f'<th scope="row">{plain_html(name)}</th>' if has_names else ""
+        lines.append(f"<tr>{first}{''.join(values)}</tr>\n")
+    return (
+        f'<table class="dataframe">\n{caption}<thead>\n{above}<tr>{corner}{heads}</tr>\n</thead>\n'
+        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
+    )
+
+
+def number(value: Any) -> str:
+    """Return a number as it is sorted by, all its digits; "" for anything else and for what is missing.
+
+    >>> number(0.1), number(True), number(float("nan")), number("7")
+    ('0.1', '', '', '')
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+        return ""
+    return repr(float(value)).replace("inf", "Infinity")
+
+
+def _caption(table: Table) -> str:
+    return maths_html(table.caption) if table.maths else plain_html(table.caption)
+
+
+def _head(name: str, is_number: bool) -> str:
+    kind = ' class="mirblab-number"' if is_number else ""
+    return f'<th scope="col"{kind}>{plain_html(name)}</th>'
+
+
+@dataclass(repr=False)
+class Table:
+    """A table to be shown and saved: numbers, marks, caption and notes.
+
+    *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
+    *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
+    *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
+    *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
+    one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too. *others*
+    are the names of systems not made here, which bear a mark in heads, in names of rows and as a whole cell.
+    """
+
+    frame: pd.DataFrame
+    caption: str = ""
+    notes: list[str] = field(default_factory=list)
+    digits: int = 2
+    marks: pd.DataFrame = field(default_factory=pd.DataFrame)
+    signs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    beside: pd.DataFrame = field(default_factory=pd.DataFrame)
+    extra: dict[str, pd.DataFrame] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    maths: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+
+    def rows(self) -> Iterator[tuple[str, list[Cell]]]:
+        """Yield each row's name and its cells, as text."""
+        flags = [part.to_numpy() if part.size else None for part in (self.marks, self.signs, self.beside)]
+        kinds = [
+            (self.formats.get(_last(name), "p" * _is_p(_last(name))), _last(name) in self.maths)
+            for name in self.frame.columns
+        ]
+        columns = [self.frame.iloc[:, column].tolist() for column in range(self.frame.shape[1])]
+        for row, name in enumerate(self.frame.index):
+            cells = []
+            for column, (how, is_maths) in enumerate(kinds):
+                value = columns[column][row]
+                if isinstance(value, str) and value in self.others:
+                    value = signed(value, self.others)
+                said = ("" if flag is None else str(flag[row, column]) for flag in flags)
+                cells.append(Cell(display(value, self.digits, how), *said, is_maths and isinstance(value, str)))
+            yield signed(str(name), self.others), cells
+
+    def header(self) -> tuple[list[tuple[str, int]], list[str]]:
+        """Return the groups above the columns with their widths (empty when there are none), and the columns."""
+        names = [signed(_last(name), self.others) for name in self.frame.columns]
+        if self.frame.columns.nlevels == 1:
+            return [], names
+        groups = groupby(signed(str(name[0]), self.others) for name in self.frame.columns)
+        return [(group, len(list(members))) for group, members in groups], names
+
+    def is_number(self) -> list[bool]:
+        """Return for each column whether it holds numbers, which are set flush right."""
+        types = pd.api.types
+        return [types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind) for kind in self.frame.dtypes]
+
+    def to_latex(self, label: str = "", provenance: Mapping[str, Any] | None = None) -> str:
+        """Return a `table` environment; its first line names the packages it needs. The heads of nine columns turn.
+
+        *provenance* becomes `%` comments above it, one line per entry.
+        """
+        groups, names = self.header()
+        turned = len(names) > 8
+        heads = [rf"\rotatebox{{70}}{{{latex(name)}}}" if turned else latex(name) for name in names]
+        columns = "".join("r" if number else "l" for number in self.is_number())
+        made_from = dict(provenance or {}).items()
+        lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * turned}}}"]
+        lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
+        lines += [r"\begin{table}", r"\centering"]
+        lines += [rf"\caption{{{latex(self.caption, bool(self.maths))}}}"] if self.caption else []
+        lines += [rf"\label{{{label}}}"] if label else []
+        lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+        if groups:
+            lines += _latex_groups(groups)
+        lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+        for name, cells in self.rows():
+            guard = "{}" if name[:1] in ("[", "*") else ""  # which the rule or the line before would take
+            lines += [" & ".join([guard + latex(name), *map(latex_cell, cells)]) + r" \\"]
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize {latex(note)}" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def to_markdown(self) -> str:
+        """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
+        heads = [markdown(signed(name, self.others)) for name in flat(self.frame.columns)]
+        rules = ["---", *("---:" if number else "---" for number in self.is_number())]
+        lines = [["", *heads], rules]
+        lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
+        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        parts = [markdown(self.caption, bool(self.maths)), body, *map(markdown, self.notes)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def to_html(self) -> str:
+        """Return a plain HTML table with its caption and notes, without style and script; maths is MathML."""
+        notes = "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
+        return element(self) + notes
+
+    def _repr_html_(self) -> str:
+        return controlled(self, rest="are in its CSV, which to_csv() gives whole")
+
+    __repr__ = to_markdown
+
+    def to_csv(self) -> str:
+        """Return the numbers as CSV: no marks, no rounding for display; extra tables follow, named after a colon."""
+        names = flat(self.frame.columns)
+        parts = [self.frame.set_axis(names, axis=1)]
+        for what, part in self.extra.items():
+            parts.append(part.set_axis([f"{name}: {what}" for name in names], axis=1).dropna(axis=1, how="all"))
+        label = self.frame.index.name or "name"
+        return pd.concat(parts, axis=1).round(10).to_csv(index_label=label, lineterminator="\n")
+
+    def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
+        """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.
+
+        Each file appears whole or not at all, and has the same bytes whenever the content is the same. In a
+        folder that cannot be written nothing is stored, and a line says so.
+        """
+        record = {"name": name, "caption": self.caption, "notes": self.notes, "provenance": dict(provenance)}
+        texts = {
+            "tex": self.to_latex(f"tab:{name}", provenance),
+            "md": self.to_markdown(),
+            "csv": self.to_csv(),
+            "json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n",
+        }
+        written = [Path(folder) / f"{name}.{suffix}" for suffix in texts]
+        for path, text in zip(written, texts.values(), strict=True):
+            paths.stored("tables", paths.write_text, path, text, full_is_error=True)
+        return written
+
+
+def flat(columns: pd.Index) -> list[str]:
+    """Return column names as text; two levels are joined by a colon.
+
+    >>> flat(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
+    ['task: a', 'b']
+    """
+    if columns.nlevels == 1:
+        return [str(name) for name in columns]
+    return [": ".join(part for part in map(str, name) if part) for name in columns]
+
+
+def _is_p(name: str) -> bool:
+    """Return whether a column is one of p values."""
+    return name in ("p", "p_holm") or name.startswith("p (")
+
+
+def _last(name: Any) -> str:
+    return str(name[-1] if isinstance(name, tuple) else name)
+
+
+def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
+    spans, rules, column = [""], "", 2
+    for group, width in groups:
+        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{latex(group)}}}")
+        rules += rf"\cmidrule(lr){{{column}-{column + width - 1}}}" if group else ""
+        column += width
+    return [" & ".join(spans) + r" \\", rules]
+
+
+_REST = "are in the data, which to_csv() writes whole"
+
+
+def browse(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "") -> HTML:
+    r"""Return *frame* for display: a click, or Enter, on a column's head sorts, a field filters, formulas are rendered.
+
+    A second click sorts downwards, a third restores the order. The field, above tables of more than ten rows, keeps
+    rows that have all its words, capitals and accents aside, also in the LaTeX of formulas. *maths* names the columns
+    whose texts hold formulas; elsewhere a dollar is a dollar. At most 500 rows are shown; a sentence says how many are
+    not. Names of rows are shown unless they only count. Raises MirblabError for a name in *maths* that is no column.
+
+    >>> shown = browse(pd.DataFrame({"text": ["Is $x<y$?"], "price": ["$5"]}), maths=["text"]).data
+    >>> "<mo>&lt;</mo>" in shown, ">$5</span>" in shown
+    (True, True)
+    """
+    from IPython.display import HTML
+
+    return HTML(html(frame, maths=maths, caption=caption))
+
+
+def html(
+    frame: pd.DataFrame,
+    *,
+    maths: Iterable[str] = (),
+    caption: str = "",
+    most: int = MOST_ROWS,
+    rest: str = _REST,
+) -> str:
+    """Return what `browse` shows, at most the first *most* rows; *rest* says where the others are."""
+    chosen = frozenset(maths)
+    for name in chosen - set(_names(frame)):
+        raise unknown("column", name, _names(frame))
+    has_names = not isinstance(frame.index, pd.RangeIndex)
+    if frame.index.nlevels > 1:
+        frame, has_names = frame.reset_index(), False
+    formats = {name: _format(frame.iloc[:, place]) for place, name in enumerate(_names(frame))}
+    table = Table(frame, caption, formats=formats, maths=chosen)
+    return controlled(table, most=most, rest=rest, has_names=has_names)
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    return [str(name[-1] if isinstance(name, tuple) else name) for name in frame.columns]
+
+
+def _format(column: pd.Series) -> str:
+    """Return how the numbers of a column are written: with as many digits as its largest needs, "" for no floats.
+
+    >>> _format(pd.Series([0.5, 120.25])), _format(pd.Series([1e-7])), _format(pd.Series([2.0, 3.0]))
+    (',.2f', '.2e', ',.0f')
+    """
+    if not pd.api.types.is_float_dtype(column):
+        return ""
+    numbers = column[column.abs() < float("inf")].abs()
+    if not len(numbers) or (numbers % 1 == 0).all():
+        return ",.0f"
+    largest = float(numbers.max())
+    return ".2e" if largest < 1e-3 else ",.4f" if largest < 10 else ",.2f"

@@ -1,0 +1,240 @@
+"""text: a text as safe HTML with formulas, and excerpts."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from mirblab.formula import in_text
+from mirblab.formula.in_text import FORMULA_TASK, are_formulas, formal, formal_language
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.markup import mathml
+from mirblab.formula.tree import Tree
+
+Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
+
+# CSS: fonts that say how brackets grow and where scripts stand; without a named one browsers guess, and guess badly.
+MATH_FONTS = (
+    'math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math", '
+    '"TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }'
+)
+
+_MOST_NODES = 400  # a larger formula is shown as the beginning of its source
+_LONGEST = 300  # characters of that
+_WIDE = 14  # nodes of a formula that may be wider than a narrow column, so that it gets a box that scrolls
+_CLOSER = re.compile(r"\s*(?:\${1,3}|\\[)\]]|\[/i?math\])?")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
+_PARAGRAPH = re.compile(r"\n\s*\n\s*")
+_ORANGE = "230,159,0"  # as in formulas
+# A dollar in prose is no mathematics for MathJax, and what turns the direction of letters ends with the text.
+_WHOLE = '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">{}</bdi>'
+_CODE = '<code style="white-space:pre-wrap;background:none;padding:0">{}</code>'
+_BOX = '<span style="display:inline-block;max-width:100%;overflow-x:auto;vertical-align:middle">{}</span>'
+
+
+class Piece(NamedTuple):
+    """A part of a text: its own text, where it starts, and whether it is a formula (then LaTeX, no delimiters)."""
+
+    text: str
+    start: int
+    is_formula: bool
+
+
+# What stands behind a formula begins no line; browsers break behind one whatever character follows.
+_BOUND = re.compile(r"[.,;:!?)\]]{1,3}")
+_TIED = '<span style="white-space:nowrap">{}</span>'
+
+
+def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
+    r"""Return *text* as HTML that can run nothing and asks for nothing: prose escaped, formulas as MathML.
+
+    *marks* are ranges of characters of *text* and how strongly each is marked, 0 to 1; in a formula the symbols that
+    stand there are. With *longest* the text ends after so many characters and a mark, before the formula that it
+    would cut (0: all of it). A formula that is too large for MathML is the beginning of its source; a statement for a
+    proof assistant is code, with its lines.
+
+    >>> html_of("Is it < that?")
+    '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">Is it &lt; that?</bdi>'
+    >>> "<msup><mi>x</mi>" in html_of(r"Let \(x^2\) be"), "<mark" in html_of("A ring", [(2, 6, 1.0)])
+    (True, True)
+    >>> html_of("one two three", longest=9).endswith(">one two …</bdi>")
+    True
+    """
+    strength = _strengths(len(text), marks)
+    written = [""]
+    for piece in shortened(text, longest):
+        own = strength[piece.start : piece.start + len(piece.text)]
+        bound = 0 if piece.is_formula else _n_bound(written[-1], piece.text)
+        if bound:
+            written[-1] = _TIED.format(written[-1] + _prose(piece.text[:bound], own[:bound]))
+        rest = piece.text[bound:]
+        written.append(_marked_formula(rest, own) if piece.is_formula else _prose(rest, own[bound:]))
+    inner = "".join(written)
+    return _WHOLE.format(_CODE.format(inner) if formal(text) else inner)
+
+
+def _n_bound(before: str, text: str) -> int:
+    """Return how many characters of *text* stay with the HTML *before* it, if that is a formula without a box."""
+    found = _BOUND.match(text) if before.startswith("<math") else None
+    return found.end() if found else 0
+
+
+def escaped(text: str) -> str:
+    """Return *text* for HTML, quotes too, with a sign in place of what no HTML may have.
+
+    >>> escaped('<b title="x">' + chr(0))
+    '&lt;b title=&quot;x&quot;&gt;\ufffd'
+    """
+    return html.escape(_CONTROL.sub("\ufffd", text))
+
+
+def is_large(tree: Tree) -> bool:
+    """Return whether a formula is shown as the `beginning` of its source, since its MathML would be too long."""
+    return len(tree) > _MOST_NODES
+
+
+def beginning(latex: str, attributes: str = "") -> str:
+    """Return the first characters of a formula's source as code, with *attributes* as they stand in the tag.
+
+    >>> beginning("x<y")
+    '<code>x&lt;y …</code>'
+    """
+    return f"<code{attributes}>{escaped(latex[:_LONGEST])} …</code>"
+
+
+@lru_cache(maxsize=512)
+def pieces(text: str) -> tuple[Piece, ...]:
+    """Return prose and formulas of *text* in turn, without the delimiters; empty prose is left out.
+
+    >>> [tuple(piece) for piece in pieces("Let $x$ be")]
+    [('Let ', 0, False), ('x', 5, True), (' be', 7, False)]
+    """
+    found = in_text.parts(text)
+    if len(found) == 3 and found[1] == text:
+        return (Piece(text, 0, True),)
+    places, last, made = in_text.marked_formulas(text), 0, []
+    for number, own in enumerate(found):
+        if number % 2:
+            made.append(Piece(own, places[number // 2][1], True))
+            last = places[number // 2][2]
+        elif own:
+            made.append(Piece(own, _start(text, own, last) if number else 0, False))
+    return tuple(made)
+
+
+def shortened(text: str, longest: int) -> Iterator[Piece]:
+    """Yield the pieces of the first *longest* characters of *text* (0: of all), and " …" where something is missing.
+
+    Only a formula with nothing before it may be longer.
+    """
+    left, before = longest, ""
+    for number, piece in enumerate(pieces(text)):
+        if longest and len(piece.text) > left and (number or not piece.is_formula):
+            head, blank, _ = piece.text[: max(left, 0)].rpartition(" ")
+            begun = "" if piece.is_formula else (head if blank else piece.text[: max(left, 0)]).rstrip()
+            yield Piece(begun, piece.start, False)
+            yield Piece("…" if (before + begun)[-1:].isspace() else " …", len(text), False)
+            return
+        yield piece
+        left, before = left - len(piece.text), piece.text
+
+
+def _start(text: str, own: str, last: int) -> int:
+    """Return where the prose *own* stands after the formula that ends at *last*: behind its closing delimiter."""
+    at = text.index(own, last)
+    while not _CLOSER.fullmatch(text, last, at) and (following := text.find(own, at + 1)) >= 0:
+        at = following
+    return at
+
+
+def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
+    """Return how strongly each character is marked, the strongest of its marks, float64 (size,)."""
+    found = np.zeros(size)
+    for start, end, strength in marks:
+        own = found[max(start, 0) : max(end, 0)]
+        np.fmax(own, np.minimum(strength, 1.0), out=own)
+    return found
+
+
+def _prose(text: str, strength: np.ndarray) -> str:
+    edges = [0, *(np.flatnonzero(np.diff(strength[: len(text)])) + 1).tolist(), len(text)]
+    return "".join(_run(text[a:b], float(strength[a]) if a < len(strength) else 0.0) for a, b in _pairs(edges))
+
+
+def _pairs(edges: list[int]) -> Iterator[tuple[int, int]]:
+    return zip(edges, edges[1:], strict=False)
+
+
+def _run(text: str, strength: float) -> str:
+    safe = _PARAGRAPH.sub("<br>", escaped(text))
+    if strength <= 0:
+        return safe
+    ground = f"background:rgba({_ORANGE},{0.2 + 0.45 * strength:.2f});color:inherit;border-radius:2px"
+    return f'<mark class="mirblab-match" style="{ground}">{safe}</mark>'
+
+
+def _marked_formula(latex: str, strength: np.ndarray) -> str:
+    if not strength.any():
+        return formula(latex)
+    spans = parse_latex(latex).spans
+    nodes = ((node, float(strength[slice(*span)].max(initial=0))) for node, span in enumerate(spans))
+    return formula(latex, tuple((node, weight) for node, weight in nodes if weight))
+
+
+@lru_cache(maxsize=4096)
+def formula(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
+    """Return one formula as MathML, the *matched* nodes of its tree marked by their strengths; source where too large.
+
+    >>> formula("x").startswith("<math"), formula("x+" * 999).startswith("<code>x+x")
+    (True, True)
+    """
+    tree = parse_latex(latex)
+    if is_large(tree):
+        return beginning(latex)
+    shown = mathml(tree, dict(matched), latex=latex)
+    return _BOX.format(shown) if len(tree) > _WIDE else shown
+
+
+_DOLLAR = re.compile(r"\\*\$")
+
+
+def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[str]:
+    r"""Return the beginning of each text, at most *longest* characters and a mark, formulas between dollars.
+
+    Where the texts are bare formulas, as *task* says (else as most of them look), each is put between dollars; one
+    that is too long is cut and stays as it is written, since half a formula cannot be typeset. A post ends before
+    the formula that it would cut. Statements for a proof assistant have no formulas (`in_text.formal_language`).
+
+    >>> excerpts([r"x^2"], "Formula Retrieval"), excerpts([r"Let \(x\) be $$y + z$$, then", "Why?"], "", 14)
+    (['$x^2$'], ['Let $x$ be …', 'Why?'])
+    """
+    if task != FORMULA_TASK and formal_language(texts):
+        return [_post([text], longest) for text in texts]
+    bare = are_formulas(task, texts)
+    return [
+        _short_formula(text, longest) if bare and "$" not in text else _post(in_text.split(text), longest)
+        for text in texts
+    ]
+
+
+def _short_formula(text: str, longest: int) -> str:
+    return f"${text.strip()}$" if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _post(parts: Sequence[str], longest: int) -> str:
+    """Return the first words and formulas of a post, in turn in *parts*; a dollar in its prose is written as one."""
+    found, left = [], longest
+    for place, part in enumerate(parts):
+        plain = " ".join(f"<{part}>".split())[1:-1]
+        shown = f"${plain}$" if place % 2 else _DOLLAR.sub(r"\\$", plain).rstrip("\\")
+        if len(shown) > left:
+            begun = "".join([*found, "" if place % 2 else shown[:left].rpartition(" ")[0]])
+            return f"{begun.rstrip()} …"
+        found.append(shown)
+        left -= len(shown)
+    return "".join(found)

@@ -1,0 +1,373 @@
+"""threads: threads of posts as pages."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html as standard
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from xml.parsers import expat
+
+from mirblab.core.errors import MirblabError
+from mirblab.core.paths import write_text
+from mirblab.core.terminal import say
+from mirblab.sources.arqmath import release as texts
+from mirblab.sources.shared import html
+from mirblab.sources.shared.html import title_text
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange import threads as reader
+from mirblab.sources.stackexchange.threads import Comment, Link, Post, Thread
+
+Render = Callable[[str, bool], str]  # LaTeX without delimiters, and whether it is a display, to a `<math>` element
+TAGS = frozenset(
+    "math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom menclose msub msup msubsup "
+    "munder mover munderover mmultiscripts mprescripts none mtable mtr mtd semantics annotation".split()
+)
+ATTRIBUTES = frozenset(
+    "accent accentunder alttext aria-label class columnalign columnlines columnspan depth dir display displaystyle "
+    "fence form height intent largeop linethickness lspace mathvariant maxsize minsize movablelimits notation rowlines "
+    "rowspan rspace scriptlevel separator stretchy symmetric voffset width xmlns".split()
+)
+_LONGEST = 20_000  # characters of LaTeX; beyond, a formula is shown as it is written
+_WIDE = 60  # characters of LaTeX from which a formula in a line may be wider than a small screen, and gets a bar
+
+
+def formula(source: str, render: Render | None = None) -> str:
+    """Return a formula, as it stands in HTML between its delimiters or without them, as MathML or code.
+
+    >>> formula("$x &lt; 1$")
+    '<code class="latex">x &lt; 1</code>'
+    """
+    text = texts.of_latex(source).text
+    latex = _bare(text)
+    if not latex:
+        return ""
+    is_display = text.startswith(("$$", "\\[", "\\begin"))
+    markup = checked(render(latex, is_display)) if render and len(latex) <= _LONGEST else ""
+    markup = markup or f'<code class="latex">{escape(latex)}</code>'
+    kind = "display" if is_display else "wide" if len(latex) >= _WIDE and markup.startswith("<math") else ""
+    return f'<span class="{kind}">{markup}</span>' if kind else markup
+
+
+def _bare(latex: str) -> str:
+    """Return LaTeX without its delimiters."""
+    for left, right in (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)")):
+        if latex.startswith(left) and latex.endswith(right) and len(latex) >= len(left + right):
+            return latex[len(left) : -len(right)].strip()
+    return latex
+
+
+def checked(markup: str) -> str:
+    """Return MathML that has known elements and attributes only, else an empty string.
+
+    >>> checked("<math><mi>x</mi></math>"), checked("<math><mi onclick='x()'>x</mi></math>"), checked("<b>x</b>")
+    ('<math><mi>x</mi></math>', '', '')
+    """
+    ok: list[bool] = []
+    parser = expat.ParserCreate("UTF-8")
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        ok.append(name in TAGS and (bool(ok) or name == "math") and set(attributes) <= ATTRIBUTES)
+
+    parser.StartElementHandler = start
+    for kind in ("StartDoctypeDecl", "Comment", "ProcessingInstruction", "StartCdataSection"):
+        setattr(parser, f"{kind}Handler", lambda *_: ok.append(False))
+    try:
+        parser.Parse(markup.encode(), True)
+    except (expat.ExpatError, UnicodeEncodeError):
+        return ""
+    return markup if ok and all(ok) else ""
+
+
+_TAGS = frozenset(
+    "a b blockquote br code dd del dl dt em h1 h2 h3 h4 hr i ins kbd li ol p pre s strike strong sub sup table tbody "
+    "td th thead tr u ul".split()
+)
+_SCHEMES = ("http://", "https://", "mailto:")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
+# Formulas wait behind two private characters while the rest is cleaned; these are taken out of the source before.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
+_CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
+# All lengths are bounded, so that no post takes more than linear time.
+_CONTAINER = re.compile(r"<span\b[^<>]{0,200}\bmath-container\b[^<>]{0,200}>([^<]*)</span>", re.IGNORECASE)
+_DOLLARS = re.compile(
+    r"(\$\$[^$<]{1,9000}\$\$)|(?<![\\$\w])(\$(?=[^\s$<])[^$<]{1,2000}?(?<![\s\\])\$)(?![\w$])|"
+    r"(\\begin\{(align|equation|gather|eqnarray|multline)(\*?)\}[^<]{0,5000}?\\end\{\4\5\})"
+)
+_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
+_ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+
+
+def safe(source: str, render: Render | None = None) -> str:
+    r"""Return the HTML of a post with nothing in it that runs, is fetched or changes the page around it.
+
+    Tags for text, lists, tables, code and links to http, https and mail stay; scripts, styles, event handlers,
+    frames and forms go, pictures become their alternative text. Formulas (containers, `$`, `$$`, bare align and the
+    like, not in code) are shown by *render*, whose MathML is checked; without it, or where it fails, as code.
+
+    >>> safe('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
+    '<p>Is <b>it</b>? [picture: a graph]</p>'
+    >>> safe('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
+    '<p>Is <code class="latex">a &lt; b</code>?</p>'
+    """
+    import nh3
+
+    shown: list[str] = []
+
+    def put(found: re.Match[str]) -> str:
+        shown.append(formula(found[0] if found.re is _DOLLARS else found[1], render))
+        return f"{_OPEN}{len(shown) - 1}{_CLOSE}"
+
+    parts = [
+        part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
+        for part, is_code in _parts(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
+    ]
+    clean = nh3.clean(
+        "".join(parts),
+        tags=set(_TAGS),
+        clean_content_tags={"script", "style"},
+        attributes={"a": {"href"}, "ol": {"start"}, "td": {"colspan", "rowspan"}, "th": {"colspan", "rowspan"}},
+        attribute_filter=_allowed,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return _PLACE.sub(lambda found: shown[int(found[1])] if int(found[1]) < len(shown) else "", clean)
+
+
+def _parts(source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a post in order, and whether each is code, in which a dollar is no formula's."""
+    begin, name = 0, ""
+    for found in _CODE.finditer(source):
+        is_end, tag = bool(found[1]), found[2].lower()
+        if is_end == bool(name) and (not name or tag == name):
+            end = found.end() if is_end else found.start()
+            yield source[begin:end], is_end
+            begin, name = end, "" if is_end else tag
+    yield source[begin:], bool(name)
+
+
+def safe_line(source: str, render: Render | None = None) -> str:
+    """Return a title or comment as safe HTML: plain text, unless a formula's container shows that it is HTML.
+
+    >>> safe_line("Is a<b & c?")
+    'Is a&lt;b &amp; c?'
+    """
+    return safe(source if "math-container" in source else standard.escape(html.unescape(source)[0]), render)
+
+
+def _alternative(found: re.Match[str]) -> str:
+    alt = _ALT.search(found[0])
+    text = (alt[1] or alt[2] or "").strip() if alt else ""
+    return f"[picture: {text or 'without a description'}]".replace("<", "&lt;").replace("$", "&#36;")
+
+
+def _allowed(tag: str, attribute: str, value: str) -> str | None:
+    """Return an attribute's value, or None where it must go: other addresses, and places of formulas."""
+    if _PRIVATE.search(value):
+        return None
+    if attribute == "rel":  # the library's own
+        return value
+    if attribute == "href":
+        return value if value.strip().lower().startswith(_SCHEMES) else None
+    return value if value.isdecimal() and len(value) < 4 else None
+
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --paper: #fff; --soft: #59636e; --line: #d1d9e0; --tint: #f3f5f8;
+  --good: #116329; --link: #0550ae; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0f1318; --soft: #9aa4af; --line: #323a44;
+  --tint: #1a2028; --good: #56d364; --link: #6cb6ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem 1.25rem 3rem; max-width: 50rem; color: var(--ink); background: var(--paper);
+  font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.5rem; line-height: 1.3; margin: .5rem 0 1rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
+a { color: var(--link); }
+math { font-size: 1.08em; font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math",
+  "TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }
+.display { display: block; overflow-x: auto; text-align: center; margin: .6rem 0; padding: .1rem 0; }
+.wide { display: inline-block; max-width: 100%; overflow: auto hidden; vertical-align: middle; padding: .1rem 0; }
+.post { display: grid; grid-template-columns: 6rem minmax(0, 1fr); gap: 0 1rem; padding: 1rem 0; }
+.post.bare { display: block; }
+.post + .post { border-top: 1px solid var(--line); }
+.side { text-align: center; color: var(--soft); }
+.side .small { display: block; line-height: 1.35; }
+.body > :first-child { margin-top: 0; }
+.score { display: block; font-size: 1.4rem; line-height: 1.3; color: var(--ink); font-variant-numeric: tabular-nums; }
+.small, .meta { font-size: .85rem; color: var(--soft); }
+.accepted { display: block; color: var(--good); font-weight: 600; font-size: .85rem; }
+.tags { list-style: none; display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; margin: .75rem 0 0; }
+.tags li { background: var(--tint); border: 1px solid var(--line); border-radius: .3rem; padding: 0 .5rem;
+  font-size: .85rem; }
+.comments { list-style: none; margin: .75rem 0 0; padding: .25rem 0 0; font-size: .9rem; }
+.comments li { border-top: 1px solid var(--line); padding: .35rem 0; }
+pre, blockquote, table { overflow-x: auto; max-width: 100%; }
+pre { background: var(--tint); padding: .75rem; border-radius: .3rem; }
+code { font: .9em ui-monospace, monospace; background: var(--tint); padding: .05rem .25rem; border-radius: .2rem;
+  overflow-wrap: anywhere; }
+pre code { padding: 0; }
+blockquote { margin: .75rem 0; padding: 0 1rem; border-left: 3px solid var(--line); color: var(--soft); }
+table { border-collapse: collapse; display: block; }
+th { white-space: nowrap; }
+td, th { border: 1px solid var(--line); padding: .2rem .6rem; text-align: left; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+@media (max-width: 34rem) { .post { grid-template-columns: minmax(0, 1fr); }
+  .side { display: flex; gap: .75rem; align-items: baseline; text-align: left; } }
+@media print { body { max-width: none; } }
+"""
+_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+
+
+def file_name(question_id: str) -> str:
+    """Return the name of a thread's page.
+
+    >>> file_name("77")
+    'thread-77.html'
+    """
+    return f"thread-{question_id}.html"
+
+
+def page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
+    """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
+
+    Nothing of the posts runs or is fetched (`threads.safe`), and the page's policy forbids both besides.
+    *render* makes MathML of LaTeX (None: formulas stay code); links go to the pages of the questions *shown*.
+    The same thread gives the same bytes.
+    """
+    title = safe_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
+    n_answers = len(thread.answers)
+    parts = [
+        f"<main>\n<h1>{title}</h1>",
+        _post(thread.question, "question", render, extra=_tags(thread)),
+        f"<h2>{n_answers} answer{'' if n_answers == 1 else 's'}</h2>",
+        *(_post(post, "answer", render, is_accepted=post.id == thread.accepted) for post in thread.answers),
+        _links(thread.links, set(shown), render),
+        "</main>",
+    ]
+    plain = thread.question.title if "math-container" not in thread.question.title else _words(thread.question.title)
+    return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
+
+
+def index(threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en") -> str:
+    """Return the page that lists threads: title, number of answers, score, tags."""
+    rows = [
+        f'<tr><td><a href="{file_name(escape(thread.question.id))}">'
+        f"{safe_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
+        f'<td class="number">{len(thread.answers)}</td><td class="number">{_score(thread.question)}</td>'
+        f"<td>{escape(', '.join(thread.question.tags))}</td></tr>"
+        for thread in threads
+    ]
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Question", "Answers", "Score", "Tags"))
+    where = f'<p class="meta">from {escape(source)}</p>' if source else ""
+    body = (
+        f"<main>\n<h1>{len(threads):,} question threads</h1>{where}\n<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table>\n</main>"
+    )
+    return _document("Question threads", body, language)
+
+
+def _document(title: str, body: str, language: str) -> str:
+    page = (
+        f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(title.strip())}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+    return CONTROL.sub("\ufffd", page)
+
+
+def _words(title: str) -> str:
+    """Return a title without tags, for the browser's bar."""
+    return title_text(title)[0]
+
+
+def _score(post: Post) -> str:
+    return "–" if post.score is None else f"{post.score:,}".replace("-", "−")
+
+
+def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_accepted: bool = False) -> str:
+    known = post.score is not None
+    score = f'<span class="score">{_score(post)}</span><span class="small">score</span> ' if known else ""
+    votes = f'<span class="small">{post.votes[0]:,} up, {post.votes[1]:,} down</span>' if post.votes else ""
+    accepted = '<span class="accepted">✓ accepted</span>' if is_accepted else ""
+    side, name = f"{score}{votes}{accepted}", f"{kind} {escape(post.id)}"
+    signed = ", ".join(part for part in (escape(post.author), escape(post.created[:10])) if part)
+    meta = f'<p class="meta">{name}{", by " if post.author else ", " if signed else ""}{signed}</p>'
+    return (
+        f'<article class="post{"" if side else " bare"}" id="post-{escape(post.id)}" aria-label="{name}">\n'
+        + (f'<div class="side">{side}</div>\n' if side else "")
+        + f'<div class="body">\n{safe(post.body, render).strip()}\n{extra}{meta}'
+        f"{_comments(post.comments, render)}</div>\n</article>"
+    )
+
+
+def _tags(thread: Thread) -> str:
+    counts = thread.tag_counts
+    items = "".join(
+        f"<li>{escape(tag)}" + (f' <span class="small">{counts[tag]:,}</span>' if tag in counts else "") + "</li>"
+        for tag in thread.question.tags
+    )
+    return f'<ul class="tags" aria-label="tags">{items}</ul>\n' if items else ""
+
+
+def _comments(comments: list[Comment], render: Render | None) -> str:
+    items = []
+    for said in comments:
+        score = f"<b>{said.score}</b> " if said.score else ""
+        signed = escape(", ".join(part for part in (said.author, said.created[:10]) if part))
+        by = f'<span class="small"> – {signed}</span>' if signed else ""
+        items.append(f"<li>{score}{safe_line(said.text, render)}{by}</li>")
+    return f'\n<ul class="comments" aria-label="comments">{"".join(items)}</ul>\n' if items else ""
+
+
+def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
+    items = []
+    for link in links:
+        title = (
+            safe_line(link.title, render) if link.title else f"question {escape(link.id)}, which is not in the files"
+        )
+        if link.id in shown:
+            title = f'<a href="{file_name(escape(link.id))}">{title}</a>'
+        items.append(f'<li>{title} <span class="small">({link.kind})</span></li>')
+    return f"<h2>Linked questions</h2>\n<ul>{''.join(items)}</ul>" if items else ""
+
+
+INDEX = "index.html"
+
+
+def write(origin: str | Path, ids: Iterable[str | int], out: str | Path, *, formulas: str = "mathml") -> list[Path]:
+    """Write a page for each thread and an index page to the folder *out*; return their paths, the index first.
+
+    *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions
+    or of answers. *formulas* are shown as "mathml", by our own parser, or as "latex". The pages need no network, no
+    script and no other file. Each appears whole or not at all, and nothing is written when an id is unknown; pages
+    of other threads in *out* stay, but the index lists these alone. Broken rows of the dump are counted and printed.
+    """
+    if formulas not in ("mathml", "latex"):
+        raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
+    odd = dump.Odd()
+    found = reader.read(origin, ids, odd)
+    render = mathml if formulas == "mathml" else None
+    shown = [thread.question.id for thread in found]
+    texts = {file_name(one.question.id): page(one, render, shown) for one in found}
+    texts = {INDEX: index(found, render, Path(origin).resolve().name)} | texts
+    for name, text in texts.items():
+        write_text(Path(out) / name, text)
+    for example in odd.examples:
+        say(f"  {example}")
+    return [Path(out) / name for name in texts]
+
+
+def mathml(latex: str, is_display: bool) -> str:
+    """Return Presentation MathML of LaTeX without delimiters, by our own parser; the LaTeX is its alternative text."""
+    from mirblab.formula import markup
+    from mirblab.formula.latex import parser
+
+    return markup.mathml(parser.parse_latex(latex), latex=latex, display=is_display)

@@ -1,0 +1,268 @@
+"""encoding: texts to vectors, through the cache."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress
+from mirblab.encoders import entry, local
+from mirblab.encoders.cache import VectorStore, check_texts
+from mirblab.encoders.entry import is_hosted, key, space, variant
+
+TEXTS, SECONDS = 1_000, 20.0
+
+
+def append(
+    store: VectorStore, texts: Sequence[str], batches: Iterable[tuple[list[int], np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """Append to *store* what *batches* yield, positions in *texts* and their vectors, also when interrupted.
+
+    Return by text the vectors that could not be stored.
+    """
+    unstored: dict[str, np.ndarray] = {}
+    rows: list[int] = []
+    done: list[np.ndarray] = []
+    last = time.monotonic()
+    try:
+        for batch, vectors in batches:
+            rows += batch
+            done.append(vectors)
+            if len(rows) >= TEXTS or time.monotonic() - last > SECONDS:
+                unstored |= _stored(store, [texts[row] for row in rows], np.concatenate(done))
+                rows, done, last = [], [], time.monotonic()
+    finally:
+        if done:
+            rows = rows[: sum(map(len, done))]
+            unstored |= _stored(store, [texts[row] for row in rows], np.concatenate(done))
+    return unstored
+
+
+def _stored(store: VectorStore, texts: list[str], vectors: np.ndarray) -> dict[str, np.ndarray]:
+    """Append vectors to *store*; return them by text if that cannot be done."""
+    return {} if paths.stored("vectors", store.append, texts, vectors) else dict(zip(texts, vectors, strict=True))
+
+
+# CPU: about what stays in a core's cache; more gains nothing and costs padding. GPU: enough to keep it busy, and fewer
+# tokens for wider models, so that one of 7 billion parameters has room for its activations (not tried on a GPU).
+TOKENS_PER_BATCH = {"cpu": 2_048, "cuda": 65_536}
+
+
+def encoder(name: str | Path, compat: str = "") -> Encoder:
+    """Return the encoder called *name* in the registry, trained here, or in a local sentence-transformers folder.
+
+    `compat="mirb"` is the encoder as MIRB's published code runs it; the key differs only where a vector can.
+    Nothing is loaded yet. Raises MirblabError for an unknown name or mode, with the nearest one.
+
+    >>> encoder("nv-embed-v2").max_length, encoder("nv-embed-v2", compat="mirb").max_length
+    (32768, 512)
+    """
+    known = registry.read_registry("encoders")
+    if str(name) in known:
+        entry = variant(str(name), known[str(name)], compat)
+        return Encoder(f"{name}-{compat}" if compat else str(name), *local.own_folder(str(name), entry))
+    given = paths.given(name)
+    folder = given if paths.is_there(given / "modules.json") else local.trained(name)
+    if folder is not None:
+        found = local.describe(folder)
+        return Encoder(folder.name, variant(folder.name, found, compat), folder.resolve())
+    raise unknown("encoder", str(name), known)
+
+
+class Encoder:
+    """One encoder: a model at a revision, with the prompts, length, pooling and precision it is used with."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any], folder: Path | None = None) -> None:
+        self.name = name
+        self.entry = variant(name, entry)
+        self.folder = folder
+        self.dimensions = int(self.entry.get("output_dimension", self.entry["dimensions"]))
+        self.max_length = int(self.entry["max_length"])
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return all that determines a vector, role, instruction and text apart."""
+        return key(self.entry)
+
+    def prompt(self, role: str = "document", instruction: str = "") -> str:
+        """Return the exact text put before an input of this *role*; `{instruction}` in the registry is filled in."""
+        return entry.prompt(self.name, self.entry, role, instruction)
+
+    def strings(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[str]:
+        """Return for each text exactly what reaches the tokenizer, or a vendor: prompt, stripped text, suffix.
+
+        >>> encoder("e5-mistral-7b-instruct", compat="mirb").strings(["A ring."])
+        ['Instruct: \\nQuery:  A ring.']
+        """
+        return entry.strings(self.entry, role, self.prompt(role, instruction), texts)
+
+    def space(self, role: str = "document", instruction: str = "") -> dict[str, Any]:
+        """Return everything that determines a vector except its text: the part of the cache that holds it."""
+        return space(self.entry, role, self.prompt(role, instruction)) | {"dimensions": self.dimensions}
+
+    def store(self, role: str = "document", instruction: str = "") -> VectorStore:
+        """Return the store of this encoder's vectors for one role and instruction."""
+        return VectorStore(paths.cache() / "vectors", self.space(role, instruction))
+
+    def missing(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
+        """Return how many distinct *texts* are not stored yet; loads no model."""
+        texts = list(dict.fromkeys(_checked(texts)))
+        return len(self.store(role, instruction).missing(texts))
+
+    def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
+        """Return one vector per text, float32 (n, d), in the order of *texts*.
+
+        What is stored is read; the rest is encoded, each distinct text once, and stored in chunks as soon as it is
+        done, so that an interrupted call goes on where it stopped. Equal calls give equal bytes. What cannot be
+        stored is returned all the same, with a line that says so.
+        """
+        texts = _checked(texts)
+        store = self.store(role, instruction)
+        found, missing = store.read(texts)
+        if not len(missing):
+            return found
+        del found  # so that there are never two copies of the vectors in memory
+        new = list(dict.fromkeys(texts[position] for position in missing))
+        unstored = append(store, new, self._batches(new, role, instruction))
+        found, missing = store.read(texts)
+        for position in missing:
+            if texts[position] not in unstored:
+                raise MirblabError(f"{len(missing)} vectors cannot be read back from {store.path}; check the disk")
+            found[position] = unstored[texts[position]]
+        return found
+
+    def unstored(self, text: str, role: str = "query", instruction: str = "") -> np.ndarray:
+        """Return the vector of one text, float32 (1, d), which is neither read from the store nor kept there.
+
+        For what somebody types, of which each would be a file of its own.
+        """
+        return next(vectors for _, vectors in self._batches(_checked([text]), role, instruction))
+
+    def n_truncated(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
+        """Return how many *texts* have more than `max_length` tokens, prompt and special tokens included."""
+        return int((self._lengths(self.strings(_checked(texts), role, instruction)) > self.max_length).sum())
+
+    def token_vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
+        """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), special tokens dropped.
+
+        These are the last hidden states, or what the model's layer for late interaction makes of them; prompt tokens
+        are among them. Not cached: `token_vectors.token_rows` reads what was encoded before.
+        """
+        strings = self.strings(_checked(texts), role, instruction)
+        found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
+        for batch, features, vectors in self._forward(strings, "", local.output(self._model)):
+            for position, own in zip(batch, local.rows(self._model.tokenizer, features, vectors), strict=True):
+                found[position] = own
+        return found
+
+    def tokens(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[list[str]]:
+        """Return for each text its tokens as strings, in the order of `token_vectors`."""
+        strings = self.strings(_checked(texts), role, instruction)
+        return local.labels(self._model.tokenizer, entry.features(self._model, strings)) if strings else []
+
+    def _batches(self, texts: list[str], role: str, instruction: str) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Yield positions in *texts* and their vectors as they come, from the model here or from the vendor."""
+        strings = self.strings(texts, role, instruction)
+        if is_hosted(self.entry):
+            from mirblab.encoders.hosted import client
+
+            yield from client.embed(self.entry, strings, role)
+            return
+        left_out = "" if self.entry.get("prompt_pooled", True) else self.prompt(role, instruction)
+        for batch, _, vectors in self._forward(strings, left_out, "sentence_embedding"):
+            yield batch, vectors
+
+    def _forward(self, strings: list[str], prompt: str, wanted: str) -> Iterator[tuple[list[int], Any, np.ndarray]]:
+        """Yield batches: positions in *strings*, the tokenizer's features, and the *wanted* output in float32.
+
+        Each core takes whole batches with one thread inside: threads that share a product wait for each other,
+        and on a busy machine two of them were slower than one. The longest batch is first, so that memory runs out
+        at once or never; then lengths are mixed, so that the estimate of the time left is honest.
+        """
+        model, device = self._model, self._model.device.type
+        lengths = np.minimum(self._lengths(strings), self.max_length)
+        budget = TOKENS_PER_BATCH.get(device, TOKENS_PER_BATCH["cuda"] * 512 // max(512, self.dimensions))
+        batches = list(token_batches(lengths, budget))
+        mixed = batches[:1] + [batches[1 + i] for i in np.random.default_rng(0).permutation(max(0, len(batches) - 1))]
+        workers = threads() if device == "cpu" else 1
+        pool = ThreadPoolExecutor(workers, initializer=_one_thread)
+        try:
+            with progress(len(strings), self.name, "texts") as bar:
+                for start in range(0, len(mixed), 8 * workers):
+                    window = mixed[start : start + 8 * workers]
+                    # the tokenizer cannot be shared by threads, so this one does it for all
+                    made = [entry.features(model, [strings[i] for i in batch], prompt) for batch in window]
+                    jobs = [pool.submit(_run, model, some, wanted) for some in made]
+                    for batch, some, job in zip(window, made, jobs, strict=True):
+                        yield batch, some, job.result()
+                        bar.update(len(batch))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _lengths(self, strings: list[str]) -> np.ndarray:
+        return entry.lengths(self._model.tokenizer, strings, self.name)
+
+    @property
+    def _model(self) -> Any:
+        return local.load(*local.loading(self.name, self.entry, self.folder))
+
+
+def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
+    """Yield positions in batches, longest text first; a batch padded to its longest holds at most *budget* tokens.
+
+    A single text beyond the budget makes a batch of its own.
+
+    >>> list(token_batches(np.array([2, 9, 4, 4]), 8))
+    [[1], [2, 3], [0]]
+    """
+    batch: list[int] = []
+    for position in np.argsort(-lengths, kind="stable").tolist():
+        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        batch.append(position)
+    if batch:
+        yield batch
+
+
+def threads() -> int:
+    """Return how many cores encoding may use: `MIRBLAB_THREADS`, else all that this process may run on."""
+    named = os.environ.get("MIRBLAB_THREADS", "")
+    if named and (not named.isdigit() or int(named) < 1):
+        raise MirblabError(f"MIRBLAB_THREADS is {named!r}; set it to a whole number from 1")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(named) if named else available
+
+
+def _checked(texts: Sequence[str]) -> list[str]:
+    check_texts(texts)
+    return list(texts)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _run(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
+    """Return one output of the model for a batch; pooling is in float32 whatever the precision of the weights."""
+    import torch
+
+    first, *rest = model
+    with torch.inference_mode():
+        output = first({n: v.to(model.device) if torch.is_tensor(v) else v for n, v in features.items()})
+        if "token_embeddings" in output:
+            output["token_embeddings"] = output["token_embeddings"].float()
+        # all of them for a vector, which a static embedding has before it is normalised
+        for module in rest if wanted == "sentence_embedding" or wanted not in output else local.layers(rest):
+            output = module(output)
+        return output[wanted].float().cpu().numpy()

@@ -1,0 +1,249 @@
+"""entry: an encoder's entry in the registry, its exact inputs and its cache key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress
+from mirblab.encoders.hosted.key import check_keys
+from mirblab.formula import words
+
+Entry = dict[str, Any]
+
+LOCAL = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
+HOSTED = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
+# Determine a vector too, but only where they are set: an entry without them keeps the key that it had before.
+SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url", "pretokens")
+BY_ROLE = ("prompts", "lead", "suffix", "input_types")
+VARIANTS = ("mirb",)
+_TEXT = (
+    "label size licence id revision package sha256 pooling dtype eos attention padding code_revision "
+    "without_instruction vendor model truncate url key_variable pretokens"
+).split()
+_NUMBER = (
+    "max_length dimensions output_dimension batch_texts batch_tokens requests_per_minute tokens_per_minute in_flight"
+).split()
+_TYPES: dict[str, type] = (
+    dict.fromkeys(("price_per_million_tokens", "budget", "timeout"), float)
+    | dict.fromkeys(_TEXT, str)
+    | dict.fromkeys(_NUMBER, int)
+    | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled", "trained"), bool)
+    | dict.fromkeys((*BY_ROLE, *VARIANTS), dict)
+)
+_WORDS = {
+    float: "a number from 0",
+    str: "text in quotes",
+    int: "a whole number from 1",
+    bool: "true or false",
+    dict: "a table",
+}
+_CHOICES = {
+    "dtype": ("float32", "bfloat16", "float16"),
+    "attention": ("causal", "bidirectional"),
+    "padding": ("left", "right"),
+    "pretokens": tuple(words.FORMS),
+}
+
+
+def is_hosted(entry: Mapping[str, Any]) -> bool:
+    """Return whether a vendor runs the model; else it runs here.
+
+    >>> is_hosted({"vendor": "cohere"}), is_hosted({"id": "owner/name"})
+    (True, False)
+    """
+    return "vendor" in entry
+
+
+def is_folder(identifier: Any) -> bool:
+    """Return whether an id is a folder on this machine, absolute or with "~" or "." in front; else it is on the Hub.
+
+    >>> is_folder("~/models/mine"), is_folder("./mine"), is_folder("owner/name")
+    (True, True, False)
+    """
+    given = str(identifier or "")
+    return given.startswith(".") or paths.given(given).is_absolute()
+
+
+def checked(name: str, entry: Any) -> Entry:
+    """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong.
+
+    Wrong are unknown fields, missing ones, values of another type, and values that no model can have.
+    """
+    where = f"encoder '{name}' in {origin(name)}"
+    if not isinstance(entry, Mapping):
+        raise MirblabError(f"{where} is {entry!r}, not a table; write [{name}] above its fields")
+    try:
+        check_keys(entry)
+    except MirblabError as error:
+        raise MirblabError(f"{where}: {error}") from error
+    for field, value in entry.items():
+        _check_field(where, field, value)
+    needed = HOSTED if is_hosted(entry) else LOCAL
+    if entry.get("trained"):  # what is trained here is known by its name, and by a digest of its files
+        needed = tuple(field for field in needed if field not in ("id", "revision"))
+    elif is_folder(entry.get("id")):
+        needed = tuple(field for field in needed if field != "revision")
+    absent = [field for field in needed if field not in entry]
+    if absent:
+        raise MirblabError(f"{where} lacks {', '.join(absent)}; add what is missing to the entry")
+    return dict(entry)
+
+
+def variant(name: str, entry: Any, compat: str = "") -> Entry:
+    """Return the checked entry as it is used: without its variants, or with the fields of the one named *compat*.
+
+    Tables by role are merged role by role. Raises MirblabError when the entry has no such variant.
+
+    >>> entry = {"vendor": "x", "model": "m", "max_length": 9, "normalise": True, "dimensions": 2,
+    ...          "prompts": {"query": "q: ", "document": ""}, "mirb": {"prompts": {"document": " "}}}
+    >>> variant("m", entry)["prompts"]["document"], variant("m", entry, "mirb")["prompts"]
+    ('', {'query': 'q: ', 'document': ' '})
+    """
+    whole = checked(name, entry)
+    found = {field: value for field, value in whole.items() if field not in VARIANTS}
+    if not compat:
+        return found
+    known = [one for one in VARIANTS if one in whole]
+    if compat not in known:
+        raise unknown(f"compat mode of encoder '{name}' called", compat, known)
+    for field, value in whole[compat].items():
+        found[field] = found.get(field, {}) | value if field in BY_ROLE else value
+    return checked(name, found)
+
+
+def key(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all of an entry that determines its vectors, role, instruction and text apart."""
+    fields = HOSTED if is_hosted(entry) else LOCAL
+    found = {"model" if field == "id" else field: entry[field] for field in fields}
+    optional = (*SOMETIMES, "without_instruction", *BY_ROLE)
+    found |= {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
+    # other rules of pre-tokenisation give other vectors
+    return found | ({"pretokens_version": words.VERSION} if "pretokens" in found else {})
+
+
+def space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
+    """Return everything that determines a vector except its text, for one role and its filled-in *prompt*."""
+    found = {name: value for name, value in key(entry).items() if name not in (*BY_ROLE, "without_instruction")}
+    mine = {name: entry[name][role] for name in BY_ROLE[1:] if entry.get(name, {}).get(role)}
+    return found | {"role": role, "prompt": prompt} | mine
+
+
+def origin(name: str) -> str:
+    """Return the file that the entry *name* comes from: the home registry's if it is there, else the package's."""
+    return registry.origin("encoders", name)
+
+
+def _is_set(value: Any) -> bool:
+    return value not in (None, "", True, {})
+
+
+def _check_field(where: str, field: str, value: Any) -> None:
+    if field not in _TYPES and isinstance(value, Mapping):
+        raise MirblabError(f'{where} holds a table {field!r}; a name with a dot needs quotes: ["name.{field}"]')
+    if field not in _TYPES:
+        raise unknown(f"field of {where} called", field, _TYPES)
+    wanted = _TYPES[field]
+    is_right = isinstance(value, wanted)
+    if wanted in (int, float):
+        is_number = isinstance(value, (int, wanted)) and not isinstance(value, bool)
+        is_right = is_number and value >= (1 if wanted is int else 0)
+    if not is_right:
+        raise MirblabError(f"{where}: {field} is {value!r}; write {_WORDS[wanted]}")
+    if field in _CHOICES and value not in _CHOICES[field]:
+        raise MirblabError(f"{where}: {field} is {value!r}; write {' or '.join(_CHOICES[field])}")
+    for inner in value if field in BY_ROLE else ():
+        if not isinstance(value[inner], str):
+            raise MirblabError(f"{where}: {field}.{inner} is {value[inner]!r}; write text in quotes")
+    for inner in value if field in VARIANTS else ():
+        _check_field(f"{where}, {field}", inner, value[inner])
+
+
+def prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str = "") -> str:
+    """Return the exact text put before an input of this *role*; `{instruction}` in the entry is filled in.
+
+    Without an instruction a prompt that asks for one becomes the entry's `without_instruction`, if it has that.
+
+    >>> entry = {"prompts": {"query": "Instruct: {instruction}\\nQuery: "}, "without_instruction": ""}
+    >>> prompt("toy", entry, "query", "Find it."), prompt("toy", entry, "query")
+    ('Instruct: Find it.\\nQuery: ', '')
+    """
+    if role not in entry["prompts"]:
+        raise unknown(f"prompt of encoder '{name}' for role", role, entry["prompts"])
+    template = str(entry["prompts"][role])
+    if "{instruction}" in template and not instruction and "without_instruction" in entry:
+        return str(entry["without_instruction"])
+    return template.replace("{instruction}", instruction)
+
+
+def strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Sequence[str]) -> list[str]:
+    """Return what reaches the tokenizer: *prompt*, the role's `lead`, the stripped text, the role's `suffix`.
+
+    Texts are stripped because the models were trained and published on sentence-transformers that did so
+    (releases before 6 strip, 6.2 does not). Lone surrogates, which no tokenizer accepts, become U+FFFD. An entry with
+    `pretokens` has the formulas of each text, but of nothing else, rewritten as words.
+
+    >>> strings({"suffix": {"query": "</s>"}}, "query", "q: ", [" a ring "])
+    ['q: a ring</s>']
+    >>> strings({"pretokens": "pya0"}, "query", "Q: ", ["Is $x\\\\le y$?"])
+    ['Q: is $x$ $le$ $y$?']
+    """
+    if entry.get("pretokens"):
+        texts = list(map(words.rewriter(entry["pretokens"]), texts))
+    lead, suffix = (entry.get(field, {}).get(role, "") for field in ("lead", "suffix"))
+    if not (prompt or lead or suffix):  # then what needs no change is not copied: a corpus can be a gigabyte
+        return [clean(text.strip()) for text in texts]
+    return [clean(f"{prompt}{lead}{text.strip()}{suffix}") for text in texts]
+
+
+def clean(text: str) -> str:
+    """Return *text* with lone surrogates as U+FFFD; other texts as they are."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def features(model: Any, found: Sequence[str], prompt: str = "") -> dict[str, Any]:
+    """Return the model's input for exact strings: token ids padded to the longest, cut at the maximum length.
+
+    *prompt* is given when its tokens are to be left out of the pooling; their number is then among the features.
+    """
+    made = model.preprocess(list(found))
+    return made | {"prompt_length": prompt_tokens(model.tokenizer, prompt)} if prompt else made
+
+
+def prompt_tokens(tokenizer: Any, prompt: str) -> int:
+    """Return how many tokens stand before the text: the prompt's, and special ones before it, but none after it.
+
+    The prompt is tokenised alone, as sentence-transformers and the GritLM library do: where a tokenizer joins the
+    prompt's last space to the first word of the text, that word's first token counts as prompt, here as there.
+    """
+    whole = tokenizer(prompt, verbose=False)["input_ids"]
+    bare = tokenizer(prompt, add_special_tokens=False, verbose=False)["input_ids"]
+    starts = (start for start in range(len(whole)) if whole[start : start + len(bare)] == bare)
+    return next(starts, 0) + len(bare)
+
+
+def lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
+    """Return the number of tokens of each exact string before truncation, int64 (n,); *name* is for progress."""
+    counts: list[int] = []
+    if not callable(tokenizer):
+        return _bare_lengths(tokenizer, found)
+    with progress(len(found), f"{name}: counting tokens", "texts") as bar:
+        for start in range(0, len(found), 1_000):
+            some = list(found[start : start + 1_000])
+            ids = tokenizer(some, truncation=False, padding=False, verbose=False, return_attention_mask=False)
+            counts += map(len, ids["input_ids"])
+            bar.update(len(some))
+    return np.array(counts, dtype=np.int64)
+
+
+def _bare_lengths(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
+    """Return what `lengths` does for the bare tokenizer of a static embedding, which adds no special tokens."""
+    whole = type(tokenizer).from_str(tokenizer.to_str())
+    whole.no_truncation()
+    return np.array([len(one.ids) for one in whole.encode_batch(found, add_special_tokens=False)], dtype=np.int64)

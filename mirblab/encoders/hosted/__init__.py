@@ -1,0 +1,1 @@
+"""hosted: encoders behind an API, with their limits, budgets and keys."""

@@ -1,0 +1,187 @@
+"""budget: how much may be sent: requests and tokens per minute, and dollars."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+import uuid
+from pathlib import Path
+
+from mirblab.core import paths, stored_files, text_files
+from mirblab.core.errors import MirblabError
+from mirblab.encoders.hosted.vendors import Hosted, budget
+
+
+class Clock:
+    """The time, and waiting for it; tests give another one."""
+
+    def now(self) -> float:
+        """Return seconds that only grow."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+class Bucket:
+    """A token bucket: in no minute does it let through more than *per_minute*.
+
+    A tenth of that may go at once; the rest trickles in at nine tenths of the rate. What is larger than the bucket
+    is let through alone, after the time that it takes.
+    """
+
+    def __init__(self, per_minute: float, clock: Clock) -> None:
+        self.capacity = max(1.0, per_minute / 10)
+        self.rate = max(per_minute - self.capacity, per_minute / 2) / 60
+        self._clock = clock
+        self._level, self._last = self.capacity, clock.now()
+
+    def take(self, amount: float) -> float:
+        """Return the seconds to wait before *amount* may be sent; it counts as taken.
+
+        >>> bucket = Bucket(600, Clock())
+        >>> bucket.take(60) == 0, round(bucket.take(9))
+        (True, 1)
+        """
+        now = self._clock.now()
+        self._level = min(self.capacity, self._level + (now - self._last) * self.rate)
+        self._last = now
+        self._level -= amount
+        return max(0.0, -self._level / self.rate)
+
+    def give(self, amount: float) -> None:
+        """Put back what was taken and not used; a negative *amount* takes more."""
+        self._level += amount
+
+
+class Pace:
+    """When the next request may go: two buckets, and the time for which the vendor asked all to wait."""
+
+    def __init__(self, hosted: Hosted, clock: Clock) -> None:
+        self._clock, self._until = clock, 0.0
+        self._requests = Bucket(hosted.requests_per_minute, clock)
+        self._tokens = Bucket(hosted.tokens_per_minute, clock)
+
+    async def wait(self, tokens: int) -> None:
+        """Wait until a request of so many *tokens* may go."""
+        asked = self._until - self._clock.now()
+        seconds = max(asked, self._requests.take(1), self._tokens.take(tokens))
+        if seconds > 0:
+            await self._clock.sleep(seconds)
+
+    def hold(self, seconds: float) -> None:
+        """Let nothing go for so many *seconds*."""
+        self._until = max(self._until, self._clock.now() + seconds)
+
+    def settle(self, estimated: int, used: int) -> None:
+        """Correct the count of tokens, once the vendor has said how many there were."""
+        self._tokens.give(estimated - used)
+
+
+class OverBudget(MirblabError):
+    """What is asked for costs more than the budget has left."""
+
+
+class Ledger:
+    """What this call spent, on disk before each request goes, so that every process and every later run counts it.
+
+    One small file per call in `<cache>/spending/` says what was paid and what may have been: an answer that was lost
+    on the way counts in full, also after kill -9. `MIRBLAB_BUDGET` is for all models together, an entry's `budget`
+    for its model. Deleting a file forgets what it says.
+    """
+
+    def __init__(self, hosted: Hosted) -> None:
+        self._hosted, self._budgets = hosted, budget(hosted.entry)
+        self._folder = paths.cache() / "spending"
+        self._path = self._folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.json"
+        self._paid = self._pending = 0
+        self._ratio = 1.0  # how far the vendor's counts went above our estimates
+        self._changed = asyncio.Condition()
+        if self._budgets and hosted.price is None:
+            raise MirblabError(
+                f"{next(iter(self._budgets))} is set, but the price of '{hosted.model}' is not known; "
+                "add price_per_million_tokens to its entry in encoders.toml"
+            )
+
+    def check(self, tokens: int) -> None:
+        """Raise OverBudget, with the numbers, when so many *tokens* more would pass a budget."""
+        needed = self._dollars(self._paid + self._pending + tokens * self._ratio)
+        for name, most in self._budgets.items():
+            before = spent(self._folder, None if name == "MIRBLAB_BUDGET" else self._hosted.model, self._path)
+            if before + needed > most:
+                here = self._dollars(self._paid + self._pending)
+                raise OverBudget(
+                    f"{tokens:,} tokens more with '{self._hosted.model}' cost about ${needed - here:.4f}; "
+                    f"of the budget of ${most:.4f} ({name}) ${max(0.0, most - before - here):.4f} is left "
+                    f"(what was spent is in {self._folder}); raise the budget, or take fewer texts"
+                )
+
+    async def reserve(self, tokens: int) -> None:
+        """Count *tokens* as pending; waits for answers on the way when they decide; raises OverBudget."""
+        async with self._changed:
+            while self._pending and not self._fits(tokens):
+                await self._changed.wait()
+            self.check(tokens)
+            self._pending += tokens
+            self._write()
+
+    async def settle(self, estimated: int, used: int) -> None:
+        """Count *used* tokens as paid in place of those *estimated*."""
+        async with self._changed:
+            self._pending -= estimated
+            self._paid += used
+            self._ratio = max(self._ratio, used / max(1, estimated))
+            self._write()
+            self._changed.notify_all()
+
+    def _fits(self, tokens: int) -> bool:
+        try:
+            self.check(tokens)
+        except OverBudget:
+            return False
+        return True
+
+    def _dollars(self, tokens: float) -> float:
+        return tokens * (self._hosted.price or 0.0) / 1e6
+
+    def _write(self) -> None:
+        if not self._hosted.price:
+            return
+        paid, pending = self._dollars(self._paid), self._dollars(self._pending)
+        paths.write_text(self._path, json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}))
+
+
+def spent(folder: Path, model: str | None = None, but: Path | None = None) -> float:
+    """Return the dollars that the files in *folder* count, of one *model* or of all; *but* one file.
+
+    >>> spent(Path("no-such-folder"))
+    0.0
+    """
+    bills = [_bill(path) for path in sorted(folder.glob("[!.]*.json")) if path != but]
+    return sum((dollars for name, dollars in bills if model in (None, name)), 0.0)
+
+
+def verify(folder: Path) -> list[str]:
+    """Return a line for each file in *folder* that does not say what was spent; none is set aside, since it counts."""
+    wrong = []
+    for path in stored_files.sound(folder):
+        try:
+            _bill(path)
+        except (MirblabError, OSError) as error:
+            wrong.append(str(error) if path.suffix == ".json" else stored_files.stranger(path))
+    return wrong
+
+
+def _bill(path: Path) -> tuple[str, float]:
+    """Return model and dollars of a file; MirblabError when it does not say them."""
+    try:
+        found = text_files.read(path)
+        model, sums = found["model"], [found["paid"], found["pending"]]
+        if any(type(dollars) not in (int, float) or not 0 <= dollars < math.inf for dollars in sums):
+            raise MirblabError(f"{sums!r:.60} are no sums")
+    except (ValueError, KeyError, TypeError) as error:
+        raise MirblabError(f"{path} cannot be read ({error}); delete it to forget what it counts") from error
+    return model, sum(sums)

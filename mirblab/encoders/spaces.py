@@ -1,0 +1,75 @@
+"""spaces: the spaces of vectors, or of token vectors, in a folder: listed, checked, and told from older ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mirblab.core import stored_files
+from mirblab.encoders import cache
+from mirblab.encoders.cache import SPACE, VectorStore, digest_of
+
+Store = TypeVar("Store", bound=VectorStore)
+_FORMATS_BEFORE = ("mirblab-vectors-2", "mirblab-vectors-1")  # their keys were no BLAKE2b
+_AGAIN = "it is written again when vectors are added"
+
+
+def spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
+    """Return the stores of one *kind* in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
+
+    A folder whose `space.json` is absent or belongs elsewhere is left out.
+    """
+    return [store for path in stored_files.sound(folder) if (store := _opened(path, kind)) is not None]
+
+
+def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
+    """Check every row of every space in *folder*; return a line for each thing that is wrong.
+
+    Damaged shards, and a `space.json` that is not what it must be, are set aside with a warning. Spaces of an older
+    version are passed over, since nothing of them is read.
+    """
+    wrong = []
+    for path in stored_files.sound(folder):
+        store = _opened(path, kind)
+        if store is not None:
+            wrong += [f"{path / name} is damaged; its texts will be encoded again" for name in store.verify()]
+        elif not path.is_dir():
+            wrong.append(stored_files.stranger(path))
+        elif not _is_older(path) and any(stored_files.sound(path)):
+            wrong.append(f"{path / SPACE} does not say whose vectors these are; {_AGAIN}")
+            if (path / SPACE).exists():
+                stored_files.set_aside(path / SPACE, "it is not what was written", _AGAIN)
+    return wrong
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the spaces in *folder* that an older version has made, each with the number of its texts.
+
+    They lie under keys that are no longer used, and hold no texts from which others could be made.
+    """
+    old = [path for path in stored_files.sound(folder) if _is_older(path)]
+    return [(path, sum(cache.count(one) for one in path.glob(f"*{cache.SUFFIX}"))) for path in old]
+
+
+def _opened(path: Path, kind: type[Store]) -> Store | None:
+    space = _space(path)
+    if not isinstance(space.get("dimensions"), int):
+        return None
+    store = kind(path.parent, space)
+    return store if store.path == path else None
+
+
+def _space(path: Path) -> dict[str, Any]:
+    """Return what the `space.json` in a folder says, {} when it is not there or not to be read."""
+    try:
+        space = json.loads((path / SPACE).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return space if isinstance(space, dict) else {}
+
+
+def _is_older(path: Path) -> bool:
+    space = _space(path)
+    digests = (digest_of(before, space) for before in _FORMATS_BEFORE)
+    return bool(space) and any(f"-{digest[:16]}" in path.name for digest in digests)

@@ -1,0 +1,170 @@
+"""summary: tables of encoders: what they take and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.encoders.encoding import encoder
+from mirblab.evaluation import published
+
+
+def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
+    """Return one row per encoder: what the registry says of it; all of them when *names* is None.
+
+    Columns: label, size, tokens (the longest input), dimensions, pooling, dtype, instruction (whether the prompt
+    of a query has one), remote_code, licence, revision (first eight digits, or the vendor's model), mirb (tokens
+    in MIRB's published code, where they differ). The index is the registry's name.
+
+    >>> model_table(["nv-embed-v2"])[["tokens", "mirb"]].values.tolist()
+    [[32768, '512']]
+    """
+    known = registry.read_registry("encoders")
+    rows = {}
+    for name in names if names is not None else known:
+        if name not in known:
+            raise unknown("encoder", name, known)
+        entry = known[name]
+        other = entry.get("mirb", {}).get("max_length")
+        rows[name] = {
+            "label": entry.get("label", name),
+            "size": entry.get("size", ""),
+            "tokens": int(entry["max_length"]),
+            "dimensions": int(entry["dimensions"]),
+            "pooling": entry.get("pooling", ""),
+            "dtype": entry.get("dtype", ""),
+            "instruction": "yes" if "{instruction}" in str(entry.get("prompts", {}).get("query", "")) else "no",
+            "remote_code": "yes" if entry.get("trust_remote_code") else "",
+            "licence": entry.get("licence", ""),
+            "revision": str(entry.get("revision") or entry.get("model", ""))[: None if "vendor" in entry else 8],
+            "mirb": str(other) if other else "",
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def input_table(names: Iterable[str], query: str, document: str, instruction: str = "") -> pd.DataFrame:
+    """Return the exact strings that reach each encoder's tokenizer, in the correct mode and as MIRB published it.
+
+    Columns: encoder, role, correct, mirb ("" where the published code gives the same). Nothing is loaded.
+
+    >>> input_table(["e5-mistral-7b-instruct"], "Is it?", "A ring.", "Find it.").correct.tolist()
+    ['Instruct: Find it.\\nQuery: Is it?', 'A ring.']
+    """
+    rows = []
+    for name in names:
+        for role, text in (("query", query), ("document", document)):
+            right, published = (
+                encoder(name, compat).strings([text], role, instruction)[0] if compat in _modes(name) else ""
+                for compat in ("", "mirb")
+            )
+            rows.append((name, role, right, "" if published == right else published))
+    return pd.DataFrame(rows, columns=["encoder", "role", "correct", "mirb"])
+
+
+def _modes(name: str) -> tuple[str, ...]:
+    entry = registry.read_registry("encoders").get(name, {})
+    return ("", "mirb") if "mirb" in entry else ("",)
+
+
+TOKENS_PER_WORD = 2.5  # MiniLM's tokens on Stacks, MSE and ARQMath texts: 2.5 to 2.7; Metamath 1.4, Rocq 2.2
+GPU = "A800 80G"
+# MIRB, Appendix B: GPU hours for the whole benchmark, by millions of parameters.
+PAPER_HOURS = {384: 6.0, 1_780: 36.0, 7_300: 64.0}
+PAPER_NOTE = (
+    f"MIRB, Appendix B, whole benchmark on an {GPU}: BM25 about 1 hour (CPU); under 1B parameters about 6 GPU hours; "
+    "1.5B about 36; 7B about 64; each hosted model under 25 hours"
+)
+
+
+def sizes() -> pd.DataFrame:
+    """Return documents, queries and estimated tokens of MIRB's twelve collections, from the paper's Table 1.
+
+    Columns: paper, documents, queries, tokens. A word counts as 2.5 tokens.
+
+    >>> sizes().set_index("paper").loc["Stacks", ["documents", "queries"]].tolist()
+    [10423, 776]
+    """
+    rows = []
+    for name, part in published.cells("mirb", 1).groupby("row", sort=False):
+        found = {(row.column_group, row.column): row.value for row in part.itertuples()}
+        if ("Test", "#corpus") not in found:
+            continue
+        queries, documents = int(found["Test", "#query"]), int(found["Test", "#corpus"])
+        words = [float(found["Avg. Word Length", side]) for side in ("Query", "Document")]
+        rows.append((name, documents, queries, round(TOKENS_PER_WORD * (queries * words[0] + documents * words[1]))))
+    return pd.DataFrame(rows, columns=["paper", "documents", "queries", "tokens"])
+
+
+def cost_table(
+    encoders: Iterable[str] | None = None, stored: Mapping[tuple[str, str], float] | None = None
+) -> pd.DataFrame:
+    """Return one row per encoder and collection of MIRB: what it takes to encode it.
+
+    Columns: encoder, paper, documents, queries, tokens, gpu_hours (local models; NaN where the size is unknown),
+    dollars (hosted ones), disk (bytes of float32 vectors), stored (share of texts that is encoded already, 0 to 1,
+    from *stored* by encoder and paper). Hours are the paper's own, shared out by tokens and interpolated in the
+    model's size on logarithmic axes, so they are those of its GPU and its batch sizes. Without *encoders*: all that
+    the paper ran. Raises MirblabError for an unknown encoder.
+
+    >>> float(round(cost_table(["bge-large-en-v1.5"]).gpu_hours.sum(), 1))
+    5.2
+    """
+    known, found = registry.read_registry("encoders"), sizes()
+    names = list(encoders) if encoders is not None else published_encoders()
+    parts = []
+    for name in names:
+        if name not in known:
+            raise unknown("encoder", name, known)
+        parts.append(found.assign(encoder=name, **_of(name, known[name], found, stored or {})))
+    columns = ["encoder", *found.columns, "gpu_hours", "dollars", "disk", "stored"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def published_encoders() -> list[str]:
+    """Return the registry's names of the encoders in MIRB's Table 7, in its order.
+
+    >>> published_encoders()[0]
+    'gte-large-en-v1.5'
+    """
+    known = registry.read_registry("encoders")
+    rows = dict.fromkeys(published.cells("mirb", 7).system)
+    return [name for name in rows if name in known]
+
+
+def _of(name: str, entry: Mapping[str, Any], found: pd.DataFrame, stored: Mapping[tuple[str, str], float]) -> dict:
+    share = found.tokens / found.tokens.sum()
+    dimensions = int(entry.get("output_dimension", entry["dimensions"]))
+    price = entry.get("price_per_million_tokens")
+    return {
+        "gpu_hours": np.nan if "vendor" in entry else share * hours(str(entry.get("size", ""))),
+        "dollars": found.tokens * price / 1e6 if price is not None else np.nan,
+        "disk": (found.documents + found.queries) * 4 * dimensions,
+        "stored": [stored.get((name, paper), 0.0) for paper in found.paper],
+    }
+
+
+def hours(size: str) -> float:
+    """Return the GPU hours of a model of this *size* ("335M", "7.11B") on the whole benchmark; NaN for no size.
+
+    >>> round(hours("1.78B")), round(hours("7.3B")), hours("")
+    (36, 64, nan)
+    """
+    if not size:
+        return float("nan")
+    scale = {"M": 1.0, "B": 1000.0}.get(size[-1].upper())
+    try:
+        millions = float(size[:-1]) * (scale or float("nan"))
+    except ValueError:
+        millions = float("nan")
+    if not millions > 0:
+        raise MirblabError(f"a size is written as 335M or 7.11B, found {size!r}")
+    known = np.log(list(PAPER_HOURS)), np.log(list(PAPER_HOURS.values()))
+    # Beyond the published sizes hours grow as parameters do; below them too.
+    low, high = min(PAPER_HOURS), max(PAPER_HOURS)
+    nearest = min(max(millions, low), high)
+    return float(np.exp(np.interp(np.log(nearest), *known)) * millions / nearest)

@@ -1,0 +1,423 @@
+"""token_vectors: the store of token vectors."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.encoders import cache, spaces
+from mirblab.encoders.cache import Damaged, VectorStore, mapped, safetensors_head, stamp, text_keys
+from mirblab.encoders.encoding import Encoder
+from mirblab.encoders.local import unit
+
+FORMAT = "mirblab-tokens-2"
+_LONGEST_HEADER = 4096
+
+
+@dataclass(eq=False)
+class TokenShard:
+    """One shard: keys uint64 (n, 2), checks uint64 (n,) and ends int64 (n,) are in memory, the rows in the file.
+
+    The rows of text i are those from `ends[i - 1]` to `ends[i]`, float16 (n_tokens, `width`).
+    """
+
+    path: Path
+    keys: np.ndarray
+    checks: np.ndarray
+    ends: np.ndarray
+    width: int
+    offset: int
+    stamp: tuple[int, int]
+
+    def rows(self) -> np.ndarray | None:
+        """Return all rows as a memory map, float16 (n_rows, width), or None when the file is gone or was changed.
+
+        Mapped anew each time: a mapping holds a file descriptor, and a store may have more shards than a process
+        may have files.
+        """
+        n = int(self.ends[-1])
+        if not n * self.width:
+            return np.empty((n, self.width), np.float16)
+        return mapped(self.path, np.float16, (n, self.width), self.offset)
+
+    def agree(self, texts: np.ndarray) -> bool:
+        """Return whether the rows of these texts, by number in the shard, agree with their checksums."""
+        rows = self.rows()
+        if rows is None:
+            return False
+        starts = np.concatenate([[0], self.ends[:-1]])
+        return all(
+            _check(self.keys[text], rows[starts[text] : self.ends[text]]) == self.checks[text]
+            for text in np.unique(texts).tolist()
+        )
+
+    def intact(self) -> bool:
+        """Return whether every text agrees with its checksum."""
+        return self.agree(np.arange(len(self.keys)))
+
+
+def write(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: str) -> None:
+    """Write keys uint64 (n, 2) and as many float16 matrices of one width as a shard: whole, on disk, or not at all."""
+    rows = np.concatenate(matrices)
+    ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
+    checks = np.array([_check(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
+    with paths.write_atomically(path, rows.nbytes) as beside, paths.open_to_write(beside) as file:
+        file.write(_header(*rows.shape, keys, checks, ends, space))
+        for part in (checks, ends, keys, rows):
+            file.write(np.ascontiguousarray(part).data)
+
+
+def open_shard(path: Path, space: str) -> TokenShard:
+    """Return the shard at *path*; raise Damaged when its head, keys, ends or checksums are not intact.
+
+    The rows themselves are checked text by text when they are asked for.
+    """
+    seen = stamp(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        head = start + file.read(min(length, _LONGEST_HEADER))
+        n_rows, width, n = _facts(head, length)
+        size = len(head) + 32 * n + 2 * n_rows * width
+        if seen[0] != size:
+            raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
+        checks, ends = np.frombuffer(file.read(8 * n), np.uint64), np.frombuffer(file.read(8 * n), np.int64)
+        keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
+    if _header(n_rows, width, keys, checks, ends, space) != head:
+        raise Damaged("its header, keys, ends or checksums were altered, or it belongs to another space")
+    return TokenShard(path, keys, checks, ends, width, len(head) + 32 * n, seen)
+
+
+def _check(key: np.ndarray, rows: np.ndarray) -> int:
+    """Return the checksum of one text's rows, bound to the text's key."""
+    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data, int(key[0] ^ key[1]))
+
+
+def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends: np.ndarray, space: str) -> bytes:
+    """Return the head of a shard, in the safetensors format: the only bytes that may stand there."""
+    n = len(keys)
+    state = xxhash.xxh3_128(space.encode())
+    for part in (checks, ends, keys):
+        state.update(np.ascontiguousarray(part).data)
+    about = {"format": FORMAT, "space": space, "digest": state.hexdigest()}
+    parts = [("checks", "U64", [n]), ("ends", "I64", [n]), ("keys", "U8", [n, 16]), ("rows", "F16", [n_rows, width])]
+    return safetensors_head(about, parts)
+
+
+def _facts(head: bytes, length: int) -> tuple[int, int, int]:
+    """Return the numbers of rows, of columns and of texts that a header states."""
+    if not 0 < length <= _LONGEST_HEADER or len(head) != 8 + length:
+        raise Damaged("it does not begin with the header of a shard")
+    try:
+        found = json.loads(head[8:])
+        (n_rows, width), (n,) = found["rows"]["shape"], found["checks"]["shape"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged("its header cannot be read") from error
+    if not all(isinstance(number, int) for number in (n_rows, width, n)) or n < 1 or min(n_rows, width) < 0:
+        raise Damaged(f"its rows have the shape [{n_rows}, {width}] for {n} texts")
+    return n_rows, width, n
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The token vectors of texts in a store, read block by block from memory maps; see `late_interaction.TokenRows`.
+
+    Text i is number `places[i]` of shard `numbers[i]`.
+    """
+
+    shards: Sequence[TokenShard | Held]
+    numbers: np.ndarray
+    places: np.ndarray
+    lengths: np.ndarray
+
+    def including(self, held: Held, rows: np.ndarray, places: np.ndarray) -> Stored:
+        """Return the same with the texts at *rows* taken from *places* of what is *held* in memory."""
+        numbers, all_places, lengths = self.numbers.copy(), self.places.copy(), self.lengths.copy()
+        numbers[rows], all_places[rows] = len(self.shards), places
+        lengths[rows] = np.diff(held.ends, prepend=0)[places]
+        return Stored([*self.shards, held], numbers, all_places, lengths)
+
+    @property
+    def dimensions(self) -> int:
+        """Return the length of a token vector; 0 when no text has any."""
+        return max((one.width for one in self.shards), default=0)
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        """Return the token vectors of the texts from *start* to *stop*, float32 (n_tokens, d), one after the other."""
+        lengths, numbers = self.lengths[start:stop], self.numbers[start:stop]
+        ends = np.cumsum(lengths)
+        out = np.empty((int(lengths.sum()), self.dimensions), np.float32)
+        for number in np.unique(numbers[lengths > 0]).tolist():
+            one = self.shards[number]
+            rows = one.rows()
+            if rows is None:
+                raise MirblabError(f"{one.path} was removed while it was read; run it again")
+            for place in np.flatnonzero((numbers == number) & (lengths > 0)).tolist():
+                last = one.ends[self.places[start + place]]
+                out[ends[place] - lengths[place] : ends[place]] = rows[last - lengths[place] : last]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Token vectors in memory, for texts whose own could not be stored; a `TokenShard` to `Stored`."""
+
+    path: Path
+    ends: np.ndarray
+    matrix: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """Return the length of a token vector."""
+        return self.matrix.shape[1]
+
+    def rows(self) -> np.ndarray:
+        """Return all rows, float16 (n_rows, width)."""
+        return self.matrix
+
+    @classmethod
+    def of(cls, matrices: Sequence[np.ndarray], path: Path) -> Held:
+        """Return matrices (n_tokens, d) as they would have been stored at *path*."""
+        width = max(one.shape[1] for one in matrices)
+        rows = np.concatenate([np.empty((0, width)), *(one for one in matrices if len(one))])
+        return cls(path, np.cumsum([len(one) for one in matrices], dtype=np.int64), rows.astype(np.float16))
+
+
+class TokenStore(VectorStore):
+    """The token vectors of one *space*, float16, with a VectorStore's files and guarantees.
+
+    Any number of processes may read and append at once; a kill loses at most the unfinished shard; a damaged shard
+    is set aside, and its texts are missing unless another one has them.
+    """
+
+    def __init__(self, folder: str | Path, space: Mapping[str, Any]) -> None:
+        super().__init__(folder, {**space, "tokens": FORMAT})
+        self.path = self.path.with_name(f"{self.path.name}-tokens")  # no VectorStore takes it for its own
+
+    def read(self, texts: Sequence[str]) -> tuple[Stored, np.ndarray]:  # type: ignore[override]
+        """Return the token vectors in the order of *texts*, and the positions that are missing, int64.
+
+        Missing texts have no rows. What is returned was compared with its checksums.
+        """
+        while True:
+            index = self._refresh()
+            rows = index.find(text_keys(texts))
+            numbers = index.shard_of[rows].astype(np.int64)  # the last one, for those that are missing, is no shard
+            places = rows - index.starts[np.minimum(numbers, len(index.shards))]
+            asked = {number: numbers == number for number in np.unique(numbers[rows >= 0]).tolist()}
+            shards = index.shards
+            damaged = [shards[number] for number, mine in asked.items() if not shards[number].agree(places[mine])]
+            if not damaged:
+                lengths = np.zeros(len(texts), np.int64)
+                for number, mine in asked.items():
+                    lengths[mine] = np.diff(shards[number].ends, prepend=0)[places[mine]]
+                return Stored(shards, numbers, places, lengths), np.flatnonzero(rows < 0)
+            for one in damaged:
+                self._set_aside(one.path, "a text differs from its checksum")
+
+    def append(self, texts: Sequence[str], tokens: Sequence[np.ndarray]) -> None:  # type: ignore[override]
+        """Store one finite matrix (n_tokens, d) per text, as float16; when this returns, they survive the process."""
+        keys = text_keys(texts)
+        if len(tokens) != len(keys):
+            raise MirblabError(f"{len(keys)} texts need as many matrices of token vectors; got {len(tokens)}")
+        if not len(keys):
+            return
+        width = max(one.shape[1] for one in tokens)
+        halves = [np.asarray(one, np.float16).reshape(len(one), width if len(one) == 0 else -1) for one in tokens]
+        for place, one in enumerate(halves):
+            if one.shape[1] != width or not np.isfinite(one).all():
+                raise MirblabError(
+                    f"the token vectors of text {place} have the shape {one.shape}, where others have {width} columns, "
+                    "or are not finite; nothing was stored"
+                )
+        self._describe()
+        # the time comes first, so that names sort by age
+        name = f"{time.time_ns():019d}-{uuid.uuid4().hex}{cache.SUFFIX}"
+        write(self.path / name, keys, halves, self.digest)
+
+    def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
+        return open_shard(path, self.digest)
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every text of every space in *folder*, as `spaces.verify` does."""
+    return spaces.verify(folder, TokenStore)
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the spaces in *folder* that an older version has made, each with the number of its texts."""
+    return spaces.older(folder)
+
+
+@dataclass(frozen=True)
+class Shrink:
+    """How the token vectors of a text are made smaller before they are stored.
+
+    *dimensions*: of a seeded random projection, 0 for none. *factor*: a document of n tokens keeps n / factor,
+    rounded up, by merging similar ones; queries keep all. Queries and documents share the projection.
+
+    >>> Shrink(dimensions=128, factor=2).name
+    '128 dimensions, tokens merged by 2'
+    """
+
+    dimensions: int = 0
+    factor: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done."""
+        if self.dimensions < 0 or self.factor < 1:
+            raise MirblabError(
+                f"token vectors take dimensions from 0 (all) and a pooling factor from 1 (none); found "
+                f"{self.dimensions} and {self.factor}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Return what is done in words; "" for nothing."""
+        merged = f"tokens merged by {self.factor}" if self.factor > 1 else ""
+        return ", ".join(filter(None, [f"{self.dimensions} dimensions" if self.dimensions else "", merged]))
+
+    def of(self, role: str) -> Shrink:
+        """Return what is done to texts of a *role*: only documents have their tokens merged."""
+        return Shrink(self.dimensions, self.factor if role == "document" else 1, self.seed if self.dimensions else 0)
+
+    def key(self) -> Mapping[str, Any]:
+        """Return what determines the result, for the store; nothing where nothing is done."""
+        found = {name: value for name, value in asdict(self).items() if name != "seed" or self.dimensions}
+        return {} if not self.name else {"shrunk": found}
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        """Return unit vectors (n_kept, n_dims) in the place of unit vectors (n_tokens, d), float32."""
+        kept = merged(tokens, self.factor) if self.factor > 1 else tokens
+        return projected(kept, self.dimensions, self.seed) if self.dimensions and len(kept) else kept
+
+
+def merged(tokens: np.ndarray, factor: int) -> np.ndarray:
+    """Return at most n / *factor* unit vectors, rounded up, in the place of *tokens* (n, d): means of similar ones.
+
+    Clusters are Ward's over the unit vectors, in the order in which they begin in the text; Clavié, Chaffin and
+    Adams, "Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance Impact via Token Pooling", 2024.
+
+    >>> merged(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    wanted = -(-len(tokens) // factor)
+    if wanted >= len(tokens):
+        return np.asarray(tokens, np.float32)
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    found = fcluster(linkage(np.asarray(tokens, np.float64), "ward"), wanted, "maxclust")
+    _, first, place = np.unique(found, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))[place]
+    sums = np.zeros((len(first), tokens.shape[1]), np.float32)
+    np.add.at(sums, order, np.asarray(tokens, np.float32))
+    return unit(sums)
+
+
+def projected(tokens: np.ndarray, dimensions: int, seed: int = 0) -> np.ndarray:
+    """Return unit vectors (n, *dimensions*): *tokens* (n, d) in a random subspace, the same for the same *seed*.
+
+    The subspace has an orthonormal basis, so that cosines are kept as far as chance allows; see `train.late` for a
+    learnt one. Raises MirblabError for more dimensions than the tokens have.
+
+    >>> projected(np.eye(3), 2).shape
+    (3, 2)
+    """
+    width = tokens.shape[1]
+    if dimensions > width:
+        raise MirblabError(f"token vectors of {width} dimensions cannot be projected to {dimensions}; ask for fewer")
+    return unit(np.asarray(tokens, np.float32) @ _basis(width, dimensions, seed))
+
+
+@lru_cache(maxsize=8)
+def _basis(width: int, dimensions: int, seed: int) -> np.ndarray:
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, dimensions)))[0].astype(np.float32)
+    basis.flags.writeable = False
+    return basis
+
+
+def rounded(tokens: np.ndarray) -> np.ndarray:
+    """Return what eight bits keep of *tokens* (n, d), float32: 255 steps between minus and plus each row's largest.
+
+    A row takes d + 2 bytes: its numbers, and the largest as float16.
+
+    >>> bool(np.abs(rounded(np.array([[0.6, 0.8]])) - [[0.6, 0.8]]).max() < 0.8 / 254 + 0.001)
+    True
+    """
+    largest = np.abs(tokens).max(axis=1, keepdims=True, initial=0).astype(np.float16).astype(np.float32)
+    steps = np.round(tokens / np.where(largest > 0, largest, 1) * 127).clip(-127, 127)
+    return (steps * largest / 127).astype(np.float32)
+
+
+CHUNK_TEXTS = 256  # a shard each, so that an interruption costs no more than these
+
+
+def token_rows(
+    model: Encoder,
+    texts: Sequence[str],
+    role: str = "document",
+    instruction: str = "",
+    shrink: Shrink | None = None,
+) -> Stored:
+    """Return the token vectors of *texts*, in their order, memory-mapped; see `late_interaction.TokenRows`.
+
+    Each distinct text is encoded once for its role and instruction, stored as float16 as soon as its chunk is done,
+    and read from then on. What *shrink* makes of the vectors is stored in a space of its own, beside the whole ones.
+    What cannot be stored is held in memory, with a line that says so.
+    """
+    wanted = (shrink or Shrink()).of(role)
+    store = token_store(model, role, instruction, wanted)
+    found, missing = store.read(texts)
+    if not len(missing):
+        return found
+    new = list(dict.fromkeys(texts[position] for position in missing))
+    unstored: dict[str, np.ndarray] = {}
+    with progress(len(new), f"{model.name}: token vectors", "texts") as bar:
+        for some, tokens in _made(model, new, role, instruction, wanted):
+            if not paths.stored("token vectors", store.append, some, tokens):
+                unstored |= zip(some, tokens, strict=True)
+            bar.update(len(some))
+    found, missing = store.read(texts)
+    lost = [position for position in missing if texts[position] not in unstored]
+    if lost:
+        raise MirblabError(f"{len(lost)} texts cannot be read back from {store.path}; check the disk")
+    if not len(missing):
+        return found
+    place = {text: number for number, text in enumerate(unstored)}
+    places = np.array([place[texts[position]] for position in missing])
+    return found.including(Held.of(list(unstored.values()), store.path), missing, places)
+
+
+def token_store(
+    model: Encoder, role: str = "document", instruction: str = "", shrink: Shrink | None = None
+) -> TokenStore:
+    """Return the store of an encoder's token vectors for one role and instruction."""
+    wanted = (shrink or Shrink()).of(role)
+    return TokenStore(paths.cache() / "tokens", {**model.space(role, instruction), **wanted.key()})
+
+
+def _made(
+    model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
+) -> Iterator[tuple[list[str], list[np.ndarray]]]:
+    """Yield chunks of texts with their token vectors; shrunk ones are made from the whole ones in the store."""
+    whole = token_rows(model, texts, role, instruction) if shrink.name else None
+    for start in range(0, len(texts), CHUNK_TEXTS):
+        some = texts[start : start + CHUNK_TEXTS]
+        if whole is None:
+            yield some, model.token_vectors(some, role, instruction)
+        else:
+            places = range(start, start + len(some))
+            yield some, [shrink(whole.block(place, place + 1)) for place in places]

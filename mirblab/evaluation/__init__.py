@@ -1,0 +1,5 @@
+"""evaluation: measures, significance, and the results of others."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,3 @@
+from .published import paper_lookup as paper_lookup
+from .significance import significance_letters as significance_letters
+from .significance import value_matrix as value_matrix

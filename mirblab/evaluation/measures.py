@@ -1,0 +1,579 @@
+"""measures: nDCG, AP, P, R, RR, Bpref, Judged, Rank and their prime forms."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError, suggest
+from mirblab.data.runs import categorical, edges, order
+
+_BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
+_BITS = 18  # a table of 2^18 bytes stays there too, and lets about 1 in 100 unjudged rows through
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """The qrels as arrays over judgements, sorted by query (its place in `query_ids`) and document (its code)."""
+
+    query: np.ndarray
+    doc: np.ndarray
+    relevance: np.ndarray
+    query_ids: pd.Index
+    doc_ids: pd.Index
+
+    @classmethod
+    def of(cls, qrels: pd.DataFrame) -> Judgements:
+        """Return the judgements in a table; MirblabError for missing columns, repeats, and parts of a grade."""
+        missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
+        if missing:
+            found = ", ".join(map(str, qrels.columns)) or "none"
+            raise MirblabError(f"qrels have query_id, doc_id, relevance; missing {', '.join(missing)}; found {found}")
+        queries, docs = categorical(qrels.query_id), categorical(qrels.doc_id)
+        query, doc, relevance = queries.codes, docs.codes, _whole(qrels.relevance)
+        keys = query.astype(np.int64) * len(docs.categories) + doc
+        if (keys[1:] <= keys[:-1]).any():
+            place = np.argsort(keys, kind="stable")
+            query, doc, relevance, keys = query[place], doc[place], relevance[place], keys[place]
+            _refuse_repeats(keys, queries.categories[query], docs.categories[doc])
+        bounds = edges(query)
+        place = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        return cls(place, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories)
+
+    def docs_in(self, doc_ids: pd.Index) -> np.ndarray:
+        """Return where the document of each judgement stands in *doc_ids*, or -1; only ids that occur are looked up."""
+        if self.doc_ids is doc_ids or self.doc_ids.equals(doc_ids):
+            return self.doc
+        occurs = np.zeros(len(self.doc_ids), dtype=bool)
+        occurs[self.doc] = True
+        place = np.full(len(self.doc_ids), -1)
+        place[occurs] = positions_in(self.doc_ids[occurs], doc_ids)
+        return place[self.doc]
+
+    def count(self, chosen: np.ndarray) -> np.ndarray:
+        """Return how many of the *chosen* judgements (a mask) each query has, shape (n_queries,)."""
+        return np.bincount(self.query[chosen], minlength=len(self.query_ids))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The judged documents that a run returned, by query and rank, and how many documents it returned in all."""
+
+    judgements: Judgements
+    relevant_from: int
+    query: np.ndarray
+    rank: np.ndarray
+    relevance: np.ndarray
+    returned: np.ndarray
+    unfound_rank: int
+    n_not_judged: int
+
+    @classmethod
+    def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> Found:
+        """Join an ordered run with judgements; *n_docs* is the rank of what is not found, None: longest ranking + 1."""
+        codes = run.query_id.cat.codes.to_numpy()
+        bounds = edges(codes)
+        starts, lengths = np.zeros((2, len(run.query_id.cat.categories) + 1), dtype=np.int64)  # -1 finds the last, 0
+        starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
+        in_run = positions_in(judgements.query_ids, run.query_id.cat.categories)
+        rows, which = _meet(run, judgements, in_run)
+        query, returned = judgements.query[which], lengths[in_run]
+        rank = rows - starts[in_run[query]] + 1
+        unfound = int(lengths.max()) + 1 if n_docs is None else n_docs
+        surplus = int((lengths > 0).sum() - (returned > 0).sum())
+        return cls(judgements, relevant_from, query, rank, judgements.relevance[which], returned, unfound, surplus)
+
+    @property
+    def is_relevant(self) -> np.ndarray:
+        """Return which of the judged documents are relevant, a mask."""
+        return self.relevance >= self.relevant_from
+
+    def prime(self) -> Found:
+        """Return the same after documents without a judgement are removed, and those of negative relevance.
+
+        trec_eval's `-J` and ir_measures' `judged_only` treat a negative relevance as no judgement.
+        """
+        kept = self.relevance >= 0
+        query = self.query[kept]
+        rank = place_in_query(query, len(self.returned)) + 1
+        returned = np.bincount(query, minlength=len(self.returned))
+        return replace(self, query=query, rank=rank, relevance=self.relevance[kept], returned=returned)
+
+    def perfect(self, depth: int) -> Found:
+        """Return the same with the first *depth* documents in the best order: the most relevant in front.
+
+        What stands deeper stays where it is.
+        """
+        head = self.rank <= depth
+        best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
+        front = place_in_query(self.query, len(self.returned)) + 1
+        rank = np.where(head[best], front, self.rank[best])
+        return replace(self, rank=rank, relevance=self.relevance[best])
+
+    def sum(self, weights: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return each query's sum of *weights*, which belong to the *chosen* documents (a mask), best rank first."""
+        return np.bincount(self.query[chosen], weights=weights, minlength=len(self.returned))
+
+    def count(self, chosen: np.ndarray) -> np.ndarray:
+        """Return how many of the *chosen* documents (a mask) each query has."""
+        return np.bincount(self.query[chosen], minlength=len(self.returned))
+
+
+def place_in_query(query: np.ndarray, n_queries: int) -> np.ndarray:
+    """Return for each entry of a sorted array how many entries of the same query stand before it.
+
+    >>> place_in_query(np.array([0, 0, 2, 2, 2]), 3).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    counts = np.bincount(query, minlength=n_queries)
+    return np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def positions_in(ids: pd.Index, known: pd.Index) -> np.ndarray:
+    """Return where each of *ids* stands in *known*, or -1; both are sorted and without repeats.
+
+    >>> positions_in(pd.Index(["a", "c"]), pd.Index(["b", "c"])).tolist()
+    [-1, 1]
+    """
+    if not len(known):
+        return np.full(len(ids), -1)
+    if len(ids) * 6 > len(known):  # then hashing all that is known pays
+        return known.get_indexer(ids)
+    place = np.minimum(known.searchsorted(ids), len(known) - 1)
+    return np.where(known[place] == ids, place, -1)
+
+
+def _meet(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the run that are judged, and the judgement of each.
+
+    Few rows are judged. In blocks that stay in the cache, a table over a hash of (query, document) drops most of
+    the others, and binary search among the block's judgements decides on the rest.
+    """
+    queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
+    query, doc = in_run[judgements.query], judgements.docs_in(run.doc_id.cat.categories)
+    which = np.flatnonzero((query >= 0) & (doc >= 0))
+    query, doc = query[which], doc[which]
+    keys = (query << 32) | doc
+    hashes = _hash(query.astype(np.uint32), doc.astype(np.uint32))
+    table = np.zeros(1 << _BITS, dtype=bool)
+    rows, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for begin in range(0, len(queries), _BLOCK):
+        block = queries[begin : begin + _BLOCK]
+        first, last = np.searchsorted(query, [block[0], int(block[-1]) + 1])
+        if first == last:
+            continue
+        table[hashes[first:last]] = True
+        near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
+        table[hashes[first:last]] = False
+        asked = (block[near].astype(np.int64) << 32) | docs[begin + near]
+        place = np.searchsorted(keys[first:last], asked)
+        place[place == last - first] = 0
+        same = keys[first:last][place] == asked
+        rows.append(near[same] + begin)
+        hits.append(which[place[same] + first])
+    return np.concatenate(rows), np.concatenate(hits)
+
+
+def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
+    """Return `_BITS` well mixed bits of pairs of 32-bit numbers, by multiplication with odd constants."""
+    mixed = doc * np.uint32(0x9E3779B1)
+    mixed += query * np.uint32(0x85EBCA6B)
+    mixed >>= np.uint32(32 - _BITS)
+    return mixed
+
+
+def _whole(relevance: pd.Series) -> np.ndarray:
+    """Return relevance as whole numbers, or raise MirblabError."""
+    try:
+        numbers = relevance.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise MirblabError(f"relevance must be whole numbers; found {relevance.dtype}: {error}") from error
+    bad = np.flatnonzero(~(np.abs(numbers) < 2**31) | (numbers != np.round(numbers)))
+    if len(bad):
+        raise MirblabError(f"relevance must be whole numbers; found {numbers[bad[0]]} ({len(bad):,} such judgements)")
+    return numbers.astype(np.int64)
+
+
+def _refuse_repeats(keys: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index) -> None:
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(same):
+        pair = f"query '{query_ids[same[0]]}', document '{doc_ids[same[0]]}'"
+        raise MirblabError(f"the qrels judge {len(same):,} pairs again, the first {pair}; keep one judgement of each")
+
+
+def ndcg(found: Found, k: int | None) -> np.ndarray:
+    """Return nDCG (Järvelin & Kekäläinen, TOIS 2002); as in trec_eval the gain is relevance, not 2^relevance - 1."""
+    judgements = found.judgements
+    gaining = (found.relevance > 0) & _within(found.rank, k)
+    gained = found.sum(found.relevance[gaining] / np.log2(found.rank[gaining] + 1), gaining)
+    positive = judgements.relevance > 0
+    span = int(judgements.relevance.max(initial=0)) + 1
+    best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
+    query, relevance = best // span, span - 1 - best % span
+    place = place_in_query(query, len(gained)) + 1
+    near = _within(place, k)
+    ideal = np.bincount(query[near], weights=(relevance / np.log2(place + 1))[near], minlength=len(gained))
+    return _ratio(gained, ideal)
+
+
+def average_precision(found: Found, k: int | None) -> np.ndarray:
+    """Return the mean over all relevant documents of the precision at their ranks; 0 for one that is not returned."""
+    chosen = found.is_relevant & _within(found.rank, k)
+    so_far = place_in_query(found.query[chosen], len(found.returned)) + 1
+    return _ratio(found.sum(so_far / found.rank[chosen], chosen), _n_relevant(found))
+
+
+def precision(found: Found, k: int) -> np.ndarray:
+    """Return the share of the first k places that hold a relevant document; places left empty count."""
+    return found.count(found.is_relevant & (found.rank <= k)) / k
+
+
+def recall(found: Found, k: int) -> np.ndarray:
+    """Return the share of the relevant documents that are among the first k."""
+    return _ratio(found.count(found.is_relevant & (found.rank <= k)), _n_relevant(found))
+
+
+def success(found: Found, k: int) -> np.ndarray:
+    """Return 1 where a relevant document is among the first k, else 0."""
+    return (found.count(found.is_relevant & (found.rank <= k)) > 0).astype(np.float64)
+
+
+def reciprocal_rank(found: Found, k: int | None) -> np.ndarray:
+    """Return 1 / rank of the first relevant document; 0 when none is among the first k."""
+    first = _first(found)
+    return _ratio(((first > 0) & _within(first, k)).astype(np.float64), first)
+
+
+def rank(found: Found, k: None) -> np.ndarray:
+    """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
+
+    When none is returned it is the number of documents of the collection, or, where only a table of qrels is
+    given, one more than the longest ranking of the run.
+    """
+    first = _first(found)
+    return np.where(first > 0, first, found.unfound_rank).astype(np.float64)
+
+
+def bpref(found: Found, k: None) -> np.ndarray:
+    """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
+
+    Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
+    all, R relevant in all.
+    """
+    relevant, n_relevant = found.is_relevant, _n_relevant(found)
+    grades = found.judgements.relevance
+    n_against = found.judgements.count((grades >= 0) & (grades < found.relevant_from))
+    against = (found.relevance >= 0) & ~relevant
+    before = np.cumsum(against) - np.repeat(*_before_query(against, found))
+    query, before = found.query[relevant], before[relevant]
+    bound = np.minimum(n_against, n_relevant)[query]
+    lost = _ratio(np.minimum(before, n_relevant[query]), bound)
+    return _ratio(found.sum(1.0 - lost, relevant), n_relevant)
+
+
+def judged(found: Found, k: int | None) -> np.ndarray:
+    """Return the share of the first k documents that have a judgement, of any relevance.
+
+    It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
+    """
+    seen = found.returned if k is None else np.minimum(found.returned, k)
+    return _ratio(found.count(_within(found.rank, k)), seen)
+
+
+def _first(found: Found) -> np.ndarray:
+    """Return the rank of the first relevant document, or 0 when none is returned."""
+    query, place = np.unique(found.query[found.is_relevant], return_index=True)
+    first = np.zeros(len(found.returned), dtype=np.int64)
+    first[query] = found.rank[found.is_relevant][place]
+    return first
+
+
+def _before_query(chosen: np.ndarray, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many are chosen before each query's first judged document, and the number of those documents."""
+    counts = np.bincount(found.query, minlength=len(found.returned))
+    mine = found.count(chosen)
+    return np.cumsum(mine) - mine, counts
+
+
+def _within(rank: np.ndarray, k: int | None) -> np.ndarray:
+    return np.ones(len(rank), dtype=bool) if k is None else rank <= k
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Return above / below, and 0 where below is 0."""
+    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+
+
+def _n_relevant(found: Found) -> np.ndarray:
+    return found.judgements.count(found.judgements.relevance >= found.relevant_from)
+
+
+_OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
+_PRIMES = str.maketrans("′’`", "'''")
+
+
+class QueryWarning(UserWarning):
+    """Queries score 0 because the run lacks them or because nothing is relevant to them; values.attrs names all."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as written in the papers: name, how far it looks (None: the whole ranking), whether it is prime."""
+
+    name: str
+    k: int | None = None
+    prime: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
+
+    def values(self, found: Found) -> np.ndarray:
+        """Return one number per query, shape (n_queries,)."""
+        return _KNOWN[self.name].formula(found.prime() if self.prime else found, self.k)
+
+
+def parse(text: str) -> Measure:
+    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k.
+
+    MirblabError with what is known, or the nearest name, for anything else.
+
+    >>> parse("nDCG'@10")
+    Measure(name='nDCG', k=10, prime=True)
+    >>> str(parse("Bpref"))
+    'Bpref'
+    """
+    match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
+    known = _KNOWN.get(match[1]) if match else None
+    if match is None or known is None:
+        raise MirblabError(f"no measure '{text}'; found {', '.join(_forms())}{_nearest(text)}")
+    measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
+    if known.k == "needed" and measure.k is None:
+        raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
+    if known.k == "none" and measure.k is not None:
+        raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{match[1]}'")
+    if measure.prime and not known.prime:
+        plain = Measure(match[1], measure.k)
+        raise MirblabError(f"'{text}' is no measure: '{match[1]}' has no prime form; write '{plain}'")
+    return measure
+
+
+def evaluate(
+    run: pd.DataFrame, qrels: Any, measures: Iterable[str | Measure] | str, relevant_from: int | None = None
+) -> pd.DataFrame:
+    """Return the value of each measure for each query of the qrels: system, collection, measure, query_id, value.
+
+    *qrels* is a Collection or a table query_id, doc_id, relevance. Binary measures count a relevance from
+    *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain.
+    Rows go by measure, as asked for, then by query_id. The values equal trec_eval's; a negative relevance gains
+    nothing and is no judgement to the prime measures and to Bpref.
+
+    A query that the run lacks, or with nothing relevant, scores 0 (Rank: see `measures.rank`), is named in
+    `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
+    the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
+    that is a column, so that tables can say it; a `remainder` is noted with measures that look at all documents.
+    MirblabError for broken tables and unknown measures.
+
+    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
+    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
+    >>> evaluate(run, qrels, ["RR", "RR'", "P@2"]).value.round(3).tolist()
+    [0.333, 0.5, 0.0]
+    """
+    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    parsed = [parse(measure) if isinstance(measure, str) else measure for measure in asked]
+    table, level, n_docs = _read(qrels, relevant_from)
+    found = Found.of(order(run), Judgements.of(table), level, n_docs)
+    values = _table(found, parsed, _system(run), _collection(qrels, run))
+    if run.attrs.get("origin"):  # a run of others, which tables mark
+        values["origin"] = str(run.attrs["origin"])
+    notes = [_note(measure, run) for measure in parsed]  # what is to be said with its values
+    if any(notes):
+        values["note"] = np.repeat(notes, len(found.returned))
+    _account(values, found, parsed)
+    return values
+
+
+def ceiling(
+    run: pd.DataFrame, qrels: Any, measure: str | Measure, depth: int, relevant_from: int | None = None
+) -> pd.DataFrame:
+    """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
+
+    What stands deeper stays where it is, so it bounds what any reranker of that depth can reach. The table is that
+    of `evaluate`; the system's name says what was done.
+
+    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
+    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
+    >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
+    [0.333, 1.0]
+    """
+    parsed = parse(measure) if isinstance(measure, str) else measure
+    table, level, n_docs = _read(qrels, relevant_from)
+    found = Found.of(order(run), Judgements.of(table), level, n_docs).perfect(depth)
+    values = _table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
+    _account(values, found, [parsed])
+    return values
+
+
+def mean(values: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over queries: system, collection, measure, value, n_queries, in the order of the values.
+
+    >>> mean(pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"], "value": [0, 1]}))
+      system collection measure  value  n_queries
+    0      s          c      AP    0.5          2
+    """
+    groups = values.groupby(["system", "collection", "measure"], sort=False, observed=True).value
+    return groups.agg(value="mean", n_queries="size").reset_index()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a measure is: its formula, whether it takes k, whether it has a prime form, whether it needs a limit."""
+
+    formula: Callable[[Found, Any], np.ndarray]
+    k: str
+    prime: bool = True
+    binary: bool = True
+
+
+_KNOWN = {
+    "nDCG": _Known(ndcg, "may", binary=False),
+    "AP": _Known(average_precision, "may"),
+    "P": _Known(precision, "needed"),
+    "R": _Known(recall, "needed"),
+    "RR": _Known(reciprocal_rank, "may"),
+    "Success": _Known(success, "needed"),
+    "Rank": _Known(rank, "none", prime=False),
+    "Bpref": _Known(bpref, "none", prime=False),
+    "Judged": _Known(judged, "may", prime=False, binary=False),
+}
+
+
+def _forms() -> list[str]:
+    return [f"{name}@k" if known.k == "needed" else name for name, known in _KNOWN.items()]
+
+
+def _nearest(text: str) -> str:
+    """Return the suggestion for a wrong name: the rest of it is kept as far as it makes sense."""
+    match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
+    name, k = (match[1], match[3]) if match else (text, None)
+    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _KNOWN).removeprefix("; did you mean '").removesuffix("'?")
+    if not near:
+        return ""
+    known = _KNOWN[near]
+    prime = bool(match and (match[2] or match[4])) and known.prime
+    number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
+    return f"; did you mean '{Measure(near, number, prime)}'?"
+
+
+def _read(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
+    """Return the table of judgements, the smallest relevant grade, and the number of documents where it is known."""
+    if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
+        raise MirblabError(
+            f"evaluate wants a Collection or a table of judgements, found {qrels!r:.60}; load() it first"
+        )
+    is_table = isinstance(qrels, pd.DataFrame)
+    level = relevant_from if relevant_from is not None else 1 if is_table else qrels.card.relevant_from
+    if level < 1:
+        raise MirblabError(f"relevant_from is at least 1, since 0 says 'judged, not relevant'; found {level}")
+    return (qrels, level, None) if is_table else (qrels.qrels, level, len(qrels.doc_ids))
+
+
+def _system(run: pd.DataFrame) -> str:
+    return str(run.attrs.get("system") or "run")
+
+
+def _collection(qrels: Any, run: pd.DataFrame) -> str:
+    return str(run.attrs.get("collection") or "") if isinstance(qrels, pd.DataFrame) else qrels.name
+
+
+def _note(measure: Measure, run: pd.DataFrame) -> str:
+    """Return what a run's attrs have to say with a measure's values: its note, and what was left out of it."""
+    looks_at_all = not (measure.prime or measure.name == "Bpref")
+    said = [run.attrs.get("note"), run.attrs.get("remainder") if looks_at_all else None]
+    return "; ".join(str(text) for text in said if text)
+
+
+def _table(found: Found, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
+    """Return the values of all measures and queries, strings as categories."""
+    n_queries, names = len(found.returned), [str(measure) for measure in measures]
+    if len(set(names)) < len(names):
+        raise MirblabError(f"name each measure once; found {', '.join(names)}")
+    rows = n_queries * len(names)
+    values = [measure.values(found) for measure in measures]
+    columns = {
+        "system": pd.Categorical.from_codes(np.zeros(rows, np.int8), [system]),
+        "collection": pd.Categorical.from_codes(np.zeros(rows, np.int8), [collection]),
+        "measure": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), n_queries), names),
+        "query_id": pd.Categorical.from_codes(np.tile(np.arange(n_queries), len(names)), found.judgements.query_ids),
+        "value": np.concatenate(values) if values else np.empty(0),
+    }
+    return pd.DataFrame(columns)
+
+
+def _account(values: pd.DataFrame, found: Found, measures: list[Measure]) -> None:
+    """Put the queries that score 0 for want of data into the attrs, and warn of them."""
+    ids, judgements = found.judgements.query_ids, found.judgements
+    level = found.relevant_from if any(_KNOWN[measure.name].binary for measure in measures) else 1
+    missing = ids[found.returned == 0].tolist()
+    bare = ids[judgements.count(judgements.relevance >= level) == 0].tolist()
+    values.attrs = {
+        "not_in_run": missing,
+        "without_relevant": bare,
+        "not_judged": found.n_not_judged,
+        "relevant_from": found.relevant_from,
+    }
+    for names, what in ((missing, "are not in the run"), (bare, f"have no document of relevance {level} or more")):
+        if names:
+            shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
+            text = f"{len(names):,} of {len(ids):,} queries {what} and score 0: {shown}"
+            warnings.warn(text, QueryWarning, stacklevel=3)
+
+
+_FROM, _MEAN = " from ", "mean of "
+
+
+def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -> pd.DataFrame:
+    """Return the values of measures as `measures.evaluate` does, each from its own smallest relevant grade.
+
+    "Bpref from 3" counts a relevance of 3 or more; "Bpref" alone counts what the collection's card says. NTCIR-12
+    has two such values for one run: partial (from 1) and full (from 3). "mean of AP',RR" is the mean of both for each
+    query, as `fusion.cross_validated` chooses weights by. MirblabError for a grade that is no number.
+
+    >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [1, 3]})
+    >>> evaluate_from_grades(run, qrels, ["RR from 1", "RR from 3"])[["measure", "value"]].values.tolist()
+    [['RR from 1', 1.0], ['RR from 3', 0.5]]
+    """
+    if not len(wanted):
+        raise MirblabError("there is nothing to measure; name a measure, for example 'Bpref from 1'")
+    summed = {name: [_graded(part) for part in name.removeprefix(_MEAN).split(",")] for name in wanted}
+    asked: dict[int | None, list[str]] = {grade: [] for parts in summed.values() for _, grade in parts}
+    for measure, grade in dict.fromkeys(part for parts in summed.values() for part in parts):
+        asked[grade].append(measure)
+    found = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
+    return pd.concat(
+        [_mean([_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
+    )
+
+
+def _graded(name: str) -> tuple[str, int | None]:
+    """Return a measure and its smallest relevant grade, None for the collection's own."""
+    measure, said, grade = name.strip().partition(_FROM)
+    if said and not grade.isdecimal():
+        raise MirblabError(f"no measure '{name}'; after 'from' stands a grade, for example '{measure}{_FROM}1'")
+    return str(parse(measure)), int(grade) if said else None
+
+
+def _of(found: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
+    table = found[part[1]]
+    return table[table.measure == part[0]].reset_index(drop=True)
+
+
+def _mean(tables: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
+    """Return the mean of tables of the same queries in the same order, under a *name*."""
+    return tables[0].assign(measure=name, value=sum(table.value for table in tables) / len(tables))

@@ -1,5 +1,0 @@
-"""explorer: a widget that searches a collection by several systems and shows what each finds, and why."""
-
-from mirblab.explorer.widget import Explorer, explore
-
-__all__ = ["Explorer", "explore"]

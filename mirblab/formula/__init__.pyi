@@ -1,0 +1,16 @@
+from . import approach0 as approach0
+from . import explain as explain
+from . import in_text as in_text
+from . import index as index
+from . import latex as latex
+from . import markup as markup
+from . import mathml as mathml
+from . import operators as operators
+from . import search as search
+from . import tree as tree
+from . import words as words
+from .explain import explain_match as explain_match
+from .index import Index as Index
+from .latex.parser import parse_latex as parse_latex
+from .operators import operator_tree as operator_tree
+from .tree import Tree as Tree

@@ -1,0 +1,486 @@
+"""in_text: the formulas in a text and in a collection."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mirblab.data.collection import Collection
+
+_KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
+_MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
+_PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative
+_NAMED = r"^(?:[A-Z\d_']{2,}|\w*_\w+) \|- (?![^|{\n]{0,20}\|)"  # by a name such as ADD_SYM or num_INDUCTION
+_QUANTIFIED = r"(?:^|[\s(])[!?][a-z]\w{0,2}(?: [a-z]\w{0,2})*\.\s"
+_NO_LATEX = r"\A(?!.*(?:\$|\\[A-Za-z]))"
+# A name bound to a type, a function, a universe, or a dotted name beside a sign that Lean's users type.
+_TYPE = r"(?:[A-Z]\w+|[^\x00-\x7f]|\S+ [→↔≤∈≠⟶])"
+_BOUND = rf"(?:[({{⦃]|\[[a-z])[^\W\d][^()\[\]{{}}⦃⦄:]* : {_TYPE}|[∀∃λ∑∏⨆⨅⋃⋂][^:,]{{1,60}} : {_TYPE}"
+_FUNCTION = r"\bfun [^.;]{1,200}?(?:=>|↦)|\bType(?:\*| max\b)"
+_DOTTED = r"(?=.*[∀∃λ→↔ℕℤℚℝℂ∈∧∨¬≤≥≠∑∏⊆⟶≃₀-₉]).*?\b[A-Za-z]\w*\.[A-Za-z]\w+"
+# The first that is found names the language.
+_LANGUAGES = (
+    ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal|^\w+: (?:shows|assumes|fixes) ")),
+    ("HOL", re.compile(rf"(?:{_PROVED}|{_NAMED})(?:[!?~A-Za-z]|\(\S)|{_QUANTIFIED}")),
+    ("Metamath", re.compile(rf"=> \|- |{_PROVED}")),
+    ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
+    ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
+)  # fmt: skip
+_ENOUGH_SIGNS = 1000  # texts of a collection that are looked at
+
+
+@lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
+def formal(text: str) -> str:
+    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
+
+    >>> formal("∀ (n : ℕ), n.divisors.sum Nat.totient = n"), formal("|- !x. x = x"), formal(r"f : X \\to Y")
+    ('Lean', 'HOL', '')
+    """
+    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
+
+
+def formal_language(texts: Sequence[str]) -> str:
+    """Return the proof assistant whose language most of *texts* are in; "" where most are in none.
+
+    One text may have no sign of its language, or a misleading one; at most a thousand, evenly spread, are looked at.
+
+    >>> formal_language(["|- !x. x = x", "T", "|- !x y. x + y = y + x"])
+    'HOL'
+    >>> formal_language(["Let $x$ be one.", "|- !x. x = x"])
+    ''
+    """
+    looked_at = texts[:: max(1, len(texts) // _ENOUGH_SIGNS)]
+    names = Counter(map(formal, looked_at))
+    n_others = names.pop("", 0)
+    return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""
+
+
+_DISPLAYS = (
+    "align|alignat|aligned|alignedat|array|[bBpvV]?matrix|cases|CD|displaymath|eqnarray|equation|flalign|gather|"
+    "gathered|math|multline|smallmatrix|split|subequations|xalignat"
+)
+_TOKEN = re.compile(
+    rf"\\(?P<ends>begin|end)\s*\{{\s*(?P<name>(?:{_DISPLAYS})\*?)\s*\}}"
+    # Only in these a dollar sign inside a formula is text: `\text{if $x$ is odd}`.
+    r"|(?P<text>\\(?:text[a-z]*|[hmf]box|intertext|tag\*?|parbox\s*\{[^{}$]*\})\s*\{)"
+    r"|(?P<sign>\\[()\[\]]|\${1,3}|\[/?i?math\])"
+    r"|(?P<brace>[{}])"
+    r"|\\.",
+    re.DOTALL,
+)
+_CLOSER = {"$": "$", "$$": "$$", "\\(": "\\)", "\\[": "\\]", "[imath]": "[/imath]", "[math]": "[/math]"}
+_AMOUNT = re.compile(r"\d[\d,.]*(?:[kKmMbB]|bn)?(?!\w)")
+_MATHS_IN_DELIMITERS = re.compile(r"[\\^_={<>+]")
+_NO_FUNCTION = r"(?!(?:sin|cos|tan|log|ln|exp|lim|max|min|mod|gcd|det|sup|inf)\b)"
+_PLAIN_WORD = re.compile(rf"(?<![\\A-Za-z{{]){_NO_FUNCTION}[A-Za-z]{{2,}}")  # of prose
+_ARGUMENT = re.compile(r"\\[A-Za-z]+\*?\s*\{[^{}]*\}")
+# Between blanks, so that it is no product of variables: "dx" and "AB" are, "is" hardly ever.
+_PROSE = re.compile(
+    rf"(?<!\S)[(\"']?{_NO_FUNCTION}(?:(?=[a-z'’-]*?[a-z]{{3}})[a-z'’-]++|(?:an|as|at|be|by|do|if|in|is|it|no|of|on|or|so|"
+    r"to|we)\b)[)\"'.,;:?!]*+(?!\S)",
+    re.IGNORECASE,
+)
+_LONE_WORD = re.compile(r"\s*[A-Z]?[a-z]{4,}[.,;:?!]*\s*")
+_SIGNS_PER_WORD = 4  # of mathematics, in what has no delimiters and may be a formula
+_MANY_WORDS = 3  # without a sign of mathematics these are prose
+_BEGINS, _ENDS = " \n,.;:?!)", " \n("  # of prose between two formulas
+
+Token = tuple[str, int, int]  # kind, start, end
+# Start and end without delimiters, with them, and whether these are signs outside of any text group.
+Span = tuple[int, int, int, int, bool]
+
+
+def marked_formulas(text: str) -> list[tuple[str, int, int]]:
+    r"""Return the formulas of a text in order: LaTeX without delimiters, and where it starts and ends in the text.
+
+    `text[start:end]` is the LaTeX. Delimiters: `$`, `$$`, `\(`, `\[`, `[imath]`, `[math]`; display environments
+    stay part of the LaTeX. An escaped `\$` is none, a dollar in `\text{}` belongs to the formula around it, sums
+    of money are no formulas, and a dollar without partner is passed over: where it may be either of two, what
+    stands between them decides. Empty formulas are left out. The time grows with the length of the text.
+
+    >>> marked_formulas(r"Is \(x\) or $\text{some $y$}$ worth $5 or $6?")
+    [('x', 5, 6), ('\\text{some $y$}', 13, 28)]
+    """
+    return [(text[start:end], start, end) for start, end, _, _, _ in _spans(text)]
+
+
+def split(text: str) -> list[str]:
+    r"""Return the parts of a text: prose, formula, prose, ..., prose; at odd positions the LaTeX of the formulas.
+
+    Delimiters are left out; prose between two formulas may be empty.
+
+    >>> split("Let $x$ be one.")
+    ['Let ', 'x', ' be one.']
+    """
+    return _cut(text, _spans(text))
+
+
+def parts(text: str) -> list[str]:
+    r"""Return the parts of a text as `split` does, or ["", text, ""] where all of it is a formula without delimiters.
+
+    An environment, or a dollar in `\text{}`, says nothing about what is around it, so it is no delimiter here. A
+    statement for a proof assistant is prose, whatever its dollars and backslashes mean there.
+
+    >>> parts(r"\frac{1}{2}"), parts("half of $x$")
+    (['', '\\frac{1}{2}', ''], ['half of ', 'x', ''])
+    """
+    if formal(text):
+        return [text]
+    spans = list(_spans(text))
+    found = _cut(text, spans)
+    if any(is_plain for *_, is_plain in spans) or not text.strip():
+        return found
+    outside = "".join(found[::2])
+    return ["", text, ""] if is_bare(outside) or not outside.strip() else found
+
+
+def is_bare(text: str) -> bool:
+    r"""Return whether a text without delimiters is a formula: it has hardly any words, or far more mathematics.
+
+    >>> is_bare(r"\sum_{n}^{\infty} a_n"), is_bare("n"), is_bare("Every ring is commutative"), is_bare("")
+    (True, True, False, False)
+    """
+    if not text.strip() or _LONE_WORD.fullmatch(text):
+        return False
+    n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS_IN_DELIMITERS.findall(text))
+    is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
+    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not formal(text)
+
+
+def _cut(text: str, spans: Iterable[Span]) -> list[str]:
+    found, last = [], 0
+    for start, end, outer, after, _ in spans:
+        found += [text[last:outer], text[start:end]]
+        last = after
+    return [*found, text[last:]]
+
+
+def _spans(text: str) -> Iterator[Span]:
+    """Yield each formula that is not empty."""
+    if "$" not in text and "\\" not in text and "[/" not in text:
+        return
+    tokens = _tokens(text)
+    limits, jumps = _groups(tokens)
+    search = _Search(text, tokens, limits, jumps)
+    at = 0
+    while at < len(tokens):
+        closer = search.closer(at)
+        if closer < 0:
+            at = search.after(at)
+            continue
+        kind, outer, start = tokens[at]
+        end, after = tokens[closer][1:]
+        used = end + start - outer
+        if kind[0] == "$" and used < after:  # the next formula begins without a blank between
+            tokens[closer] = (_kind(text[used:after]), used, after)
+            after, closer = used, closer - 1
+        if kind.startswith("begin"):
+            start, end = outer, after
+        inner = text[start:end]
+        if inner.strip():
+            is_plain = not kind.startswith("begin") and limits[at] == len(tokens)
+            yield *_stripped(inner, start, end), outer, after, is_plain
+        at = closer + 1
+
+
+def _stripped(inner: str, start: int, end: int) -> tuple[int, int]:
+    return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+
+
+def _tokens(text: str) -> list[Token]:
+    found = []
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind == "name":
+            found.append((f"{match['ends']} {match['name']}", *match.span()))
+        elif kind is not None:
+            found.append((kind if kind == "text" else _kind(match[kind]), *match.span()))
+    return found
+
+
+def _kind(sign: str) -> str:
+    return "$$" if sign == "$$$" else sign  # some posts have three dollars
+
+
+def _groups(tokens: list[Token]) -> tuple[list[int], dict[int, int]]:
+    """Return for each token where the innermost text group around it ends, and for each such group its last token."""
+    limits, jumps = [len(tokens)] * len(tokens), {}
+    opened: list[int] = []
+    for place, (kind, _, _) in enumerate(tokens):
+        if kind in ("{", "text"):
+            opened.append(place)
+        elif kind == "}" and opened:
+            first = opened.pop()
+            if tokens[first][0] == "text":
+                jumps[first] = place
+    inside: list[int] = []
+    for place in range(len(tokens)):
+        while inside and inside[-1] <= place:
+            inside.pop()
+        limits[place] = inside[-1] if inside else len(tokens)
+        if place in jumps:
+            inside.append(jumps[place])
+    return limits, jumps
+
+
+class _Search:
+    """The partners of opening tokens; what was not found once in a group is not looked for there again."""
+
+    def __init__(self, text: str, tokens: list[Token], limits: list[int], jumps: dict[int, int]) -> None:
+        self.text, self.tokens, self.limits, self.jumps = text, tokens, limits, jumps
+        self.absent: set[tuple[str, int]] = set()
+        self.dollars = sum(end - start for kind, start, end in tokens if kind[0] == "$")
+
+    def closer(self, at: int) -> int:
+        """Return the position of the token that closes the one at *at*, or -1 where that opens no formula."""
+        kind, _, start = self.tokens[at]
+        wanted = "end" + kind[5:] if kind.startswith("begin") else _CLOSER.get(kind, "")
+        found = self._next(at, wanted) if wanted else -1
+        if kind == "$" and (found < 0 or self._is_prose(start, found)):
+            self.dollars -= 1
+            return -1
+        return found
+
+    def after(self, at: int) -> int:
+        """Return where to go on after a token that opens nothing: two dollars without partner may be one."""
+        kind, _, end = self.tokens[at]
+        partner = self._next(at, "$") if kind == "$$" else -1
+        if partner < 0:
+            return at + 1
+        inner = self.text[end : self.tokens[partner][1]]
+        if not _MATHS_IN_DELIMITERS.search(inner) and len(_PLAIN_WORD.findall(inner)) > _MANY_WORDS:
+            return at + 1
+        self.tokens[at] = ("$", end - 1, end)
+        return at
+
+    def _next(self, at: int, wanted: str) -> int:
+        limit, depth = self.limits[at], 0
+        if (wanted, limit) in self.absent:
+            return -1
+        place = at + 1
+        while place < limit:
+            kind = self.tokens[place][0]
+            if kind == wanted or wanted == "$" == kind[:1]:
+                if not depth:
+                    return place
+                depth -= 1
+            elif kind == "begin" + wanted[3:]:
+                depth += 1
+            place = self.jumps.get(place, place) + 1
+        self.absent.add((wanted, limit))
+        return -1
+
+    def _is_prose(self, start: int, closer: int) -> bool:
+        """Return whether what stands between two dollars is money, or prose where one dollar has no partner."""
+        end = self.tokens[closer][1]
+        inner, following = self.text[start:end], self.text[end + 1 : end + 2]
+        if _MATHS_IN_DELIMITERS.search(inner):
+            return False
+        if _AMOUNT.match(inner):
+            ends_open = inner[-1] in _ENDS and _PLAIN_WORD.search(inner) is not None
+            return ends_open or (following.isdigit() and not inner[-1].isdigit())
+        if self.tokens[closer][0] != "$$" and self.dollars % 2 == 0:
+            return False
+        n_words = len(_PLAIN_WORD.findall(inner))
+        return n_words > _MANY_WORDS or (n_words > 0 and inner[0] in _BEGINS and inner[-1] in _ENDS)
+
+
+FORMULA_TASK = "Formula Retrieval"
+_IN_CONTEXT = re.compile(r"\s*Formula:\s*(?P<formula>.*?)\s*(?:Context:.*)?", re.DOTALL)
+_DELIMITERS = ("$", "\\(", "\\[", "math]")
+_OPENS = re.compile(r"(\$+|\\[(\[]|\[i?math\])\s*\Z")
+_CLOSES = re.compile(r"\s*(\$+|\\[)\]]|\[/i?math\])")
+_MATHS = re.compile(r"[\\^_={}&+<>]")
+_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
+_MOST_WORDS = 2
+_ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them that must be formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The distinct formulas of some texts, in order of first appearance, and where they are.
+
+    The formulas of text i are `numbers[starts[i] : starts[i + 1]]`, positions in `formulas`, as often as it has them.
+    """
+
+    formulas: list[str]
+    numbers: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def is_single(self) -> bool:
+        """Return whether no text has more than one formula."""
+        return bool(np.diff(self.starts).max(initial=0) <= 1)
+
+    def column(self) -> list[str]:
+        """Return the formula of each text, empty where there is none, when no text has several."""
+        sizes, first = np.diff(self.starts).tolist(), self.starts.tolist()
+        return [self.formulas[self.numbers[at]] if size else "" for size, at in zip(sizes, first, strict=False)]
+
+    def best(self, scores: np.ndarray) -> np.ndarray:
+        """Return for each text the largest of the scores of its formulas, 0 for a text without any; float32."""
+        found = np.zeros(len(self.starts) - 1, dtype=np.float32)
+        filled = np.flatnonzero(np.diff(self.starts))
+        if len(filled):
+            found[filled] = np.maximum.reduceat(scores[self.numbers], self.starts[filled])
+        return found
+
+    def take(self, places: np.ndarray) -> Owned:
+        """Return the formulas of the texts at *places*, in that order, with the same numbers.
+
+        >>> owned(["$x$", "$y$ $z$"], bare=False).take(np.array([1])).numbers.tolist()
+        [1, 2]
+        """
+        sizes = np.diff(self.starts)[places]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.arange(starts[-1]) + np.repeat(self.starts[places] - starts[:-1], sizes)
+        return Owned(self.formulas, self.numbers[rows], starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How formulas are read from the documents, or the queries, of a collection: decided once for all of its texts.
+
+    `is_bare`: each text is one formula. `language`: the proof assistant whose language the texts are in, "" for none;
+    in such a language a dollar or a backslash is no LaTeX, so that there is no formula.
+    """
+
+    is_bare: bool
+    language: str = ""
+
+    @classmethod
+    def of(cls, collection: Collection, role: str = "document") -> Reader:
+        """Return the reader of a collection's documents, or with *role* "query" of its queries.
+
+        >>> from mirblab.sources.catalogue import load
+        >>> Reader.of(load("mini-hol")), Reader.of(load("mini-wfb"), "query")
+        (Reader(is_bare=False, language='HOL'), Reader(is_bare=True, language=''))
+        """
+        card = collection.card
+        if card.task == FORMULA_TASK:
+            return cls(is_bare=True)
+        of_documents = card.language or formal_language(collection.texts)
+        is_bare = not of_documents and are_formulas(card.task, collection.texts)
+        if role == "document":
+            return cls(is_bare, of_documents)
+        return cls(is_bare, card.language or formal_language(collection.query_texts))
+
+    def formulas(self, text: str) -> list[str]:
+        """Return the LaTeX of the formulas in a text, as the function `formulas` does; none in a proof assistant's."""
+        return [] if self.language else text_formulas(text, self.is_bare)
+
+    def owned(self, texts: Sequence[str]) -> Owned:
+        """Return the formulas of *texts*, as the function `owned` does."""
+        return owned([""] * len(texts) if self.language else texts, self.is_bare)
+
+
+def collection_language(collection: Collection) -> str:
+    """Return the proof assistant whose language a collection's documents are in, or else its queries; "" for none.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> [collection_language(load(name)) for name in ("mini-lean", "mini-views-signature-informal", "mini-qa")]
+    ['Lean', 'Lean', '']
+    """
+    return Reader.of(collection).language or Reader.of(collection, "query").language
+
+
+def lack(queries: Sequence[bool], documents: Sequence[bool], language: str = "") -> dict[str, Any]:
+    """Return what the attrs of a run say of texts in which the system found no formula.
+
+    *queries* and *documents* say of each text whether there is one. `no_formula` has the four counts; where most
+    queries or most documents have none, `note` says so, and what became of code in a *language* that was read as words.
+
+    >>> lack([True, True], [False, False, True])["note"]
+    'no formula in 0 of 2 queries and 2 of 3 documents'
+    >>> lack([True, True], [True, True, True])
+    {'no_formula': {'queries': [0, 2], 'documents': [0, 3]}}
+    """
+    counts = {"queries": _without(queries), "documents": _without(documents)}
+    found: dict[str, Any] = {"no_formula": counts}
+    if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
+        said = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
+        found["note"] = f"no formula in {said}{f'; texts in {language} are read as words' if language else ''}"
+    return found
+
+
+def _without(has_formula: Sequence[bool]) -> list[int]:
+    return [len(has_formula) - int(np.count_nonzero(has_formula)), len(has_formula)]
+
+
+def are_formulas(task: str, texts: Sequence[str]) -> bool:
+    """Return whether each of a collection's texts is one formula: what the *task* says, else how most of them look.
+
+    >>> are_formulas("", ["x^2", "a_1+b"]), are_formulas("", ["Let $x$ be 1.", "n"]), are_formulas("Why?", ["x^2"])
+    (True, False, False)
+    """
+    if task:
+        return task == FORMULA_TASK
+    looked_at = [text for text in texts[:: max(1, len(texts) // _ENOUGH)] if text.strip()]
+    alone = sum(
+        (bool(_MATHS.search(text)) or len(text.split()) == 1) and not _marked(text) and not _is_prose(text)
+        for text in looked_at
+    )
+    return bool(looked_at) and alone >= _MOST * len(looked_at)
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a text has several words that are neither commands nor in braces, as names and texts are."""
+    return len(_WORD.findall(text)) > _MOST_WORDS
+
+
+def text_formulas(text: str, bare: bool) -> list[str]:
+    r"""Return the LaTeX of the formulas in a text; with *bare* those of a collection whose texts are formulas.
+
+    A bare text is one formula unless it marks its formulas by delimiters; of "Formula: ... Context: ..." it is the
+    first part. Elsewhere only what is marked is a formula.
+
+    >>> text_formulas(r"x^2 + \text{if $x$ is odd}", bare=True), text_formulas("$x$ and $y$", bare=True)
+    (['x^2 + \\text{if $x$ is odd}'], ['x', 'y'])
+    >>> text_formulas("Formula: a+b Context: Let $a$ be one.", bare=True), text_formulas("Why?", bare=False)
+    (['a+b'], [])
+    """
+    if not bare:
+        return [latex for latex, _, _ in marked_formulas(text)]
+    if text.startswith("Formula:") and (match := _IN_CONTEXT.fullmatch(text)) is not None:
+        text = match["formula"]
+    return _marked(text) or ([text] if text.strip() else [])
+
+
+def owned(texts: Iterable[str], bare: bool) -> Owned:
+    """Return the formulas of *texts*, found as `formulas` does.
+
+    >>> found = owned(["$x$ and $y$", "", "$y$"], bare=False)
+    >>> found.formulas, found.numbers.tolist(), found.starts.tolist()
+    (['x', 'y'], [0, 1, 1], [0, 2, 2, 3])
+    """
+    known: dict[str, int] = {}
+    numbers: list[int] = []
+    starts = [0]
+    for text in texts:
+        numbers += [known.setdefault(latex, len(known)) for latex in text_formulas(text, bare)]
+        starts.append(len(numbers))
+    return Owned(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))
+
+
+def _marked(text: str) -> list[str]:
+    """Return the formulas that delimiters mark in a text; none where what is between them is mathematics, too.
+
+    A dollar may stand inside of a formula: in a text, or in what LaTeXML writes for an equation array; and an
+    environment needs no delimiter.
+    """
+    if not any(delimiter in text for delimiter in _DELIMITERS):
+        return []
+    found, last = marked_formulas(text), 0
+    for _, start, end in found:
+        before = text[last:start]
+        delimiter = _OPENS.search(before)
+        if delimiter is None or _MATHS.search(_CLOSES.sub("", before[: delimiter.start()], count=1)):
+            return []
+        last = end
+    return [] if _MATHS.search(_CLOSES.sub("", text[last:], count=1)) else [latex for latex, _, _ in found]

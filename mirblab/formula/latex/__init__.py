@@ -1,0 +1,1 @@
+"""latex: LaTeX formulas to symbol layout trees."""

@@ -1,0 +1,315 @@
+"""reader: the tokens of a LaTeX formula, with macros expanded."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from mirblab.formula.latex.symbols import PLAIN
+
+DEPTH = 200  # how far lines and fences may be nested
+# Which relations must already be there when one is added, or the nodes are not in reading order.
+_LATER = {"a": "", "b": "a", "u": "ba", "o": "uba", "w": "uba", "c": "woub", "d": "woub"}
+# What waits in `Line.fences` for a partner: an opening fence; a bar that may be one; a bar that divides if it finds
+# none; a fence after \left; nothing, after \left and a full stop.
+OPENING, BAR, DOUBTFUL, LEFT, NOTHING = range(5)
+GONE = -2  # the parent of a node that was put and then taken away
+GROUP, SINGLE, REST, BRACKET, CELL, TOP = range(6)  # where a line ends
+_SKIPPED = {GROUP: "{}", SINGLE: "{}", BRACKET: "[]"}
+ENDS = frozenset({"", "}", "&", "\\\\", "\\right", "\\end"})
+
+
+class Line:
+    """One baseline: its nodes so far, where its first node hangs, and where it ends.
+
+    `kind` GROUP ends with its brace, SINGLE after one thing, REST before whatever ends the line around it, BRACKET
+    with its bracket, CELL with `&`, a new row or the end of its environment, TOP with the formula. `groups` are the
+    open braces on the line, `fences` the places in `nodes` of opening fences that wait for their partner. At the end
+    `after(reader, nodes, data)` is called.
+    """
+
+    __slots__ = ("parent", "relation", "kind", "after", "data", "nodes", "groups", "fences", "plain", "font", "depth")
+
+    def __init__(self, parent: int, relation: str, kind: int, after: Callable | None, data: Any, depth: int) -> None:
+        self.parent, self.relation, self.kind, self.after, self.data = parent, relation, kind, after, data
+        self.nodes: list[int] = []
+        self.groups: list[tuple[int, str, dict[str, str]]] = []
+        self.fences: list[tuple[int, int]] = []
+        self.plain, self.font, self.depth = PLAIN, "", depth
+
+
+class Reader:
+    """The tokens, the place among them, the nodes made so far and the stack of open lines."""
+
+    __slots__ = (
+        *("bare", "braced", "cells", "ends", "has_integral", "i", "is_ordered", "labels", "parents", "problems"),
+        *("relations", "source", "spans", "stack", "tokens", "unopened", "where"),
+    )
+
+    def __init__(self, source: str, tokens: list[str], spans: list[tuple[int, int]]) -> None:
+        self.source, self.tokens, self.spans, self.i = source, tokens, spans, 0
+        self.labels: list[str] = []
+        self.parents: list[int] = []
+        self.relations: list[str] = []
+        self.where: list[tuple[int, int]] = []
+        self.bare: list[int] = []  # empty nodes that scripts hang on
+        self.ends: dict[tuple[int, str], int] = {}  # (node, relation) -> last node of that script's line
+        self.braced: set[tuple[int, str]] = set()  # (node, relation) of over- and underbraces
+        self.problems: dict[str, int] = {}  # what was not understood, and where first
+        self.is_ordered, self.has_integral = True, False
+        self.cells, self.unopened = 0, 0  # cells that are open; environments nested too deep to be opened
+        self.stack = [Line(-1, "-", TOP, None, None, 0)]
+
+    def put(self, line: Line, label: str, span: tuple[int, int]) -> int:
+        """Add a node at the end of the line and return it."""
+        node = len(self.labels)
+        self.labels.append(label)
+        self.where.append(span)
+        if line.nodes:
+            self.parents.append(line.nodes[-1])
+            self.relations.append("n")
+        else:
+            self.parents.append(line.parent)
+            self.relations.append(line.relation)
+        line.nodes.append(node)
+        return node
+
+    def add(self, label: str, span: tuple[int, int], parent: int, relation: str) -> int:
+        """Add a node that stands on no open line and return it."""
+        self.labels.append(label)
+        self.where.append(span)
+        self.parents.append(parent)
+        self.relations.append(relation)
+        return len(self.labels) - 1
+
+    def wrap(self, line: Line, first: int, label: str, relation: str, span: tuple[int, int]) -> int:
+        """Put the nodes of the line from place *first* on under a new node, by *relation*; return the new node."""
+        node = len(self.labels)
+        head = line.nodes[first] if first < len(line.nodes) else -1
+        if head < 0:
+            head = self.put(line, "W!", (span[0], span[0]))
+            node += 1
+        self.add(label, span, self.parents[head], self.relations[head])
+        self.parents[head], self.relations[head] = node, relation
+        line.nodes[first:] = [node]
+        line.fences = [fence for fence in line.fences if fence[0] < first]
+        self.is_ordered = False
+        return node
+
+    def place(self, base: int, relation: str) -> tuple[int, str]:
+        """Return where a script of *base* hangs: on it, or at the end of the script that is there already."""
+        there = self.ends.get((base, relation))
+        if there is not None:
+            self.is_ordered = False
+            return there, "n"
+        if self.ends:
+            for later in _LATER[relation]:
+                if (base, later) in self.ends:
+                    self.is_ordered = False
+        return base, relation
+
+    def argument(self, parent: int, relation: str, after: Callable | None = None, data: Any = None) -> None:
+        """Read the next argument onto a line that hangs on *parent*; then call *after* with its nodes."""
+        i, tokens, line = self.i, self.tokens, self.stack[-1]
+        token = tokens[i]
+        if token == "{":
+            self.i = i + 1
+            label = line.plain.get(tokens[i + 1])
+            if label is not None and tokens[i + 2] == "}":
+                self.i = i + 3
+                node = self.add(label, self.spans[i + 1], parent, relation)
+            else:
+                self.open(parent, relation, GROUP, after, data)
+                return
+        elif (label := line.plain.get(token)) is not None:
+            self.i = i + 1
+            node = self.add(label, self.spans[i], parent, relation)
+        elif token[:1].isdigit():
+            start, end = self.spans[i]
+            tokens[i] = token[1:].lstrip(" \\,;{}")
+            self.spans[i] = (end - len(tokens[i]) if end - start == len(token) else start, end)
+            if not tokens[i]:
+                self.i = i + 1
+            node = self.add("N!" + token[0], (start, start + 1), parent, relation)
+        elif token in ENDS or token.startswith("\\end"):
+            self.problem("argument missing", i)
+            node = self.add("W!", (self.spans[i][0],) * 2, parent, relation)
+        else:
+            self.open(parent, relation, SINGLE, after, data)
+            return
+        if after is not None:
+            after(self, [node], data)
+
+    def open(self, parent: int, relation: str, kind: int, after: Callable | None = None, data: Any = None) -> None:
+        """Begin a line that hangs on *parent*; nested too deep, it is left out."""
+        above = self.stack[-1]
+        depth = above.depth + len(above.fences) + 1
+        if depth > DEPTH and kind in _SKIPPED:
+            self._skip(kind)
+            node = self.add("W!", (self.spans[self.i][0],) * 2, parent, relation)
+            if after is not None:
+                after(self, [node], data)
+            return
+        line = Line(parent, relation, kind, after, data, depth)
+        line.plain, line.font = above.plain, above.font
+        self.stack.append(line)
+
+    def close(self, line: Line) -> None:
+        """End the line, which is the innermost one."""
+        self.stack.pop()
+        if not line.nodes and line.kind not in (TOP, CELL):
+            self.put(line, "W!", (self.spans[self.i][0],) * 2)
+        if line.after is not None:
+            line.after(self, line.nodes, line.data)
+
+    def problem(self, what: str, i: int) -> None:
+        """Note what was not understood at token *i*; the first twenty kinds are kept."""
+        if len(self.problems) < 20:
+            self.problems.setdefault(what, self.spans[i][0])
+
+    def _skip(self, kind: int) -> None:
+        """Pass over what is nested too deep."""
+        self.problem(f"nested deeper than {DEPTH}: left out", self.i)
+        opening, closing = _SKIPPED[kind]
+        level = int(kind != SINGLE)
+        while self.tokens[self.i]:
+            token = self.tokens[self.i]
+            level += (token == opening) - (token == closing)
+            self.i += 1
+            if level <= 0:
+                break
+
+
+TEXTS = r"text|textrm|textnormal|textit|textbf|textsf|texttt|textsc|textup|textmd|mbox|hbox|intertext|shortintertext"
+# One alternative for each kind of token, the commonest first; nothing in it can match the same text in two ways for
+# long, so the time is linear. Text and names are one token with their braces, because blanks count inside them.
+TOKEN = re.compile(
+    r"[^\\\d'.:|!\s]"
+    rf"|\\(?:(?:begin|end)\s*\{{[a-zA-Z]*\*?\}}|(?:{TEXTS}|operatorname\*?)\s*\{{[^{{}}$\\]*\}}"
+    r"|(?:[hv]space|operatorname|tag|hfill|smash|xleftarrow|xrightarrow)\*|[a-zA-Z]+|.)"
+    r"|\d(?:[\d ]*\d)?(?:(?:\\[ ,;]|\{,\})\d{3}(?!\d))*(?:\.\d+)?|\s+|'+|\.\s?\.\s?\.|\.\d+|:=|\|\|?|!!?|.",
+    re.DOTALL,
+)
+ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+SENTINELS = ("", "", "", "")  # nobody who looks three tokens ahead falls off the end
+
+
+def cut(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each.
+
+    >>> cut(r"\\frac 12 x")
+    (['\\\\frac', '12', 'x', '', '', '', ''], [(0, 5), (6, 8), (9, 10), (10, 10), (10, 10), (10, 10), (10, 10)])
+    """
+    tokens = TOKEN.findall(latex)
+    ends = list(accumulate(map(len, tokens)))
+    spans = list(zip([0, *ends], ends, strict=False))
+    if any(map(str.isspace, tokens)):
+        kept = [pair for pair in zip(tokens, spans, strict=True) if not pair[0].isspace()]
+        tokens, spans = [token for token, _ in kept], [span for _, span in kept]
+    tokens += SENTINELS
+    spans += [(len(latex), len(latex))] * len(SENTINELS)
+    return tokens, spans
+
+
+def unescape(latex: str) -> tuple[str, list[int] | None]:
+    """Return *latex* without HTML entities, and for each of its positions the one in the source; None: the same.
+
+    >>> unescape("a &lt; b")
+    ('a < b', [0, 1, 2, 6, 7, 8])
+    """
+    places: list[int] | None = None
+    for _ in range(2):  # &amp;lt; is escaped twice
+        if "&" not in latex or not ENTITY.search(latex):
+            break
+        latex, places = _once(latex, places or list(range(len(latex) + 1)))
+    return latex, places
+
+
+def _once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
+    """Return *latex* with each entity replaced once, and the places of what is left."""
+    parts, kept, last = [], [], 0
+    for found in ENTITY.finditer(latex):
+        plain = html.unescape(found[0])
+        parts += [latex[last : found.start()], plain]
+        kept += [*places[last : found.start()], *[places[found.start()]] * len(plain)]
+        last = found.end()
+    return "".join([*parts, latex[last:]]), [*kept, *places[last:]]
+
+
+MOST = 20_000  # tokens that the macros of one formula may add; \a -> \a\a would otherwise never end
+_PARAMETER = re.compile(r"#([1-9])")
+Pair = tuple[str, tuple[int, int]]
+
+
+def expand(
+    tokens: list[str], spans: list[tuple[int, int]], macros: Mapping[str, str]
+) -> tuple[list[str], list[tuple[int, int]], bool]:
+    r"""Return tokens and spans with the macros put in place, again and again, and whether that was cut short.
+
+    What a macro brings has the span of its command; its arguments keep theirs. `#1` to `#9` are arguments, in braces
+    or one token each.
+
+    >>> tokens, spans, _ = expand(["\\Gr", "2", ""], [(0, 3), (4, 5), (5, 5)], {"\\Gr": "G_#1"})
+    >>> tokens, spans
+    (['G', '_', '{', '2', '}', ''], [(0, 3), (0, 3), (4, 5), (4, 5), (4, 5), (5, 5)])
+    """
+    waiting = list(zip(reversed(tokens), reversed(spans), strict=True))
+    done: list[Pair] = []
+    bodies: dict[str, tuple[list[str], int]] = {}
+    budget = MOST
+    while waiting:
+        token, span = waiting.pop()
+        if token not in macros or budget <= 0:
+            done.append((token, span))
+            continue
+        body, n_arguments = bodies.get(token) or bodies.setdefault(token, _body(macros[token]))
+        arguments = [_argument(waiting) for _ in range(n_arguments)]
+        brought = _filled(body, arguments, span, budget)
+        budget -= len(brought) + 1
+        waiting += reversed(brought)
+    return [token for token, _ in done], [span for _, span in done], budget <= 0
+
+
+def _body(text: str) -> tuple[list[str], int]:
+    """Return the tokens of a macro's text, with #1 to #9 as tokens, and how many arguments it takes."""
+    tokens: list[str] = []
+    for place, part in enumerate(_PARAMETER.split(text)):
+        tokens += [f"#{part}"] if place % 2 else [token for token in TOKEN.findall(part) if not token.isspace()]
+    return tokens, max((int(digit) for digit in _PARAMETER.findall(text)), default=0)
+
+
+def _argument(waiting: list[Pair]) -> list[Pair]:
+    """Take the next argument off the stack: what is in braces, or one token."""
+    if not waiting or not waiting[-1][0]:
+        return []
+    if waiting[-1][0] != "{":
+        return [waiting.pop()]
+    waiting.pop()
+    found: list[Pair] = []
+    level = 1
+    while waiting and waiting[-1][0]:
+        token = waiting[-1][0]
+        level += (token == "{") - (token == "}")
+        pair = waiting.pop()
+        if not level:
+            break
+        found.append(pair)
+    return found
+
+
+def _filled(body: list[str], arguments: list[list[Pair]], span: tuple[int, int], most: int) -> list[Pair]:
+    """Return the body with its arguments, each in braces of its own; no longer than *most*."""
+    brought: list[Pair] = []
+    for token in body:
+        if len(brought) > most:
+            break
+        if len(token) == 2 and token[0] == "#":
+            argument = arguments[int(token[1]) - 1]
+            around = argument[0][1] if argument else span
+            brought += [("{", around), *argument, ("}", around)]
+        else:
+            brought.append((token, span))
+    return brought

@@ -1,0 +1,378 @@
+"""fusion: fusion by name, with cross-validated weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress
+from mirblab.data import runs
+from mirblab.data.runs import edges, sort_rows
+from mirblab.evaluation import measures
+from mirblab.retrieval.fusion_rules import (
+    Block,
+    Sides,
+    Vote,
+    biggest_gains,
+    borda,
+    column_names,
+    comb_anz,
+    comb_max,
+    comb_mnz,
+    comb_sum,
+    isr,
+    linear,
+    log_isr,
+    provenance,
+    rrf,
+    weighted_sum,
+)
+
+__all__ = [
+    "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "cross_validated",
+    "fold_table", "fuse", "isr", "linear", "log_isr", "provenance", "rrf", "weighted_sum",
+]  # fmt: skip
+
+LEAD = 19.0  # times as much as the next part counts the better one, as long as queries have said nothing
+WORTH = 50  # queries that have as much say as that; both chosen on nine collections of 20 to 648 queries
+LEAST = 0.001  # what a weight of 0 counts as in a geometric mean
+_MOST, _FINEST = 300, 10  # weights to choose from, and steps from equal weights to the most unequal
+
+
+def ratios(n_parts: int) -> np.ndarray:
+    """Return weights whose ratios are even steps up to LEAD squared, shape (n_weights, n_parts), the most equal first.
+
+    A ratio says how much more one part counts than another; small weights, which only break near ties, are told apart
+    as finely as large ones. 21 weights of two parts, 271 of three; of more parts in larger steps.
+
+    >>> ratios(2)[[0, 1, -1]].round(3).tolist(), len(ratios(3))
+    ([[0.5, 0.5], [0.643, 0.357], [0.003, 0.997]], 271)
+    """
+    if n_parts < 2:
+        raise MirblabError(f"weights are for two parts or more; found {n_parts}")
+    steps = next(n for n in range(_FINEST, 1, -1) if n == 2 or (n + 1) ** n_parts - n**n_parts <= _MOST)
+    powers = np.array([row for row in product(range(steps + 1), repeat=n_parts) if min(row) == 0])
+    weights = LEAD ** (2 * powers[np.lexsort((*powers.T, powers.max(axis=1)))] / steps)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def assign(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:
+    """Return the fold of each query, 0 to *n_folds* - 1, shape (n_queries,), drawn by *seed* in folds of equal size.
+
+    The same queries get the same folds in whatever order they come.
+
+    >>> assign(["b", "a", "c"], 3)[[1, 0, 2]].tolist() == assign(["a", "b", "c"], 3).tolist()
+    True
+    """
+    if n_folds < 2:
+        raise MirblabError(f"cross-validation needs two folds or more, found {n_folds}")
+    place = np.argsort(np.array(query_ids, dtype=object), kind="stable")
+    found = np.empty(len(place), dtype=np.int64)
+    found[place] = np.random.default_rng(seed).permutation(len(place)) % n_folds
+    return found
+
+
+def fold_table(run: pd.DataFrame) -> pd.DataFrame:
+    """Return what `cross_validated` chose: fold, queries, a column of weights per part, trained, held_out.
+
+    *queries* are the judged ones of the fold; *trained* is the mean value on the other folds, which chose the
+    weights, *held_out* that on the fold itself. No rows where reciprocal ranks stand in; `run.attrs["why"]` then
+    has the reason. MirblabError for a run that was not made so.
+
+    >>> run = pd.DataFrame()
+    >>> row = {"fold": 1, "queries": 9, "weights": [0.3, 0.7], "trained": 0.5, "held_out": 0.4}
+    >>> run.attrs = {"method": "cv", "parts": ["bm25", "minilm"], "folds": [row]}
+    >>> fold_table(run)
+       fold  queries  bm25  minilm  trained  held_out
+    0     1        9   0.3     0.7      0.5       0.4
+    """
+    if "parts" not in run.attrs:
+        raise MirblabError("this run has no cross-validated weights; make it with fusion.cross_validated()")
+    names = list(run.attrs["parts"])
+    rows = [
+        {"fold": row["fold"], "queries": row["queries"], **dict(zip(names, row["weights"], strict=True)),
+         "trained": row["trained"], "held_out": row["held_out"]}
+        for row in run.attrs.get("folds", [])
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["fold", "queries", *names, "trained", "held_out"])
+
+
+def checked_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.ndarray:
+    """Return the weights to choose from, (n_weights, n_parts); MirblabError for a grid of another shape or sign."""
+    if grid is None:
+        return ratios(n_parts)
+    found = np.asarray(grid, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != n_parts or not len(found):
+        raise MirblabError(f"a grid is rows of {n_parts} weights, one per run; found the shape {found.shape}")
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise MirblabError("a grid holds numbers from 0 up; found others")
+    if not found.any(axis=1).all():
+        raise MirblabError("a row of the grid has no weight above 0, which orders nothing; give one part a weight")
+    return found
+
+
+def chosen(
+    values: np.ndarray, alone: np.ndarray, fold: np.ndarray, weights: np.ndarray, resamples: int, seed: int
+) -> np.ndarray:
+    """Return for each fold the weights that the queries outside it choose, shape (n_folds, n_parts).
+
+    *values* is (n_queries, n_weights), *alone* (n_queries, n_parts) what each part's own run gets, *fold* the fold of
+    each query; the other arguments are those of `fusion.cross_validated`.
+    """
+    found = []
+    for number in range(int(fold.max()) + 1):
+        others, rng = fold != number, np.random.default_rng([seed, number])
+        found.append(_preferred(values[others], alone[others], weights, resamples, rng))
+    return np.stack(found)
+
+
+def _preferred(
+    values: np.ndarray, alone: np.ndarray, weights: np.ndarray, resamples: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the weights that are best on all queries; with resamples the geometric mean of what these prefer and,
+    as if WORTH queries more preferred it, of weights by which each part counts LEAD times as much as the next best.
+    """
+    n_queries = len(values)
+    if not resamples:
+        return weights[values.mean(axis=0).round(12).argmax()]
+    counts = rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries), size=resamples)
+    best = (counts @ values / n_queries).round(12).argmax(axis=1)
+    own = np.log(np.maximum(weights, LEAST))[best].mean(axis=0)
+    lead = -np.log(LEAD) * np.argsort(np.argsort(-alone.mean(axis=0), kind="stable"))
+    found = np.exp((n_queries * own + WORTH * lead) / (n_queries + WORTH))
+    return (found / found.sum()).round(12)
+
+
+def described(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:
+    """Return what to tell of each fold: its queries, its weights, their mean value elsewhere and on the fold itself.
+
+    *values* is (n_queries, n_folds): of every query with each fold's weights.
+    """
+    return [
+        {
+            "fold": number + 1,
+            "queries": int((fold == number).sum()),
+            "weights": weights[number].tolist(),
+            "trained": float(values[fold != number, number].mean()),
+            "held_out": float(values[fold == number, number].mean()),
+        }
+        for number in range(len(weights))
+    ]
+
+
+MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
+MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
+FOLDS = 20  # more of them choose by more queries, and differ less
+RESAMPLES = 100
+K = 60  # of the reciprocal ranks where there are too few
+_ROUNDING = 1e-5  # more than sums of float32 scores are off
+
+
+def cross_validated(
+    parts: Sequence[pd.DataFrame],
+    qrels: Any,
+    measure: str = MEASURES,
+    folds: int = FOLDS,
+    grid: Sequence[Sequence[float]] | None = None,
+    seed: int = 0,
+    depth: int | None = None,
+    relevant_from: int | None = None,
+    resamples: int = RESAMPLES,
+    span: str = "mean",
+) -> pd.DataFrame:
+    """Return the linear fusion of runs in which each query is scored with weights that did not see it.
+
+    The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
+    them, drawn with replacement, each prefers those of *grid* (None: `ratios`) with the best mean *measure*, of
+    equal ones the first. Weights are ratios, so the geometric mean of what they prefer is taken (bagging: Breiman,
+    Machine Learning 24, 1996; of parts of a whole: Aitchison 1986). Few queries choose badly: as if 50 more had
+    preferred it, the part whose own run is best counts 19 times as much as the next one, and this as the one after.
+    *measure* is one, or several with commas between, whose mean counts: each sees something else of few judgements.
+    *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are
+    those of `measures.evaluate`.
+
+    With *resamples* 0 the queries choose once, and that stands: with `folds=5, resamples=0, span="query"` and the
+    *grid* [0.1, 0.9], ..., [0.9, 0.1] that is the choice of Zhong et al. 2022, section 3.4.
+
+    `attrs["method"]` is "cv", and `attrs["folds"]` has what `fold_table` shows. With fewer than MIN_QUERIES queries,
+    or fewer than *folds*, that have a relevant document, the result is the reciprocal rank fusion (k = 60),
+    `attrs["method"]` is "rrf" and `attrs["why"]` says so.
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
+    >>> qrels = pd.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [1]})
+    >>> cross_validated([one, one], qrels).attrs["why"]
+    'queries with a relevant document: 1; needed to choose weights: 20'
+    """
+    if resamples < 0:
+        raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
+    sides, weights = Sides.of(parts), checked_grid(grid, len(parts))
+    judged = _Judged(qrels, [measures.parse(name) for name in measure.split(",")], relevant_from)
+    ids, relevant = judged.queries(parts[0])
+    notes = {"parts": column_names(parts), "measure": measure}
+    needed = max(MIN_QUERIES, folds)
+    if len(relevant) < needed:
+        why = f"queries with a relevant document: {len(relevant)}; needed to choose weights: {needed}"
+        run = rrf(parts, K, depth)
+        run.attrs |= notes | {"method": "rrf", "why": why}
+        return run
+    # Queries with and without a relevant document are dealt apart, so that every fold has its share of both.
+    others = sides.query_ids.union(ids).difference(relevant)
+    fold = pd.concat([pd.Series(assign(known, folds, seed), known) for known in (relevant, others)])
+    scaled = sides.scale(span)
+    pairs = _Pairs.of(sides, scaled, judged, weights)
+    here = fold[ids].to_numpy()
+    alone = np.stack([judged.values(part) for part in parts], axis=1)
+    found = chosen(pairs.values(weights, judged), alone, here, weights, resamples, seed)
+    own = found[fold[sides.query_ids].to_numpy()]
+    rows = described(pairs.values(found, judged), here, found)
+    notes |= {"method": "cv", "seed": seed, "resamples": resamples, "span": span, "folds": rows}
+    return sides.merge(lambda block: own[block.row_query, block.part] * scaled(block), Block.sum, depth, **notes)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What weights are chosen by: judgements, measures whose mean counts, and from which relevance on."""
+
+    qrels: Any
+    measures: list[measures.Measure]
+    relevant_from: int | None
+
+    def queries(self, run: pd.DataFrame) -> tuple[pd.Index, pd.Index]:
+        """Return the judged queries, and those of them that have a relevant document; both sorted."""
+        values = self._evaluate(run, self.measures[:1])
+        ids = pd.Index(values.query_id.astype("str"))
+        return ids, ids.difference(values.attrs["without_relevant"])
+
+    def values(self, run: pd.DataFrame) -> np.ndarray:
+        """Return the mean of the measures for each judged query, in the order of their ids."""
+        return self._evaluate(run, self.measures).value.to_numpy().reshape(len(self.measures), -1).mean(axis=0)
+
+    def _evaluate(self, run: pd.DataFrame, asked: list[measures.Measure]) -> pd.DataFrame:
+        """Return the values, without warnings: the same queries would be named once for every weight."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measures.QueryWarning)
+            return measures.evaluate(run, self.qrels, asked, self.relevant_from)
+
+    def keys(self, sides: Sides) -> np.ndarray:
+        """Return the judged pairs that a part may have returned, as sorted numbers."""
+        table = self.qrels if isinstance(self.qrels, pd.DataFrame) else self.qrels.qrels
+        queries = sides.query_ids.get_indexer(table.query_id.astype("str"))
+        docs = sides.doc_ids.get_indexer(table.doc_id.astype("str"))
+        known = (queries >= 0) & (docs >= 0)
+        return np.unique(queries[known] * len(sides.doc_ids) + docs[known])
+
+    def depth(self) -> int | None:
+        """Return how many of the first documents are seen, judged or not; None for all."""
+        seen = [each.k for each in self.measures if not each.prime and each.name != "Bpref"]
+        return None if None in seen else max(seen, default=0)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The (query, document) pairs that tell the fusions with some weights apart, and their scaled scores."""
+
+    sides: Sides
+    queries: np.ndarray
+    docs: np.ndarray
+    scores: np.ndarray  # (n_pairs, n_parts)
+
+    @classmethod
+    def of(cls, sides: Sides, scaled: Vote, judged: _Judged, weights: np.ndarray) -> _Pairs:
+        """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
+        keys, depth = judged.keys(sides), judged.depth()
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
+        with progress(len(sides.query_ids), f"{sides.system}: what weights could put first", "query") as bar:
+            for block in sides.blocks():
+                queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
+                kept = np.full(len(queries), depth is None)
+                kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
+                if depth and len(queries):
+                    kept |= _leading(queries, docs, scores, weights, depth)
+                found.append((queries[kept], docs[kept], scores[kept]))
+                bar.update(len(edges(queries)) - 1)
+        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return cls(sides, queries, docs, scores)
+
+    def values(self, weights: np.ndarray, judged: _Judged) -> np.ndarray:
+        """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
+        used, docs = np.unique(self.docs, return_inverse=True)
+        names, columns = (self.sides.query_ids, self.sides.doc_ids[used]), []
+        with progress(len(weights), f"{self.sides.system}: weights tried", "weight") as bar:
+            for row in weights:
+                total = _summed(self.scores, row)
+                run = runs.from_positions(self.queries, docs, total, *names, "", self.sides.collection)
+                columns.append(judged.values(run))
+                bar.update(1)
+        return np.stack(columns, axis=1)
+
+
+def _summed(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of columns as float32, one after the other, as they are summed in the end."""
+    pairs = zip(row, scores.T, strict=True)
+    return sum((weight * column for weight, column in pairs), np.zeros(len(scores))).astype(np.float32)
+
+
+def _leading(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights: np.ndarray, depth: int) -> np.ndarray:
+    """Return which pairs any of the *weights* puts among the first *depth* of their query, or level with the last.
+
+    A weighted mean lies between a pair's least and greatest score: one whose greatest is below the least of *depth*
+    others is never among them.
+    """
+    least, greatest = (side(scores, axis=1).astype(np.float32) for side in (np.min, np.max))
+    near = np.flatnonzero(greatest >= _last(queries, docs, least, depth) - _ROUNDING)
+    queries, docs, few, found = queries[near], docs[near], scores[near], np.zeros(len(scores), dtype=bool)
+    for row in weights:
+        total = _summed(few, row)
+        found[near[total >= _last(queries, docs, total, depth)]] = True
+    return found
+
+
+def _last(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
+    """Return for each pair the score at place *depth* of its query, the worst one where there are fewer."""
+    bounds = edges(queries)
+    ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
+    return np.repeat(ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1], np.diff(bounds))
+
+
+def _places(keys: np.ndarray, few: np.ndarray) -> np.ndarray:
+    """Return where sorted *keys* are among *few*, which are sorted, too."""
+    near = few[slice(*np.searchsorted(few, [keys[0], keys[-1] + 1]))] if len(keys) else few[:0]
+    found = np.searchsorted(keys, near)
+    return found[keys[found] == near]
+
+
+# By the names that polyfuse gives them.
+METHODS: Mapping[str, Callable[..., pd.DataFrame]] = MappingProxyType(
+    {
+        "rrf": rrf,
+        "linear": linear,
+        "sum": weighted_sum,
+        "borda": borda,
+        "combsum": comb_sum,
+        "combmnz": comb_mnz,
+        "combanz": comb_anz,
+        "combmax": comb_max,
+        "isr": isr,
+        "logisr": log_isr,
+    }
+)
+
+
+def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None = None, **settings: Any) -> pd.DataFrame:
+    """Return the fusion of runs by a method of METHODS; *settings* are the method's own (rrf: k; linear: weights).
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
+    >>> fuse([one, one], "combmnz", depth=1).score.tolist()
+    [4.0]
+    """
+    if method not in METHODS:
+        raise unknown("fusion method", str(method), METHODS)
+    return METHODS[method](parts, depth=depth, **settings)

@@ -1,0 +1,115 @@
+"""run_store: runs on disk, each under a hash of what determines it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from mirblab.core import paths, stored_files
+from mirblab.core.errors import MirblabError
+from mirblab.data.runs import cut, order
+
+_AGAIN = "it is made again when it is needed"
+
+
+class RunStore:
+    """Runs on disk under the key of all that determines them: parquet files that other tools can open.
+
+    A file's name holds hashes of key and content, and the depth; so a damaged file is known from its name.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Use *folder*, which is made when the first run is stored; any number of processes may share it."""
+        self.folder = Path(folder)
+
+    def get(self, key: str, depth: int) -> pd.DataFrame | None:
+        """Return the run stored under *key*, cut to *depth*, or None; a deeper one answers a shallower question.
+
+        A file whose bytes are not those that were written is set aside with a warning and reported as absent.
+        """
+        for stored, path in self._stored(key):
+            if stored >= depth and (content := stored_files.read(path, _AGAIN)) is not None:
+                return cut(_from_parquet(content), depth)
+        return None
+
+    def once(self, key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Return the run under *key*, cut to *depth*; what is not stored is made, *deep* documents deep, and stored.
+
+        Where it cannot be stored it is returned as it was made, with a line that says so.
+        """
+        run = self.get(key, depth)
+        if run is not None:
+            return run
+        made = make()
+        run = self.get(key, depth) if paths.stored("runs", self.put, key, deep, made) else None
+        return cut(order(made), depth) if run is None else run  # it may be removed as soon as it is stored
+
+    def has(self, key: str, depth: int) -> bool:
+        """Return whether `get` would find a file; its bytes are not checked."""
+        return any(stored >= depth for stored, _ in self._stored(key))
+
+    def put(self, key: str, depth: int, run: pd.DataFrame) -> None:
+        """Store *run*, which holds up to *depth* documents per query, under *key*, whole or not at all.
+
+        Only ids that occur are stored. The attrs are kept as JSON; MirblabError when they cannot be written so.
+        """
+        from pyarrow import Table, parquet
+
+        run = order(run)
+        try:
+            attrs = json.dumps(run.attrs)
+        except TypeError as error:
+            raise MirblabError(f"the attrs of a stored run must be plain text, numbers and lists: {error}") from error
+        used = run.assign(**{name: run[name].cat.remove_unused_categories() for name in ("query_id", "doc_id")})
+        used.attrs = {}
+        table = Table.from_pandas(used, preserve_index=False)
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"mirblab": attrs.encode()})
+        content = io.BytesIO()
+        parquet.write_table(table, content, compression="zstd")
+        stored_files.write(self.folder, f"{_digest(key.encode())}-{depth}", ".parquet", content.getbuffer())
+
+    def _stored(self, key: str) -> list[tuple[int, Path]]:
+        """Return depth and path of what is stored under *key*, shallowest first."""
+        depths = re.compile(f"{_digest(key.encode())}-([0-9]+)-")
+        found = self.folder.glob(f"{_digest(key.encode())}-*-*.parquet")
+        named = ((depths.match(path.name), path) for path in found if stored_files.is_sealed(path))
+        return sorted((int(match[1]), path) for match, path in named if match is not None)
+
+
+def verify(folder: Path) -> list[str]:
+    """Read all runs in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    return stored_files.verify(folder, ".parquet", _AGAIN)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _from_parquet(content: bytes) -> pd.DataFrame:
+    """Return the run that the bytes of a parquet file hold, in order, with its attrs."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(content))
+    attrs = json.loads(table.schema.metadata[b"mirblab"])
+    run = order(table.replace_schema_metadata(None).to_pandas())
+    run.attrs = attrs
+    return run
+
+
+# Raised by one whenever the runs of a kind change; tests/test_rooms.py fails when they change without it.
+VERSIONS = {
+    "bm25": 1,
+    "dense": 1,
+    "late": 1,
+    "structure": 1,
+    "approach0": 1,
+    "fusion": 1,
+    "rerank": 1,
+    "imported": 1,
+}

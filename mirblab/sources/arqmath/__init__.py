@@ -1,0 +1,1 @@
+"""arqmath: the collections of ARQMath."""

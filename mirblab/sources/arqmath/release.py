@@ -1,0 +1,324 @@
+"""release: the files, topics and texts of an ARQMath release."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+from xml.parsers import expat
+
+from mirblab.core import text_files
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.sources.shared import html, readers, release
+from mirblab.sources.shared.builder import Row
+from mirblab.sources.shared.readers import Judged
+
+_NUMBER = re.compile(r"([AB])\.([0-9]{1,3})")
+_TASKS = {"A": 1, "B": 2}
+_FIELDS = ("Title", "Question", "Tags", "Latex", "Formula_Id")
+_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it stands in its file: `title` and `question` are HTML; `latex` is "" in task 1."""
+
+    id: str
+    title: str
+    question: str
+    tags: list[str]
+    latex: str
+    formula_id: str
+
+
+def lab(topic_id: str) -> tuple[int, int] | None:
+    """Return year and task of a topic's number, or None for no number of ARQMath.
+
+    The labs number their topics from 1 (2020), 201 (2021) and 301 (2022), after A. in task 1 and B. in task 2.
+
+    >>> lab("A.98"), lab("B.300"), lab("A.301"), lab("A.101"), lab("Q1")
+    ((2020, 1), (2021, 2), (2022, 1), None, None)
+    """
+    found = _NUMBER.fullmatch(topic_id)
+    year = {0: 2020, 2: 2021, 3: 2022}.get((int(found[2]) - 1) // 100) if found else None
+    return (year, _TASKS[found[1]]) if found and year else None
+
+
+def read_topics(path: Path) -> list[Topic]:
+    """Return the topics of a file, plain or gzipped, in its order.
+
+    No entity is resolved and no document type accepted. Raises MirblabError with file and line for XML that is not
+    well-formed, for a topic without number, text or (in task 2) formula, and for one that comes twice.
+    """
+    reading = _Reading(path)
+    try:
+        with text_files.opened(path) as file:
+            while block := file.read(_AT_ONCE):
+                reading.parser.Parse(block, False)
+        reading.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise MirblabError(f"{path}, line {error.lineno}: not well-formed XML: {error}; fetch it again") from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; fetch it again") from error
+    if not reading.topics:
+        raise MirblabError(f"{path} has no <Topic number=...>; is it a file of ARQMath topics?")
+    return list(reading.topics.values())
+
+
+class _Reading:
+    """What expat calls while a file of topics is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.topics = path, dict[str, Topic]()
+        self.number, self.fields, self.parts = "", dict[str, str](), list[str]()
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._start, self._end
+        self.parser.CharacterDataHandler = self.parts.append
+        self.parser.StartDoctypeDeclHandler = self._refuse
+
+    def _refuse(self, *_: object) -> None:
+        raise self._error("a document type, which a file of topics does not have")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.parts.clear()
+        if name == "Topic":
+            self.number, self.fields = attributes.get("number", "").strip(), {}
+            if lab(self.number) is None:
+                raise self._error(f"the number '{self.number}' is no topic of ARQMath; expected A.1 or B.201, say")
+            if self.number in self.topics:
+                raise self._error(f"the topic {self.number} a second time")
+
+    def _end(self, name: str) -> None:
+        if name in _FIELDS:
+            self.fields[name] = "".join(self.parts).strip()
+        elif name == "Topic":
+            self.topics[self.number] = self._topic()
+
+    def _topic(self) -> Topic:
+        title, question, tags, latex, formula_id = (self.fields.get(field, "") for field in _FIELDS)
+        if not title and not question:
+            raise self._error(f"the topic {self.number} has neither Title nor Question")
+        if self.number[0] == "B" and not latex:
+            raise self._error(f"the topic {self.number} has no Latex")
+        return Topic(self.number, title, question, [tag for tag in tags.split(",") if tag], latex, formula_id)
+
+    def _error(self, what: str) -> MirblabError:
+        return MirblabError(f"{self.path}, line {self.parser.CurrentLineNumber}: {what}")
+
+
+URL = "https://www.cs.rit.edu/~dprl/ARQMath/"
+HIGHEST = 3
+_POSTS = re.compile(r"Posts(?:\.[\w.-]+)?\.xml(?:\.gz)?")
+_QRELS = ("", ".tsv", ".txt", ".qrel", ".qrels", ".dat")
+_FORMULAS = "latex_representation_v3"
+REPRESENTATIONS = ("latex", "slt", "opt")
+_PREFERRED = re.compile(r"official|v3")
+
+
+@dataclass
+class Lab:
+    """One task of one year: its topics, its judgements, and the files that were passed over for these."""
+
+    year: int
+    task: int
+    topics: list[Topic] = field(default_factory=list)
+    judged: Judged | None = None
+    passed_over: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Release:
+    """The files of a release, and its labs that have topics or judgements, by year and task."""
+
+    places: tuple[Path, ...]
+    posts: Path | None
+    formulas: list[Path]
+    labs: dict[tuple[int, int], Lab]
+    used: list[Path]
+
+    def missing(self, lab: Lab) -> str:
+        """Return what a lab lacks to be built, or "" when nothing is missing."""
+        lacks = {
+            "topics (a file like Topics_Task1_2022.xml)": not lab.topics,
+            "judgements (a file like qrel_task1_2022_official.tsv)": lab.judged is None,
+            "posts (Posts.V1.3.xml)": lab.task == 1 and self.posts is None,
+            f"formulas ({_FORMULAS}/*.tsv)": lab.task == 2 and not self.formulas,
+        }
+        return " and ".join(what for what, is_missing in lacks.items() if is_missing)
+
+
+def find(origin: str | Path) -> Release:
+    """Return what lies at *origin*: a folder, or several joined as in `PATH`; archives in them are not looked into.
+
+    Posts are found by name, topics and judgements by name and the numbers of their topics, formulas in folders
+    named latex_representation_v3. Where one lab has several judgements, the file named "official" or "v3" is taken.
+    Raises MirblabError when two files have the same content, and for what cannot be read.
+    """
+    where = release.split(origin)
+    found = release.files(where)
+    labs: dict[tuple[int, int], Lab] = {}
+    posts = release.only([path for path in found if _POSTS.fullmatch(path.name)], "posts")
+    formulas = sorted((path for path in found if _is_formulas(path)), key=_by_number)
+    _no_other_version(found, formulas)
+    used = [path for path in found if release.kind(path) == ".xml" and "topics" in path.name.lower()]
+    for path in used:
+        _add_topics(labs, path)
+    used += _add_judgements(
+        labs, [path for path in found if "qrel" in path.name.lower() and release.kind(path) in _QRELS]
+    )
+    return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
+
+
+def formulas(origin: str | Path, representation: str = "latex") -> list[Path]:
+    """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
+
+    They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
+    """
+    if representation not in REPRESENTATIONS:
+        raise unknown("representation", representation, REPRESENTATIONS)
+    where, folder = release.split(origin), f"{representation}_representation_v3"
+    found = sorted((path for path in release.files(where) if _is_formulas(path, folder)), key=_by_number)
+    if not found:
+        raise FileNotFoundError(
+            f"no {folder}/*.tsv below {release.shown_places(where)}; the release can be had from {URL}"
+        )
+    return found
+
+
+def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:
+    return path.parent.name.lower().startswith(folder) and release.kind(path) == ".tsv"
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    digits = re.match(r"\d+", path.name)
+    return int(digits[0]) if digits else 0, str(path)
+
+
+def _no_other_version(found: list[Path], formulas: list[Path]) -> None:
+    others = {path.parent.name for path in found if _is_formulas(path, "latex_representation")}
+    if others and not formulas:
+        raise MirblabError(f"found {', '.join(sorted(others))}; the visual ids of task 2 are those of {_FORMULAS}")
+
+
+def _add_topics(labs: dict[tuple[int, int], Lab], path: Path) -> None:
+    by_lab: dict[tuple[int, int], list[Topic]] = {}
+    for topic in read_topics(path):
+        by_lab.setdefault(_key(topic.id, path), []).append(topic)
+    for (year, task), read in by_lab.items():
+        lab = labs.setdefault((year, task), Lab(year, task))
+        if lab.topics:
+            raise MirblabError(f"{path} has topics of task {task} of {year}, as another file has; keep one of them")
+        lab.topics = read
+
+
+def _add_judgements(labs: dict[tuple[int, int], Lab], paths: list[Path]) -> list[Path]:
+    """Give each lab its judgements; return the files that were taken."""
+    choices: dict[tuple[int, int], list[Judged]] = {}
+    for path in paths:
+        read = readers.read_judgements(path, HIGHEST)
+        keys = {query_id: _key(query_id, path) for query_id in dict.fromkeys(query_id for query_id, _ in read.grades)}
+        for key in sorted(set(keys.values())):
+            grades = {pair: grade for pair, grade in read.grades.items() if keys[pair[0]] == key}
+            choices.setdefault(key, []).append(Judged(path, grades, read.n_repeated))
+    for key, found in choices.items():
+        taken = found if len(found) == 1 else [one for one in found if _PREFERRED.search(one.path.name.lower())]
+        if len(taken) != 1:
+            named = ", ".join(str(one.path) for one in found)
+            raise MirblabError(f"several files judge task {key[1]} of {key[0]}: {named}; keep one of them")
+        lab = labs.setdefault(key, Lab(*key))
+        lab.judged = taken[0]
+        lab.passed_over = [one.path.name for one in found if one is not taken[0]]
+    return list(dict.fromkeys(lab.judged.path for _, lab in sorted(labs.items()) if lab.judged))
+
+
+def _key(topic_id: str, path: Path) -> tuple[int, int]:
+    key = lab(topic_id)
+    if key is None:
+        raise MirblabError(f"{path}: '{topic_id}' is no topic of ARQMath; expected A.1 or B.201, say")
+    return key
+
+
+_FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", re.IGNORECASE)
+# LaTeXML breaks long formulas by a comment sign at the end of a line; in the files the line's end may be a blank.
+# An even number of backslashes before it are line breaks of LaTeX, an odd number make it the sign of per cent.
+_LINE_MARK = re.compile(r"(?<!\\)((?:\\\\)*)%[ \t]*\n")
+_BLANK_MARK = re.compile(r"(?<!\\)((?:\\\\)*)% ")
+ENTITIES = "with HTML entities left in them (unescaped)"
+MARKS = "with LaTeXML's line marks (dropped)"
+
+
+class Mended(NamedTuple):
+    """A text, and what was mended in it: some of `ENTITIES` (in a post: escaped twice) and `MARKS`."""
+
+    text: str
+    odd: tuple[str, ...]
+
+
+def of_latex(latex: str) -> Mended:
+    r"""Return a formula without entities (in any number of layers), line marks and doubled white space.
+
+    >>> of_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
+    'a\\geq{r} < 5\\% of b'
+    """
+    text, is_deep, is_marked = latex, False, False
+    # A mark may stand inside an entity, and an escaped sign may be a mark: both until nothing changes.
+    while (step := without_marks(plain := html.unescape(text)[0])) != text:
+        is_deep, is_marked, text = is_deep or plain != text, is_marked or step != plain, step
+    return Mended(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
+
+
+def of_post(source: str, *, is_title: bool = False) -> Mended:
+    """Return the text of a post or title in HTML, its formulas between dollars.
+
+    >>> of_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
+    'Is $a{b}$ 5% off?'
+    """
+    unmarked = source
+    if "%" in source and "math-container" in source:
+        unmarked = _FORMULA.sub(lambda found: found[1] + without_marks(found[2]), source)
+    text, is_deep = html.title_text(unmarked) if is_title else html.to_text(unmarked)
+    return Mended(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
+
+
+def _odd(*, is_deep: bool, is_marked: bool) -> tuple[str, ...]:
+    return (ENTITIES,) * is_deep + (MARKS,) * is_marked
+
+
+def without_marks(latex: str) -> str:
+    r"""Return LaTeX without LaTeXML's line marks; comments of the author in a formula of several lines stay.
+
+    >>> without_marks("a+% b"), without_marks(r"5\% of a"), without_marks("a+%\nb % why\n")
+    ('a+b', '5\\% of a', 'a+b % why\n')
+    """
+    if "%" not in latex:
+        return latex
+    return (_LINE_MARK if "\n" in latex.strip() else _BLANK_MARK).sub(r"\1", latex)
+
+
+class Store:
+    """Rows of a corpus that wait on disk, so that several collections are written from one reading of the source."""
+
+    def __init__(self, spool: IO[bytes], judged: Container[str]) -> None:
+        """Begin with nothing, in the file *spool*, opened for writing and reading; `found` has the *judged* ids."""
+        self._spool, self.judged, self.found = spool, judged, set[str]()
+
+    def add(self, row: Row, odd: tuple[str, ...] = ()) -> None:
+        """Keep a row, and what was mended in it."""
+        if row["_id"] in self.judged:
+            self.found.add(row["_id"])
+        self._spool.seek(0, 2)
+        self._spool.write(json.dumps([row, odd]).encode() + b"\n")
+
+    def rows(self, wanted: Container[str] | None, what: str, left_out: Counter[str]) -> Iterator[Row]:
+        """Yield the rows whose id is *wanted* (None: all), and count under *what* was mended in them."""
+        self._spool.seek(0)
+        for line in self._spool:
+            row, odd = json.loads(line)
+            if wanted is None or row["_id"] in wanted:
+                left_out.update(f"{what} {each}" for each in odd)
+                yield row

@@ -1,0 +1,1 @@
+"""blueprints: Lean blueprints, informal statements beside formal ones."""

@@ -1,0 +1,335 @@
+"""nodes: the nodes of blueprints in LaTeX, Verso and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirblab.core import paths
+from mirblab.core.text_files import Problems, find, records
+from mirblab.sources.blueprints import lean_source, repository
+from mirblab.sources.blueprints.lean_source import Lean, closing
+from mirblab.sources.shared import latex
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.latex import scan
+
+STATEMENTS = frozenset(
+    """theorem lemma sublemma proposition prop corollary cor definition defn remark example claim fact observation
+    conjecture question problem notation construction convention assumption hypothesis axiom exercise thm lem""".split()
+)
+_LEAN = re.compile(r"\\lean(?![A-Za-z])\s*\{([^{}]*)\}")
+_MARKUP = re.compile(
+    r"\\(?:lean|uses|proves|discussion|alsoIn|inputleannode|inputleanmodule|phantomsection)(?![A-Za-z])\s*\{[^{}]*\}"
+    r"|\\(?:leanok|notready|mathlibok)(?![A-Za-z])"
+)
+CODE = ("verbatim", "lstlisting", "minted", "comment")
+_DIAGRAM = re.compile(r"\\(begin|end)\s*\{(tikzcd|tikzpicture|CD)\}")
+_NEW = re.compile(r"\\(?:newtheorem|declaretheorem|newmdtheoremenv|spnewtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
+
+
+@dataclass
+class Node:
+    """A statement of a blueprint: `names` holds for each declaration what it may be called, the likeliest first.
+
+    `source` is latex, attribute or verso; `file` the path in the repository.
+    """
+
+    label: str
+    text: str
+    names: list[list[str]]
+    source: str
+    kind: str = ""
+    title: str = ""
+    file: str = ""
+
+
+def kinds(sources: Iterable[str]) -> set[str]:
+    r"""Return the environments that hold statements: the usual ones and those that *sources* define.
+
+    >>> sorted(kind for kind in kinds([r"\newtheorem*{satz}[theorem]{Satz}"]) if "satz" in kind)
+    ['satz', 'satz*']
+    """
+    named = {name.strip() for source in sources for name in _NEW.findall(latex.strip_comments(source))}
+    found = STATEMENTS | named
+    return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
+
+
+def latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
+    r"""Return the nodes of one LaTeX file, in order; *known* are the environments of statements.
+
+    Comments do not count. A node without \lean is no pair, and is counted in *odd*, as is a \lean that stands in no
+    statement.
+
+    >>> source = r"\begin{lemma}[Sum]\label{s}\lean{A.s, t} One\ref{x}. \end{lemma}% \lean{u}"
+    >>> latex_nodes(source, ["lemma"], "", Counter())
+    [Node(label='s', text='One[ref].', names=[['A.s'], ['t']], source='latex', kind='lemma', title='Sum', file='')]
+    """
+    source = latex.strip_comments(source)
+    blocks, _ = scan(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
+    nodes: list[Node] = []
+    taken = 0
+    for block in blocks:
+        content = block.content(source)
+        named = _LEAN.findall(content)
+        if block.kind == "proof" or not named:
+            odd[r"statements in LaTeX without \lean (no queries)"] += block.kind != "proof"
+            continue
+        taken += len(named)
+        names = [[name] for part in named for each in part.split(",") if (name := _name(each))]
+        label = block.labels[0] if block.labels else ""
+        title = cleaned(block.option, odd)
+        nodes.append(Node(label, cleaned(content, odd), names, "latex", block.kind, title, file))
+    odd[r"\lean outside of a statement"] += len(_LEAN.findall(source)) - taken
+    return nodes
+
+
+def _name(text: str) -> str:
+    """Return a name as Lean writes it; in LaTeX an underscore may be escaped."""
+    return "".join(text.replace(r"\_", "_").split())
+
+
+def cleaned(source: str, odd: Counter[str]) -> str:
+    r"""Return a statement without what a blueprint marks in it, as prose in which only the mathematics is LaTeX.
+
+    A diagram counts as mathematics; verbatim text is code and goes.
+
+    >>> cleaned(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
+    'Let $x \\in \\bbR$, see [cite].'
+    """
+    unknown: Counter[str] = Counter()
+    source = _DIAGRAM.sub(_as_mathematics, latex.without(_MARKUP.sub("", source), CODE, " "))
+    text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.clean(source, unknown))
+    for what, count in unknown.items():
+        odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count
+    return text
+
+
+def _as_mathematics(edge: re.Match[str]) -> str:
+    """Return the edge of a diagram within that of a formula, which only counts where there is none around it."""
+    inner = rf"\{edge[1]}{{{edge[2]}}}"
+    return rf"\begin{{math}}{inner}" if edge[1] == "begin" else rf"{inner}\end{{math}}"
+
+
+_OPENS = re.compile(
+    r'^(?P<colons>:{3,})[ \t]*(?P<kind>[A-Za-z_]+)[ \t]*(?:"(?P<label>[^"\n]*)")?'
+    r'(?P<options>(?:\s*\(\s*\w+\s*:=\s*(?:"[^"]*"|[^()"\s]+)\s*\))*)[ \t]*$',
+    re.MULTILINE,
+)
+_VERSO_OPTION = re.compile(r'\(\s*(\w+)\s*:=\s*(?:"([^"]*)"|([^()"\s]+))')
+_FENCE = re.compile(r"^(?P<mark>`{3,})[ \t]*(?P<kind>\w*)(?P<given>[^\n]*)\n", re.MULTILINE)
+_INNER = re.compile(r"^(?P<mark>:{3,})[^\n:]+\n", re.MULTILINE)
+_FORMULA = re.compile(r"(?P<dollars>\$\$?)(?P<ticks>`+)(?P<latex>.+?)(?P=ticks)(?!`)", re.DOTALL)
+_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}\[([^][]*)\]")
+_CODE_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}(?=`)")
+_STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]{1,500}?)(?<=\S)\1(?![\w*])")
+
+
+def verso_nodes(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> tuple[list[Node], list[Lean]]:
+    """Return the nodes of the Verso part of a file, and what its Lean code declares.
+
+    A node names declarations by `(lean := "A, B")` or in a block of Lean code with its label; a block of LaTeX may
+    hold the same node once more. Code is no part of a statement.
+
+    >>> verso_nodes(':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::', ["lemma"], "", Counter())[0]
+    [Node(label='s', text='Let $x$ be big.', names=[['A.s']], source='verso', kind='lemma', title='', file='')]
+    """
+    nodes: list[Node] = []
+    code: list[Lean] = []
+    fences, rest = _marked(prose, _FENCE)
+    for fence, inside in fences:
+        label = re.search(r'"([^"]*)"', fence["given"])
+        if fence["kind"] == "lean":
+            code.append(lean_source.read(inside))
+            names = [[declaration.name] for declaration in code[-1].declarations]
+            nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
+        elif fence["kind"] in ("tex", "latex"):
+            nodes += latex_nodes(inside, known, file, odd)
+    nodes += _blocks(rest, known, file, odd)
+    return nodes, code
+
+
+def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str], str]], str]:
+    """Return what stands between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
+    found: list[tuple[re.Match[str], str]] = []
+    rest: list[str] = []
+    endless: set[str] = set()
+    at = place = 0
+    while opened := opens.search(text, place):
+        place = opened.end()
+        closed = None if opened["mark"] in endless else _closing(opened["mark"]).search(text, place)
+        if closed is None:
+            endless.add(opened["mark"])
+            continue
+        found.append((opened, text[place : closed.start()]))
+        rest.append(text[at : opened.start()])
+        at = place = closed.end()
+    return found, "".join([*rest, text[at:]])
+
+
+def _closing(mark: str) -> re.Pattern[str]:
+    return re.compile(rf"^{mark}[ \t]*$", re.MULTILINE)
+
+
+def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> Iterator[Node]:
+    endless: set[str] = set()
+    for opened in _OPENS.finditer(prose):
+        kind = opened["kind"].rstrip("_")
+        if kind not in known:
+            continue
+        colons = opened["colons"]
+        closed = None if colons in endless else _closing(colons).search(prose, opened.end())
+        if closed is None:
+            endless.add(colons)
+            odd["blocks of Verso that do not end"] += 1
+            continue
+        options = {name: text or word for name, text, word in _VERSO_OPTION.findall(opened["options"])}
+        names = [[name] for each in options.get("lean", "").split(",") if (name := each.strip())]
+        text = cleaned(plain(prose[opened.end() : closed.start()]), odd)
+        yield Node((opened["label"] or "").strip(), text, names, "verso", kind, options.get("title", ""), file)
+
+
+def plain(text: str) -> str:
+    """Return Verso's markup as LaTeX, without blocks that stand in it; a reference without words becomes `[ref]`.
+
+    >>> plain('By {uses "a"}[], *all* $`f_*` and {lean}`g` with $$`x*y*z`')
+    'By [ref], all $f_*$ and `g` with $$x*y*z$$'
+    """
+    text = _marked(text, _INNER)[1]
+    parts: list[str] = []
+    at = 0
+    for formula in _FORMULA.finditer(text):
+        parts += [_prose(text[at : formula.start()]), formula["dollars"], formula["latex"], formula["dollars"]]
+        at = formula.end()
+    return "".join([*parts, _prose(text[at:])])
+
+
+def _prose(text: str) -> str:
+    text = _ROLE.sub(lambda role: role[1] or "[ref]", text)
+    return _STRONG.sub(r"\2", _CODE_ROLE.sub("", text))
+
+
+_BLUEPRINT = re.compile(r"(?<![\w.'])blueprint\??(?![\w.'])")
+_LABEL = re.compile(r'\s*"([^"\n]*)"')
+_ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
+_KINDS = {"theorem": "theorem", "lemma": "theorem"}
+
+
+def attribute_nodes(lean: Lean, file: str, odd: Counter[str]) -> list[Node]:
+    r"""Return the nodes of one Lean file, one for each attribute; those with one label are not joined yet.
+
+    >>> from mirblab.sources.blueprints import lean_source
+    >>> code = '@[simp, blueprint "l" (title := "T") (statement := /-- One \\ref{x}. -/)]\ntheorem a : b := c'
+    >>> attribute_nodes(lean_source.read(code), "A.lean", Counter())
+    [Node(label='l', text='One [ref].', names=[['a']], source='attribute', kind='theorem', title='T', file='A.lean')]
+    """
+    nodes: list[Node] = []
+    for declaration in lean.declarations:
+        for inside in declaration.attributes:
+            kind = _KINDS.get(declaration.kind, "definition")
+            nodes += _nodes(inside, [[declaration.name]], kind, file, odd)
+    for inside, names in lean.marked:
+        nodes += _nodes(inside, names, "", file, odd)
+    return nodes
+
+
+def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Counter[str]) -> list[Node]:
+    """Return the nodes of one `@[...]`: one, or none when it says nothing of a blueprint."""
+    if "blueprint" not in inside:
+        return []
+    masked = lean_source.blanked(inside)
+    found = _BLUEPRINT.search(masked)
+    if found is None:
+        return []
+    given = inside[found.end() : _end(masked, found.end())]
+    named, told = _LABEL.match(given), options(given)
+    label = (
+        told.get("latexLabel")
+        or (named[1].strip() if named else "")
+        or next((name for each in names for name in each), "")
+    )
+    text = cleaned(latex.strip_comments(told.get("statement", "")), odd)
+    title = cleaned(told.get("title", ""), odd)
+    return [Node(label, text, names, "attribute", told.get("latexEnv", kind), title, file)]
+
+
+def _end(masked: str, start: int) -> int:
+    """Return where the attribute ends that begins before *start*: at a comma or bracket that is not its own."""
+    depth = 0
+    for at in range(start, len(masked)):
+        if depth == 0 and masked[at] in ",)]":
+            return at
+        depth += (masked[at] in "([") - (masked[at] in ")]")
+    return len(masked)
+
+
+def options(given: str) -> dict[str, str]:
+    r"""Return the options of an attribute by name: of a docstring or text what stands in it.
+
+    >>> options(r'"l" (title := "A \\alpha") (statement := /-- B -/) (hasProof := true)')
+    {'title': 'A \\alpha', 'statement': 'B', 'hasProof': 'true'}
+    """
+    masked, found = lean_source.blanked(given), {}
+    at = 0
+    while option := _ATTRIBUTE_OPTION.search(masked, at):
+        at = closing(masked, option.start(), len(masked))
+        # In the blanked text a docstring is nothing but blanks, which the pattern has taken, too.
+        begin = given.index(":=", option.start()) + 2
+        found[option[1]] = _value(given[begin:at].strip())
+    return found
+
+
+def _value(text: str) -> str:
+    if text.startswith("/-"):
+        return re.sub(r"\A/-[-!]?|-/\Z", "", text).strip()
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1]).strip()
+    return text
+
+
+ADDRESS = "https://github.com/leanprover-community/mathlib4"
+
+
+def statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the statements of the *wanted* declarations that mathlib has, by name, and where they are from.
+
+    *place* is a collection whose document ids are names, a file of JSON lines with `id` and `signature` (or `_id`
+    and `text`), or a checkout or archive of mathlib; for "" nothing is returned. Mathlib is seldom the one that a
+    repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
+    and line, for lines that hold something else.
+    """
+    path = paths.given(place)
+    if not place:
+        return {}, {}
+    lines = find(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
+    if lines is not None:
+        return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
+    with origins.opened_origin(place, ADDRESS) as opened:
+        return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
+
+
+def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
+    """Return the statements in Lean files; one that holds no last part of a wanted name is passed over unread."""
+    ends = {name.rpartition(".")[2] for name in wanted}
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.lean")):
+        code = repository.decoded(path.read_bytes(), Counter())
+        if any(end in code for end in ends):
+            for one in lean_source.read(code).declarations:
+                if one.name in wanted and not one.is_private:
+                    found.setdefault(one.name, one.statement)
+    return found
+
+
+def _of_lines(path: Path, wanted: Collection[str]) -> dict[str, str]:
+    problems, found = Problems(path), dict[str, str]()
+    for number, record in records(path, problems):
+        name, text = record.get("id", record.get("_id")), record.get("signature", record.get("text"))
+        if not isinstance(name, str) or not isinstance(text, str):
+            problems.note(number, f"expected 'id' and 'signature', or '_id' and 'text'; found {', '.join(record)}")
+        elif name in wanted:
+            found[name] = " ".join(text.split())
+    problems.raise_if_any()
+    return found

@@ -1,0 +1,136 @@
+"""repository: repositories of blueprints in a folder, as folders or archives, and the texts of their files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import progress
+from mirblab.sources.shared import release as origins
+from mirblab.sources.shared.release import Origin
+
+ADDRESS = "the public repositories of the blueprints"
+_ARCHIVE = re.compile(r"\.(?:tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
+_MARKS = ("lakefile.lean", "lakefile.toml", "lean-toolchain", "blueprint")
+_REVISION = re.compile(r"-(?:main|master|(?P<commit>[0-9a-f]{40}|v?\d[\w.]*))$")
+# Dependencies and what was built are no part of a repository.
+_NOT_ITS_OWN = frozenset({".git", ".lake", "lake-packages", "build", "node_modules"})
+_LICENCES = (
+    ("Apache License", "Apache-2.0"),
+    ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
+    ("GNU LESSER GENERAL PUBLIC", "LGPL"),
+    ("GNU GENERAL PUBLIC", "GPL"),
+    ("CC0 1.0", "CC0-1.0"),
+    ("Permission is hereby granted, free of charge", "MIT"),
+    ("Redistribution and use in source and binary forms", "BSD"),
+)
+
+
+@dataclass
+class Repository:
+    """A repository's texts by path: all of Lean, and the LaTeX of its blueprint; `licence` may be "none stated"."""
+
+    name: str
+    commit: str = ""
+    licence: str = "none stated"
+    lean: dict[str, str] = field(default_factory=dict)
+    latex: dict[str, str] = field(default_factory=dict)
+    digest: str = ""
+
+
+def repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
+    """Yield the repositories at an origin, by name: the folder itself, or the folders and archives in it.
+
+    Archives are unpacked one after the other, with path checks. Raises MirblabError when there is none, for an archive
+    that cannot be unpacked, and for two repositories of one name.
+    """
+    if one := _roots(found.folder):
+        places: list[Path] = one
+    else:
+        inside = sorted(found.folder.iterdir())
+        places = [path for path in inside if _roots(path) or (path.is_file() and _ARCHIVE.search(path.name))]
+    if not places:
+        shown = ", ".join(sorted(path.name for path in found.folder.iterdir())[:8]) or "nothing"
+        raise MirblabError(
+            f"{found.shown or found.folder.name} holds no repository (a folder with a lakefile, a lean-toolchain or a "
+            f"blueprint) and no archive of one; found {shown}"
+        )
+    taken: dict[str, str] = {}
+    with progress(len(places), "reading repositories", "repository") as bar:
+        for place in places:
+            for repository in _read(place, found, odd):
+                if other := taken.get(repository.name):
+                    raise MirblabError(
+                        f"{other} and {place.name} are both the repository '{repository.name}'; keep one"
+                    )
+                taken[repository.name] = place.name
+                yield repository
+            bar.update(1)
+
+
+def _roots(folder: Path) -> list[Path]:
+    """Return the repository that a folder is, or that alone stands in it, as in an unpacked archive."""
+    if not folder.is_dir():
+        return []
+    if any((folder / mark).exists() for mark in _MARKS):
+        return [folder]
+    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return _roots(inside[0]) if len(inside) == 1 else []
+
+
+def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
+    """Yield the repository in a folder or archive; one without any file of Lean is counted and passed over."""
+    with origins.opened_origin(place, "") as opened:
+        for root in _roots(opened.folder) or [opened.folder]:
+            name = _ARCHIVE.sub("", place.name) if root == opened.folder and place.is_file() else root.name
+            # An archive that was given alone lies in a temporary folder without a name of its own.
+            name = _ARCHIVE.sub("", found.shown) if root == found.folder and found.shown else name
+            commit = opened.commit or (found.commit if place == found.folder else "")
+            if revision := _REVISION.search(name):
+                name, commit = name[: revision.start()], commit or revision["commit"] or ""
+            repository = read(root, "_".join(name.split()), commit, odd)
+            if repository.lean:
+                yield repository
+            else:
+                odd["repositories without Lean"] += 1
+
+
+def read(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
+    """Return the texts of the repository in the folder *root*; files in other encodings are counted in *odd*."""
+    repository, digest = Repository(name, commit, _licence(root)), hashlib.blake2b(digest_size=16)
+    files = sorted((path.relative_to(root).as_posix(), path) for path in root.rglob("*") if path.is_file())
+    for short, path in files:
+        parts = short.split("/")
+        is_latex = path.suffix == ".tex" and any("blueprint" in part.lower() for part in parts[:-1])
+        is_lean = path.suffix == ".lean" and short != "lakefile.lean"
+        if _NOT_ITS_OWN.isdisjoint(parts) and (is_lean or is_latex):
+            raw = path.read_bytes()
+            digest.update(f"{short} {len(raw)}\n".encode() + raw)
+            (repository.lean if is_lean else repository.latex)[short] = decoded(raw, odd)
+    repository.digest = f"blake2b:{digest.hexdigest()}"
+    return repository
+
+
+def decoded(raw: bytes, odd: Counter[str]) -> str:
+    r"""Return a file's text with Unix line ends; one that is not UTF-8 is read as UTF-16 or Latin-1, and counted.
+
+    >>> decoded(b"\xef\xbb\xbfa\r\nb", odd := Counter()), decoded("ö".encode("latin-1"), odd), odd.total()
+    ('a\nb', 'ö', 1)
+    """
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        odd["files that are not UTF-8 (read as UTF-16 or Latin-1)"] += 1
+        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def _licence(root: Path) -> str:
+    files = sorted(path for path in root.glob("*") if re.match(r"(?:LICEN[CS]E|COPYING)", path.name, re.IGNORECASE))
+    texts = (path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file())
+    return next((short for text in texts for words, short in _LICENCES if words in text), "none stated")

@@ -1,0 +1,1 @@
+"""own: your own tables and LaTeX."""

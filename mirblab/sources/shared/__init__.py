@@ -1,0 +1,1 @@
+"""shared: what the builders of several sources need."""

@@ -1,0 +1,272 @@
+"""builder: rows of a source written as a collection on disk, with a card that counts what was left out."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirblab.core import registry
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
+from mirblab.data import beir as on_disk
+from mirblab.sources.shared.release import Origin
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Parts:
+    """One collection to be written: rows of corpus and queries, judgements by split, and what was left out.
+
+    `corpus` and `queries` may be generators, so that nothing has to fit in memory; `left_out` may count while
+    they run. `judged` has (query, document, relevance) by split.
+    """
+
+    corpus: Iterable[Row]
+    queries: Iterable[Row]
+    judged: dict[str, list[tuple[str, str, int]]]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def save(
+    folder: Path,
+    parts: Parts,
+    about: Row,
+    found: Origin,
+    *,
+    builder: str,
+    revision: str,
+    licence: str,
+    options: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write one collection into *folder*, with its card, print how much there is and what was left out, and why.
+
+    *about* goes into the card as it is (title, task, instruction, candidates, relevance_levels ...); with `follows`,
+    the published collection that this one rebuilds, the card gets the name that the registry says it is printed
+    under. *builder* is the word after `mirblab build`, *options* what was set there. Returns *folder*.
+    """
+    counts: Counter[str] = Counter()
+    origin = ["--from", found.shown] if found.shown else []
+    chosen = [word for name, value in (options or {}).items() for word in ("--set", f"{name}={value}")]
+    facts = {
+        "name": folder.name,
+        "relevance_levels": [0, 1],
+        "relevant_from": 1,
+        **_printed(about),
+        "source": found.source,
+        "licence": licence,
+        "revision": found.commit or revision,
+        "command": shlex.join(["mirblab", "build", builder, *origin, *chosen]),
+    }
+
+    def card() -> Row:
+        left_out = {reason: count for reason, count in sorted(parts.left_out.items()) if count}
+        return facts | {"counts": {**counts, **_judgements(parts), "left_out": left_out}}
+
+    corpus, queries = (
+        _counted(rows, counts, what) for rows, what in ((parts.corpus, "documents"), (parts.queries, "queries"))
+    )
+    on_disk.write(folder, corpus, queries, parts.judged, card)
+    _report(folder.name, card()["counts"])
+    return folder
+
+
+def _printed(about: Row) -> Row:
+    """Return *about* with the printed name of what it follows: `paper`, or `group` where several share one column."""
+    entry = registry.read_registry("collections")[about["follows"]] if "follows" in about else {}
+    return about | {key: entry[key] for key in ("paper", "group") if key in entry}
+
+
+def _counted(rows: Iterable[Row], counts: Counter[str], what: str) -> Iterator[Row]:
+    for row in rows:
+        counts[what] += 1
+        yield row
+
+
+def _judgements(parts: Parts) -> Row:
+    counts: Row = {}
+    for split, pairs in parts.judged.items():
+        counts |= {f"queries_{split}": len({query for query, *_ in pairs}), f"judgements_{split}": len(pairs)}
+    return counts
+
+
+def _report(name: str, counts: Row) -> None:
+    shown = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if key != "left_out")
+    say(f"{name}: {shown}")
+    for reason, count in counts["left_out"].items():
+        say(f"  left out or odd: {count:>6,}  {reason}")
+
+
+def folded(text: str) -> str:
+    """Return *text* as it counts for repeats: case folded, blanks of every kind as one.
+
+    >>> folded("A  Ring\\n")
+    'a ring'
+    """
+    return " ".join(text.casefold().split())
+
+
+SIZES = {"test": 2000, "dev": 500}
+Judgement = tuple[str, str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Stated:
+    """A statement of a library: its text, the ids of the earlier ones that its proof uses, and its place `order`.
+
+    `barred` says why it may not be a query of test or dev, "" when it may.
+    """
+
+    id: str
+    title: str
+    text: str
+    uses: list[str]
+    order: int
+    metadata: Row
+    barred: str = ""
+
+
+def parts(stated: Sequence[Stated], seed: int, left_out: Counter[str]) -> Parts:
+    """Return the collection "statement to what its proof uses": all are documents, those that use something queries.
+
+    A text that several statements share makes none of them a query of test or dev; this and every other bar is
+    added to *left_out*. Splits are those of `splits`.
+    """
+    texts = Counter(item.text for item in stated)
+    asked = [item for item in stated if item.uses]
+    left_out["statements whose proof names no premise (documents, no queries)"] += len(stated) - len(asked)
+    left_out["statements with the text of another one"] += sum(texts[item.text] > 1 for item in stated)
+    bars = {item.id: item.barred or ("shared text" if texts[item.text] > 1 else "") for item in asked}
+    left_out.update(f"queries kept from test and dev: {bar}" for bar in bars.values() if bar)
+    where = splits([item.id for item in asked if not bars[item.id]], seed)
+    judged: dict[str, list[Judgement]] = {split: [] for split in (*SIZES, "train")}
+    for item in asked:
+        judged[where.get(item.id, "train")] += [(item.id, name, 1) for name in item.uses]
+    corpus = ({"_id": item.id, "title": item.title, "text": item.text, "metadata": _metadata(item)} for item in stated)
+    queries = ({"_id": item.id, "text": item.text, "metadata": _metadata(item)} for item in asked)
+    return Parts(corpus, queries, judged, left_out)
+
+
+def _metadata(item: Stated) -> Row:
+    return {"order": item.order, **item.metadata}
+
+
+def splits(names: Iterable[str], seed: int) -> dict[str, str]:
+    """Return the split of each of *names*: test, dev or train.
+
+    Ordered by the md5 of seed, colon and name, the first quarter is test, 2,000 names at most; the next
+    sixteenth is dev, 500 at most; the rest is train. So the split of a name hardly moves when a library grows.
+
+    >>> splits(["add0n", "addnA", "addnC", "mul0n"], 0)
+    {'add0n': 'dev', 'addnA': 'test', 'addnC': 'train', 'mul0n': 'train'}
+    """
+    names = sorted(names)
+    drawn = sorted(names, key=lambda name: hashlib.md5(f"{seed}:{name}".encode(), usedforsecurity=False).digest())
+    n_test = min(SIZES["test"], -(-len(names) // 4))
+    n_dev = min(SIZES["dev"], -(-len(names) // 16))
+    found = dict.fromkeys(drawn[:n_test], "test") | dict.fromkeys(drawn[n_test : n_test + n_dev], "dev")
+    return {name: found.get(name, "train") for name in names}
+
+
+def hubs(stated: Iterable[Stated], share: float = 0.01) -> dict[str, int]:
+    """Return the premises of more than *share* of the proofs that use any, with their number, most used first.
+
+    >>> ones = [Stated("c", "", "C", ["a", "b"], 2, {}), Stated("d", "", "D", ["a"], 3, {})]
+    >>> hubs(ones, 0.5)
+    {'a': 2}
+    """
+    proofs = [item.uses for item in stated if item.uses]
+    counts = Counter(name for uses in proofs for name in uses)
+    return {name: count for name, count in counts.most_common() if count > share * len(proofs)}
+
+
+def without(judged: list[Judgement], names: Iterable[str], left_out: Counter[str]) -> list[Judgement]:
+    """Return the judgements whose document is none of *names*; what is lost is added to *left_out*."""
+    unwanted = set(names)
+    kept = [pair for pair in judged if pair[1] not in unwanted]
+    lost = len({query for query, *_ in judged}) - len({query for query, *_ in kept})
+    left_out["judgements of hubs, not in test_nohub"] += len(judged) - len(kept)
+    left_out["queries whose premises are all hubs, not in test_nohub"] += lost
+    return kept
+
+
+def novel_split(
+    states: np.ndarray, premises: np.ndarray, *, test: int, dev: int = 0, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Return the states of `test`, `dev` and `train`, and those `left` in none of them; each sorted.
+
+    *states* and *premises* (both of shape pairs, whole numbers from 0) say which state uses which premise. The rule
+    is that of LeanDojo's novel_premises (Yang et al., NeurIPS 2023), which MIRB names for MAPL: premises are held
+    out, the least used first (equally used ones in an order drawn with *seed*), until at least *test* + *dev* states
+    use one of them; none of these states is in `train`. They are then shuffled: the first are `test`, the next
+    `dev`, the surplus of the last premise is `left`. Test and dev may share premises. Raises MirblabError when no
+    state would be left for training.
+
+    >>> found = novel_split(np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 0, 0]), test=1)
+    >>> {name: states.tolist() for name, states in found.items()}
+    {'train': [0, 2, 3], 'test': [1], 'dev': [], 'left': []}
+    """
+    rng = np.random.default_rng(seed)
+    states, premises = np.asarray(states, np.int64), np.asarray(premises, np.int64)
+    every, evaluated = np.unique(states), _users_of_rare(states, premises, test + dev, rng)
+    if len(evaluated) == len(every):
+        raise MirblabError(
+            f"{len(every):,} states cannot give {test + dev:,} of unseen premises and leave any for training; "
+            "ask for fewer test and dev states"
+        )
+    shuffled = evaluated[rng.permutation(len(evaluated))]
+    parts = zip(("test", "dev", "left"), np.split(shuffled, [test, test + dev]), strict=True)
+    train = np.setdiff1d(every, evaluated, assume_unique=True)
+    return {"train": train, **{name: np.sort(part) for name, part in parts}}
+
+
+def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """Return all states that use one of the least used premises, of as few premises as give *wanted* states."""
+    names, place = np.unique(premises, return_inverse=True)
+    # One number per pair sorts several times faster, and in less memory, than rows of two.
+    place, users = np.divmod(np.unique(place * (states.max() + 1) + states), states.max() + 1)
+    counts = np.bincount(place, minlength=len(names))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    found: set[int] = set()
+    for premise in np.lexsort((rng.random(len(names)), counts)):
+        if len(found) >= wanted:
+            break
+        found.update(users[starts[premise] : starts[premise + 1]].tolist())
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def components(pairs: Iterable[tuple[Any, Any]]) -> list[list[Any]]:
+    """Return the connected components of an undirected graph, given its edges, each sorted, by their first member.
+
+    The transitive closure of "is a duplicate of" is "is in the same component as". Union-find with path halving
+    (Tarjan and van Leeuwen, JACM 1984); things must be hashable and sortable.
+
+    >>> components([(5, 3), (1, 2), (3, 4), (2, 2)])
+    [[1, 2], [3, 4, 5]]
+    """
+    above: dict[Any, Any] = {}
+    size: dict[Any, int] = {}
+    for one, other in pairs:
+        roots = [_root(above, above.setdefault(thing, thing)) for thing in (one, other)]
+        if roots[0] != roots[1]:
+            small, large = sorted(roots, key=lambda root: size.get(root, 1))
+            above[small] = large
+            size[large] = size.get(large, 1) + size.pop(small, 1)
+    groups: dict[Any, list[Any]] = {}
+    for thing in sorted(above):
+        groups.setdefault(_root(above, thing), []).append(thing)
+    return list(groups.values())
+
+
+def _root(above: dict[Any, Any], thing: Any) -> Any:
+    while above[thing] != thing:
+        above[thing] = above[above[thing]]
+        thing = above[thing]
+    return thing

@@ -1,0 +1,576 @@
+"""release: the files of a release: a folder, an archive, a git repository, the Hub."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mirblab.core import network, paths, text_files
+from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import find
+from mirblab.data.collection import read_splits
+from mirblab.data.digests import keep
+
+_PACKED = re.compile(r"\.gz$", re.IGNORECASE)
+
+
+def split(origin: str | Path) -> tuple[Path, ...]:
+    """Return the folders and files that *origin* names: one, or several joined as in `PATH` (`:`, on Windows `;`).
+
+    Raises FileNotFoundError for one that does not exist.
+
+    >>> [place.name for place in split(os.curdir)]
+    ['']
+    """
+    whole = paths.given(origin)
+    if whole.exists():
+        return (whole,)
+    places = [paths.given(part) for part in str(origin).split(os.pathsep) if part]
+    for place in places or [whole]:
+        if not place.exists():
+            raise FileNotFoundError(f"no {place}; give a folder, or several joined by '{os.pathsep}'")
+    return tuple(places)
+
+
+def files(places: Iterable[Path]) -> list[Path]:
+    """Return the files anywhere below the *places*, in the order of the places, then by path; hidden ones not."""
+    found: dict[Path, None] = {}
+    for place in places:
+        below = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+        found |= dict.fromkeys(path for path in below if not path.name.startswith("."))
+    return list(found)
+
+
+def kind(path: Path) -> str:
+    """Return the ending of a file's name, in lower case and without `.gz`.
+
+    >>> kind(Path("Posts.V1.3.XML.gz")), kind(Path("qrel_task1_2020_official"))
+    ('.xml', '')
+    """
+    return Path(_PACKED.sub("", path.name)).suffix.lower()
+
+
+def only(paths: list[Path], what: str) -> Path | None:
+    """Return the one path, or None when there is none; MirblabError for several, which names them."""
+    if len(paths) > 1:
+        raise MirblabError(f"several files have {what}: {', '.join(map(str, paths))}; keep one of them")
+    return paths[0] if paths else None
+
+
+def shown_places(places: Iterable[Path]) -> str:
+    """Return the places without this machine's paths, joined as they are given.
+
+    >>> shown_places([Path("/data/a"), Path("/other/b.tsv")]).split(os.pathsep)
+    ['a', 'b.tsv']
+    """
+    return os.pathsep.join(place.resolve().name for place in places)
+
+
+def revision(paths: Iterable[Path]) -> str:
+    """Return a hash of the bytes of files, in their order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return f"blake2b:{digest.hexdigest()}"
+
+
+_URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where raw material lies and comes from: `commit` is "" when unknown; `shown` is free of this machine's paths."""
+
+    folder: Path
+    source: str
+    commit: str
+    shown: str
+
+
+@contextlib.contextmanager
+def opened_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
+    """Yield the folder that *origin* stands for: a folder, a tar archive, a git URL, or None for the URL *default*.
+
+    Archives are unpacked with path checks and clones are shallow, both into a temporary folder that is removed
+    at the end; nothing is executed. Raises MirblabError for what cannot be found, unpacked or cloned.
+    """
+    text = default if origin is None else str(origin)
+    path = paths.given(text)
+    if origin is not None and path.is_dir():
+        yield Origin(path, default, _commit(path) if (path / ".git").exists() else "", path.resolve().name)
+        return
+    if not _URL.match(text) and not path.is_file():
+        raise MirblabError(f"'{text}' is neither a folder, nor an archive, nor a git URL; check the path")
+    with tempfile.TemporaryDirectory(prefix="mirblab-") as name:
+        folder = Path(name) / "source"
+        if path.is_file():
+            _unpack(path, folder)
+            yield Origin(folder, default, "", path.name)
+        else:
+            public = re.sub(r"(?<=://)[^/@]*@", "", text)
+            _clone(text, public, folder)
+            yield Origin(folder, public, _commit(folder), "" if origin is None else public)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    try:
+        with text_files.archived(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            size = 0
+            for member in tar:
+                size += member.size
+                text_files.check(archive, size)
+            tar.extractall(folder, filter="data")
+    except (MirblabError, MemoryError):
+        raise
+    except Exception as error:  # of a damaged header tarfile raises much besides its own errors
+        what = f"{error}" or type(error).__name__
+        raise MirblabError(f"{archive} cannot be unpacked: {what}; expected a .tar.gz with relative paths") from error
+
+
+def _clone(url: str, public: str, folder: Path) -> None:
+    # Without a terminal prompt, a private or misspelt address fails at once instead of waiting for a password.
+    quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}
+    command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", "--depth", "1", "--", url, str(folder)]
+    instead = "give a folder or a .tar.gz with --from"
+    try:
+        done = subprocess.run(command, env=quiet, capture_output=True, text=True, errors="replace", timeout=1800)
+    except FileNotFoundError as error:
+        raise MirblabError(f"git is not installed, so {public} cannot be cloned; {instead}") from error
+    except subprocess.TimeoutExpired as error:
+        raise MirblabError(f"cloning {public} took over half an hour; {instead}") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1].replace(url, public)
+        raise MirblabError(f"cannot clone {public}: {last}; is there a network? Else {instead}")
+
+
+def _commit(folder: Path) -> str:
+    """Return the commit that is checked out, or "" when git is missing or refuses."""
+    try:
+        done = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+@contextlib.contextmanager
+def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
+    """Yield new folders to fill; on success they become *out*/name, replacing older ones, on failure nothing changes.
+
+    Each collection among them is read as `load` would read it, in every split, and each folder gets the digests of its
+    files, before the first is moved. Only a folder that is empty or has a card.toml is replaced. Raises MirblabError
+    for any other, and for a collection that cannot be read or has no query with a judgement in any split; StorageError
+    when the disk or the rights do not allow it.
+    """
+    for name in names:
+        target = out / name
+        is_ours = (target / "card.toml").is_file() or (target.is_dir() and not any(target.iterdir()))
+        if target.exists() and not is_ours:
+            raise MirblabError(f"{target} exists and is no collection (it has no card.toml); move it away first")
+    paths.make_folder(out)
+    finish(out)
+    beside = paths.unfinished_name(out / "build")
+    new = [beside / "new" / name for name in names]
+    with paths.writing(out):
+        try:
+            for folder in new:
+                paths.make_folder(folder)
+            yield new
+            for folder in new:
+                _check_collection(folder, out)
+                keep(folder)
+                paths.flush_tree(folder)
+            _swap(new, [out / name for name in names], beside / "old")
+            paths.flush_folder(out)
+        finally:
+            shutil.rmtree(beside / "old", ignore_errors=True)  # before what is new, which it says to be whole
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _check_collection(folder: Path, out: Path) -> None:
+    """Raise MirblabError when *folder* holds a collection that will not load from *out*, or has nothing to ask."""
+    if not find(folder, "corpus"):
+        return
+    try:
+        splits = read_splits(folder)
+    except (MirblabError, FileNotFoundError) as error:
+        told = str(error).replace(str(folder.parent), str(out))
+        raise MirblabError(f"{told} (this was about to be written; nothing was changed)") from error
+    if all(one.qrels.empty for one in splits):
+        raise MirblabError(
+            f"'{folder.name}' would have no query with a judgement, so that nothing could be measured on it; nothing "
+            f"was written in {out}; is the source whole?"
+        )
+
+
+def finish(out: Path) -> None:
+    """Move into place what a killed build under *out* had begun to move, and remove what it had not written whole."""
+    for left in sorted(out.glob(".*.partial.build")):
+        if not paths.is_abandoned(left):
+            continue
+        own = paths.unfinished_name(out / "build")
+        try:
+            paths.move(left, own)
+        except FileNotFoundError:  # another process does the same
+            continue
+        if (own / "old").is_dir():
+            new = sorted((own / "new").glob("*"))  # none where the build was killed when it had moved all
+            _swap(new, [out / folder.name for folder in new], own / "old")
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
+    """Rename each new folder to its target; when one fails, put everything back as it was.
+
+    The *attic* is there as long as this lasts, which tells `finish` that all that is new had been written.
+    """
+    paths.make_folder(attic)
+    undo: list[tuple[Path, Path]] = []
+    try:
+        for folder, target in zip(new, targets, strict=True):
+            if target.exists():
+                paths.move(target, attic / target.name)
+                undo.append((attic / target.name, target))
+            paths.move(folder, target)
+            undo.append((target, folder))
+    except BaseException:  # Ctrl-C, too
+        for now, before in reversed(undo):
+            paths.move(now, before)
+        raise
+
+
+_PLAIN = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was given: where it comes from, and its files by their path below the folder, in order."""
+
+    origin: Origin
+    files: Mapping[str, Path]
+
+    def matching(self, pattern: str) -> list[Path]:
+        """Return the files whose whole path below the folder, or its last parts, match the regular expression."""
+        return [path for name, path in self.files.items() if re.fullmatch(rf"(?:.*/)?(?:{pattern})", name)]
+
+    def one(self, pattern: str, what: str) -> Path:
+        """Return the only file that matches; FileNotFoundError for none, MirblabError for several, naming *what*."""
+        found = self.matching(pattern)
+        if len(found) > 1:
+            raise MirblabError(f"{self.origin.folder} has {' and '.join(map(str, found))}; keep one {what}")
+        if not found:
+            raise FileNotFoundError(f"no {what} in {self.origin.folder}; found {self.shown()}")
+        return found[0]
+
+    def shown(self) -> str:
+        """Return the first names, for messages."""
+        names = list(self.files)
+        return (", ".join(names[:8]) or "nothing") + (f", and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+@contextlib.contextmanager
+def opened_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
+    """Yield the release at *origin*: a folder, a tar archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
+
+    *what* and *address* say in errors and in the card what is wanted and where it is published: nothing is fetched
+    from there by itself. Raises MirblabError without an origin and for what cannot be read.
+    """
+    if not origin:
+        raise MirblabError(f"give {what} with --from, as a folder or an archive; it is published at {address}")
+    path = paths.given(origin)
+    if path.is_file() and path.name.endswith(_PLAIN):
+        yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
+        return
+    with opened_origin(origin, address) as found:
+        inside = (file for file in found.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
+        names = {file.relative_to(found.folder).as_posix(): file for file in inside}
+        yield Release(found, dict(sorted(names.items())))
+
+
+def record_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    """Return the value of a *key* that must be there and of a *kind*; MirblabError with *place* otherwise.
+
+    >>> record_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
+    'A.lean'
+    """
+    if key not in record:
+        raise MirblabError(f"{place}: no '{key}'; found the keys {', '.join(map(str, record)) or 'none'}")
+    value = record[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise MirblabError(f"{place}: '{key}' must be of type {kind.__name__}, found {str(value)[:60]!r}")
+    if isinstance(value, str):
+        _check_unicode(value, key, place)
+    return value
+
+
+def fields(value: object, place: str) -> Mapping[str, Any]:
+    """Return *value* if it is a JSON object; MirblabError with *place* otherwise."""
+    if not isinstance(value, Mapping):
+        raise MirblabError(f"{place}: expected a JSON object, found {str(value)[:60]!r}")
+    return value
+
+
+def texts(record: Mapping[str, Any], key: str, place: str) -> list[str]:
+    """Return the value of a *key* that must be a list of texts; MirblabError with *place* otherwise."""
+    found = record_field(record, key, list, place)
+    for value in found:
+        if not isinstance(value, str):
+            raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
+        _check_unicode(value, key, place)
+    return found
+
+
+def _check_unicode(text: str, key: str, place: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MirblabError(f"{place}: '{key}' holds half a character (a lone surrogate); repair the text") from error
+
+
+class Names:
+    """Ids that never repeat: a name that was given before gets `#2`, `#3` ...
+
+    >>> names = Names()
+    >>> names.new("add_comm"), names.new("add_comm"), names.new("add_comm#2")
+    ('add_comm', 'add_comm#2', 'add_comm#2#2')
+    """
+
+    def __init__(self) -> None:
+        """Begin with no name."""
+        self._taken: set[str] = set()
+
+    def new(self, name: str) -> str:
+        """Return *name*, or the first free variant of it, and remember it; blanks become `_`, as ids are one word."""
+        name, number = "_".join(name.split()) or "_", 1
+        free = name
+        while free in self._taken:
+            number += 1
+            free = f"{name}#{number}"
+        self._taken.add(free)
+        return free
+
+
+PARTS = ("corpus", "queries", "qrels", "excluded_ids")
+_FORMS = (".jsonl", ".jsonl.gz", ".tsv", ".parquet")
+# As local folders, configurations and their converted copies are named: qrels are the config `default`, split `test`.
+_STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data/)?qrels/|default/|data/)?test"}
+_SHARD = re.compile(r"(?:-|(?<=/)|^)(\d+)(?:-of-(\d+))?$")
+
+
+def parts_of(names: Iterable[str], where: str) -> dict[str, list[str]]:
+    """Return the files of each part, shards in their order; a part that is not there has none.
+
+    *names* are paths inside the dataset, with "/"; *where* names it in messages. Where a part is there in several
+    forms, JSON lines go before tab-separated lines, and those before parquet. Raises MirblabError for a missing
+    shard and for a part with several splits.
+
+    >>> found = parts_of(["README.md", "corpus.jsonl", "queries/queries-00000-of-00001.parquet", "qrels/test.tsv"], "")
+    >>> found["queries"], found["excluded_ids"]
+    (['queries/queries-00000-of-00001.parquet'], [])
+    """
+    known = list(names)
+    return {part: _files(part, known, where) for part in PARTS}
+
+
+def _files(part: str, names: list[str], where: str) -> list[str]:
+    for form in _FORMS:
+        pattern = re.compile(rf"{_STEMS[part]}(?:/[^.]*|-\d+-of-\d+)?{re.escape(form)}")
+        found = sorted(name for name in names if pattern.fullmatch(name))
+        if found:
+            _check_shards([name.removesuffix(form) for name in found], part, where)
+            return found
+    return []
+
+
+def _check_shards(stems: list[str], part: str, where: str) -> None:
+    """Raise MirblabError unless the files are all shards of one split."""
+    kinds = sorted({_SHARD.sub("", stem) for stem in stems})
+    if len(kinds) > 1:
+        raise MirblabError(f"{where} has several splits of {part}: {', '.join(kinds)}; keep one of them")
+    shards = [match for stem in stems if (match := _SHARD.search(stem))]
+    wanted = {int(match[2]) for match in shards if match[2]}
+    have = {int(match[1]) for match in shards}
+    lacks = next(number for number in itertools.count() if number not in have)
+    if wanted and lacks < max(wanted):
+        raise MirblabError(f"{where} lacks shard {lacks} (from 0) of the {max(wanted)} of {part}; complete the copy")
+
+
+def needed(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
+    """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
+    known = list(names)
+    found = parts_of(known, where)
+    _check_parts(found, known, where, restricted=restricted)
+    return found
+
+
+def _check_parts(found: dict[str, list[str]], names: Iterable[str], where: str, *, restricted: bool) -> None:
+    looked = {"qrels": "qrels/test.tsv, qrels/test.jsonl, default/test-*.parquet or data/test-*.parquet"}
+    for part in PARTS[:4] if restricted else PARTS[:3]:
+        if not found[part]:
+            wanted = looked.get(part, f"{part}.jsonl, {part}/*.parquet or data/{part}-*.parquet")
+            shown = sorted(names)[:12]
+            raise MirblabError(f"{where} has no {part}: looked for {wanted}; found {', '.join(shown) or 'nothing'}")
+
+
+def local(origin: str, hub: str, name: str, *, alone: bool) -> Path:
+    """Return the folder in *origin* that holds the dataset *hub*: `msedup`, `hcju/msedup`, `hcju__msedup`, our *name*.
+
+    *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
+    """
+    folder = paths.given(origin)
+    if not folder.is_dir():
+        raise MirblabError(f"{folder} is no folder; give one with {hub} in it, laid out as on the Hub")
+    tried = [hub.partition("/")[2], hub, hub.replace("/", "__"), name]
+    for inner in tried:
+        if (folder / inner).is_dir():
+            return folder / inner
+    if is_one(folder) and alone:
+        return folder
+    found = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "nothing"
+    one = "it is one dataset itself: build that by its own name; " if is_one(folder) else ""
+    raise MirblabError(f"{folder} has no folder {', '.join(tried[:-1])} or {tried[-1]}; {one}found {found}")
+
+
+def is_one(folder: Path) -> bool:
+    """Return whether a folder is a dataset itself: it has a corpus."""
+    return bool(_files("corpus", inside(folder), str(folder)))
+
+
+def inside(folder: Path) -> list[str]:
+    """Return the files in a folder at any depth, as paths with "/"; hidden ones are left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
+
+
+def digests(path: Path) -> tuple[str, str]:
+    """Return a file's SHA-256 and the SHA-1 by which git knows it, in one pass; the Hub publishes one of the two."""
+    plain, git = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
+    git.update(b"blob %d\0" % path.stat().st_size)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            plain.update(piece)
+            git.update(piece)
+    return plain.hexdigest(), git.hexdigest()
+
+
+Choose = Callable[[Iterable[str], str], dict[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A dataset on this machine: its folder, the files of each part, its commit ("" when unknown) and licence."""
+
+    folder: Path
+    parts: dict[str, list[str]]
+    commit: str = ""
+    licence: str = ""
+    sums: dict[str, str] = field(default_factory=dict)
+
+    def paths(self, part: str) -> list[Path]:
+        """Return the files of a part, in order."""
+        return [self.folder / name for name in self.parts[part]]
+
+    def checked(self, again: str) -> dict[str, str]:
+        """Return the SHA-256 of every file, in order of the parts, checked against what the Hub publishes of it.
+
+        Raises MirblabError for a damaged file; *again* is the command that fetches it anew.
+        """
+        sums: dict[str, str] = {}
+        for path in (path for part in self.parts for path in self.paths(part)):
+            inner = path.relative_to(self.folder).as_posix()
+            plain, git = digests(path)
+            wanted = self.sums.get(inner) or plain
+            if wanted not in (plain, git):
+                raise MirblabError(
+                    f"{path} is damaged: the Hub publishes the checksum {wanted} for it, found {plain} (git: {git}); "
+                    f"remove it and run: {again}"
+                )
+            sums[inner] = plain
+        return sums
+
+
+def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
+    """Return the dataset *hub* at *revision* from the Hub, or from its cache when there is no network.
+
+    *choose* takes the names of all files, and what to call the dataset in messages, and returns the files to fetch by
+    part, or raises when one is lacking. Files that are complete in the library's cache are not fetched again. *instead*
+    says what else one can do, for the message when nothing can be had. Raises MirblabError for that, and for a server
+    that answers with another commit. No code of the dataset is run.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError
+
+    where = f"{hub} at revision {revision}"
+    if silence := network.hub_silence():
+        return _cached(hub, revision, where, choose, f"{silence}; {instead}", OSError(silence))
+    try:
+        info = HfApi().dataset_info(hub, revision=revision, files_metadata=True, timeout=20)
+    except (HTTPError, OSError) as error:
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
+        if 400 <= status < 500 and status not in (408, 429):
+            raise MirblabError(f"the Hub refuses {where}: {_first(error)}; {instead}") from error
+        return _cached(hub, revision, where, choose, f"{_first(error)}; {instead}", error)
+    if info.sha != revision:
+        raise MirblabError(
+            f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken: try again later"
+        )
+    sums = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in info.siblings or []}
+    parts = choose(sums, where)
+    folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
+    licence = getattr(info.card_data, "license", None) or ""
+    return Found(folder, parts, revision, str(licence), sums)
+
+
+def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
+    """Return the folder of the snapshot, after its files were fetched one after the other."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HTTPError
+    from tqdm.auto import tqdm
+
+    bars = partial(tqdm, disable=True) if os.environ.get("MIRBLAB_PROGRESS") == "0" else None
+    folder = Path()
+    for name in names:
+        try:
+            path = Path(hf_hub_download(hub, name, repo_type="dataset", revision=revision, tqdm_class=bars))
+        except (HTTPError, OSError) as error:
+            raise MirblabError(
+                f"{name} of {hub} at revision {revision} could not be fetched whole: {_first(error)}; "
+                f"try again, what is complete is kept; else {instead}"
+            ) from error
+        folder = path.parents[name.count("/")]
+        if folder.name != revision:
+            raise MirblabError(
+                f"the Hub sent {name} of {hub} from commit {folder.name}, not {revision}; "
+                "it is not used: try again later"
+            )
+    return folder
+
+
+def _cached(hub: str, revision: str, where: str, choose: Choose, reason: str, error: Exception) -> Found:
+    """Return the dataset from the library's cache, when all of it is there."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(hub, repo_type="dataset", revision=revision, local_files_only=True))
+        parts = choose(inside(folder), str(folder))
+    except (OSError, MirblabError):
+        raise MirblabError(f"{where} is not on this machine and the Hub cannot be reached: {reason}") from error
+    return Found(folder, parts, revision)
+
+
+def _first(error: Exception) -> str:
+    """Return the first line of a library's message, without a full stop."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".: ")

@@ -1,0 +1,1 @@
+"""stackexchange: dumps of Stack Exchange."""

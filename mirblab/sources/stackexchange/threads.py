@@ -1,0 +1,210 @@
+"""threads: question threads of a Stack Exchange dump or an ARQMath release: question, answers, comments, links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mirblab.core.errors import MirblabError
+from mirblab.core.ids import is_number
+from mirblab.sources.stackexchange import dump
+from mirblab.sources.stackexchange.build import tags
+from mirblab.sources.stackexchange.dump import Files
+
+OPTIONAL = ("PostLinks", "Comments", "Votes", "Users", "Tags")
+_QUESTION, _ANSWER = "1", "2"
+_POST = ("Id", "PostTypeId", "ParentId", "AcceptedAnswerId", "Title", "Body", "Tags", "Score", "CreationDate",
+         "OwnerUserId", "OwnerDisplayName")  # fmt: skip
+_LINK = ("PostId", "RelatedPostId", "LinkTypeId", "PostLinkTypeId")  # the releases differ in the name of the type
+_COMMENT = ("PostId", "Text", "Score", "CreationDate", "UserId", "UserDisplayName")
+_KINDS = {"1": ("related", "linked from"), "3": ("duplicate of", "has the duplicate")}
+_ACCEPTED, _UP, _DOWN = "1", "2", "3"
+_NAMED = 5
+
+
+@dataclass
+class Comment:
+    """A comment: `text` is plain, or HTML where it holds a formula's container; `user` a number of Users, or ""."""
+
+    text: str
+    score: int | None
+    created: str
+    user: str
+    author: str
+
+
+@dataclass
+class Post:
+    """A question or an answer: `body` is HTML as it stands; `score` None where nothing says it; `votes` (up, down)."""
+
+    id: str
+    title: str
+    body: str
+    tags: list[str]
+    score: int | None
+    created: str
+    user: str
+    author: str
+    votes: tuple[int, int] | None = None
+    comments: list[Comment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A question that another one is linked with: `title` is HTML or plain as in the dump, "" when it is not there."""
+
+    id: str
+    kind: str
+    title: str
+
+
+@dataclass
+class Thread:
+    """A question with its answers, the accepted one first, then by score and number; its links; how used its tags."""
+
+    question: Post
+    answers: list[Post] = field(default_factory=list)
+    accepted: str = ""
+    links: list[Link] = field(default_factory=list)
+    tag_counts: dict[str, int] = field(default_factory=dict)
+
+
+def read(origin: str | Path, ids: Iterable[str | int], odd: dump.Odd | None = None) -> list[Thread]:
+    """Return the threads of the questions, or of the answers, with these *ids*, each once, in the order of the ids.
+
+    *origin* is a folder with Posts.xml (plain or gzipped, with a version in its name or not), or a .7z archive;
+    PostLinks, Comments, Votes, Users and Tags are read where they are there. Every file is streamed once (Posts and
+    PostLinks twice when an id is that of an answer), so that memory holds the wanted threads only. Broken rows
+    are noted in *odd*. MirblabError names the ids that are no question and no answer.
+    """
+    wanted = list(dict.fromkeys(str(each).strip() for each in ids))
+    if bad := [each for each in wanted if not each.isdecimal()]:
+        raise MirblabError(f"ids of posts are whole numbers, found '{bad[0]}'")
+    if not wanted:
+        raise MirblabError("give the ids of the questions whose threads are wanted")
+    reading = _Reading(origin, dump.Odd() if odd is None else odd)
+    reading.posts(set(wanted))
+    if behind := {each: reading.parents[each] for each in wanted if each in reading.parents}:
+        wanted = list(dict.fromkeys(behind.get(each, each) for each in wanted))
+        reading.posts(set(wanted))
+    if missing := [each for each in wanted if each not in reading.threads]:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise MirblabError(
+            f"{reading.shown} has no question and no answer {', '.join(missing[:_NAMED])}{more}; "
+            f"{reading.n_posts:,} posts were read; give ids of this dump"
+        )
+    reading.around()
+    return [reading.threads[each] for each in wanted]
+
+
+class _Reading:
+    """What the passes over a dump's files find."""
+
+    def __init__(self, origin: str | Path, odd: dump.Odd) -> None:
+        self.files: dict[str, Files] = {"Posts": dump.find(origin, ("Posts",))}
+        self.shown, self.odd, self.n_posts = self.files["Posts"].shown("Posts"), odd, 0
+        for stem in OPTIONAL:
+            try:
+                self.files[stem] = dump.find(origin, (stem,))
+            except FileNotFoundError:
+                continue  # a release may lack it; the page then says less
+        self.threads: dict[str, Thread] = {}
+        self.parents: dict[str, str] = {}
+
+    def _rows(self, stem: str, wanted: tuple[str, ...]) -> Iterator[dict[str, str]]:
+        """Yield the rows of a file, none when it is not there."""
+        if stem in self.files:
+            files = self.files[stem]
+            with files.stream(stem) as stream:
+                for _, row in dump.rows(stream, files.shown(stem), wanted, self.odd):
+                    yield row
+
+    def posts(self, wanted: set[str]) -> None:
+        """Collect the threads of the questions *wanted*, and the questions of the answers among these."""
+        self.threads, self.parents, self.n_posts = {}, {}, 0
+        links, answers, titles = self._links(wanted), dict[str, list[Post]](), dict[str, str]()
+        linked = {other for found in links.values() for other, _ in found}
+        for row in self._rows("Posts", _POST):
+            self.n_posts += 1
+            post_id, kind, parent = row.get("Id", ""), row.get("PostTypeId"), row.get("ParentId", "")
+            if kind == _QUESTION and post_id in wanted and post_id not in self.threads:
+                self.threads[post_id] = Thread(_post(row), accepted=row.get("AcceptedAnswerId", ""))
+            elif kind == _ANSWER and parent in wanted:
+                answers.setdefault(parent, []).append(_post(row))
+            if kind == _ANSWER and post_id in wanted:
+                self.parents[post_id] = parent
+            if kind == _QUESTION and post_id in linked:
+                titles[post_id] = row.get("Title", "")
+        for post_id, thread in self.threads.items():
+            thread.answers = answers.get(post_id, [])
+            thread.links = [Link(other, kind, titles.get(other, "")) for other, kind in links.get(post_id, ())]
+
+    def _links(self, wanted: set[str]) -> dict[str, list[tuple[str, str]]]:
+        """Return number and kind of what each question is linked with, in the order of the file, each once."""
+        found: dict[str, dict[tuple[str, str], None]] = {}
+        for row in self._rows("PostLinks", _LINK):
+            one, other = row.get("PostId", ""), row.get("RelatedPostId", "")
+            kinds = _KINDS.get(row.get("LinkTypeId") or row.get("PostLinkTypeId", ""))
+            if kinds and one != other:
+                for here, there, kind in ((one, other, kinds[0]), (other, one, kinds[1])):
+                    if here in wanted:
+                        found.setdefault(here, {})[there, kind] = None
+        return {here: list(links) for here, links in found.items()}
+
+    def around(self) -> None:
+        """Add what other files say of the threads, and put the answers in order."""
+        posts = {post.id: post for thread in self.threads.values() for post in (thread.question, *thread.answers)}
+        for row in self._rows("Comments", _COMMENT):
+            if (post := posts.get(row.get("PostId", ""))) and row.get("Text"):
+                said = row.get("CreationDate", ""), row.get("UserId", ""), row.get("UserDisplayName", "")
+                post.comments.append(Comment(row["Text"], _number(row.get("Score")), *said))
+        self._votes(posts)
+        self._authors(posts)
+        counts = {row.get("TagName", ""): _number(row.get("Count")) for row in self._rows("Tags", ("TagName", "Count"))}
+        for thread in self.threads.values():
+            thread.tag_counts = {tag: counts[tag] for tag in thread.question.tags if counts.get(tag) is not None}
+            first = thread.accepted
+            thread.answers.sort(key=lambda post, first=first: (post.id != first, -(post.score or 0), _place(post.id)))
+
+    def _votes(self, posts: dict[str, Post]) -> None:
+        """Count the votes; they give the score, and the accepted answer, where the posts do not."""
+        if "Votes" not in self.files:
+            return
+        counts: Counter[tuple[str, str]] = Counter()
+        for row in self._rows("Votes", ("PostId", "VoteTypeId")):
+            if row.get("PostId") in posts:
+                counts[row["PostId"], row.get("VoteTypeId", "")] += 1
+        for post in posts.values():
+            post.votes = counts[post.id, _UP], counts[post.id, _DOWN]
+            post.score = post.votes[0] - post.votes[1] if post.score is None else post.score
+        for thread in self.threads.values():
+            chosen = [post.id for post in thread.answers if counts[post.id, _ACCEPTED]]
+            thread.accepted = thread.accepted or (chosen[0] if chosen else "")
+
+    def _authors(self, posts: dict[str, Post]) -> None:
+        """Replace the numbers of users by their names, where Users has them."""
+        signed: list[Post | Comment] = [*posts.values(), *(said for post in posts.values() for said in post.comments)]
+        wanted = {each.user for each in signed if each.user}
+        rows = self._rows("Users", ("Id", "DisplayName")) if wanted else ()
+        names = {row["Id"]: row.get("DisplayName", "") for row in rows if row.get("Id") in wanted}
+        for each in signed:
+            each.author = names.get(each.user) or each.author
+
+
+def _post(row: dict[str, str]) -> Post:
+    return Post(
+        row.get("Id", ""), row.get("Title", ""), row.get("Body", ""), tags(row.get("Tags", "")),
+        _number(row.get("Score")), row.get("CreationDate", ""), row.get("OwnerUserId", ""),
+        row.get("OwnerDisplayName", ""),
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> int | None:
+    plain = (text or "").removeprefix("-")
+    return int(text or "") if plain.isdecimal() and plain.isascii() and len(plain) < 19 else None
+
+
+def _place(post_id: str) -> int:
+    return int(post_id) if is_number(post_id) else 0

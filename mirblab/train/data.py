@@ -1,0 +1,551 @@
+"""data: the pairs of a training, their splits and their batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import ids, paths
+from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.terminal import progress, say
+from mirblab.core.text_files import Problems, records
+from mirblab.data.near_duplicates import repeats
+from mirblab.sources import catalogue
+from mirblab.train import rules
+from mirblab.train.recipes import Recipe
+from mirblab.train.rules import N_NEGATIVES
+
+# What a random stream is for, so that two of them never draw the same numbers.
+_ORDER, _VIEWS, _MIX, _TORCH = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What one step sees: *rows* of the main source or the mixed one, and the index of a pair of views for each."""
+
+    rows: np.ndarray
+    pairs: np.ndarray
+    flipped: np.ndarray
+    is_mixed: bool
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The batches of a training run: *usable* (n_rows, n_pairs) says which pairs of views a row has.
+
+    An epoch is a seeded permutation of groups of *together* rows that are neighbours; what is left over after its last
+    whole batch is not seen in it. Whole batches come from the mixed source, spread evenly, so that negatives are always
+    of the positive's own kind.
+
+    >>> plan = Plan(np.ones((4, 1), bool), batch=2, seed=0)
+    >>> sorted(np.concatenate([plan.draw(0).rows, plan.draw(1).rows]).tolist())
+    [0, 1, 2, 3]
+    """
+
+    usable: np.ndarray
+    batch: int
+    seed: int
+    n_mixed: int = 0
+    share: float = 0.0
+    together: int = 1
+
+    def draw(self, step: int) -> Draw:
+        """Return the rows and views of a *step*, from 0; the same for the same seed, whatever was drawn before."""
+        before, after = int(step * self.share), int((step + 1) * self.share)
+        rng = np.random.default_rng([self.seed, _VIEWS, step])
+        if after > before:
+            rows = _rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
+            return Draw(rows, np.zeros(len(rows), np.intp), np.zeros(len(rows), bool), True, rng)
+        rows = _rows(len(self.usable), self.batch, self.seed, _ORDER, step - before, self.together)
+        # the largest of uniform numbers, among the pairs that a row has
+        pairs = np.where(self.usable[rows], rng.random((len(rows), self.usable.shape[1])), -1.0).argmax(axis=1)
+        return Draw(rows, pairs, rng.random(len(rows)) < 0.5, False, rng)
+
+    def torch_seed(self, step: int) -> int:
+        """Return the seed of everything random inside the model at a *step* (dropout)."""
+        return int(np.random.SeedSequence([self.seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
+    """Return the rows of batch *number* of one source."""
+    epoch, place = divmod(number, max(1, n_rows // batch))
+    return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
+
+
+@lru_cache(maxsize=4)
+def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int) -> np.ndarray:
+    """Return all rows, groups of *together* neighbours in a random order; where the groups begin is random, too."""
+    rng = np.random.default_rng([seed, stream, epoch])
+    if together == 1:
+        order = rng.permutation(n_rows)
+    else:
+        groups = np.split(np.arange(n_rows), np.arange(rng.integers(together), n_rows, together))
+        order = np.concatenate([groups[number] for number in rng.permutation(len(groups))])
+    order.flags.writeable = False
+    return order
+
+
+VIEWS = ("informal", "signature", "type")
+THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows that may be trained on, and the repetitions for which others were dropped.
+
+    `why` has a row for each view and pair: `id` of the dropped row, `view`, `held_id` that it repeats, `jaccard`.
+    """
+
+    rows: pd.DataFrame
+    why: pd.DataFrame
+    recall: float
+
+    def summary(self) -> str:
+        """Return in one line how many rows were dropped, and how many of them for each view.
+
+        >>> rows = pd.DataFrame({"id": ["a", "b"], "informal": ["a ring", "a field"], "type": ["∀ R, R = R", "ℕ"]})
+        >>> without_near(rows, rows.head(1).assign(id="z"), ("informal", "type")).summary()
+        '1 of 2 training rows nearly repeat a held-out row (informal 1, type 1), 1 are left'
+        """
+        per_view = self.why.groupby("view", sort=False).id.nunique()
+        shown = ", ".join(f"{view} {count:,}" for view, count in per_view.items())
+        n_dropped = self.why.id.nunique()
+        before = f"{n_dropped:,} of {len(self.rows) + n_dropped:,} training rows nearly repeat a held-out row"
+        return f"{before}{f' ({shown})' if shown else ''}, {len(self.rows):,} are left"
+
+
+def without_near(
+    train: pd.DataFrame,
+    held_out: pd.DataFrame,
+    columns: Sequence[str] = VIEWS,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+) -> Kept:
+    """Return the rows of *train*, in their order, none of whose views nearly repeats that view of a *held_out* row.
+
+    Two texts nearly repeat each other when the Jaccard similarity of their word triples is *threshold* or more, or
+    when they differ in case and white space only; see `near_duplicates.near_pairs`. An empty text repeats nothing.
+    Each row is dropped for what is held out, so the result does not depend on the order. Raises MirblabError for a
+    column that is not there, and an id that is on both sides.
+
+    >>> train = pd.DataFrame({"id": ["a", "b"], "informal": ["Every field is a ring", "Zero is even"]})
+    >>> held_out = pd.DataFrame({"id": ["c"], "informal": ["every field is a ring."]})
+    >>> without_near(train, held_out, ["informal"]).rows.id.tolist()
+    ['b']
+    """
+    for table in (train, held_out):
+        _check(table, columns)
+    both = sorted(set(train.id) & set(held_out.id))
+    if both:
+        raise MirblabError(f"{len(both)} ids are in training and held out, the first is '{both[0]}'; drop them first")
+    found, recall = [], 1.0
+    for column in columns:
+        same = repeats([held_out[column].tolist(), train[column].tolist()], threshold, seed, n_asked=1)
+        pairs = same.between(1, 0)
+        one, other = (pairs[name].to_numpy(dtype=np.int64) for name in ("one", "other"))
+        ids = {"id": train.id.to_numpy()[one], "view": column, "held_id": held_out.id.to_numpy()[other]}
+        found.append(pd.DataFrame(ids | {"jaccard": pairs.jaccard.to_numpy()}))
+        recall = min(recall, same.recall)
+    why = pd.concat(found, ignore_index=True)
+    return Kept(train[~train.id.isin(why.id)], why, recall)
+
+
+def groups(
+    views: pd.DataFrame, columns: Sequence[str] = VIEWS, threshold: float = THRESHOLD, seed: int = 0
+) -> np.ndarray:
+    """Return the group of each row, int64 (n_rows,), numbered from 0 by first appearance.
+
+    Rows belong together when any of their views nearly repeat each other, or when a chain of such rows joins them.
+    Errors are those of `near_duplicates.near_pairs`, and MirblabError for a column that is not there.
+
+    >>> groups(pd.DataFrame({"id": list("abc"), "informal": ["x y z", "a b c", "X Y  z"]}), ["informal"]).tolist()
+    [0, 1, 0]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    _check(views, columns)
+    pairs = pd.concat([repeats([views[column].tolist()], threshold, seed).within(0) for column in columns])
+    edges = (np.ones(len(pairs), np.int8), (pairs.one.to_numpy(np.int64), pairs.other.to_numpy(np.int64)))
+    labels = connected_components(coo_array(edges, shape=(len(views), len(views))), directed=False)[1]
+    return pd.factorize(labels)[0].astype(np.int64)
+
+
+def assign(
+    views: pd.DataFrame,
+    shares: Mapping[str, float],
+    seed: int = 0,
+    columns: Sequence[str] = VIEWS,
+    threshold: float = THRESHOLD,
+) -> pd.DataFrame:
+    """Return *views* with a new `split` and its `group`: whole groups of near-duplicates, dealt by *seed*.
+
+    *shares* has the share of the rows of each split, together 1. The groups, in an order drawn by *seed*, are laid
+    end to end, and each goes to the split in whose stretch its middle lies; so every group has the same chance
+    whatever its size, and a share is missed by half a group at most on either side. Who is with whom depends on the
+    ids and texts, not on the order of the rows. Raises MirblabError for shares that are none, and for splits that
+    come out empty.
+
+    >>> rows = pd.DataFrame({"id": list("abcd"), "informal": ["one x", "two y", "one x", "three z"]})
+    >>> assign(rows, {"train": 0.7, "test": 0.3}, columns=["informal"]).split.tolist()
+    ['train', 'test', 'train', 'train']
+    """
+    _check(views, columns)
+    bad = [name for name, share in shares.items() if not 0 < share <= 1]
+    if bad or not shares or not math.isclose(sum(shares.values()), 1, abs_tol=1e-9):
+        raise MirblabError(f"shares are numbers above 0 that make 1 together, found {dict(shares)}")
+    ordered = views.sort_values("id")
+    group = groups(ordered, columns, threshold)
+    sizes = np.bincount(group)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    middles = np.empty(len(sizes))
+    middles[order] = np.cumsum(sizes[order]) - sizes[order] / 2
+    ends = np.cumsum(list(shares.values()))[:-1] * len(views)
+    split = np.array(list(shares), dtype=object)[np.searchsorted(ends, middles, side="right")][group]
+    absent = [name for name in shares if name not in split]
+    if absent:
+        raise MirblabError(f"no row is left for {', '.join(absent)}: {len(views)} rows are {len(sizes)} groups")
+    dealt = pd.DataFrame({"id": ordered.id.to_numpy(), "split": pd.array(split, dtype="str"), "group": group})
+    found = dealt.set_index("id").loc[views.id]
+    return views.assign(split=found.split.array, group=found.group.array)
+
+
+def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    for column in ("id", *columns):
+        if column not in table.columns:
+            raise unknown("column", column, table.columns)
+    if table.id.duplicated().any():
+        raise MirblabError(f"id '{table.id[table.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
+
+
+NEGATIVES = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
+LISTS = ("hypotheses", "conclusions")
+COLUMNS = ("id", "rephrasing", *LISTS, "normalized_form", *NEGATIVES, "model", "prompts", "problem")
+RULES = "rules"  # stands for the model's name where rules wrote the texts
+ADDED = ("rephrasing", *NEGATIVES)  # what is joined to views
+
+
+def table(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return rows of new texts as a table of `COLUMNS`; what a row lacks is "" or [].
+
+    >>> table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
+    ['a', 'x', '']
+    """
+    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {name: [] for name in LISTS}
+    full = [
+        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
+    ]
+    return pd.DataFrame(full, columns=list(COLUMNS)).astype({name: "str" for name in COLUMNS if name not in LISTS})
+
+
+def by_rules(
+    views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
+) -> pd.DataFrame:
+    """Return the table for the statements in *column*, written by `rules.reword` and `rules.wrong`.
+
+    "" where no rule applies: `problem` then says "no rule applies". Deterministic by *seed*; needs no network. Raises
+    MirblabError for a column that is not there.
+
+    >>> rows = pd.DataFrame({"id": ["a"], "informal": ["If $n$ is even then $n + 1$ is not."]})
+    >>> by_rules(rows).rephrasing[0]
+    'Whenever $l$ is even, $l + 1$ is not.'
+    """
+    check(views, column)
+    rows, problems = list[dict[str, str]](), list[str]()
+    with progress(len(views), "rewording", "statements") as bar:
+        for text in views[column]:
+            new = rules.reword(text, seed)
+            wrong = rules.wrong(text, seed) if with_negatives else []
+            row = {"rephrasing": new.text if new.rules else ""}
+            rows.append(row | {name: one.text for name, one in zip(NEGATIVES, wrong, strict=False)})
+            problems.append("" if new.rules else "no rule applies")
+            bar.update()
+    version = f"{RULES}-{rules.REWORDING_VERSION}.{rules.FALSEHOODS_VERSION}-{seed}"
+    return table(views.id.tolist(), rows, problems, {"model": RULES, "prompts": version})
+
+
+def check(views: pd.DataFrame, column: str) -> None:
+    """Raise MirblabError unless *views* has ids, each once, and a *column* of texts."""
+    for name in ("id", column):
+        if name not in views:
+            raise MirblabError(f"a table of statements has a column {name}; found {', '.join(map(str, views.columns))}")
+    if views.id.duplicated().any():
+        raise MirblabError(f"id '{views.id[views.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
+
+
+def default(source: str | Path) -> Path:
+    """Return where the new texts of a table of views are kept: `<home>/data/rephrasings/<its name>.parquet`.
+
+    >>> default("mathlib-views").name, default("mine/views.jsonl.gz").name
+    ('mathlib-views.parquet', 'views.parquet')
+    """
+    return paths.data() / "rephrasings" / f"{paths.clean_name(Path(source).name.split('.')[0])}.parquet"
+
+
+def save(found: pd.DataFrame, path: str | Path) -> Path:
+    """Write the table to *path*, .parquet or .jsonl, whole or not at all, and return the path.
+
+    The same table gives the same bytes. Raises MirblabError for another ending.
+    """
+    path = paths.given(path)
+    if path.suffix not in (".parquet", ".jsonl"):
+        raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
+    is_parquet = path.suffix == ".parquet"
+    lines = "" if is_parquet else found.to_json(orient="records", lines=True, force_ascii=False)
+    paths.write_bytes(path, found.to_parquet(index=False) if is_parquet else lines.encode())
+    return path
+
+
+def read(path: str | Path) -> pd.DataFrame:
+    """Return the table that `save` wrote. Raises FileNotFoundError, and MirblabError for a file of another form."""
+    path = paths.given(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
+    found = _parquet(path) if path.suffix == ".parquet" else _lines(path)
+    absent = [name for name in COLUMNS if name not in found]
+    if absent:
+        raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
+    return found[list(COLUMNS)]
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
+
+
+def _lines(path: Path) -> pd.DataFrame:
+    """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
+    problems, rows = Problems(path), []
+    for number, record in records(path, problems):
+        try:
+            rows.append(record | {"id": ids.of(record, "id")})
+            json.dumps(record, ensure_ascii=False).encode()
+        except MirblabError as error:
+            problems.note(number, str(error))
+        except UnicodeEncodeError:
+            problems.note(number, "holds half a character (a lone surrogate); repair the text")
+    problems.raise_if_any()
+    return pd.DataFrame(rows)
+
+
+def join(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Return *views* with the columns rephrasing and negative_1 to negative_3, "" where there is none.
+
+    Raises MirblabError when not one id is in both tables.
+
+    >>> views = pd.DataFrame({"id": ["a", "b"], "informal": ["$n$ is even", "A ring"]})
+    >>> join(views, by_rules(views)).rephrasing.tolist()
+    ['$l$ is even', '']
+    """
+    if not set(views.id) & set(found.id):
+        raise MirblabError(
+            "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"
+        )
+    added = found.set_index("id")[list(ADDED)].reindex(views.id).fillna("")
+    return views.assign(**{name: added[name].array for name in ADDED})
+
+
+WRITTEN = "written"  # by a model or by rules, beside the rephrasings
+
+
+def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
+    """Return query texts and relevant documents of the collection that *recipe* mixes in; two empty lists for none.
+
+    They are in the order of the judgements. Raises MirblabError when they are fewer than one batch.
+    """
+    if not recipe.mix:
+        return [], []
+    held = catalogue.load(recipe.mix, recipe.mix_split)
+    queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
+    found = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
+    found = [(query, text) for query, text in found if query and text and query != text]
+    if len(found) < recipe.batch:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {recipe.mix} has {len(found)} pairs in split '{recipe.mix_split}', "
+            f"fewer than one batch of {recipe.batch}; mix in another collection or --set batch=..."
+        )
+    return [query for query, _ in found], [text for _, text in found]
+
+
+def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
+    """Return for each of *rows* the positions of its hard negatives among them, or its own statement made wrong.
+
+    One of the two lists is empty. "written" takes the columns negative_1, ... of the recipe's rephrasings; else
+    the recipe's file has a JSON object per line: `id`, and `negatives`, a list of ids. Raises MirblabError when no row
+    has a negative, and naming file and line for what is wrong in a file.
+    """
+    if recipe.hard != WRITTEN:
+        return _listed(recipe, rows["id"].astype("str").tolist()), []
+    absent = [name for name in NEGATIVES if name not in rows]
+    if absent or not (rows[list(NEGATIVES)] != "").any(axis=None):
+        raise MirblabError(
+            f"recipe '{recipe.name}': hard = \"{WRITTEN}\", but no statement made wrong is in the rephrasings; "
+            "make some with mirblab rephrase --negatives and name the file as rephrased"
+        )
+    return [], rows[list(NEGATIVES)].to_numpy().tolist()
+
+
+def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
+    """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
+    path = paths.given(recipe.hard)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
+        )
+    places, problems = {one: place for place, one in enumerate(ids)}, Problems(path)
+    found: list[list[int]] = [[] for _ in ids]
+    for number, record in records(path, problems):
+        near = record.get("negatives")
+        if not isinstance(record.get("id"), str) or not isinstance(near, list):
+            problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
+        elif record["id"] in places:
+            found[places[record["id"]]] = [places[one] for one in near if one in places and one != record["id"]]
+    problems.raise_if_any()
+    if not any(found):
+        raise MirblabError(
+            f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
+            "make it from the same data"
+        )
+    return found
+
+
+HELD_OUT = ("dev", "test", "test_new")
+
+
+@dataclass(frozen=True)
+class Material:
+    """The texts of a recipe: `columns` by view, which pairs of views each row has, and what is added to them.
+
+    `mixed` is two equally long lists of texts that say the same; `hard` has for each row the positions of rows that
+    are easily mistaken for it, and `wrong` texts that are its own made wrong.
+    """
+
+    columns: dict[str, list[str]]
+    pairs: list[tuple[str, str]]
+    usable: np.ndarray
+    mixed: tuple[list[str], list[str]]
+    hard: list[list[int]]
+    wrong: list[list[str]]
+    n_hard: int
+
+    def __len__(self) -> int:
+        """Return the number of rows of the main source."""
+        return len(self.usable)
+
+    def plan(self, recipe: Recipe) -> Plan:
+        """Return the plan of the batches over these texts."""
+        return Plan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
+
+    def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
+        """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
+        if draw.is_mixed:
+            return [self.mixed[0][row] for row in draw.rows], [self.mixed[1][row] for row in draw.rows], []
+        chosen = [
+            self.pairs[pair][::-1] if flip else self.pairs[pair]
+            for pair, flip in zip(draw.pairs, draw.flipped, strict=True)
+        ]
+        anchors = [self.columns[view][row] for (view, _), row in zip(chosen, draw.rows, strict=True)]
+        positives = [self.columns[view][row] for (_, view), row in zip(chosen, draw.rows, strict=True)]
+        return anchors, positives, self._negatives(draw, [view for _, view in chosen])
+
+    def _negatives(self, draw: Draw, views: Sequence[str]) -> list[str]:
+        found = []
+        for row, view in zip(draw.rows, views, strict=True):
+            near = [self.columns[view][other] for other in self.hard[row]] if self.hard else []
+            near = [text for text in [*near, *(self.wrong[row] if self.wrong else [])] if text]
+            found += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
+        return found
+
+    def fingerprint(self) -> str:
+        """Return a hash over all texts, in their order, and what belongs to what: 32 hexadecimal digits."""
+        state = hashlib.blake2b(digest_size=16)
+        for texts in (*self.columns.values(), *self.mixed):
+            state.update(f"{len(texts)}\n".encode())
+            for text in texts:
+                state.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        state.update(repr((self.pairs, self.hard, self.wrong)).encode())
+        return state.hexdigest()
+
+
+def gather(recipe: Recipe, views: pd.DataFrame) -> Material:
+    """Return what *recipe* trains on, out of a table of *views*: rows of its split that have at least one pair.
+
+    A view that is "" or missing is absent. Raises MirblabError for columns that are not there, and for too few rows.
+    """
+    if recipe.rephrased:
+        views = join(views, read(recipe.rephrased))
+    rows = _apart(recipe, _of_split(recipe, views), views)
+    if recipe.together > 1:
+        rows = _neighbours(recipe, rows)
+    for column in recipe.columns():
+        if column not in rows:
+            raise unknown(f"view in the data of recipe '{recipe.name}' called", column, rows.columns)
+    texts = rows[recipe.columns()].fillna("").astype("str").apply(lambda column: column.str.strip())
+    has = texts != ""
+    usable = np.stack([(has[left] & has[right]).to_numpy() for left, right in recipe.pairs()], axis=1)
+    kept = usable.any(axis=1)
+    if kept.sum() < recipe.batch:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {kept.sum()} rows of split '{recipe.split}' have a pair of views, "
+            f"fewer than one batch of {recipe.batch}; give more data or --set batch=..."
+        )
+    columns = {name: texts[name][kept].tolist() for name in recipe.columns()}
+    hard, wrong = hard_negatives(recipe, rows[kept]) if recipe.hard else ([], [])
+    return Material(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
+
+
+def _of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
+    rows = views
+    if recipe.split:
+        if "split" not in rows:
+            raise MirblabError(
+                f"recipe '{recipe.name}' takes split '{recipe.split}', but the data has no such column; "
+                "add a column split"
+            )
+        known = sorted(rows["split"].astype("str").unique())
+        if recipe.split not in known:
+            raise unknown(f"split in the data of recipe '{recipe.name}' called", recipe.split, known)
+        rows = rows[(rows["split"] == recipe.split).to_numpy()]
+    if recipe.modules == "mathematics":
+        from mirblab.analysis.lean_views import in_modules
+
+        rows = in_modules(rows)
+    return rows
+
+
+def _neighbours(recipe: Recipe, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return *rows* by module and name, so that what is about the same thing stands together."""
+    by = [name for name in ("module", "id") if name in rows]
+    if not by:
+        raise MirblabError(
+            f"recipe '{recipe.name}': together = {recipe.together}, but the data has no module and no id"
+        )
+    return rows.sort_values(by, kind="stable")
+
+
+def _apart(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFrame:
+    """Return *rows* without those that nearly repeat a row which models are tested on; says how many went."""
+    if not recipe.near or recipe.split in ("", *HELD_OUT):
+        return rows
+    held_out = views[views["split"].isin(HELD_OUT).to_numpy()]
+    shown = [name for name in VIEWS if name in views]
+    if held_out.empty or not shown:
+        return rows
+    blank = dict.fromkeys(shown, "")
+    kept = without_near(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
+    say(f"{recipe.name}: {kept.summary()}")
+    return kept.rows

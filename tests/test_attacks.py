@@ -70,9 +70,9 @@ def thread(attack: str, render: Callable[[str, bool], str] | None = threads.math
 def formulas(attack: str) -> str:
     """Return formulas that were found, and one pair of them, beside an attack in every other column."""
     rows = pd.DataFrame({"doc_id": [held(attack)], held(attack): [held(attack)], "formula": [held(attack)]})
-    shown = display_formulas.found(attack, {attack: rows}, title=attack).data
+    shown = display_formulas.formula_lists(attack, {attack: rows}, title=attack).data
     why = explain_match(held(attack)[:80], held(attack)[:80], INDEX)
-    return shown + display_formulas.pair(why, attack, attack, title=attack).data
+    return shown + display_formulas.formula_pair(why, attack, attack, title=attack).data
 
 
 def text(attack: str) -> str:

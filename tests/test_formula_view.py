@@ -30,7 +30,7 @@ def marked(page: str) -> list[str]:
 
 def test_lists_stand_beside_each_other_under_the_query():
     """One table each, in order, every formula as MathML, its facts before it."""
-    page = lxml.html.fromstring(formulas.found("x^2", {"ours": listed("x", "y"), "theirs": listed("z")}).data)
+    page = lxml.html.fromstring(formulas.formula_lists("x^2", {"ours": listed("x", "y"), "theirs": listed("z")}).data)
     assert [node.text_content() for node in page.xpath("//caption")] == ["ours", "theirs"]
     assert [len(table.xpath(".//tbody/tr")) for table in page.xpath("//table")] == [2, 1]
     assert len(page.xpath("//math")) == 4
@@ -40,9 +40,9 @@ def test_lists_stand_beside_each_other_under_the_query():
 def test_what_the_query_shares_is_marked_only_with_an_index(index):
     """The plus sign and the squares of another sum of squares, but nothing of a fraction of other letters."""
     lists = {"": listed(FORMULAS[1])}
-    assert {"+", "2"} <= set(marked(formulas.found(FORMULAS[0], lists, index).data))
-    assert marked(formulas.found(FORMULAS[0], lists).data) == []
-    assert marked(formulas.found(FORMULAS[0], {"": listed(FORMULAS[2])}, index).data) == []
+    assert {"+", "2"} <= set(marked(formulas.formula_lists(FORMULAS[0], lists, index).data))
+    assert marked(formulas.formula_lists(FORMULAS[0], lists).data) == []
+    assert marked(formulas.formula_lists(FORMULAS[0], {"": listed(FORMULAS[2])}, index).data) == []
 
 
 @pytest.mark.attacks
@@ -50,27 +50,27 @@ def test_nothing_of_the_data_becomes_markup(index):
     """Neither a formula, nor a fact, nor a title."""
     bad = "<script>alert(1)</script>"
     rows = pd.DataFrame({"doc_id": [bad], "formula": [rf"\text{{{bad}}} < y"]})
-    page = formulas.found(rf"x^2\text{{{bad}}}", {bad: rows}, index, title=bad).data
+    page = formulas.formula_lists(rf"x^2\text{{{bad}}}", {bad: rows}, index, title=bad).data
     why = explain_match(bad, bad, index)
-    assert "<script" not in page and "<script" not in formulas.pair(why, bad, bad, title=bad).data
+    assert "<script" not in page and "<script" not in formulas.formula_pair(why, bad, bad, title=bad).data
 
 
 def test_a_dollar_is_kept_from_mathjax():
     """In the facts and in the source."""
-    page = formulas.found("x", {"": pd.DataFrame({"note": ["$5$"], "formula": ["x"]})}).data
+    page = formulas.formula_lists("x", {"": pd.DataFrame({"note": ["$5$"], "formula": ["x"]})}).data
     assert '<span class="tex2jax_ignore mathjax_ignore">$5$</span>' in page
 
 
 def test_a_very_large_formula_is_the_start_of_its_source():
     """A browser would show nothing that anybody reads."""
-    page = formulas.found("x", {"": listed("+".join(["x^2"] * 500))}).data
+    page = formulas.formula_lists("x", {"": listed("+".join(["x^2"] * 500))}).data
     assert len(page) < 5_000 and "<code" in page
 
 
 def test_short_formulas_share_a_page_and_long_ones_do_not():
     """Beside each other where both fit, else one list below the other, and letters no smaller than can be read."""
     long = "+".join(f"x_{{{number}}}" for number in range(30))
-    short, tall = (formulas.found("x", {"a": listed("x"), "b": listed(one)}).data for one in ("y", long))
+    short, tall = (formulas.formula_lists("x", {"a": listed("x"), "b": listed(one)}).data for one in ("y", long))
     assert short.count("flex:1 1 24em") == 2 and tall.count("flex:1 1 100%") == 2
     assert "font-size:0.70em" in formulas.rendered("+".join("abcdefghijklmnop" * 4))
     assert "font-size" not in formulas.rendered("x+y")
@@ -79,7 +79,7 @@ def test_short_formulas_share_a_page_and_long_ones_do_not():
 def test_a_pair_says_score_shares_and_names(index):
     """The numbers are those of the explanation."""
     why = explain_match(FORMULAS[0], FORMULAS[1], index)
-    page = formulas.pair(why, FORMULAS[0], FORMULAS[1]).data
+    page = formulas.formula_pair(why, FORMULAS[0], FORMULAS[1]).data
     assert f"score {why.score:.3f}" in page and f"{why.found:.0%} of the query" in page
     assert "x became a" in page and "y became b" in page
     rows = lxml.html.fromstring(page).xpath("//tr")
@@ -90,4 +90,4 @@ def test_a_pair_says_score_shares_and_names(index):
 def test_a_list_without_formulas_is_refused():
     """The message names what is there."""
     with pytest.raises(MirblabError, match="formula"):
-        formulas.found("x", {"": pd.DataFrame({"latex": ["x"]})})
+        formulas.formula_lists("x", {"": pd.DataFrame({"latex": ["x"]})})

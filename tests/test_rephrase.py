@@ -26,7 +26,7 @@ from mirblab.formula.latex import parser
 from mirblab.train import data, rules
 from mirblab.train.data import COLUMNS, NEGATIVES
 from mirblab.train.rephrase import STEPS, Prompt, Replies, ask, chat, key, prompt, rephrase, run_rephrasing, verify
-from mirblab.train.rules import Reply, Unusable, rename, reword, wrong
+from mirblab.train.rules import Reply, Unusable, rename_variables, reword, wrong
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 
@@ -488,7 +488,7 @@ def test_negatives_are_three_and_differ() -> None:
 )
 def test_variables_are_renamed_everywhere_and_nothing_else_is(text: str, letters: str, n_places: int) -> None:
     """In LaTeX, code and prose; what may be a name stays. No two letters become one."""
-    found = rename(text, 3)
+    found = rename_variables(text, 3)
     assert set(found.letters) == set(letters)
     assert len(set(found.letters.values())) == len(found.letters)
     assert not set(found.letters.values()) & set(re.findall(r"(?<!\w)[A-Za-z](?![A-Za-z])", text))
@@ -499,7 +499,7 @@ def test_variables_are_renamed_everywhere_and_nothing_else_is(text: str, letters
 def test_renamed_formulas_have_the_same_structure() -> None:
     """The parser sees trees that differ in names only, one to one; a letter that is a command stays."""
     formula = r"\sum_{n=1}^{k} \frac{x_n^2}{f(n)} \le \int_X g(x, \alpha)\,dx"
-    new = rename(f"${formula}$", 1).text[1:-1]
+    new = rename_variables(f"${formula}$", 1).text[1:-1]
     one, other = parser.parse_latex(formula), parser.parse_latex(new)
     assert (one.parents, one.relations) == (other.parents, other.relations)
     pairs = {(a, b) for a, b in zip(one.labels, other.labels, strict=True)}
@@ -509,7 +509,7 @@ def test_renamed_formulas_have_the_same_structure() -> None:
 
 def test_an_article_follows_the_letter_behind_it() -> None:
     """An n-th root is a k-th one."""
-    found = rename("an `n`-th root of an `R`-module", 0)
+    found = rename_variables("an `n`-th root of an `R`-module", 0)
     for letter in found.letters.values():
         wanted = "an" if letter in "FHLMNRSXnmlr" else "a"
         assert re.search(rf"(\w+) `{letter}`", found.text)[1] == wanted

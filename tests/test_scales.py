@@ -44,7 +44,7 @@ def test_a_collection_is_on_the_scale_that_the_registry_names(name: str, scale: 
 def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
     """Table 1 of the paper: four grades for each task, by its ratings."""
     for name in ("mini-qa", "mini-formula"):
-        shown = grades.scale(load(name))
+        shown = grades.grade_table(load(name))
         ratings = {"grade 3": "high", "grade 2": "medium", "grade 1": "low", "grade 0": "not relevant"}
         assert shown.frame.rating.to_dict() == ratings
         assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[grades.FOR].tolist() == [
@@ -54,19 +54,19 @@ def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
             "no",
         ]
         assert "Zanibbi, Mansouri, Agarwal and Oard" in shown.notes[0] and "Table 1" in shown.notes[0]
-    assert len(grades.scales().frame) == 8
+    assert len(grades.grade_scales_table().frame) == 8
 
 
 def test_grades_without_a_scale_stand_alone() -> None:
     """Nothing is made up for them."""
-    shown = grades.scale(load("mini-wfb"))
+    shown = grades.grade_table(load("mini-wfb"))
     assert "meaning" not in shown.frame and "not in registry/scales.toml" in shown.caption
 
 
 def test_a_grade_beyond_the_scale_has_no_meaning(make_folder: Callable[..., Path]) -> None:
     """It is shown all the same."""
     odd = load_folder(make_folder(qrels="q1\td1\t4\n", card='name = "mini-qa"\n', name="mini-qa"))
-    assert grades.scale(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.meaning(odd, 4) == ""
+    assert grades.grade_table(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.meaning(odd, 4) == ""
 
 
 def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_grades_are_explained_where_they_are_shown() -> None:
     assert 'title="high: ' in page
     for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):
         assert "scale(c)" in source(name)
-    assert "grades.scales()" in source("41_threads_and_trees")
+    assert "grade_scales_table()" in source("41_threads_and_trees")
 
 
 def test_the_figures_of_threads_and_trees_are_cited_by_their_authors() -> None:

@@ -6,6 +6,10 @@ from .figures import look as look
 from .figures import save_figure as save_figure
 from .figures import show as show
 from .figures import style as style
+from .formulas import formula_lists as formula_lists
+from .formulas import formula_pair as formula_pair
+from .grades import grade_scales_table as grade_scales_table
+from .grades import grade_table as grade_table
 from .table import Table as Table
 from .table import browse as browse
 from .text import excerpts as excerpts

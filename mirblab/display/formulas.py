@@ -27,7 +27,9 @@ _TABLE = "table-layout:auto;border-collapse:collapse"  # notebooks make the colu
 _QUIET = ' class="tex2jax_ignore mathjax_ignore"'  # a dollar in a source is no mathematics for MathJax
 
 
-def found(query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = None, *, title: str = "") -> HTML:
+def formula_lists(
+    query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = None, *, title: str = ""
+) -> HTML:
     r"""Return a *query* and the formulas that each list holds, rendered, the lists side by side.
 
     *lists* are titles and tables, best first: `formula` (LaTeX) and any other columns, which are shown as they are. In
@@ -35,7 +37,7 @@ def found(query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = N
     (None: nothing is). Everything is escaped; there is no script, and nothing comes from elsewhere. Raises
     MirblabError for a list without `formula`.
 
-    >>> shown = found("x^2", {"first": pd.DataFrame({"rank": [1], "formula": ["a<b"]})}).data
+    >>> shown = formula_lists("x^2", {"first": pd.DataFrame({"rank": [1], "formula": ["a<b"]})}).data
     >>> "<mo>&lt;</mo>" in shown, ">rank</th>" in shown
     (True, True)
     """
@@ -53,7 +55,7 @@ def found(query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = N
     return HTML(_figure(caption, asked, columns))
 
 
-def pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
+def formula_pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
     """Return query and document of an explanation below each other, rendered and as source, with marks in both.
 
     *query* and *document* are the LaTeX that was explained. Score, shares and changed names stand below them.

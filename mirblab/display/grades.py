@@ -17,14 +17,14 @@ from mirblab.display.table import Table
 FOR = "counts as relevant"
 
 
-def scale(collection: Collection) -> Table:
+def grade_table(collection: Collection) -> Table:
     """Return the table of a collection's grades, the highest first: rating, meaning, whether it counts as relevant.
 
     Ratings and meanings are those of `registry/scales.toml`, in our own words; where that has no scale for the
     collection, the grades of its judgements stand alone, and the caption says so.
 
     >>> from mirblab.sources.catalogue import load
-    >>> scale(load("mini-qa")).frame.rating.to_dict()
+    >>> grade_table(load("mini-qa")).frame.rating.to_dict()
     {'grade 3': 'high', 'grade 2': 'medium', 'grade 1': 'low', 'grade 0': 'not relevant'}
     """
     name, card = scale_of(collection.name), collection.card
@@ -39,10 +39,10 @@ def scale(collection: Collection) -> Table:
     return table(shown, f"What the grades of {collection.name} mean: {_entry(name)['label']}.", notes=[_note(name)])
 
 
-def scales() -> Table:
+def grade_scales_table() -> Table:
     """Return the table of all scales of the registry, the highest grade of each first.
 
-    >>> scales().frame.grade.tolist()[:4]
+    >>> grade_scales_table().frame.grade.tolist()[:4]
     [3, 2, 1, 0]
     """
     names = list(registry.read_registry("scales"))

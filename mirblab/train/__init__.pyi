@@ -3,6 +3,7 @@ from .data import save as save
 from .evaluation import held_out as held_out
 from .recipes import Recipe as Recipe
 from .recipes import recipe as recipe
+from .rules import rename_variables as rename_variables
 from .training import begun_from as begun_from
 from .training import log as log
 from .training import train as train

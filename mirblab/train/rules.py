@@ -40,7 +40,7 @@ class Renamed:
     letters: dict[str, str]
 
 
-def rename(text: str, seed: str | int) -> Renamed:
+def rename_variables(text: str, seed: str | int) -> Renamed:
     r"""Return *text* with its variables under other letters.
 
     Variables are single letters: those that `formula.latex` reads as variables in LaTeX, names of one letter in code
@@ -51,7 +51,7 @@ def rename(text: str, seed: str | int) -> Renamed:
 
     What it does not know: whether a letter stands for something fixed in its field, as the X of polynomials.
 
-    >>> rename("If $x \\in \\mathbb{R}$ and `f x = 0` then x is a zero of $f$.", 1).text
+    >>> rename_variables("If $x \\in \\mathbb{R}$ and `f x = 0` then x is a zero of $f$.", 1).text
     'If $t \\in \\mathbb{R}$ and `u t = 0` then t is a zero of $u$.'
     """
     places, taken = _places(text)
@@ -231,7 +231,7 @@ RULES = (
 def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
     """Return *text* in other words wherever a rule of `RULES` applies, and with other *letters* for its variables.
 
-    Rules look at prose only, what is in formulas and code stays but for its letters (`rules.rename`). Deterministic
+    Rules look at prose only, what is in formulas and code stays but for its letters (`rename_variables`). Deterministic
     by *seed* and text. A text to which nothing applies comes back as it is, with no rules.
 
     It is a stand-in: sentences keep their order and most of their words, so it teaches an encoder far less than what
@@ -249,7 +249,7 @@ def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
             if new != words[match.start() : match.end()]:
                 words = words[: match.start()] + new + words[match.end() :]
                 used.append(rule.name)
-    renamed = rename(words, seed) if letters else None
+    renamed = rename_variables(words, seed) if letters else None
     if renamed and renamed.letters:
         words, used = renamed.text, [*used, "letters"]
     return Reworded(words, list(dict.fromkeys(used)))

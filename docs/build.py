@@ -26,7 +26,7 @@ MENU = {
     "howto/index.html": "How to",
     "teachers.html": "Teaching",
     "api/index.html": "Interface",
-    "rooms.html": "Rooms",
+    "architecture.html": "Architecture",
     "glossary.html": "Glossary",
 }
 _HEADING = re.compile(r'<(?:h[1-4]|tr) id="([^"]+)">(?:<th scope="row">)?(.*?)</(?:h[1-4]|th)>', re.DOTALL)
@@ -52,21 +52,21 @@ class Page:
         return "../" * self.path.count("/")
 
 
-def pages() -> list[Page]:
+def pages(known: list[interface.Package]) -> list[Page]:
     """Return every page of the site."""
-    known = interface.rooms()
-    found = [Page(f"{path.stem}.html", _text(path)) for path in sorted(HERE.glob("*.md"))]
-    found += [Page(f"howto/{path.stem}.html", _text(path)) for path in sorted((HERE / "howto").glob("*.md"))]
-    found += [Page("rooms.html", picture.page(known)), Page("api/index.html", interface.index(known))]
-    found += [Page(f"api/{room.name}.html", interface.page(room)) for room in known.values()]
+    found = [Page(f"{path.stem}.html", _text(path, known)) for path in sorted(HERE.glob("*.md"))]
+    found += [Page(f"howto/{path.stem}.html", _text(path, known)) for path in sorted((HERE / "howto").glob("*.md"))]
+    found += [Page("api/index.html", interface.index(known))]
+    found += [Page(f"api/{package.name}.html", interface.page(package)) for package in known]
     found += [Page("notebooks/index.html", books.index())]
-    found += [Page(f"notebooks/{source.stem}.html", books.page(source)) for source in books.sources()]
-    return found
+    return found + [Page(f"notebooks/{source.stem}.html", books.page(source)) for source in books.sources()]
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, known: list[interface.Package]) -> str:
     """Return a page of Markdown; links to other Markdown pages lead to their HTML."""
     made = re.sub(r'(href="(?![a-z]+:)[^"#]+)\.md(?=["#])', r"\1.html", markdown(path.read_text("utf-8")))
+    if path.stem == "architecture":
+        return made.replace("</h1>", f"</h1>{picture.figure(known)}", 1)
     return _ROW.sub(_term, made) if path.stem == "glossary" else made
 
 
@@ -93,12 +93,13 @@ def build(out: Path) -> int:
         raise FileExistsError(f"{out} holds other files; name an empty folder")
     shutil.rmtree(out, ignore_errors=True)
     frame = Environment(loader=FileSystemLoader(HERE / "look"), autoescape=False).get_template("page.html.jinja2")
-    all_pages = pages()
+    packages = interface.packages()
+    all_pages = pages(packages)
     menu = {path: name for path, name in MENU.items() if path in {page.path for page in all_pages}}
     for page in all_pages:
         target = out / page.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        written = frame.render(page=page, title=html.escape(page.title), menu=menu, root=page.root)
+        written = frame.render(page=page, title=html.escape(page.title), menu=menu, packages=packages, root=page.root)
         target.write_text(written, "utf-8")
     for name in ("site.css", "search.js"):
         shutil.copyfile(HERE / "look" / name, out / name)

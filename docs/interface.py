@@ -1,19 +1,17 @@
-"""interface: the API pages, one for each room, from the docstrings; and where each public name stands.
+"""interface: the pages of the twelve packages, made from their docstrings, and the list of public names.
 
-The files are read, not imported, so that a page costs nothing and shows signatures as they are written.
+The files are read and not imported, so that a page costs little and shows signatures as they are written.
 """
 
 from __future__ import annotations
 
 import ast
-import html
 import re
-import runpy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from words import code, docstring
+from words import code, docstring, inline
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "mirblab"
@@ -22,62 +20,52 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
-class Room:
-    """A room: its name, the rooms that it may import, and its modules by their dotted names."""
+class Package:
+    """A package of mirblab: its name, the first line of its docstring, and its modules by their dotted names."""
 
     name: str
-    may_import: frozenset[str]
+    summary: str
     modules: tuple[str, ...]
 
 
-def rooms() -> dict[str, Room]:
-    """Return the rooms of the table in tests/test_architecture.py, in its order, with the modules that exist."""
-    table = runpy.run_path(str(ROOT / "tests" / "test_architecture.py"))
-    found: dict[str, list[str]] = {name: [] for name in table["MAY_IMPORT"]}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        dotted = ".".join(part for part in parts if part != "__init__")
-        if dotted and not dotted.startswith("__"):
-            found.setdefault(table["ROOM"].get(parts[0], parts[0]), []).append(dotted)
-    may = table["MAY_IMPORT"]
-    return {name: Room(name, frozenset(may.get(name, ())), tuple(found[name])) for name in found if found[name]}
+def packages() -> list[Package]:
+    """Return the packages in the order in which they may import each other, which tests/test_architecture.py holds."""
+    source = next((ROOT / "tests").rglob("test_architecture.py")).read_text("utf-8")
+    order = next(node.value for node in ast.parse(source).body if isinstance(node, ast.Assign)
+                 and ast.unparse(node.targets[0]) == "PACKAGES")  # fmt: skip
+    return [Package(name, summary(read(name)), _modules(name)) for name in ast.literal_eval(order)]
 
 
-def public() -> dict[str, str]:
-    """Return where each public name of mirblab is defined, as "module.name", or "module" where it is one."""
-    tree = ast.parse((PACKAGE / "__init__.pyi").read_text("utf-8"))
-    found = {}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                found[alias.name] = defined(node.module, alias.name) if node.module else alias.name
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+def _modules(package: str) -> tuple[str, ...]:
+    """Return the modules of a package, those at its top first; of sub-packages only what they hold."""
+    paths = [path for path in (PACKAGE / package).rglob("*.py") if path.name != "__init__.py"]
+    names = [path.relative_to(PACKAGE).with_suffix("").parts for path in paths]
+    return tuple(".".join(parts) for parts in sorted(names, key=lambda parts: (parts[:-1], parts)))
 
 
-def defined(module: str, name: str) -> str:
-    """Return where a name is defined that *module* has, or passes on, as "module.name".
+def public(package: str = "") -> dict[str, str]:
+    """Return where each public name of mirblab or of one of its packages is defined, as "module.name".
 
-    >>> defined("significance", "wide")
-    'matrices.wide'
+    >>> public()["evaluate"], public("evaluation")["significance_letters"]
+    ('evaluation.measures.evaluate', 'evaluation.significance.significance_letters')
     """
-    for node in read(module).body:
-        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
-            return defined((node.module or "").removeprefix("mirblab."), name)
-    return f"{module}.{name}"
+    stub = PACKAGE.joinpath(*package.split("."), "__init__.pyi") if package else PACKAGE / "__init__.pyi"
+    body = ast.parse(stub.read_text("utf-8")).body if stub.is_file() else []
+    return {
+        alias.name: ".".join(part for part in (package, node.module, alias.name) if part)
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
-def addresses(known: dict[str, Room]) -> dict[str, str]:
-    """Return the page of each module, relative to the folder of the API pages."""
-    return {module: f"{room.name}.html" for room in known.values() for module in room.modules}
-
-
-def first_sentence(text: str) -> str:
+def summary(node: ast.Module | Function | ast.ClassDef) -> str:
     """Return the first line of a docstring, without the module's own name in front.
 
-    >>> first_sentence("runs: what a system returned.")
+    >>> summary(ast.parse("'runs: what a system returned.'"))
     'what a system returned.'
     """
-    return re.sub(r"^[a-z_]+: ", "", (text.strip().splitlines() or [""])[0])
+    return re.sub(r"^[a-z_0-9]+: ", "", ((ast.get_docstring(node) or "").splitlines() or [""])[0])
 
 
 @cache
@@ -94,11 +82,12 @@ def shown(body: list[ast.stmt]) -> list[Function | ast.ClassDef]:
     return [node for node in body if isinstance(node, kinds) and node.name[0] != "_" and ast.get_docstring(node)]
 
 
-def page(room: Room) -> str:
-    """Return a room's page: its modules, and of each its public functions and classes."""
-    needs = ", ".join(f'<a href="{name}.html">{name}</a>' for name in sorted(room.may_import))
-    parts = [f"<h1>{html.escape(room.name)}</h1>", f"<p>May import: {needs or 'nothing of mirblab'}.</p>"]
-    for dotted in room.modules:
+def page(package: Package) -> str:
+    """Return a package's page: its public names, and the public functions and classes of its modules."""
+    parts = [f"<h1>{package.name}</h1><p>{inline(package.summary)}</p>{names(package.name)}"]
+    links = ", ".join(f'<a href="#{dotted}">{dotted.partition(".")[2]}</a>' for dotted in package.modules)
+    parts.append(f'<h2 id="modules">Modules</h2><p>{links}</p>')
+    for dotted in package.modules:
         tree = read(dotted)
         about = docstring((ast.get_docstring(tree) or "").partition(": ")[2])
         parts.append(f'<section><h2 id="{dotted}">{dotted}</h2>{about}')
@@ -161,32 +150,44 @@ def _argument(one: ast.arg, value: ast.expr | None) -> str:
     return f"{one.arg}: {ast.unparse(one.annotation)}" + (f" = {shown_value}" if value else "")
 
 
-def index(known: dict[str, Room]) -> str:
-    """Return the page of all public names, and of all rooms."""
-    pages = addresses(known)
-    rows = [_row(name, place, pages) for name, place in public().items()]
-    lines = []
-    for room in known.values():
-        what = html.escape(first_sentence(ast.get_docstring(read(room.modules[0])) or ""))
-        lines.append(f'<li><a href="{room.name}.html">{room.name}</a> ({len(room.modules)}): {what}</li>')
-    return _INDEX.format(rows="".join(rows), rooms="".join(lines))
+def index(known: list[Package]) -> str:
+    """Return the page that lists the packages, and the names that `lab` has from each of them."""
+    lines, tables, places = [], [], public()
+    for one in known:
+        lines.append(f'<li><a href="{one.name}.html">{one.name}</a>: {inline(one.summary)}</li>')
+        rows = [_row("lab", name, place) for name, place in places.items() if place.split(".")[0] == one.name]
+        tables += [f"<h3>{one.name}</h3>", _TABLE.format(rows="".join(rows))] if rows else []
+    return _INDEX.format(packages="".join(lines), names="".join(tables))
 
 
-def _row(name: str, place: str, pages: dict[str, str]) -> str:
-    module = place if place in pages else place.rpartition(".")[0]
-    tree = read(module)
-    nodes = [node for node in tree.body if getattr(node, "name", "") == name] if place != module else [tree]
-    what = html.escape(first_sentence(ast.get_docstring(nodes[0]) or "")) if nodes else ""
-    link = f'<a href="{pages[module]}#{place}"><code>lab.{name}</code></a>'
-    return f'<tr><th scope="row">{link}</th><td>{what}</td></tr>'
+def names(package: str) -> str:
+    """Return the table of a package's public names, those of `plots` included, or an empty text where it has none."""
+    rows = [_row(f"lab.{package}", name, place) for name, place in public(package).items()]
+    if package == "display":
+        rows += [_row("lab.plots", name, place) for name, place in public("display.plots").items()]
+    return f'<h2 id="names">Public names</h2>{_TABLE.format(rows="".join(rows))}' if rows else ""
 
 
+def _row(above: str, name: str, place: str) -> str:
+    """Return the row of a public name: how it is written, with a link to its description, and its first line."""
+    package, module = place.split(".")[0], place.rpartition(".")[0]
+    path = PACKAGE.joinpath(*place.split("."))
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        what, anchor = summary(read(place)), "names" if path.is_dir() else place
+    else:
+        node = next((node for node in read(module).body if getattr(node, "name", "") == name), None)
+        what, anchor = (summary(node), place) if node else ("a constant", module)
+    target = f"{package}.html#{anchor}"
+    return f'<tr><th scope="row"><a href="{target}"><code>{above}.{name}</code></a></th><td>{inline(what)}</td></tr>'
+
+
+_TABLE = """<div class="wide" tabindex="0"><table>
+<thead><tr><th scope="col">name</th><th scope="col">what it is</th></tr></thead>
+<tbody>{rows}</tbody></table></div>"""
 _INDEX = """<h1>Interface</h1>
-<p><code>import mirblab as lab</code> gives these names.</p>
+<h2 id="packages">Packages</h2>
+<p>Each package imports only from those before it; the <a href="../architecture.html">architecture</a> says why.</p>
+<ol>{packages}</ol>
 <h2 id="names">Public names</h2>
-<div class="wide" tabindex="0"><table><thead><tr><th scope="col">name</th><th scope="col">what it is</th></tr></thead>
-<tbody>{rows}</tbody></table></div>
-<h2 id="rooms">Rooms</h2>
-<p>All modules, by the room that they belong to; the <a href="../rooms.html">picture of the rooms</a> shows who leans on
-whom.</p>
-<ul>{rooms}</ul>"""
+<p><code>import mirblab as lab</code> gives these names; each package's page lists its own.</p>
+{names}"""

@@ -79,6 +79,15 @@ def docstring(text: str) -> str:
     return str(mistune.create_markdown(renderer=renderer, plugins=["table"])(fenced))
 
 
+def inline(text: str) -> str:
+    """Return one paragraph of a docstring as HTML, without the paragraph's own tag.
+
+    >>> inline("Return *run* best first, with `rank` from 1.")
+    'Return <em>run</em> best first, with <code>rank</code> from 1.'
+    """
+    return docstring(text).strip().removeprefix("<p>").removesuffix("</p>")
+
+
 def plain(page: str) -> str:
     """Return the words of a piece of HTML, for the search.
 

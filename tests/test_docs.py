@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import doctest
 import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 REMOTE = re.compile(r"^(?:[a-z]+:)?//", re.IGNORECASE)
+PACKAGES = runpy.run_path(str(next((ROOT / "tests").rglob("test_architecture.py"))))["PACKAGES"]
 FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -121,23 +122,33 @@ def test_every_page_has_one_title_headings_in_order_and_unique_anchors(pages):
         assert "content" in page.ids and "#content" in page.links
 
 
-def test_every_public_name_has_its_place(pages):
-    """In the list of names, which leads to its description."""
-    tree = ast.parse((ROOT / "mirblab" / "__init__.pyi").read_text("utf-8"))
-    names = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    targets = {urldefrag(link)[1].split(".")[-1] for link in pages["api/index.html"].links}
-    assert names <= targets, names - targets
-    assert len(names) > 40
+@pytest.mark.parametrize("package", ["", *PACKAGES])
+def test_every_public_name_has_its_place(package, pages, site):
+    """On the page of all names or on its package's, with a link to its description."""
+    page = f"api/{package or 'index'}.html"
+    shown = re.findall(r"<code>(lab\.[\w.]+)</code></a>", (site / page).read_text("utf-8"))
+    module = importlib.import_module(f"mirblab.{package}" if package else "mirblab")
+    names = [f"lab.{package}.{name}" if package else f"lab.{name}" for name in getattr(module, "__all__", [])]
+    assert set(names) <= set(shown) and len(set(shown)) == len(shown)
+    if package == "display":
+        assert {f"lab.plots.{name}" for name in module.plots.__all__} <= set(shown)
 
 
-def test_every_room_is_in_the_picture_once(site, pages):
-    """And in the table below it, with what it leans on."""
-    text = (site / "rooms.html").read_text("utf-8")
-    drawn = re.findall(r'class="room-name"[^>]*>([^<]+)<', text)
-    assert sorted(drawn) == sorted({path.stem for path in (site / "api").glob("*.html")} - {"index"})
+def test_every_package_is_in_the_picture_and_in_the_navigation_in_order(site):
+    """Each leads to its page; the picture has words for those who do not see it."""
+    text = (site / "architecture.html").read_text("utf-8")
+    assert re.findall(r'class="package-name"[^>]*>([^<]+)<', text) == PACKAGES
     assert "<title id=" in text and "<desc id=" in text
-    for house, needs in re.findall(r'<th scope="row">(\d+) [^<]*</th><td>.*?</td><td>(.*?)</td>', text):
-        assert all(int(number) < int(house) for number in re.findall(r"(\d+) ", needs)), (house, needs)
+    page = (site / "api" / "index.html").read_text("utf-8")
+    assert re.findall(r'<li><a href="(\w+)\.html"', page.partition("</nav>")[0]) == PACKAGES
+
+
+def test_asterisks_in_docstrings_are_rendered(site):
+    """`*run*` is the argument of that name, in a description and in the tables of names."""
+    for path in (site / "api").glob("*.html"):
+        text = re.sub(r"<pre.*?</pre>", "", path.read_text("utf-8"), flags=re.DOTALL)
+        assert not re.search(r"(?<![\w*`])\*[a-z_]+\*(?![\w*])", text), path.stem
+    assert "<em>run</em>" in text
 
 
 def test_every_notebook_has_a_page_and_says_whether_it_was_executed(site):

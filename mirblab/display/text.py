@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,18 @@ from mirblab.formula.tree import Tree
 
 Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
 
-# CSS: fonts that say how brackets grow and where scripts stand; without a named one browsers guess, and guess badly.
-MATH_FONTS = (
-    'math { font-family: "STIX Two Math", "Latin Modern Math", "Cambria Math", "Libertinus Math", '
-    '"TeX Gyre Termes Math", "DejaVu Math TeX Gyre", "Noto Sans Math", math, serif; }'
-)
+
+def template(name: str) -> str:
+    """Return the text of a file of `display/templates` without its last line end.
+
+    >>> template("math.css").startswith("math {")
+    True
+    """
+    return (files(__package__) / "templates" / name).read_text("utf-8").removesuffix("\n")
+
+
+# Fonts that say how brackets grow and where scripts stand; without a named one browsers guess badly.
+MATH_FONTS = template("math.css")
 
 _MOST_NODES = 400  # a larger formula is shown as the beginning of its source
 _LONGEST = 300  # characters of that

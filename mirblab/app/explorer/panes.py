@@ -5,35 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mirblab.app.explorer.model import FAR, Answer, Column, Hit, one_line
-from mirblab.display.text import MATH_FONTS, Mark, escaped, html_of, pieces
+from mirblab.display.text import MATH_FONTS, Mark, escaped, html_of, pieces, template
 
 _LONGEST = 420  # characters of a document in a list
 _BEFORE = 60  # characters shown before the first strong match, where that is further down
-STYLE = (
-    f"<style>\n.mirblab-explorer {MATH_FONTS}"
-    + """
-.mirblab-explorer{color:var(--jp-content-font-color1,inherit);max-width:100%}
-.mirblab-explorer .widget-html,.mirblab-explorer .widget-html-content{min-width:0;max-width:100%;height:auto}
-.mirblab-explorer .widget-html-content{line-height:1.45;white-space:normal}
-.mirblab-explorer p{margin:.2em 0}
-.mirblab-explorer :focus-visible{outline:3px solid var(--jp-brand-color1,#1976d2)!important;outline-offset:1px}
-.mirblab-lists{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,11.5rem),1fr));gap:0 1rem}
-.mirblab-lists section{min-width:0}
-.mirblab-lists h3,.mirblab-asked h3{font-size:1.1em;margin:.4em 0 .1em;color:inherit}
-.mirblab-lists ol{list-style:none;margin:.4em 0;padding:0}
-.mirblab-lists li{margin:0 0 .6em;padding:.4em .6em;border:1px solid var(--jp-border-color2,#bdbdbd);border-radius:3px;
-background:var(--jp-layout-color1,transparent)}
-.mirblab-lists li.relevant{border-left:5px solid var(--jp-success-color1,#388e3c)}
-.mirblab-lists li.not-relevant{border-left:5px dotted var(--jp-error-color1,#d32f2f)}
-.mirblab-lists li p,.mirblab-lists section>p{margin:.15em 0}
-.mirblab-text{overflow-x:auto;overflow-wrap:anywhere;padding:.15em 0}
-.mirblab-quiet{color:var(--jp-content-font-color2,inherit);font-size:.9em;overflow-wrap:anywhere}
-.mirblab-asked{padding:.4em .6em;border-radius:3px;background:var(--jp-layout-color2,rgba(127,127,127,.12));
-max-height:14em;overflow:auto;overflow-wrap:anywhere}
-.mirblab-problem{border-left:5px solid var(--jp-warn-color1,#f57c00);padding:.3em .6em;margin:.3em 0;
-overflow-wrap:anywhere}
-</style>"""
-)
+STYLE = f"<style>\n.mirblab-explorer {MATH_FONTS}\n{template('explorer.css')}\n</style>"
 
 
 def lists(answer: Answer) -> str:

@@ -15,153 +15,11 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.paths import write_text
 from mirblab.display.plots.maps import COLOURS
-from mirblab.display.text import beginning, escaped, is_large
+from mirblab.display.text import beginning, escaped, is_large, template
 from mirblab.formula import in_text, markup
 from mirblab.formula.latex import parser as reader
 
-STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --ink: #111; --quiet: #5f5f5f; --rule: #d8d8d8; --line: #a8a8a8; }
-@media (prefers-color-scheme: dark) {
-  :root { --ground: #16181c; --ink: #eee; --quiet: #a9a9a9; --rule: #3c4048; --line: #6d727b; }
-}
-body { margin: 0 auto; max-width: 76rem; padding: 1rem; font: 16px/1.5 sans-serif; background: var(--ground);
-  color: var(--ink); }
-h1 { font-size: 1.25rem; margin: 0; } .quiet { color: var(--quiet); font-size: 0.9rem; margin: 0.3rem 0; }
-fieldset { border: 0; padding: 0; margin: 0.3rem 0; display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; }
-legend { float: left; margin-right: 1rem; color: var(--quiet); }
-label svg { width: 1em; height: 1em; vertical-align: -0.1em; margin: 0 0.3em; }
-main { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
-#map { flex: 3 1 32rem; min-width: 0; width: 100%; height: auto; border: 1px solid var(--rule); }
-#told { flex: 2 1 20rem; min-width: 0; overflow-x: auto; }
-#told h2 { font-size: 1rem; margin: 0.8rem 0 0.2rem; } #told p { margin: 0; overflow-wrap: anywhere; }
-.point { stroke: var(--ink); stroke-width: 1; cursor: pointer; outline: none; }
-.point.chosen, .point.partner { stroke-width: 4; } .point:focus-visible { stroke-width: 5; }
-.link { stroke: var(--line); stroke-width: 1.2; } .link.chosen { stroke: var(--ink); stroke-width: 3; }
-.away { display: none; }
-"""
-
-SCRIPT = """
-'use strict';
-const data = JSON.parse(document.getElementById('data').textContent);
-const map = document.getElementById('map'), told = document.getElementById('told');
-const sources = document.getElementById('texts').children, formulas = document.getElementById('formulas').children;
-const hidden = {field: new Set(), kind: new Set()};
-let seed = 0, chosen = -1;
-
-function made(name, attributes, parent) {
-  const element = document.createElementNS(map.namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return parent.appendChild(element);
-}
-function completed() {  // each sign of a formula that has no element of its own gets one
-  const kinds = [[/\\p{L}/u, 'mi'], [/\\p{N}/u, 'mn'], [/./su, 'mo']], texts = [];
-  const walker = document.createTreeWalker(document.getElementById('formulas'), NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) texts.push(walker.currentNode);
-  for (const text of texts) {
-    const row = text.parentElement;
-    if (/^(m[ion]|mtext|code|div)$/.test(row.localName)) continue;
-    text.replaceWith(...[...text.data].map(sign => {
-      const token = document.createElementNS(row.namespaceURI, kinds.find(([pattern]) => pattern.test(sign))[1]);
-      token.textContent = sign;
-      return token;
-    }));
-  }
-}
-function shape(point) {  // a dot, or a triangle for a distractor
-  return point.kind ? 'M0-8.1 7 4.1H-7Z' : 'M-8.5 0a8.5 8.5 0 1 0 17 0a8.5 8.5 0 1 0-17 0';
-}
-function statement(place) {
-  const text = sources[place].cloneNode(true);
-  for (const mark of text.querySelectorAll('i')) mark.replaceWith(formulas[Number(mark.textContent)].cloneNode(true));
-  return text;
-}
-function words(name, text) {
-  const element = document.createElement(name);
-  element.textContent = text;
-  return told.appendChild(element);
-}
-function said([kept, k, full, here]) {
-  const rank = `; its partner is neighbour ${full} in the full space, ${here} here`;
-  return `This map keeps ${kept} of its ${k} nearest${full ? rank : ''}.`;
-}
-function shown(point) { return !hidden.field.has(point.field) && !hidden.kind.has(point.kind); }
-
-completed();
-const scale = data.size / 17;
-const links = data.links.map(([a, b]) => ({a, b, element: made('line', {class: 'link'}, map)}));
-const dots = data.points.map((point, place) => {
-  const hollow = point.field % 14 > 6, colour = data.colours[point.field % 7];
-  const dot = made('path', {class: 'point', d: shape(point), tabindex: -1, role: 'button',
-    fill: hollow ? 'var(--ground)' : colour}, map);
-  if (hollow) dot.style.stroke = colour;
-  dot.addEventListener('mouseenter', () => choose(place));
-  dot.addEventListener('focus', () => choose(place));
-  dot.addEventListener('click', () => dot.focus());
-  return dot;
-});
-function draw() {
-  data.points.forEach((point, place) => {
-    const [x, y] = point.at[seed], size = scale * (point.kind ? 0.75 : 1);
-    dots[place].setAttribute('transform', `translate(${x} ${y}) scale(${size.toFixed(3)})`);
-    dots[place].classList.toggle('away', !shown(point));
-  });
-  for (const link of links) {
-    const [a, b] = [data.points[link.a], data.points[link.b]];
-    const [x1, y1] = a.at[seed], [x2, y2] = b.at[seed];
-    for (const [key, value] of Object.entries({x1, y1, x2, y2})) link.element.setAttribute(key, value);
-    link.element.classList.toggle('away', !shown(a) || !shown(b));
-  }
-  const first = data.points.findIndex(shown);
-  dots.forEach((dot, place) => { dot.tabIndex = place === (chosen < 0 ? first : chosen) ? 0 : -1; });
-}
-function partners(place) { return links.flatMap(({a, b}) => a === place ? [b] : b === place ? [a] : []); }
-function choose(place) {
-  chosen = place;
-  const others = partners(place), point = data.points[place];
-  dots.forEach((dot, other) => {
-    dot.classList.toggle('chosen', other === place);
-    dot.classList.toggle('partner', others.includes(other));
-    dot.tabIndex = other === place ? 0 : -1;
-  });
-  for (const link of links) link.element.classList.toggle('chosen', link.a === place || link.b === place);
-  dots[place].setAttribute('aria-label', `${data.fields[point.field]}: ${statement(place).textContent}`);
-  told.replaceChildren();
-  words('h2', `${data.fields[point.field]}, ${data.kinds[point.kind]}`);
-  told.append(statement(place));
-  if (point.numbers) words('p', said(point.numbers[seed])).className = 'quiet';
-  for (const other of others) {
-    words('h2', `${data.kinds[data.points[other].kind]}: ${data.fields[data.points[other].field]}`);
-    told.append(statement(other));
-  }
-}
-function towards(place, dx, dy) {  // the nearest shown point within 45 degrees of a direction
-  const [x, y] = data.points[place].at[seed];
-  let best = place, least = Infinity;
-  data.points.forEach((point, other) => {
-    const along = (point.at[seed][0] - x) * dx + (point.at[seed][1] - y) * dy;
-    const aside = Math.abs((point.at[seed][0] - x) * dy) + Math.abs((point.at[seed][1] - y) * dx);
-    if (other !== place && shown(point) && along > 0 && aside <= along && along + aside < least)
-      [best, least] = [other, along + aside];
-  });
-  return best;
-}
-const arrows = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
-map.addEventListener('keydown', event => {
-  if (chosen < 0) return;
-  if (event.key in arrows) dots[towards(chosen, ...arrows[event.key])].focus();
-  else if (event.key === 'Enter') { const [other] = partners(chosen); if (other !== undefined) dots[other].focus(); }
-  else return;
-  event.preventDefault();
-});
-for (const box of document.querySelectorAll('input')) box.addEventListener('change', () => {
-  if (box.name === 'seed') seed = Number(box.value);
-  else hidden[box.name][box.checked ? 'delete' : 'add'](Number(box.value));
-  if (chosen >= 0 && !shown(data.points[chosen])) { chosen = -1; told.replaceChildren(); }
-  draw();
-  if (chosen >= 0) choose(chosen);
-});
-draw();
-"""
+STYLE, SCRIPT = template("map.css"), template("map.js")
 
 
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
@@ -175,24 +33,6 @@ _USUAL = re.compile(
 _HEAD = re.compile(r"^<math [^>]*>")
 _SIGN = re.compile(r"<(m[ion])>([^<&\s]|&(?:lt|gt|amp);)</\1>")
 _KINDS = {"L": "mi", "N": "mn"}  # by the first letter of a sign's category in Unicode; all others are operators
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; {allowed}">
-<style>{style}</style></head>
-<body><h1>{title}</h1>
-<p class="quiet">{caption}</p>
-{legend}
-<main><svg id="map" viewBox="0 0 {width} {height}" role="group" aria-label="{title}"></svg>
-<section id="told" aria-live="polite"><p class="quiet">Point at a statement, or reach one by the tab key: arrow keys
-lead to its neighbours, Enter to its partner.</p></section></main>
-<noscript>This page shows its map by a script that stands in it.</noscript>
-<div id="texts" hidden>{texts}</div>
-<div id="formulas" hidden>{formulas}</div>
-<script type="application/json" id="data">{data}</script>
-<script>{script}</script>
-</body></html>
-"""
 
 
 def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: str = "") -> Path:
@@ -234,11 +74,11 @@ def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
         "size": _DOT * min(1.0, _FEW / len(first)) ** 0.5, "points": _points(parts, fields),
     }  # fmt: skip
     seeds = [part.seed.iloc[0] for part in parts]
-    return _PAGE.format(
+    return template("map.html").format(
         title=escaped(title), caption=escaped(caption), legend=_legend(first, fields, kinds, seeds), width=_WIDTH,
         height=_HEIGHT, texts="\n".join(texts), formulas="\n".join(formulas), data=_json(data), script=SCRIPT,
         style=STYLE, allowed="script-src 'unsafe-inline'",
-    )  # fmt: skip
+    ) + "\n"  # fmt: skip
 
 
 def _written(texts: Sequence[str]) -> tuple[list[str], list[str]]:

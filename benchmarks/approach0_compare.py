@@ -55,7 +55,7 @@ def ours(collection: Collection, places: np.ndarray, depth: int) -> tuple[pd.Dat
         pools.append(rows(collection, query, places[pool], scores[pool]))
     each = 1e6 * np.sum(seconds) / (len(places) * len(seconds))
     print(f"mirblab: a query over all of them {np.mean(seconds):.2f} s, {each:.0f} microseconds a pair")
-    return runs.order(pd.concat(whole)), runs.order(pd.concat(pools))
+    return runs.order_run(pd.concat(whole)), runs.order_run(pd.concat(pools))
 
 
 def theirs(collection: Collection, places: np.ndarray, depth: int, folder: str) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def theirs(collection: Collection, places: np.ndarray, depth: int, folder: str) 
     print(
         f"pya0: a query {1000 * np.mean(seconds):.1f} ms; {sum(len(part) == 0 for part in found)} queries without a hit"
     )
-    return runs.order(pd.concat([part for part in found if len(part)]))
+    return runs.order_run(pd.concat([part for part in found if len(part)]))
 
 
 def show(name: str, run: pd.DataFrame, collection: Collection) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from mirblab.data.collection import load_folder
-from mirblab.data.topk import cores
+from mirblab.data.topk import n_cores
 from mirblab.retrieval import tokenizers
 from mirblab.retrieval.bm25 import Index
 
@@ -73,7 +73,7 @@ def main() -> None:
     docs, queries = (
         real(str(folder), given.queries) if given.collection else synthetic(given.docs, given.queries, given.words)
     )
-    threads, depth = cores(), min(given.depth, len(docs))
+    threads, depth = n_cores(), min(given.depth, len(docs))
     versions = {name: version(name) for name in ("bm25s", "numba", "scipy", "rank-bm25")}
     print(f"python {platform.python_version()}, {versions}")
     print(

@@ -20,7 +20,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab.data.topk import cores
+from mirblab.data.topk import n_cores
 from mirblab.retrieval import dense
 
 SIDE = 2048
@@ -108,7 +108,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--only", default="", help="methods, separated by semicolons")
     given = parser.parse_args()
-    threads = cores()
+    threads = n_cores()
     names = ("numpy", "torch", "sentence-transformers", "faiss-cpu")
     versions = {
         name: version(name) for name in names if importlib.util.find_spec(name.split("-cpu")[0].replace("-", "_"))

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mse_size import forms, posts  # noqa: E402  the script beside this one
 
 from mirblab.data import near_duplicates  # noqa: E402
-from mirblab.data.near_duplicates import repeats  # noqa: E402
-from mirblab.data.topk import cores  # noqa: E402
+from mirblab.data.near_duplicates import find_repeats  # noqa: E402
+from mirblab.data.topk import n_cores  # noqa: E402
 
 PUBLISHED = 1_350_505 + 25_116
 
@@ -47,7 +47,7 @@ def texts(count: int, seed: int) -> list[str]:
 def all_pairs(some: list[str], threshold: float) -> set[tuple[int, int]]:
     """Return the pairs at or above the threshold, by comparing all with all."""
     left, right = np.triu_indices(len(some), 1)
-    similar = near_duplicates.similarity(some, left, right) >= threshold
+    similar = near_duplicates.jaccard_similarity(some, left, right) >= threshold
     return set(zip(left[similar].tolist(), right[similar].tolist(), strict=True))
 
 
@@ -65,19 +65,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     os.environ["MIRBLAB_PROGRESS"] = "0"
-    print(f"python {platform.python_version()}, numpy {version('numpy')}, {cores()} cores; {vars(given)}")
+    print(f"python {platform.python_version()}, numpy {version('numpy')}, {n_cores()} cores; {vars(given)}")
     made = texts(given.texts, given.seed)
     size, n_words = sum(map(len, made)) / 1e6, sum(len(text.split()) for text in made) / len(made)
     print(f"{len(made):,} texts, {n_words:.0f} words each, {size:.0f} MB; {peak():.2f} GiB")
     wall, cpu = time.perf_counter(), time.process_time()
-    found = repeats([made], given.threshold, given.seed)
+    found = find_repeats([made], given.threshold, given.seed)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"repeats: {wall:.1f} s wall, {cpu:.1f} s CPU, peak {peak():.2f} GiB; {len(found.pairs):,} near pairs")
-    rows, bands = near_duplicates.shape(given.threshold)
+    rows, bands = near_duplicates.signature_shape(given.threshold)
     begun = time.process_time()
-    signature, has_words = near_duplicates.signatures(made, rows * bands, given.seed)
+    signature, has_words = near_duplicates.minhash_signatures(made, rows * bands, given.seed)
     signed = time.process_time()
-    left, _, n_cut = near_duplicates.candidates(signature, has_words, rows, None)
+    left, _, n_cut = near_duplicates.candidate_pairs(signature, has_words, rows, None)
     print(f"  signatures {signed - begun:.1f} s CPU; {bands} bands of {rows} {time.process_time() - signed:.1f} s CPU: "
           f"{len(left):,} candidates, {n_cut:,} texts in too large a bucket")  # fmt: skip
     factor = PUBLISHED / len(made)

@@ -19,7 +19,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab.data.topk import cores
+from mirblab.data.topk import n_cores
 from mirblab.encoders.local import unit
 from mirblab.encoders.token_vectors import Stored, TokenStore
 from mirblab.retrieval import late_interaction
@@ -87,7 +87,7 @@ def main() -> None:
     for name, number in usual.items():
         parser.add_argument(f"--{name}", type=int, default=number)
     given = parser.parse_args()
-    print(f"python {platform.python_version()}, numpy {version('numpy')}, torch {version('torch')}, {cores()} cores")
+    print(f"python {platform.python_version()}, numpy {version('numpy')}, torch {version('torch')}, {n_cores()} cores")
     docs = texts(given.docs, given.tokens, given.dims, 0)
     queries = [one[:16] for one in texts(given.queries, 48, given.dims, 1)]
     work = 2 * 16 * given.queries * sum(map(len, docs)) * given.dims / 1e9
@@ -118,7 +118,7 @@ def main() -> None:
         rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
         for _ in range(given.rounds):
             for name, search in methods.items():
-                best = peak(1 if "1 thread" in name else cores())
+                best = peak(1 if "1 thread" in name else n_cores())
                 start = time.perf_counter()
                 search()
                 spent = time.perf_counter() - start

@@ -28,9 +28,9 @@ import pandas as pd
 
 from mirblab.data import beir as on_disk
 from mirblab.data import collection, runs
-from mirblab.data.candidates import Candidates, Listed, TagOverlap, tag_matrix
+from mirblab.data.candidates import Candidates, ListRule, TagRule, tag_matrix
 from mirblab.data.collection import Card, Collection, load_folder
-from mirblab.data.topk import blocks, cores
+from mirblab.data.topk import n_cores, split_range
 from mirblab.retrieval import bm25, systems, tokenizers
 
 N_QUERIES, N_DOCS, N_TAGS, N_WORDS = 25_116, 1_350_505, 1_700, 1_000_000
@@ -100,7 +100,7 @@ def parts(scale: float, seed: int) -> tuple[Iterator[dict], Iterator[dict], list
         return {"_id": f"{prefix}{number:07d}", "text": text, "tags": [f"tag-{tag:04d}" for tag in tags]}
 
     def corpus() -> Iterator[dict]:
-        for block in blocks(n_docs, BLOCK):
+        for block in split_range(n_docs, BLOCK):
             drawn = np.random.default_rng([seed, 1, block.start])
             for number, (ranks, tags) in enumerate(
                 zip(*posts(drawn, block.stop - block.start, 116.4), strict=True), block.start
@@ -135,9 +135,9 @@ def in_memory(scale: float, seed: int) -> Collection:
         doc_id=pd.Categorical(judged.doc_id, pd.Index(docs.doc_id, name=None)),
     )
     codes = [qrels[name].cat.codes.to_numpy().astype(np.int64) for name in ("query_id", "doc_id")]
-    gold = Listed.from_pairs("gold", *codes, len(asked), allow=True)
+    gold = ListRule.from_pairs("gold", *codes, len(asked), allow=True)
     names = pd.Index([f"tag-{tag:04d}" for tag in range(N_TAGS)])
-    rule = TagOverlap(tag_matrix(asked.tags, names), tag_matrix(docs.tags, names), gold)
+    rule = TagRule(tag_matrix(asked.tags, names), tag_matrix(docs.tags, names), gold)
     return Collection("mse-size", "test", docs, asked, qrels, Candidates(len(docs), (rule,)), Card(name="mse-size"))
 
 
@@ -182,7 +182,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["MIRBLAB_PROGRESS"] = "0"
     versions = {name: version(name) for name in ("bm25s", "numpy", "numba", "scipy", "pandas", "pyarrow")}
-    print(f"python {platform.python_version()}, {versions}, {cores()} cores; {vars(given)}")
+    print(f"python {platform.python_version()}, {versions}, {n_cores()} cores; {vars(given)}")
     if given.in_memory:
         measure(lambda: in_memory(given.scale, given.seed), given, "make in memory")
         return
@@ -192,7 +192,7 @@ def main() -> None:
             begun = time.perf_counter()
             about = {"name": "mse-size", "candidates": ["tags"], "relevance_levels": [0, 1]}
             corpus, queries, pairs = parts(given.scale, given.seed)
-            on_disk.write(place, corpus, queries, {"test": pairs}, about)
+            on_disk.write_collection(place, corpus, queries, {"test": pairs}, about)
             size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
             print(f"written in {time.perf_counter() - begun:.0f} s: {size / 2**30:.2f} GiB")
         measure(lambda: load_folder(place), given, "load and check")
@@ -224,7 +224,7 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
     stage("search without the rule", lambda: index.search(tokens, given.depth, None, published))
     stage("the rule alone, as masks", lambda: masks(c))
     stage("fingerprint", lambda: c.fingerprint)
-    stage("oddities", lambda: collection.count(c.corpus, c.queries, c.qrels, c.card.relevant_from))
+    stage("oddities", lambda: collection.count_oddities(c.corpus, c.queries, c.qrels, c.card.relevant_from))
     stage("statistics", c.statistics)
     print()
     describe(c, index, tokens, run)
@@ -232,8 +232,8 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
 
 def masks(c: Collection) -> None:
     """Evaluate the rule for every pair of query and document, a block at a time."""
-    for block in blocks(len(c.queries), bm25.ROWS):
-        for docs in blocks(len(c.corpus), bm25.SLAB):
+    for block in split_range(len(c.queries), bm25.ROWS):
+        for docs in split_range(len(c.corpus), bm25.SLAB):
             c.candidates.allowed(np.arange(block.start, block.stop), docs)
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from mirblab.data import runs
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.topk import cores
+from mirblab.data.topk import n_cores
 from mirblab.formula.index import Index
 
 WHOLE, SHARD = 28_000_000, 2_000_000  # formula instances of ARQMath, and how many one process would search
@@ -208,7 +208,7 @@ def main() -> None:
     collection = load_folder(folder if folder.is_dir() else SHARED / given.collection, given.split)
     names = {name: version(name) for name in ("numpy", "numba")}
     found, queries = formulas(collection, given.formulas), collection.query_texts
-    print(f"python {platform.python_version()}, {names}, {cores()} cores; {len(queries)} queries, top {given.depth}")
+    print(f"python {platform.python_version()}, {names}, {n_cores()} cores; {len(queries)} queries, top {given.depth}")
     if given.pya0:
         items = list(islice(found, given.pya0))
         measured(iter(items), len(items), queries, given.depth)

@@ -21,7 +21,7 @@ import pandas as pd
 from ir_measures import R, nDCG
 
 from mirblab.data import runs
-from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf
+from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule
 from mirblab.data.collection import Collection, load_folder
 from mirblab.retrieval import tokenizers
 from mirblab.retrieval.bm25 import Index
@@ -62,12 +62,12 @@ def fair(collection: Collection, rule: str) -> Collection:
     """Return the collection with its rule of candidates."""
     docs, asked, qrels = collection.corpus, collection.queries, collection.qrels
     if rule == "not-self":
-        found = NotSelf(collection.doc_ids.get_indexer(asked.query_id))
+        found = NotSelfRule(collection.doc_ids.get_indexer(asked.query_id))
     elif rule == "earlier":
-        found = Earlier(docs["order"].to_numpy(np.int64), asked["order"].to_numpy(np.int64))
+        found = EarlierRule(docs["order"].to_numpy(np.int64), asked["order"].to_numpy(np.int64))
     elif rule == "judged":
         codes = [column.cat.codes.to_numpy().astype(np.int64) for column in (qrels.query_id, qrels.doc_id)]
-        found = Listed.from_pairs("judged", *codes, len(asked), allow=True)
+        found = ListRule.from_pairs("judged", *codes, len(asked), allow=True)
     return replace(collection, candidates=Candidates(len(docs), (found,) if rule else ()))
 
 

@@ -29,7 +29,7 @@ _NOTE = (
 
 def sources() -> list[Path]:
     """Return the notebooks, in order."""
-    return sorted(paths.bundled("notebooks").glob("*.ipynb"))
+    return sorted(paths.bundled_path("notebooks").glob("*.ipynb"))
 
 
 def executed(source: Path) -> Path | None:

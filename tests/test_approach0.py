@@ -160,7 +160,7 @@ def test_rescoring_keeps_the_first_documents_and_gives_them_new_scores(make_fold
                     [{"_id": f"q{n}", "text": "x^2+y^2"} for n in (1, 2)])
     )  # fmt: skip
     run = pd.DataFrame({"query_id": ["q1"] * 3 + ["q2"], "doc_id": ["d1", "d2", "d3", "d3"], "score": [3, 2, 1, 1]})
-    found = rescore(collection, runs.order(run), depth=2)
+    found = rescore(collection, runs.order_run(run), depth=2)
     assert found[["query_id", "doc_id"]].values.tolist() == [["q1", "d2"], ["q1", "d1"], ["q2", "d3"]]
     with pytest.raises(MirblabError, match="the scorer holds 1 formulas"):
         rescore(collection, run, scorer=Scorer(["x"]))
@@ -177,7 +177,9 @@ def test_posts_are_rescored_by_their_formulas(make_folder: Callable[..., Path]) 
     )
     collection = load_folder(folder)
     ids = [f"d{n}" for n in range(1, 5)]
-    run = runs.order(pd.DataFrame({"query_id": ["q1"] * 4 + ["q2"], "doc_id": [*ids, "d1"], "score": [4, 3, 2, 1, 1]}))
+    run = runs.order_run(
+        pd.DataFrame({"query_id": ["q1"] * 4 + ["q2"], "doc_id": [*ids, "d1"], "score": [4, 3, 2, 1, 1]})
+    )
     scores = rescore(collection, run).astype({"query_id": str}).set_index(["query_id", "doc_id"]).score
     scorer = Scorer(["x+y", "a^2+b^2=c^2", "x^2+y^2", "z"])
     asked = np.stack([scorer.score(latex, range(4)) for latex in ("x^2+y^2", "x+y")])
@@ -224,7 +226,7 @@ def test_judged_formulas_are_ranked_better_than_by_the_engine(judged: tuple) -> 
         pd.DataFrame({"query_id": name, "doc_id": ids, "score": scorer.score(query, range(len(ids)))})
         for name, query in queries.items()
     ]
-    values = measures.evaluate(runs.order(pd.concat(parts)), qrels, ["nDCG'"])
+    values = measures.evaluate(runs.order_run(pd.concat(parts)), qrels, ["nDCG'"])
     assert values.value.mean() >= 0.753
 
 

@@ -77,7 +77,7 @@ def own_suite(tmp_path, monkeypatch) -> Path:
         encoding="utf-8",
     )
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(paths, "bundled", lambda *parts: tmp_path.joinpath(*parts))
+    monkeypatch.setattr(paths, "bundled_path", lambda *parts: tmp_path.joinpath(*parts))
     return folder
 
 

@@ -22,7 +22,7 @@ from mirblab.sources.blueprints.build import Blueprint, leaks
 from mirblab.sources.blueprints.nodes import STATEMENTS, kinds, latex_nodes, verso_nodes
 from mirblab.sources.blueprints.repository import Repository
 
-SMALL = paths.bundled("data", "mini", "blueprint")
+SMALL = paths.bundled_path("data", "mini", "blueprint")
 
 
 def rows(folder: Path, stem: str) -> dict[str, dict]:

@@ -45,7 +45,7 @@ def test_a_failure_at_the_last_steps_leaves_what_was_there(name: str, tmp_path: 
     """At the last check, the last digests, and renames that put a collection in place; then the same call works."""
     call, out = build(name, tmp_path / "in"), tmp_path / "in-out"
     made = call()
-    assert all(digests.are_kept(folder) and digests.differences(folder) == [] for folder in made)
+    assert all(digests.has_digests(folder) and digests.find_differences(folder) == [] for folder in made)
     for folder in made:
         (folder / "mine.txt").write_text("of an older build")
     before = content(out)
@@ -66,7 +66,7 @@ def test_a_failure_at_the_last_steps_leaves_what_was_there(name: str, tmp_path: 
     last = len(made) + (name == "views")  # with the table
     for at, kind in [(2 * last, OSError), (2 * last - 1, KeyboardInterrupt), (1, OSError)]:
         with monkeypatch.context() as patch, pytest.raises(kind):
-            patch.setattr(release, "keep", lambda folder: None)
+            patch.setattr(release, "write_digests", lambda folder: None)
             patch.setattr(release.os, "replace", fail(at, kind))
             call()
         assert content(out) == before, (at, kind)
@@ -123,7 +123,7 @@ def _die_at_rename(step: int, out: Path, names: tuple[str, str], source: Path) -
     with together(out, names) as folders:
         for folder in folders:
             shutil.copytree(source, folder, dirs_exist_ok=True)
-        os.replace, digests.keep = replace, lambda folder: None
+        os.replace, digests.write_digests = replace, lambda folder: None
     os._exit(0)
 
 

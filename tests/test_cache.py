@@ -305,8 +305,8 @@ def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(
         warnings.simplefilter("error")
         assert len(VectorStore(store.path.parent, SPACE).read(names(50))[1]) == 0
     assert store.sizes()["partial"] == 2
-    assert paths.sweep(store.path.parent) == [other] and left.exists()
-    assert paths.sweep(store.path.parent, all_writers=True) == [left] and not left.exists()
+    assert paths.remove_abandoned(store.path.parent) == [other] and left.exists()
+    assert paths.remove_abandoned(store.path.parent, all_writers=True) == [left] and not left.exists()
     assert len(store.read(names(50))[1]) == 0
 
 

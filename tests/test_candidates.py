@@ -149,7 +149,7 @@ def test_a_rule_says_the_same_of_masks_parts_and_pairs(ruled, names, monkeypatch
             places = np.arange(0, 4 * (stop - start), 3)
             kept = places[whole[:, start:stop].ravel()[places]]
             for share in (0, 1):
-                monkeypatch.setattr(restrictions, "SPARSE", share)
+                monkeypatch.setattr(restrictions, "_PAIRWISE_SHARE", share)
                 assert (chosen.among(queries, slice(start, stop), places) == kept).all()
 
 

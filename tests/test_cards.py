@@ -93,10 +93,10 @@ def test_a_file_that_is_not_named_as_its_id_is_refused(tmp_path):
 )
 def test_a_bundled_card_with_a_key_that_is_missing_or_not_known_is_named(tmp_path, monkeypatch, kind, changed, message):
     """It ended in a KeyError, or a miniature lost an answer without a word."""
-    folder = shutil.copytree(paths.bundled("data", "mini", kind), tmp_path / kind)
+    folder = shutil.copytree(paths.bundled_path("data", "mini", kind), tmp_path / kind)
     path = sorted(folder.glob("*.toml"))[0]
     path.write_text(path.read_text("utf-8").replace(*changed, 1), encoding="utf-8")
-    monkeypatch.setattr(paths, "bundled", lambda *parts: tmp_path / parts[-1])
+    monkeypatch.setattr(paths, "bundled_path", lambda *parts: tmp_path / parts[-1])
     with pytest.raises(MirblabError, match=f"{path.name}: {message}; mend it, or restore the file"):
         getattr(sources_mini, kind)()
 
@@ -130,8 +130,10 @@ def test_bridges_share_no_field_and_no_wording_with_the_pairs_that_are_measured(
 def test_a_build_of_the_miniatures_that_fails_leaves_none(tmp_path, monkeypatch):
     """A half without its card would be read with other rules, and found instead of the bundled one."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    written, whole = [], mini.write
-    monkeypatch.setattr(mini, "write", lambda *given: written.append(whole(*given)) if len(written) < 2 else 1 / 0)
+    written, whole = [], mini.write_collection
+    monkeypatch.setattr(
+        mini, "write_collection", lambda *given: written.append(whole(*given)) if len(written) < 2 else 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         catalogue.build("mini")
     assert len(written) == 2 and list(paths.data().iterdir()) == []

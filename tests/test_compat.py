@@ -12,7 +12,7 @@ import pytrec_eval
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf, TagOverlap, tag_matrix
+from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, TagRule, tag_matrix
 from mirblab.data.collection import Card, Collection, load_folder
 from mirblab.retrieval import bm25, systems, tokenizers
 from mirblab.sources import catalogue
@@ -193,14 +193,14 @@ def collections(draw) -> Collection:
 
     def rule(kind: str) -> object:
         if kind == "not-self":
-            return NotSelf(np.array([draw(st.integers(-1, n_docs - 1)) for _ in range(n_queries)]))
+            return NotSelfRule(np.array([draw(st.integers(-1, n_docs - 1)) for _ in range(n_queries)]))
         if kind == "earlier":
             orders = [np.array([draw(st.integers(0, 5)) for _ in range(size)]) for size in (n_docs, n_queries)]
-            return Earlier(*orders)
+            return EarlierRule(*orders)
         if kind == "tags":
-            gold = Listed.from_pairs("gold", *pairs(), n_queries, allow=True)
-            return TagOverlap(matrix(n_queries), matrix(n_docs), gold)
-        return Listed.from_pairs(kind, *pairs(), n_queries, allow=kind != "denied")
+            gold = ListRule.from_pairs("gold", *pairs(), n_queries, allow=True)
+            return TagRule(matrix(n_queries), matrix(n_docs), gold)
+        return ListRule.from_pairs(kind, *pairs(), n_queries, allow=kind != "denied")
 
     rules = tuple(rule(kind) for kind in draw(st.lists(st.sampled_from(RULES), unique=True, max_size=3)))
     judged = pd.DataFrame(sorted(draw(st.sets(pair, max_size=10))), columns=["query_id", "doc_id"])

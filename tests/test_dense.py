@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
-from mirblab.data.candidates import Candidates, Listed
-from mirblab.data.topk import Best, pack, unpack
+from mirblab.data.candidates import Candidates, ListRule
+from mirblab.data.topk import TopK, pack_keys, unpack_keys
 from mirblab.retrieval import dense
 
 
@@ -68,7 +68,7 @@ def test_a_restricted_document_cannot_appear(depth):
     queries, docs = whole(5, 23, 4), whole(6, 90, 4)
     pairs = random.integers(0, [23, 90], (400, 2)).T
     for allow in (True, False):
-        candidates = Candidates(90, (Listed.from_pairs("list", *pairs, 23, allow=allow),))
+        candidates = Candidates(90, (ListRule.from_pairs("list", *pairs, 23, allow=allow),))
         found = dense.search(queries, docs, depth=depth, candidates=candidates, query_block=5, doc_block=16, threads=2)
         assert lists(found, 23) == plain(queries, docs, depth, candidates.allowed(np.arange(23)))
 
@@ -83,7 +83,7 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
             return super().allowed(positions)
 
     monkeypatch.setattr(dense, "MASK_BYTES", 300)
-    rule = Listed.from_pairs("none", np.empty(0, int), np.empty(0, int), 50, allow=False)
+    rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 50, allow=False)
     found = dense.search(whole(0, 50, 2), whole(1, 100, 2), depth=3, candidates=Watching(100, (rule,)))
     assert max(asked) == 3
     assert lists(found, 50) == plain(whole(0, 50, 2), whole(1, 100, 2), 3)
@@ -167,7 +167,7 @@ def test_best_keeps_the_best_of_any_blocks(data):
     random = np.random.default_rng(data.draw(st.integers(0, 1000)))
     scores = random.choice(np.array([-1, -0.0, 0.0, 0.5, 2, -np.inf, np.nan], np.float32), (3, n_docs))
     allowed = random.random((3, n_docs)) < data.draw(st.sampled_from([0.1, 0.9, 1.1]))
-    best = Best(3, k, width)
+    best = TopK(3, k, width)
     best.slack = data.draw(st.integers(1, 5))
     for start in reversed(range(0, n_docs, width)):
         best.add(scores[:, start : start + width], start, allowed[:, start : start + width])
@@ -179,7 +179,7 @@ def test_packing_keeps_score_and_position():
     """Negative scores and infinities too; sorting keys puts the best first, then the larger position."""
     scores = np.array([-np.inf, -2.5, -1e-40, 0, 1e-40, 3, 3, np.inf], np.float32)
     positions = np.array([7, 2**32 - 1, 0, 5, 1, 3, 4, 9])
-    keys = pack(scores, positions)
+    keys = pack_keys(scores, positions)
     assert (np.diff(keys.astype(object)) < 0).all()
-    np.testing.assert_array_equal(unpack(keys)[0], scores)
-    np.testing.assert_array_equal(unpack(keys)[1], positions)
+    np.testing.assert_array_equal(unpack_keys(keys)[0], scores)
+    np.testing.assert_array_equal(unpack_keys(keys)[1], positions)

@@ -56,10 +56,10 @@ def test_every_changed_byte_of_an_added_collection_is_noticed_and_the_file_is_na
 def test_a_missing_file_and_a_new_one_are_named(added: Path):
     """A split that someone adds by hand is told, too; a hidden file is none of the collection's."""
     (added / ".DS_Store").write_text("of the system")
-    assert digests.differences(added) == []
+    assert digests.find_differences(added) == []
     (added / "README.md").unlink()
     (added / "qrels" / "own.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td3\t1\n")
-    assert digests.differences(added) == ["README.md is missing", "qrels/own.tsv is new"]
+    assert digests.find_differences(added) == ["README.md is missing", "qrels/own.tsv is new"]
     with pytest.raises(MirblabError, match=r"README\.md is missing; qrels/own\.tsv is new"):
         catalogue.load(added.name)
 
@@ -76,22 +76,22 @@ def test_the_command_of_the_message_accepts_what_was_changed(added: Path):
     assert outcome.exit_code == 0 and "note: its digests were kept" in outcome.output
     assert catalogue.load(added.name).document("d1") == "another text"
     corpus.write_text(kept + "broken\n", encoding="utf-8")
-    before = (added / digests.FILE).read_bytes()
+    before = (added / digests.DIGEST_FILE).read_bytes()
     with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 4"):
         catalogue.again(added)
-    assert (added / digests.FILE).read_bytes() == before
+    assert (added / digests.DIGEST_FILE).read_bytes() == before
     with pytest.raises(MirblabError, match="with its own card; leave the other options out"):
         cli.add(added, task="other", again=True)
 
 
 def test_a_folder_without_digests_loads_as_it_is(added: Path, tmp_path: Path):
     """One that was copied by hand, or added by an older version; `--again` gives it digests."""
-    (added / digests.FILE).unlink()
+    (added / digests.DIGEST_FILE).unlink()
     (added / "corpus.jsonl").write_text('{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n'
                                         '{"_id": "d3", "text": "three"}\n', encoding="utf-8")  # fmt: skip
     assert catalogue.load(added.name).document("d2") == "two"
     catalogue.again(added)
-    assert digests.are_kept(added) and catalogue.load(added.name).document("d2") == "two"
+    assert digests.has_digests(added) and catalogue.load(added.name).document("d2") == "two"
 
 
 def test_a_damaged_miniature_is_named_in_one_line_and_made_anew(capsys: pytest.CaptureFixture):
@@ -113,9 +113,9 @@ def test_a_miniature_from_before_digests_is_made_anew_without_a_word(capsys: pyt
     """Nothing is known of its files, so that they are not trusted."""
     before = catalogue.load("mini-hol").fingerprint
     folder = paths.data() / "mini-hol"
-    (folder / digests.FILE).unlink()
+    (folder / digests.DIGEST_FILE).unlink()
     (folder / "corpus.jsonl").write_bytes((folder / "corpus.jsonl").read_bytes().replace(b"a", b"e"))
-    assert catalogue.load("mini-hol").fingerprint == before and digests.are_kept(folder)
+    assert catalogue.load("mini-hol").fingerprint == before and digests.has_digests(folder)
     assert capsys.readouterr().err == ""
 
 

@@ -12,7 +12,7 @@ from mirblab.retrieval import fusion
 
 
 def a_run(rows: list[tuple[str, str, float]], system: str = "a") -> pd.DataFrame:
-    run = runs.order(pd.DataFrame(rows, columns=["query_id", "doc_id", "score"]))
+    run = runs.order_run(pd.DataFrame(rows, columns=["query_id", "doc_id", "score"]))
     run.attrs = {"system": system, "collection": "tiny"}
     return run
 

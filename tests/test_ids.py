@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import of
-from mirblab.data.beir import write
+from mirblab.core.ids import read_id
+from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
-from mirblab.data.runs import order, read_run, write_run
+from mirblab.data.runs import order_run, read_run, write_run
 from mirblab.evaluation import arqmath, imported
 from mirblab.retrieval.run_store import RunStore
 from mirblab.sources.own import tables
@@ -31,7 +31,7 @@ IDS = st.lists(st.sampled_from(AWKWARD) | st.integers().map(str) | WORDS, min_si
 def run_of(names: list[str]) -> pd.DataFrame:
     """Return a run in which every id is a query and a document."""
     rows = [(query, doc, float(place)) for query in names for place, doc in enumerate(names)]
-    return order(pd.DataFrame(rows, columns=["query_id", "doc_id", "score"]))
+    return order_run(pd.DataFrame(rows, columns=["query_id", "doc_id", "score"]))
 
 
 def pairs(table: pd.DataFrame) -> set[tuple[str, str]]:
@@ -61,7 +61,7 @@ def through_a_submission(names: list[str], folder: Path) -> set:
 def through_a_collection(names: list[str], folder: Path) -> set:
     """Write and load a collection with judgements and lists of candidates."""
     rows = [{"_id": name, "text": "x"} for name in names]
-    write(folder, rows, rows, {"test": [(one, two, 1) for one in names for two in names]}, {})
+    write_collection(folder, rows, rows, {"test": [(one, two, 1) for one in names for two in names]}, {})
     lists = [{"query-id": name, "excluded-ids": names[:1]} for name in names]
     (folder / "excluded_ids.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lists), encoding="utf-8")
     loaded = load_folder(folder)
@@ -138,18 +138,23 @@ def test_a_system_name_is_text_too(tmp_path):
 @pytest.mark.parametrize("value", [1e5, True, False, None, [], {}, 1.0, float("nan"), float("inf")])
 def test_what_is_neither_text_nor_whole_number_is_no_id(value):
     with pytest.raises(MirblabError, match=r"'_id' must be a text or a whole number, found|no '_id'; found null"):
-        of({"_id": value}, "_id")
+        read_id({"_id": value}, "_id")
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t", "\u00a0", "a\tb", "a\nb", "\ud800"])
 def test_ids_that_nobody_sees_or_no_table_holds_are_refused(value):
     with pytest.raises(MirblabError, match="no '_id'; found \"\"|'_id' (is blank|has a tab or a|holds half a)"):
-        of({"_id": value}, "_id")
+        read_id({"_id": value}, "_id")
 
 
 def test_whole_numbers_of_json_become_their_digits():
     """Also where a float64 could not hold them."""
-    assert [of({"_id": value}, "_id") for value in (0, -3, 2**63, 10**400)] == ["0", "-3", str(2**63), "1" + "0" * 400]
+    assert [read_id({"_id": value}, "_id") for value in (0, -3, 2**63, 10**400)] == [
+        "0",
+        "-3",
+        str(2**63),
+        "1" + "0" * 400,
+    ]
 
 
 @pytest.mark.parametrize("value", ["1e5", "true", "null", "42.0", '""', '" "', "NaN", '["a"]'])
@@ -164,7 +169,7 @@ def test_whole_numbers_of_json_become_their_digits():
 )
 def test_a_collection_with_another_id_is_refused_with_file_and_line(tmp_path, value, name, row):
     rows = [{"_id": name, "text": "x"} for name in "qd"]
-    write(tmp_path, rows, rows, {"test": [("q", "d", 1)]}, {})
+    write_collection(tmp_path, rows, rows, {"test": [("q", "d", 1)]}, {})
     first = {"excluded_ids": '{"query-id": "d", "excluded-ids": ["d"]}'}.get(name, '{"_id": "a", "text": "x"}')
     (tmp_path / f"{name}.jsonl").write_text(f"{first}\n{row.format(value)}\n", encoding="utf-8")
     with pytest.raises(MirblabError, match=rf"{name}\.jsonl, line 2: (no )?'(_id|query-id|excluded-ids)'"):
@@ -197,4 +202,4 @@ def test_formula_ids_that_became_floats_are_refused():
 def test_the_empty_id_is_refused_in_tables(column):
     run = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]})
     with pytest.raises(MirblabError, match=f"{column} is empty in some rows"):
-        order(run.assign(**{column: ["", "x"]}))
+        order_run(run.assign(**{column: ["", "x"]}))

@@ -15,7 +15,7 @@ from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
 from mirblab.data import near_duplicates
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.near_duplicates import repeats
+from mirblab.data.near_duplicates import find_repeats
 
 WORDS = (
     "every finite group ring field of prime order has a unique normal maximal ideal that is closed under sums".split()
@@ -60,7 +60,7 @@ def test_near_pairs_are_those_of_comparing_all_with_all(threshold: float) -> Non
 
 def test_a_triple_that_repeats_counts_once() -> None:
     """Sets, not lists: {abc, bca, cab, bcd} and {abc, bcd} share two of four."""
-    found = near_duplicates.similarity(["a b c a b c a b c d", "a b c d"], np.array([0]), np.array([1]))
+    found = near_duplicates.jaccard_similarity(["a b c a b c a b c d", "a b c d"], np.array([0]), np.array([1]))
     assert found.tolist() == [0.5]
 
 
@@ -69,7 +69,7 @@ def test_signatures_estimate_the_similarity() -> None:
     texts = random_texts(120, 2)
     wanted = brute(texts, 0.05)
     left, right = np.array(list(wanted)).T
-    signature, _ = near_duplicates.signatures(texts, 512, seed=3)
+    signature, _ = near_duplicates.minhash_signatures(texts, 512, seed=3)
     error = (signature[left] == signature[right]).mean(axis=1) - np.array(list(wanted.values()))
     assert abs(error.mean()) < 0.01 and error.std() < 0.03
 
@@ -77,10 +77,10 @@ def test_signatures_estimate_the_similarity() -> None:
 def test_the_same_seed_finds_the_same_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates depend on texts and seed, not on how many texts are worked on at once."""
     texts = random_texts(90, 4)
-    before = near_duplicates.signatures(texts, 12, seed=5)[0]
-    monkeypatch.setattr(near_duplicates, "TEXTS", 7)
-    assert np.array_equal(near_duplicates.signatures(texts, 12, seed=5)[0], before)
-    assert not np.array_equal(near_duplicates.signatures(texts, 12, seed=6)[0], before)
+    before = near_duplicates.minhash_signatures(texts, 12, seed=5)[0]
+    monkeypatch.setattr(near_duplicates, "_TEXTS_PER_BLOCK", 7)
+    assert np.array_equal(near_duplicates.minhash_signatures(texts, 12, seed=5)[0], before)
+    assert not np.array_equal(near_duplicates.minhash_signatures(texts, 12, seed=6)[0], before)
 
 
 def test_shingles_ignore_case_space_and_dollars_and_keep_signs() -> None:
@@ -108,7 +108,7 @@ def test_texts_that_all_resemble_each_other_are_counted_as_cut() -> None:
     """A bucket of many texts is not compared all with all: the work stays bounded, and the report says so."""
     base = " ".join(f"w{n}" for n in range(90))
     found = near_duplicates.near_pairs([f"{base} {n}" for n in range(200)])
-    assert len(found.left) <= 200 * near_duplicates.WIDEST and found.n_cut > 100
+    assert len(found.left) <= 200 * near_duplicates._LARGEST_BUCKET and found.n_cut > 100
 
 
 def test_a_threshold_outside_is_refused() -> None:
@@ -120,7 +120,7 @@ def test_a_threshold_outside_is_refused() -> None:
 def test_repeats_between_and_within_groups() -> None:
     """Copies go to the first one, near ones once; empty texts repeat nothing."""
     long = " ".join(f"w{n}" for n in range(40))
-    found = repeats([["", long], [long.upper(), "other words here", "", long + " end", long]])
+    found = find_repeats([["", long], [long.upper(), "other words here", "", long + " end", long]])
     assert found.between(0, 1)[["one", "other"]].to_numpy().tolist() == [[1, 0], [1, 3], [1, 4]]
     assert found.between(0, 1).jaccard.round(3).tolist() == [1.0, 0.974, 1.0]
     within = found.within(1)

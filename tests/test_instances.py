@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import order
+from mirblab.data.runs import order_run
 from mirblab.evaluation import arqmath
 from mirblab.evaluation.measures import evaluate
 
@@ -96,7 +96,7 @@ def test_instances_come_back_from_a_submission(tmp_path: Path, name: str):
 
 def test_a_run_of_posts_comes_back_from_a_submission(tmp_path: Path):
     """Task 1 has five cells, and at most a thousand posts for each topic."""
-    run = order(pd.DataFrame({"query_id": "A.1", "doc_id": [str(n) for n in range(1200)], "score": range(1200)}))
+    run = order_run(pd.DataFrame({"query_id": "A.1", "doc_id": [str(n) for n in range(1200)], "score": range(1200)}))
     run.attrs["system"] = "ours"
     arqmath.write(run, tmp_path / "own.tsv")
     assert (tmp_path / "own.tsv").read_text().splitlines()[0] == "A.1\t1199\t1\t1199\tours"

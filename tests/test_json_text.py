@@ -11,9 +11,9 @@ import pytest
 from mirblab.analysis import projection
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import Problems
-from mirblab.core.text_files import records as json_lines
-from mirblab.data.beir import write
+from mirblab.core.text_files import LineProblems
+from mirblab.core.text_files import read_records as json_lines
+from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
 from mirblab.encoders import local
 from mirblab.evaluation import imported
@@ -27,14 +27,14 @@ DEEP, NUMBER = "[" * 3000 + "]" * 3000, "1" * 5000
 
 def collection(path: Path) -> None:
     """Load a collection whose corpus is the file."""
-    write(path.parent / "c", [], [{"_id": "q", "text": "x"}], {"test": []}, {})
+    write_collection(path.parent / "c", [], [{"_id": "q", "text": "x"}], {"test": []}, {})
     (path.parent / "c" / "corpus.jsonl").write_bytes(path.read_bytes())
     load_folder(path.parent / "c")
 
 
 def noted(path: Path) -> None:
     """Read JSON lines and raise what was noted."""
-    problems = Problems(path)
+    problems = LineProblems(path)
     list(json_lines(path, problems))
     problems.raise_if_any()
 
@@ -48,7 +48,7 @@ READERS = {
     "rephrasings": data.read,
 }
 WHOLE = {
-    "file": text_files.read,
+    "file": text_files.read_json,
     "mteb": lambda path: imported.read_mteb(path, "m", "mini-qa"),
     "naturalproofs": lambda path: naturalproofs.read(path, masked=False),
     "map": projection._record,
@@ -98,11 +98,11 @@ def test_the_limit_holds_also_where_python_could_read_more(tmp_path):
     path.write_bytes(gzip.compress(('{"a": ' + "[" * 300 + "]" * 300 + "}").encode()))
     with pytest.raises(MirblabError, match=r"line 1, item 1: nested too deeply, over 200 levels"):
         list(readers.json_records(path))
-    assert text_files.loads("[" * 200 + "]" * 200)
+    assert text_files.parse_json("[" * 200 + "]" * 200)
     text = json.dumps({"a": "[{" * 5000, "b": [[]] * 500})
-    assert text_files.loads(text) == json.loads(text)
-    with pytest.raises(text_files.Unreadable, match="over 200 levels"):
-        text_files.loads("[" * 201 + "1" + "]" * 201)
+    assert text_files.parse_json(text) == json.loads(text)
+    with pytest.raises(text_files.UnreadableJson, match="over 200 levels"):
+        text_files.parse_json("[" * 201 + "1" + "]" * 201)
 
 
 def test_a_damaged_line_of_a_training_log_is_named(tmp_path):

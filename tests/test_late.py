@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
-from mirblab.data.candidates import Candidates, Listed
+from mirblab.data.candidates import Candidates, ListRule
 from mirblab.retrieval import dense, late_interaction
 from mirblab.retrieval.late_interaction import Ragged
 
@@ -118,7 +118,7 @@ def test_a_restricted_document_cannot_appear(allow, monkeypatch):
     monkeypatch.setattr(late_interaction, "DOC_TOKENS", 30)
     queries, docs = whole_texts(6, 23), whole_texts(7, 90)
     pairs = np.random.default_rng(8).integers(0, [23, 90], (400, 2)).T
-    candidates = Candidates(90, (Listed.from_pairs("list", *pairs, 23, allow=allow),))
+    candidates = Candidates(90, (ListRule.from_pairs("list", *pairs, 23, allow=allow),))
     found = late_interaction.search(Ragged.of(queries), Ragged.of(docs), depth=20, candidates=candidates, threads=2)
     allowed = candidates.allowed(np.arange(23))
     expected = runs.top_k(slow(queries, docs).astype(np.float32), 20, allowed)
@@ -136,7 +136,7 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
             return super().allowed(positions, docs)
 
     monkeypatch.setattr(late_interaction, "MASK_BYTES", 270)
-    rule = Listed.from_pairs("none", np.empty(0, int), np.empty(0, int), 23, allow=False)
+    rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 23, allow=False)
     queries, docs = Ragged.of(whole_texts(6, 23)), Ragged.of(whole_texts(7, 90))
     found = late_interaction.search(queries, docs, depth=3, candidates=Watching(90, (rule,)))
     assert max(asked) == 3

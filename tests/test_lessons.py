@@ -54,7 +54,7 @@ def lesson(request):
 def vectors() -> None:
     """What the checkout has encoded already is copied, so that it is not encoded anew; without it all takes longer."""
     for name in ("vectors", "tokens"):
-        stored = paths.checkout() / "cache" / name
+        stored = paths.checkout_root() / "cache" / name
         if stored.is_dir():
             shutil.copytree(stored, paths.cache() / name, dirs_exist_ok=True)
 

@@ -16,9 +16,9 @@ from ir_measures import nDCG
 
 from mirblab.core.errors import MirblabError
 from mirblab.data import candidates
-from mirblab.data.candidates import Candidates, Listed
+from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.topk import Best
+from mirblab.data.topk import TopK
 from mirblab.retrieval import bm25, tokenizers
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
@@ -158,7 +158,7 @@ def test_restricted_documents_take_no_place_from_others(build, random_texts, mon
     best = free[free["rank"] <= 40]
     collection = build(docs, queries)
     places = (best[name].cat.codes.to_numpy().astype(np.int64) for name in ("query_id", "doc_id"))
-    deny = Listed.from_pairs("denied", *places, 20, allow=False)
+    deny = ListRule.from_pairs("denied", *places, 20, allow=False)
     monkeypatch.setattr(bm25, "WORTH", worth)
     denied = replace(collection, candidates=Candidates(300, (deny,)))
     run = bm25.search(denied, depth=depth)
@@ -330,7 +330,7 @@ def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, w
 
     for name, size in (("WORTH", worth), ("LANES", 3), ("ROWS", 3), ("CHUNK", 16), ("SLAB", 16)):
         monkeypatch.setattr(bm25, name, size)
-    monkeypatch.setattr(candidates, "SPARSE", 0.9)
+    monkeypatch.setattr(candidates, "_PAIRWISE_SHARE", 0.9)
     monkeypatch.setattr(Candidates, "allowed", allowed)
     collection = build(*random_texts, card='candidates = "not-self"')
     bm25.search(collection, depth=3)
@@ -340,7 +340,7 @@ def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, w
 
 def test_what_a_block_found_keeps_no_buffer():
     """Thousands of blocks wait for the last one."""
-    best = Best(2, k=3, width=5000)
+    best = TopK(2, k=3, width=5000)
     best.add(np.arange(10000, dtype=np.float32).reshape(2, 5000), start=0)
     whole = [column.tolist() for column in best.flat()]
     assert best.trim().keys.nbytes == 2 * 3 * 8

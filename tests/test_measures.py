@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import cut, order
+from mirblab.data.runs import cut_run, order_run
 from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
 
 ORACLE = {
@@ -152,7 +152,7 @@ def test_rr_at_k_is_rr_of_the_run_cut_at_k(seed):
     scores, grades = random_case(3000 + seed)
     run, qrels = run_of(scores), qrels_of(grades)
     for k in (1, 2, 5):
-        short = cut(run, k).astype({"query_id": "str", "doc_id": "str"})
+        short = cut_run(run, k).astype({"query_id": "str", "doc_id": "str"})
         shorter = {query: dict(zip(part.doc_id, part.score, strict=True)) for query, part in short.groupby("query_id")}
         close(numbers(quietly(run, qrels, f"RR@{k}")), oracle(shorter, grades, {f"RR@{k}": "recip_rank"}))
 
@@ -269,7 +269,7 @@ def test_ids_may_be_numbers_and_categories_may_differ():
     """The run's categories may be more, fewer or other ones than those of the qrels."""
     generator = np.random.default_rng(5)
     scores, grades = random_case(5)
-    run, qrels = order(run_of(scores)), qrels_of(grades)
+    run, qrels = order_run(run_of(scores)), qrels_of(grades)
     expected = numbers(quietly(run_of(scores), qrels, list(ORACLE)))
     more = pd.Index(sorted({*run.doc_id, *qrels.doc_id, *[f"d{n}" for n in range(5000)]}))
     fewer = sorted(set(qrels.doc_id))
@@ -336,7 +336,7 @@ def test_the_ceiling_is_what_the_best_of_all_orders_reaches(measure):
     """A run whose first documents are scored by their relevance has the value that is promised."""
     scores, grades = random_case(31)
     run, qrels = run_of(scores), qrels_of(grades)
-    ranked = order(run)
+    ranked = order_run(run)
     names = ranked.astype({"query_id": "str", "doc_id": "str"})
     best = [grades.get(query, {}).get(doc, -9) for query, doc in zip(names.query_id, names.doc_id, strict=True)]
     reranked = names.assign(score=np.where(names["rank"] <= 6, best, -9.0 - names["rank"]))

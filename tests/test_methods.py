@@ -41,7 +41,7 @@ json.dump(found, sys.stdout)
 
 def a_run(rows: dict[str, dict[str, float]], system: str = "a") -> pd.DataFrame:
     flat = [(query, doc, score) for query, found in rows.items() for doc, score in found.items()]
-    run = runs.order(pd.DataFrame(flat, columns=["query_id", "doc_id", "score"]))
+    run = runs.order_run(pd.DataFrame(flat, columns=["query_id", "doc_id", "score"]))
     run.attrs = {"system": system, "collection": "tiny"}
     return run
 

@@ -48,13 +48,13 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_accepts_is_reached_however_slowly_it_answers(port: int) -> None:
     """A slow network is left to take its time."""
-    assert network.silence(f"http://127.0.0.1:{port}", 0.5) == ""
+    assert network.unreachable_reason(f"http://127.0.0.1:{port}", 0.5) == ""
 
 
 def test_a_closed_door_is_known_at_once() -> None:
     """With the address and the system's words."""
     begin = time.perf_counter()
-    assert "127.0.0.1" in network.silence(f"http://127.0.0.1:{closed()}")
+    assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed()}")
     assert time.perf_counter() - begin < 1
 
 
@@ -63,7 +63,7 @@ def test_a_name_that_is_never_looked_up_costs_no_more_than_the_limit(monkeypatch
     release = Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [] if release.wait(20) else [])
     begin = time.perf_counter()
-    assert network.silence("https://huggingface.co", 0.2) == "no answer in 0.2 s"
+    assert network.unreachable_reason("https://huggingface.co", 0.2) == "no answer in 0.2 s"
     assert time.perf_counter() - begin < 2
     release.set()
 
@@ -73,15 +73,15 @@ def test_one_way_that_is_blocked_does_not_cost_the_other(port: int, monkeypatch:
     family = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
     found = [(*family, ("192.0.2.1", port)), (*family, ("127.0.0.1", port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert network.silence("http://two.example", 1.0) == ""
+    assert network.unreachable_reason("http://two.example", 1.0) == ""
 
 
 def test_a_proxy_is_asked_where_one_is_set(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not there is named; the address itself is not tried then."""
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed()}")
-    assert network.silence("http://mirblab.example").startswith("by the proxy: ")
+    assert network.unreachable_reason("http://mirblab.example").startswith("by the proxy: ")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-    assert network.silence("http://mirblab.example", 0.5) == ""  # connected, and slow
+    assert network.unreachable_reason("http://mirblab.example", 0.5) == ""  # connected, and slow
 
 
 MODEL = "from mirblab.encoders.encoding import encoder\nencoder('bge-large-en-v1.5').vectors(['x'])"

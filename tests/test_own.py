@@ -277,9 +277,9 @@ def test_the_bundled_examples_build(tmp_path):
     """Twelve statements in two files, and twenty rows; the same input gives the same bytes."""
     found = {}
     for name in ("own-latex", "own.csv"):
-        for folder in build.build(paths.bundled("data", "examples", name), tmp_path / "one"):
+        for folder in build.build(paths.bundled_path("data", "examples", name), tmp_path / "one"):
             found[folder.name] = load_folder(folder)
-        build.build(paths.bundled("data", "examples", name), tmp_path / "two")
+        build.build(paths.bundled_path("data", "examples", name), tmp_path / "two")
     assert {name: len(c.query_ids) for name, c in found.items()} == {
         "own-latex-qa": 10,
         "own-latex-premise": 8,

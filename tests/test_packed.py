@@ -15,7 +15,7 @@ import pytest
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import Problems, lines
+from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.data import runs
 from mirblab.sources import ntcir
 from mirblab.sources.arqmath import formulas, release
@@ -32,7 +32,7 @@ TOO_LARGE = r"{} has [\d,]+ bytes and unpacks to (over )?[\d,]+, while 10,[0-9,]
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten megabytes are always allowed, so that a bomb is quickly made."""
-    monkeypatch.setattr(text_files, "_ALWAYS", 10**7)
+    monkeypatch.setattr(text_files, "_LEAST_LIMIT", 10**7)
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def _streamed(path: Path) -> None:
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "lines": ("a.jsonl.gz", lambda path: list(lines(path, Problems(path)))),
-    "run": ("run.trec.gz", runs.read),
+    "lines": ("a.jsonl.gz", lambda path: list(read_lines(path, LineProblems(path)))),
+    "run": ("run.trec.gz", runs.read_trec_rows),
     "topics": ("topics.xml.gz", release.read_topics),
     "formulas": ("1.tsv.gz", lambda path: list(formulas.formula_rows([path], Odd()))),
     "articles": ("Area.html.gz", lambda path: list(ntcir.read([path], Odd().counts))),
@@ -130,16 +130,16 @@ def test_the_environment_allows_more_or_less(bomb: bytes, tmp_path: Path, monkey
     """In gigabytes; what is no number of them is refused."""
     (tmp_path / "a.jsonl.gz").write_bytes(bomb)
     monkeypatch.setenv("MIRBLAB_LARGEST", "0.02")
-    assert list(lines(tmp_path / "a.jsonl.gz", Problems(tmp_path / "a.jsonl.gz"))) == []
+    assert list(read_lines(tmp_path / "a.jsonl.gz", LineProblems(tmp_path / "a.jsonl.gz"))) == []
     monkeypatch.setenv("MIRBLAB_LARGEST", "0.001")
     with pytest.raises(MirblabError, match="while 1,000,000 are allowed"):
-        list(lines(tmp_path / "a.jsonl.gz", Problems(tmp_path / "a.jsonl.gz")))
+        list(read_lines(tmp_path / "a.jsonl.gz", LineProblems(tmp_path / "a.jsonl.gz")))
     for wrong in ("much", "-1", "0", "nan", "1e99"):
         monkeypatch.setenv("MIRBLAB_LARGEST", wrong)
         with pytest.raises(
             MirblabError, match=f"MIRBLAB_LARGEST must be a number of gigabytes, such as 50, found '{wrong}'"
         ):
-            text_files.allowed(1)
+            text_files.unpacking_limit(1)
 
 
 def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path):
@@ -147,13 +147,16 @@ def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": 1}\n' + b" " * (2**26 + 1))
     with pytest.raises(MirblabError, match=r"a\.jsonl, line 2: longer than 67,108,864 bytes.*set MIRBLAB_LARGEST"):
-        list(lines(path, Problems(path)))
+        list(read_lines(path, LineProblems(path)))
 
 
 def test_what_a_sound_file_unpacks_to_is_allowed(monkeypatch: pytest.MonkeyPatch):
     """Two hundred times its size, and 256 MiB in any case."""
     monkeypatch.undo()
-    assert text_files.allowed(0) == text_files.allowed(2**20) == 2**28 and text_files.allowed(2**30) == 200 * 2**30
+    assert (
+        text_files.unpacking_limit(0) == text_files.unpacking_limit(2**20) == 2**28
+        and text_files.unpacking_limit(2**30) == 200 * 2**30
+    )
 
 
 def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:

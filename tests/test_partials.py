@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mirblab.core import paths
-from mirblab.core.paths import is_abandoned, is_partial, sweep, unfinished_name, within
+from mirblab.core.paths import is_abandoned, is_unfinished, remove_abandoned, unfinished_name, unfinished_paths
 
 WRITER = """
 import sys, time
@@ -29,12 +29,12 @@ def test_a_writer_that_lives_is_left_alone_and_a_killed_one_is_swept(tmp_path: P
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         left = tmp_path / "deep" / writer.stdout.readline().strip()
         os.utime(left, (0, 0))
-        assert is_partial(left) and not is_abandoned(left)
-        assert within(tmp_path) == [left] and sweep(tmp_path) == []
+        assert is_unfinished(left) and not is_abandoned(left)
+        assert unfinished_paths(tmp_path) == [left] and remove_abandoned(tmp_path) == []
         writer.send_signal(signal.SIGKILL)
         writer.wait()
     os.utime(left, (4e9, 4e9))
-    assert is_abandoned(left) and sweep(tmp_path) == [left] and not left.exists()
+    assert is_abandoned(left) and remove_abandoned(tmp_path) == [left] and not left.exists()
 
 
 def test_folders_are_swept_whole(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
@@ -42,7 +42,7 @@ def test_folders_are_swept_whole(tmp_path: Path, abandoned: Callable[[Path], Pat
     folder = abandoned(tmp_path / "store" / "000001")
     (folder / "0").mkdir(parents=True)
     unfinished_name(folder / "0" / "keys.npy").write_bytes(b"half")
-    assert sweep(tmp_path) == [folder] and list((tmp_path / "store").iterdir()) == []
+    assert remove_abandoned(tmp_path) == [folder] and list((tmp_path / "store").iterdir()) == []
 
 
 def test_left_overs_of_other_machines_go_only_when_asked(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
@@ -53,14 +53,14 @@ def test_left_overs_of_other_machines_go_only_when_asked(tmp_path: Path, abandon
     older = [tmp_path / ".0123456789ab.partial.a", tmp_path / ".0123456789ab.partial"]
     for path in (theirs, *older):
         path.write_bytes(b"half")
-    assert not any(map(is_abandoned, [theirs, *older])) and sweep(tmp_path) == []
-    assert sweep(tmp_path, all_writers=True) == sorted([theirs, *older])
+    assert not any(map(is_abandoned, [theirs, *older])) and remove_abandoned(tmp_path) == []
+    assert remove_abandoned(tmp_path, all_writers=True) == sorted([theirs, *older])
 
 
 def test_other_names_are_not_partial() -> None:
     """A file of the user's is never swept, whatever it is called."""
     for name in ("a.partial.b", "partial", ".hidden", "x.partial", f"{'0' * 12}-1-00000000.partial.x"):
-        assert not is_partial(name) and not is_abandoned(name)
+        assert not is_unfinished(name) and not is_abandoned(name)
 
 
 def test_write_atomically_leaves_nothing_when_it_fails(tmp_path: Path) -> None:

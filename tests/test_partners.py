@@ -62,7 +62,7 @@ def whole_run(rank_of: dict[str, int], others: int = 4) -> pd.DataFrame:
         rows += [(query, doc, float(-place)) for place, doc in enumerate(rest[:others])]
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     run.attrs = {"system": "s", "collection": "tiny"}
-    return runs.order(run)
+    return runs.order_run(run)
 
 
 RANKS = {"p-1": 1, "p-2": 2, "q-1": 4, "q-2": 3}

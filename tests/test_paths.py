@@ -45,7 +45,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         return really(path, mode)
 
     monkeypatch.setattr(paths, "open_to_write", opened)
-    monkeypatch.setattr(paths, "_told", set())
+    monkeypatch.setattr(paths, "_warned_folders", set())
     return state
 
 
@@ -116,21 +116,21 @@ def test_a_line_is_said_once_for_all_that_cannot_be_stored(
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     full["number"] = errno.EROFS
     for what in ("vectors", "runs"):
-        assert not paths.stored(what, paths.write_bytes, tmp_path / "cache" / what / "x", b"x")
+        assert not paths.try_to_store(what, paths.write_bytes, tmp_path / "cache" / what / "x", b"x")
     said = capsys.readouterr().err
     assert said.count("note:") == 1
     assert "vectors cannot be stored" in said
     full["number"] = 0
-    assert paths.stored("runs", paths.write_bytes, tmp_path / "cache" / "x", b"x")
+    assert paths.try_to_store("runs", paths.write_bytes, tmp_path / "cache" / "x", b"x")
 
 
 def test_on_a_full_disk_a_missing_figure_is_an_error(tmp_path: Path, full: dict[str, int]) -> None:
     """A figure that is not there would not be noticed; where nothing at all can be written, nobody expects it."""
     full["number"] = errno.ENOSPC
     with pytest.raises(StorageError):
-        paths.stored("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
+        paths.try_to_store("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
     full["number"] = errno.EACCES
-    assert not paths.stored("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
+    assert not paths.try_to_store("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/sys is a folder in which nobody may write, root neither")

@@ -221,4 +221,4 @@ def test_the_doctor_says_what_is_wrong_with_a_registry(own: Callable[[str, bytes
 
 def test_the_shipped_files_are_named_shortly() -> None:
     """The package's own files are told by name, not by where Python keeps them."""
-    assert registry.origin("systems", "bm25") == "systems.toml"
+    assert registry.entry_file("systems", "bm25") == "systems.toml"

@@ -47,7 +47,7 @@ def write_run(collection: Collection, path: Path, depth: int = 5) -> pd.DataFram
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     run.attrs["system"] = "theirs"
     runs.write_run(run, path)
-    return runs.order(run)
+    return runs.order_run(run)
 
 
 def scores(**more: float) -> dict:
@@ -140,7 +140,7 @@ def test_a_run_over_a_larger_corpus_is_taken_in_without_what_is_unknown(
     assert any(note.startswith(said) for note in notes)
     wanted = ["nDCG'", "AP'", "P'@10", "Bpref", "nDCG@10", "Judged@10"]
     found = measures.evaluate(systems.system("theirs").search(qa), qa, wanted)
-    expected = measures.evaluate(runs.order(whole), qa, wanted)
+    expected = measures.evaluate(runs.order_run(whole), qa, wanted)
     right = found.measure.isin(wanted[:4]).to_numpy()
     assert (found.value[right] == expected.value[right]).all() and (found.value[~right] > expected.value[~right]).any()
     assert found.note[~right].str.startswith(said).all() and (found.note[right] == "").all()

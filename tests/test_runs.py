@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import cut, from_positions, order, read_run, top_k, write_run
+from mirblab.data.runs import cut_run, from_positions, order_run, read_run, top_k, write_run
 from mirblab.retrieval import run_store
 from mirblab.retrieval.run_store import RunStore
 
@@ -52,19 +52,19 @@ def random_run(seed, n_queries=6, n_docs=40):
 
 
 def test_equal_scores_are_ordered_by_doc_id_descending():
-    run = order(table(("q", "d1", 1.0), ("q", "d10", 1.0), ("q", "d9", 1.0), ("q", "d2", 2.0)))
+    run = order_run(table(("q", "d1", 1.0), ("q", "d10", 1.0), ("q", "d9", 1.0), ("q", "d2", 2.0)))
     assert run.doc_id.tolist() == ["d2", "d9", "d10", "d1"]
     assert run["rank"].tolist() == [1, 2, 3, 4]
 
 
 def test_scores_that_float32_cannot_tell_apart_are_ties():
-    run = order(table(("q", "a", 0.10000000001), ("q", "b", 0.1)))
+    run = order_run(table(("q", "a", 0.10000000001), ("q", "b", 0.1)))
     assert run.doc_id.tolist() == ["b", "a"]
     assert run.score.dtype == np.float32
 
 
 def test_negative_zero_equals_zero():
-    run = order(table(("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", 1.0), ("q", "d", -1.0)))
+    run = order_run(table(("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", 1.0), ("q", "d", -1.0)))
     assert run.doc_id.tolist() == ["c", "b", "a", "d"]
 
 
@@ -72,12 +72,12 @@ def test_negative_zero_equals_zero():
 def test_infinite_scores_are_refused(score):
     """Also what a float32 cannot hold: two such documents would be tied whatever their scores were."""
     with pytest.raises(MirblabError, match="1 scores are NaN or infinite, the first in query 'q2'"):
-        order(table(("q1", "a", 1.0), ("q2", "a", score)))
+        order_run(table(("q1", "a", 1.0), ("q2", "a", score)))
 
 
 def test_ids_are_ordered_by_code_point_as_bytes_of_utf_8():
     ids = ["Z", "a", "é", "–", "ﬀ", "𝔸", "aa"]
-    run = order(table(*[("q", name, 1.0) for name in ids]))
+    run = order_run(table(*[("q", name, 1.0) for name in ids]))
     assert run.doc_id.tolist() == sorted(ids, key=lambda name: name.encode(), reverse=True)
 
 
@@ -94,9 +94,9 @@ def test_order_equals_plain_sorting(scores, random):
     """Any scores, in any order of rows, give the order of a plain Python sort; a second pass changes nothing."""
     rows = [(*pair, score) for pair, score in scores.items()]
     random.shuffle(rows)
-    run = order(table(*rows))
+    run = order_run(table(*rows))
     assert plain(run) == by_hand(rows)
-    pd.testing.assert_frame_equal(order(run), run)
+    pd.testing.assert_frame_equal(order_run(run), run)
 
 
 def test_many_queries_are_grouped_right():
@@ -112,50 +112,50 @@ def test_many_queries_are_grouped_right():
 
 
 def test_categories_are_sorted_and_codes_small():
-    run = order(table(("q", "b", 1.0), ("q", "a", 2.0)))
+    run = order_run(table(("q", "b", 1.0), ("q", "a", 2.0)))
     assert run.doc_id.cat.categories.tolist() == ["a", "b"]
     assert run.doc_id.cat.codes.dtype == np.int8
     assert run["rank"].dtype == np.int32
     unsorted = table(("q", "b", 1.0), ("q", "a", 1.0))
     unsorted["doc_id"] = pd.Categorical(unsorted.doc_id, categories=["b", "x", "a"])
-    assert order(unsorted).doc_id.tolist() == ["b", "a"]
+    assert order_run(unsorted).doc_id.tolist() == ["b", "a"]
 
 
 def test_integer_ids_become_strings():
-    run = order(table((7, 10, 1.0), (7, 9, 1.0)))
+    run = order_run(table((7, 10, 1.0), (7, 9, 1.0)))
     assert plain(run) == [("7", "9", 1.0, 1), ("7", "10", 1.0, 2)]
 
 
 @pytest.mark.parametrize("ids", [[1.5, 2.0], [None, "a"], [True, False]])
 def test_ids_that_are_no_ids_are_refused(ids):
     with pytest.raises(MirblabError, match="doc_id"):
-        order(pd.DataFrame({"query_id": "q", "doc_id": ids, "score": 1.0}))
+        order_run(pd.DataFrame({"query_id": "q", "doc_id": ids, "score": 1.0}))
 
 
 def test_missing_columns_are_named_with_what_was_found():
     with pytest.raises(MirblabError, match="missing query_id, doc_id; found qid, docno, score"):
-        order(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]}))
+        order_run(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]}))
 
 
 def test_nan_scores_are_counted_and_the_first_query_named():
     with pytest.raises(MirblabError, match="2 scores are NaN, the first in query 'q2'"):
-        order(table(("q1", "a", 1.0), ("q2", "a", np.nan), ("q3", "a", np.nan)))
+        order_run(table(("q1", "a", 1.0), ("q2", "a", np.nan), ("q3", "a", np.nan)))
 
 
 def test_scores_that_are_text_are_refused():
     with pytest.raises(MirblabError, match="score must hold numbers"):
-        order(table(("q1", "a", "high")))
+        order_run(table(("q1", "a", "high")))
 
 
 @pytest.mark.parametrize("second", [1.0, 0.5, 2.0])
 def test_a_document_given_twice_is_refused(second):
     """Also when the two scores keep the run in order, so that no sorting brings them together."""
     with pytest.raises(MirblabError, match="1 rows repeat .* query 'q', document 'a'"):
-        order(table(("p", "a", 3.0), ("q", "a", 1.0), ("q", "b", 0.75), ("q", "a", second)))
+        order_run(table(("p", "a", 3.0), ("q", "a", 1.0), ("q", "b", 0.75), ("q", "a", second)))
 
 
 def test_an_empty_run_stays_empty():
-    run = order(table())
+    run = order_run(table())
     assert len(run) == 0
     assert list(run.columns) == ["query_id", "doc_id", "score", "rank"]
 
@@ -163,17 +163,17 @@ def test_an_empty_run_stays_empty():
 def test_order_changes_neither_input_nor_attrs():
     run = random_run(1)
     before = run.copy()
-    assert order(run).attrs == {"system": "s", "collection": "c"}
+    assert order_run(run).attrs == {"system": "s", "collection": "c"}
     pd.testing.assert_frame_equal(run, before)
 
 
 def test_cut_keeps_the_first_documents_of_each_query():
     run = random_run(2)
-    expected = [row for row in plain(order(run)) if row[3] <= 5]
-    assert plain(cut(run, 5)) == expected
-    assert cut(run, 5).attrs == run.attrs
+    expected = [row for row in plain(order_run(run)) if row[3] <= 5]
+    assert plain(cut_run(run, 5)) == expected
+    assert cut_run(run, 5).attrs == run.attrs
     with pytest.raises(MirblabError, match="at least 1; found 0"):
-        cut(run, 0)
+        cut_run(run, 0)
 
 
 def full_sort(scores, k, allowed):
@@ -238,7 +238,7 @@ def test_trec_files_round_trip(tmp_path, suffix):
     scores[~np.isfinite(scores)] = 0
     queries = ["1", "01", "None"]
     rows = [(query, doc, float(scores[n, m])) for n, query in enumerate(queries) for m, doc in enumerate(ids)]
-    run = order(table(*rows, system="bm25"))
+    run = order_run(table(*rows, system="bm25"))
     write_run(run, tmp_path / suffix)
     again = read_run(tmp_path / suffix)
     pd.testing.assert_frame_equal(again, run)
@@ -323,7 +323,7 @@ def test_an_id_with_white_space_cannot_be_written(tmp_path, name):
 
 
 def test_the_store_returns_what_was_stored(tmp_path):
-    run = order(random_run(5))
+    run = order_run(random_run(5))
     run.attrs["notes"] = {"k1": 1.2, "steps": ["a", "b"]}
     store = RunStore(tmp_path / "runs")
     assert store.get("key", 10) is None
@@ -335,10 +335,10 @@ def test_the_store_returns_what_was_stored(tmp_path):
 
 
 def test_a_deeper_run_answers_a_shallower_question_and_not_the_reverse(tmp_path):
-    run = order(random_run(6))
+    run = order_run(random_run(6))
     store = RunStore(tmp_path)
     store.put("key", 100, run)
-    assert plain(store.get("key", 3)) == plain(cut(run, 3))
+    assert plain(store.get("key", 3)) == plain(cut_run(run, 3))
     assert store.get("key", 101) is None
 
 
@@ -414,7 +414,7 @@ def test_a_damaged_file_is_set_aside(tmp_path, damage):
         assert store.get("key", 50) is None
     assert [found.suffix for found in tmp_path.iterdir()] == [".damaged"]
     store.put("key", 50, random_run(7))
-    assert plain(store.get("key", 50)) == plain(order(random_run(7)))
+    assert plain(store.get("key", 50)) == plain(order_run(random_run(7)))
 
 
 def test_attrs_that_json_cannot_hold_are_refused(tmp_path):
@@ -423,7 +423,7 @@ def test_attrs_that_json_cannot_hold_are_refused(tmp_path):
 
 
 def test_many_writers_and_readers_share_a_store(tmp_path):
-    expected = plain(order(random_run(8)))
+    expected = plain(order_run(random_run(8)))
     seen, problems = [], []
 
     def work():
@@ -452,7 +452,7 @@ def test_a_large_run_takes_fourteen_bytes_a_row():
                          pd.Index([f"q{number:04}" for number in range(n_queries)]), ids, "s", "c")  # fmt: skip
     assert run.memory_usage(index=False, deep=False).sum() < 15 * len(run) + 100_000 * 16
     tracemalloc.start()
-    order(run)
+    order_run(run)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 * len(run)

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.candidates import Candidates, Listed
+from mirblab.data.candidates import Candidates, ListRule
 from mirblab.formula import index as formula_index
 from mirblab.formula import scoring, storage
 from mirblab.formula import scoring as formula_scoring
@@ -185,7 +185,7 @@ def test_what_is_not_a_candidate_never_comes_back_and_costs_nobody_a_place():
     index = Index.build(items)
     everything = index.search(["x^2+y=2"], 50)[1]
     allowed = np.sort(everything[5::2])
-    rule = Listed.from_pairs("judged", np.zeros(len(allowed), np.int64), allowed, 1, allow=True)
+    rule = ListRule.from_pairs("judged", np.zeros(len(allowed), np.int64), allowed, 1, allow=True)
     found = index.search(["x^2+y=2"], 10, Candidates(50, (rule,)))[1]
     assert found.tolist() == everything[5::2][:10].tolist()
 

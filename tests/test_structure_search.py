@@ -19,7 +19,7 @@ import pytest
 
 from mirblab.core import paths, stored_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import within
+from mirblab.core.paths import unfinished_paths
 from mirblab.data import runs
 from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation import measures
@@ -55,7 +55,7 @@ def ranking(run: pd.DataFrame, query_id: str) -> dict[str, float]:
 def test_a_run_is_in_the_order_of_runs_and_says_how_it_was_made():
     """Ids, ranks and settings are those of every run."""
     run = search(load("mini-wfb"), depth=5, b=2.0, weights={"located pair": 0.5})
-    pd.testing.assert_frame_equal(run, runs.order(run))
+    pd.testing.assert_frame_equal(run, runs.order_run(run))
     assert run.attrs["system"] == "structure" and run.attrs["b"] == 2.0 and run.attrs["weights"]["located pair"] == 0.5
     with pytest.raises(MirblabError, match="depth must be at least 1"):
         search(load("mini-wfb"), depth=0)
@@ -70,7 +70,7 @@ def test_candidates_are_honoured_exactly():
     queries, docs = free.query_id.cat.codes.to_numpy(), free.doc_id.cat.codes.to_numpy()
     kept = free[collection.candidates.permits(queries, docs)]
     found = search(collection, depth=10)
-    wanted = runs.cut(runs.order(kept), 10)
+    wanted = runs.cut_run(runs.order_run(kept), 10)
     assert found[["query_id", "doc_id"]].astype(str).equals(wanted[["query_id", "doc_id"]].astype(str))
     assert 0 < len(kept) < len(free)
 
@@ -191,7 +191,7 @@ def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatc
     with pytest.warns(UserWarning, match=r"postings\.npy is damaged.*set aside.*it is built again"):
         assert search(collection, depth=10).equals(wanted)
     assert len(stored() - before) == 2 and formula_index.verify(folder.parent) == []
-    shutil.rmtree(stored_files.within(folder.parent)[0])
+    shutil.rmtree(stored_files.damaged_paths(folder.parent)[0])
     other = dataclasses.replace(collection, corpus=collection.corpus.assign(text="x"))
     search(other, depth=1)
     assert len(stored() - before) == 2
@@ -226,13 +226,13 @@ def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     killed = subprocess.run([sys.executable, "-c", KILLED, str(rename)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    (left,) = within(paths.cache() / "structure")
+    (left,) = unfinished_paths(paths.cache() / "structure")
     assert (left / "manifest.json").is_file() == (rename == 2)
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         index = formula_index.stored(["x^2", "y+1", r"\frac{x}{y}"])
-    assert len(index) == 3 and index.folder == left.parent and within(paths.cache()) == []
+    assert len(index) == 3 and index.folder == left.parent and unfinished_paths(paths.cache()) == []
     assert [path.name for path in index.folder.iterdir()] == ["000001"]
 
 
@@ -250,7 +250,7 @@ def test_what_is_left_of_an_index_is_set_aside(monkeypatch: pytest.MonkeyPatch, 
     (home / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
     with pytest.warns(UserWarning, match=r"ids\.json is damaged"):
         assert "ids.json is damaged" in formula_index.verify(home.parent)[0]
-    assert len(stored_files.within(home.parent)) == 2 and len(formula_index.stored(["x^2", "y+1"])) == 2
+    assert len(stored_files.damaged_paths(home.parent)) == 2 and len(formula_index.stored(["x^2", "y+1"])) == 2
 
 
 def test_indexes_of_an_older_parser_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -280,7 +280,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
     """Another process removes the store at a rename, or right after the last; others make the folder again."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    really, moves = paths.move, []
+    really, moves = paths.rename_path, []
 
     def move(source: Path, target: Path) -> None:
         moves.append(target)
@@ -292,7 +292,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
         if rename == 1:
             really(source, target)
 
-    monkeypatch.setattr(paths, "move", move)
+    monkeypatch.setattr(paths, "rename_path", move)
     index = formula_index.stored(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None and len(moves) == rename
 

@@ -129,7 +129,7 @@ def test_a_console_shows_every_text_as_it_is(text: str) -> None:
     console.print(text)
     shown = out.getvalue()
     assert is_plain(shown)
-    assert shown.count(terminal.safe(text)) == 5
+    assert shown.count(terminal.safe_text(text)) == 5
 
 
 def test_a_stream_that_cannot_carry_a_character_gets_its_number() -> None:

@@ -26,7 +26,7 @@ QUESTIONS = ["1", "5", "9", "12"]
 def bundled() -> list[Thread]:
     """Return all threads of the bundled dump; a broken row fails."""
     odd = dump.Odd()
-    found = read(paths.bundled("data", "mini", "threads"), QUESTIONS, odd)
+    found = read(paths.bundled_path("data", "mini", "threads"), QUESTIONS, odd)
     assert not odd.counts
     return found
 

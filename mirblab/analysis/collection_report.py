@@ -16,7 +16,7 @@ from rich.table import Table
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.data.near_duplicates import Repeats, fold, repeats
+from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
 from mirblab.display.escape import display
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation import measures
@@ -160,7 +160,7 @@ def judged_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> p
     return pd.DataFrame([{"what": what, **spread(numbers)} for what, numbers in rows.items()])
 
 
-def overlap_table(collection: Collection, others: Sequence[Collection], same: Repeats) -> pd.DataFrame:
+def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
     """Return what of the *collection* occurs in each of *others*: other, what, count, share, near_count, near_share,
     examples (ids here).
 
@@ -252,7 +252,7 @@ class _Names:
         for name in own_names(self.queries[query]):
             if is_name(name) and occurs(name, self.docs[doc]):
                 yield *ids, "query's name", name
-        one, other = fold(self.queries[query]), fold(self.docs[doc])
+        one, other = fold_text(self.queries[query]), fold_text(self.docs[doc])
         if one != other:
             if _is_long(one) and one in other:
                 yield *ids, "query in answer", self.queries[query][:80]
@@ -263,7 +263,7 @@ class _Names:
         """Yield kind and name of each name of the document that the query has; at most one of a kind."""
         text, done = self.queries[query], set()
         for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
-            where, what = (fold(text), fold(name)) if kind == "title" else (text, name)
+            where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
             if kind not in done and occurs(what, where):
                 done.add(kind)
                 yield kind, name
@@ -626,7 +626,7 @@ def report(
     """
     groups = [collection.query_texts, collection.texts]
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
-    same = repeats(groups, threshold, seed, n_asked=2)
+    same = find_repeats(groups, threshold, seed, n_asked=2)
     duplicates, twins = _duplicates(collection, same), _twins(collection, same)
     named, by_chance = leaks(collection, seed)
     words, auc, z = lengths(collection)
@@ -641,7 +641,7 @@ def report(
     )  # fmt: skip
 
 
-def _duplicates(collection: Collection, same: Repeats) -> pd.DataFrame:
+def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
     """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
     found = same.between(0, 1)
     queries, docs = found.one.to_numpy(), found.other.to_numpy()
@@ -655,13 +655,13 @@ def _duplicates(collection: Collection, same: Repeats) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _twins(collection: Collection, same: Repeats) -> pd.DataFrame:
+def _twins(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
     found = same.within(1)
     ids = collection.doc_ids
     return pd.DataFrame({"doc_id": ids[found.other], "other_id": ids[found.one], "jaccard": found.jaccard})
 
 
-def _notes(same: Repeats, threshold: float, n_sample: int) -> list[str]:
+def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
     notes = [
         f"Near-duplicates: Jaccard similarity of word triples from {threshold:g} on, checked exactly; at the threshold "
         f"{same.recall:.2%} of the pairs are found, above it more.",

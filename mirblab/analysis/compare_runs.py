@@ -18,7 +18,7 @@ from mirblab.core import paths, terminal
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data import runs
 from mirblab.data.collection import Collection
-from mirblab.data.runs import order
+from mirblab.data.runs import order_run
 from mirblab.display import result_tables
 from mirblab.display.text import excerpts
 from mirblab.evaluation import imported, measures, significance
@@ -61,7 +61,7 @@ def paired_runs(first: str | Path, second: str | Path, collection: Collection, d
 def _file(given: str) -> Path | None:
     """Return the file that is meant, or None where there is none of that name."""
     try:
-        path = paths.given(given)
+        path = paths.expand_home(given)
         return path if path.is_file() else None
     except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
         return None
@@ -70,7 +70,7 @@ def _file(given: str) -> Path | None:
 def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
     path = _file(given)
     if path is not None:
-        return runs.cut(_read(path, collection), depth)
+        return runs.cut_run(_read(path, collection), depth)
     folder = Path(given)
     if given and folder.is_dir():
         inside = ", ".join(sorted(one.name for one in folder.iterdir())[:6]) or "nothing"
@@ -79,7 +79,7 @@ def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
         asked = system(given)
     except MirblabError as error:
         if given.lower().endswith(_ENDINGS):
-            where = paths.given(given).absolute().parent
+            where = paths.expand_home(given).absolute().parent
             raise MirblabError(f"no run file '{given}'; looked in {where}; give the whole path, or a system") from error
         raise MirblabError(f"'{given}' is neither a run file here nor a system: {error}") from error
     run = asked.search(collection, depth)
@@ -162,7 +162,7 @@ def joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     [[1.0, nan], [2.0, 1.0]]
     """
     names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
-    parts = [order(run)[list(names)].astype(names) for run in (first, second)]
+    parts = [order_run(run)[list(names)].astype(names) for run in (first, second)]
     return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
 
 
@@ -427,7 +427,7 @@ def write(found: Difference, path: Path) -> Path:
         table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
     for part in (found.alike, found.fresh):
         table = table.join(part.set_index("query_id"))
-    paths.write_text(paths.given(path), table.round(10).to_csv(lineterminator="\n"))
+    paths.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
     return path
 
 

@@ -48,12 +48,12 @@ def read_views(name_or_file: str | Path = BUNDLED) -> pd.DataFrame:
 
 
 def _read(name_or_file: str | Path, left_out: Counter[str]) -> list[dict[str, Any]]:
-    path = paths.given(name_or_file)
+    path = paths.expand_home(name_or_file)
     if str(name_or_file) == BUILT:
         path = paths.data() / BUILT / lean_views.FILE
         if not path.is_file():
             raise MirblabError(f"the table '{BUILT}' is not built yet; run: mirblab build views --from views.jsonl.gz")
-        digests.check(path.parent)
+        digests.check_digests(path.parent)
     elif not path.exists():
         raise unknown("table of views, and no file,", str(name_or_file), [BUNDLED, BUILT])
     with release.opened_release(path, "views.jsonl", "") as found:

@@ -223,7 +223,7 @@ def project(
     if found is None:
         found = _umap(vectors[by_id], settings)
         table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
-        paths.stored("maps", lambda: stored_files.write(folder, key, _SUFFIX, table.to_parquet()))
+        paths.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
     placed = np.empty_like(found)
     placed[by_id] = found
     return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
@@ -231,7 +231,7 @@ def project(
 
 def verify(folder: Path) -> list[str]:
     """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
-    return stored_files.verify(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
+    return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
 
 
 def older(folder: Path) -> list[tuple[Path, int]]:
@@ -242,7 +242,7 @@ def older(folder: Path) -> list[tuple[Path, int]]:
 def _read(folder: Path, key: str) -> np.ndarray | None:
     """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
     for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
-        if (content := stored_files.read(path, _AGAIN)) is not None:
+        if (content := stored_files.read_sealed(path, _AGAIN)) is not None:
             return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
     return None
 
@@ -459,7 +459,7 @@ def _record(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
         )
-    record = text_files.read(path)
+    record = text_files.read_json(path)
     wanted = ("name", "caption", "alt", "provenance")
     missing = [name for name in wanted if name not in record] if isinstance(record, dict) else wanted
     if missing:

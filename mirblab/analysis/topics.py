@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, suggest
-from mirblab.core.text_files import Problems, lines
+from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.data.collection import Collection
 
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
@@ -170,9 +170,9 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
     {'A.201': {'category': 'Calculation'}}
     """
     path = Path(path)
-    problems, found = Problems(path), dict[str, dict[str, str]]()
+    problems, found = LineProblems(path), dict[str, dict[str, str]]()
     stem = path.name.removesuffix(".gz")
-    numbered = lines(path, problems)
+    numbered = read_lines(path, problems)
     header = _cells(next(numbered, (1, ""))[1], stem, 1, problems)
     problems.raise_if_any()
     columns = [_column(name) for name in header]
@@ -191,7 +191,7 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cells(text: str, name: str, number: int, problems: Problems) -> list[str]:
+def _cells(text: str, name: str, number: int, problems: LineProblems) -> list[str]:
     try:
         return next(csv.reader([text], delimiter="," if name.endswith(".csv") else "\t"), [])
     except csv.Error as error:
@@ -206,7 +206,7 @@ def _column(name: str) -> str:
     return plain if plain in LABELS else _OTHER_COLUMNS.get(plain, "")
 
 
-def _label(name: str, word: str, number: int, problems: Problems) -> str:
+def _label(name: str, word: str, number: int, problems: LineProblems) -> str:
     label = _OTHER_WORDS.get(word.lower(), word.capitalize())
     if label not in LABELS[name]:
         known = LABELS[name]

@@ -64,7 +64,7 @@ def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
     except Exception as error:  # noqa: BLE001  whatever the notebook raised is reported with its cell
         spent = time.perf_counter() - start
         if partial.is_file():
-            paths.move(partial, failed)
+            paths.rename_path(partial, failed)
         stamps.keep(job, "", spent, before)
         return _explain(error, failed), spent
     spent = time.perf_counter() - start
@@ -229,7 +229,7 @@ def rate() -> float:
 def verify(path: Path) -> list[str]:
     """Return a line when the file of the measured speed is damaged; the next batch writes it again."""
     try:
-        sound = stamps.is_duration(text_files.read(path)["texts_per_second"])
+        sound = stamps.is_duration(text_files.read_json(path)["texts_per_second"])
     except (OSError, KeyError, TypeError, ValueError):
         sound = False
     return [] if sound else [f"{path} is damaged; a guess is taken until the next batch writes it again"]
@@ -263,7 +263,7 @@ def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
         spent = time.perf_counter() - start
         if step.n_texts > 500:
             rate = json.dumps({"texts_per_second": round(step.n_texts / spent, 1)})
-            paths.stored("speeds", paths.write_text, paths.cache() / "rate.json", rate)
+            paths.try_to_store("speeds", paths.write_text, paths.cache() / "rate.json", rate)
 
 
 def execute(
@@ -281,7 +281,7 @@ def execute(
     """
     if not jobs:
         return []
-    paths.sweep(paths.figures())
+    paths.remove_abandoned(paths.figures())
     threads = str(max(1, (os.cpu_count() or 1) // n_workers))
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(n_workers, get_context("spawn"), processes.end_with_parent) as pool:

@@ -128,7 +128,7 @@ def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
 
     for path in sorted((paths.figures() / "_executed").glob("*/*.json")):
         stem, _, part = path.stem.partition(".")
-        job = suites.Job(path.parent.name, paths.bundled("notebooks") / f"{stem}.ipynb", {"part": part})
+        job = suites.Job(path.parent.name, paths.bundled_path("notebooks") / f"{stem}.ipynb", {"part": part})
         try:
             stamp = stamps.read(job)
         except ValueError as error:

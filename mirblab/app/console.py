@@ -99,7 +99,7 @@ def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: boo
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        ids = {job.name: bars.add_task(terminal.safe(job.name), total=None, start=False) for job in jobs}
+        ids = {job.name: bars.add_task(terminal.safe_text(job.name), total=None, start=False) for job in jobs}
 
         def tell(job: Job, cells: int, total: int) -> None:
             if total:
@@ -131,7 +131,7 @@ def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], ou
         means = values.groupby("measure", sort=False).value.mean()
         table.add_row(held.name, f"{len(held.queries):,}", *(f"{mean:.4f}" for mean in means))
         if out is not None:
-            path = out / f"{held.name}.{paths.clean_name(re.sub(r'[>/]', '-', name), 120)}.trec.gz"
+            path = out / f"{held.name}.{paths.checked_name(re.sub(r'[>/]', '-', name), 120)}.trec.gz"
             runs.write_run(run, path)
             console.print(f"wrote {path}", soft_wrap=True)
     console.print(table)
@@ -257,7 +257,7 @@ def home_state() -> State:
     """
     executed = paths.figures() / "_executed"
     suites = sorted({path.parent.name for path in executed.glob("*/*.ipynb")})
-    return State(paths.home(), tuple(catalogue.built_names()), tuple(suites), paths.checkout() is not None)
+    return State(paths.home(), tuple(catalogue.built_names()), tuple(suites), paths.checkout_root() is not None)
 
 
 def next_steps(found: State) -> list[tuple[str, str]]:
@@ -266,7 +266,7 @@ def next_steps(found: State) -> list[tuple[str, str]]:
     >>> next_steps(State(Path("/tmp"), (), (), True))[0][0]
     'make lab'
     """
-    lab = "make lab" if found.is_checkout else f"jupyter lab {short(paths.bundled('notebooks'))}"
+    lab = "make lab" if found.is_checkout else f"jupyter lab {short(paths.bundled_path('notebooks'))}"
     first = [(lab, "open JupyterLab; begin with 00_start_here, or with lesson 01")]
     run = ("mirblab run minilm mini-qa", "one search engine on one bundled collection, in seconds")
     batch = ("mirblab batch mini", "every notebook on the bundled data, offline, in minutes")

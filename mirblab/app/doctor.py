@@ -302,7 +302,7 @@ def libraries() -> Finding:
 
 def versions(lock: Path | None = None) -> Finding:
     """Compare what is installed with *lock*, the versions that were tested together; default: the checkout's."""
-    root = paths.checkout()
+    root = paths.checkout_root()
     lock = lock or (root / "requirements.lock" if root else None)
     if lock is None or not lock.is_file():
         return Finding("versions", "ok", "no requirements.lock beside this installation to compare with")

@@ -69,7 +69,7 @@ def key(
     digest = hashlib.blake2b(notebook.read_bytes() if notebook else b"", digest_size=16)
     for name, path in _data(parameters, root or (notebook.parent if notebook else Path.cwd())).items():
         if name not in contents:
-            contents[name] = paths.content(catalogue.where(name) if path is None else path)
+            contents[name] = paths.content_digest(catalogue.where(name) if path is None else path)
         digest.update(contents[name])
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
     digest.update(json.dumps(parts, sort_keys=True).encode())
@@ -108,7 +108,7 @@ def named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
 @lru_cache
 def commit() -> str:
     """Return the checkout's commit, with "+changes" when files differ from it, or "" outside a checkout."""
-    root = paths.checkout()
+    root = paths.checkout_root()
     if root is None:
         return ""
     try:
@@ -140,7 +140,7 @@ def _data(parameters: dict[str, Any], root: Path) -> dict[str, Path | None]:
     here = set(catalogue.collection_names())
     found: dict[str, Path | None] = dict.fromkeys([*collections_in(parameters), *(one for one in texts if one in here)])
     for text in texts:
-        path = root / paths.given(text)
+        path = root / paths.expand_home(text)
         if text not in found and os.path.exists(path):  # a run file, a table, a folder of LaTeX
             found[str(path)] = path
     return found
@@ -155,7 +155,7 @@ def _code() -> bytes:
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     for name in ("examples", "mini"):
-        digest.update(paths.content((paths.checkout() or root / "bundled") / "data" / name))
+        digest.update(paths.content_digest((paths.checkout_root() or root / "bundled") / "data" / name))
     with suppress(PackageNotFoundError):  # a checkout that nobody installed
         needed = [Requirement(line).name for line in requires("mirblab") or []]
         digest.update(json.dumps(_versions(needed), sort_keys=True).encode())
@@ -317,7 +317,7 @@ def folder_of(notebook: str, parameters: Mapping[str, Any], defaults: Mapping[st
     said = "_".join(f"{name}-{_short(value)}" for name, value in differing.items()) or "defaults"
     safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", said)[:_LONGEST].strip("-.+_")
     digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=6).hexdigest()
-    return folder() / paths.clean_name(notebook) / f"{safe}-{digest}"
+    return folder() / paths.checked_name(notebook) / f"{safe}-{digest}"
 
 
 def defaults_of(notebook: str) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def put_on_record(place: Path, notebook: str, parameters: dict[str, Any]) -> Non
     about = {"notebook": notebook, "parameters": parameters, "made": now, "root": str(Path.cwd())}
     record = about | {"key": key_of(notebook, parameters, Path.cwd())}
     text = json.dumps(record, indent=1) + "\n"
-    paths.stored("tables and figures", paths.write_text, place / RECORD, text, full_is_error=True)
+    paths.try_to_store("tables and figures", paths.write_text, place / RECORD, text, full_is_error=True)
 
 
 def hand_runs() -> list[HandRun]:
@@ -363,7 +363,7 @@ def remove(names: list[str]) -> list[HandRun]:
             raise unknown("run by hand", name, runs)
     chosen = [run for run in runs.values() if run.name in names or "all" in names]
     for run in chosen:
-        paths.remove(run.folder)
+        paths.remove_path(run.folder)
         with suppress(OSError):  # other runs of the notebook are there
             run.folder.parent.rmdir()
     return chosen
@@ -383,7 +383,7 @@ def _read(place: Path) -> HandRun | None:
 
 def _file_of(notebook: str) -> Path | None:
     try:
-        path = paths.bundled("notebooks") / f"{paths.clean_name(notebook)}.ipynb"
+        path = paths.bundled_path("notebooks") / f"{paths.checked_name(notebook)}.ipynb"
     except FileNotFoundError:
         return None
     return path if path.is_file() else None

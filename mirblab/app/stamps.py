@@ -169,7 +169,7 @@ def _drop(job: Job, files: Mapping[str, str]) -> None:
         path = job.folder / name
         is_own = not path.is_symlink() and path.resolve() == folder / name  # no link on the way leads elsewhere
         if is_own and _is_same(path, digest):
-            paths.remove(path)
+            paths.remove_path(path)
             with suppress(OSError):  # a folder that is not empty stays
                 for parent in PurePosixPath(name).parents:
                     (job.folder / parent).rmdir()

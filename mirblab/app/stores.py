@@ -52,7 +52,7 @@ class Store:
                 f"{self.path} is a link to {os.readlink(self.path)}, and nothing was removed: what is outside of the "
                 "home is yours; remove it there, or remove the link"
             )
-        paths.remove(self.path)
+        paths.remove_path(self.path)
 
 
 STORES = (
@@ -95,17 +95,17 @@ def described() -> str:
 
 def left_overs() -> list[Path]:
     """Return what is unfinished anywhere in the home, also what is being written now."""
-    return [path for place in _PLACES for path in paths.within(paths.home() / place)]
+    return [path for place in _PLACES for path in paths.unfinished_paths(paths.home() / place)]
 
 
 def damaged() -> list[Path]:
     """Return what was set aside as damaged anywhere in the home."""
-    return [path for place in _PLACES for path in stored_files.within(paths.home() / place)]
+    return [path for place in _PLACES for path in stored_files.damaged_paths(paths.home() / place)]
 
 
 def sweep() -> list[Path]:
     """Remove what killed writers of this machine left unfinished anywhere in the home, and return it."""
-    return [path for place in _PLACES for path in paths.sweep(paths.home() / place)]
+    return [path for place in _PLACES for path in paths.remove_abandoned(paths.home() / place)]
 
 
 def notes() -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def notes() -> list[tuple[str, str]]:
     if left := [path for path in partial if paths.is_abandoned(path)]:
         found.append((f"{len(left)} left half-written by a process that was killed, {_room(left)}",
                       "mirblab cache --verify"))  # fmt: skip
-    if unclear := [path for path in partial if paths.is_unclear(path)]:
+    if unclear := [path for path in partial if paths.has_unknown_writer(path)]:
         found.append((f"{len(unclear)} half-written by another machine, before a restart or by an older version, "
                       f"{_room(unclear)}", "mirblab cache --remove partial, when nobody is writing"))  # fmt: skip
     return found
@@ -153,7 +153,7 @@ def remove(name: str) -> Iterator[str]:
         steps = [(store.path, store.remove) for store in known[name]]
     else:
         found = {"damaged": damaged, "partial": left_overs, "old": _older}[name]()
-        steps = [(path, lambda path=path: paths.remove(path)) for path in found]
+        steps = [(path, lambda path=path: paths.remove_path(path)) for path in found]
     stays = 0
     for path, step in steps:
         if path.exists() or path.is_symlink():

@@ -82,7 +82,7 @@ class Job:
 
 def folder() -> Path:
     """Return the folder of the suites' TOML files."""
-    return paths.bundled("notebooks", "suites")
+    return paths.bundled_path("notebooks", "suites")
 
 
 def suite_names() -> list[str]:
@@ -194,7 +194,7 @@ def _built() -> list[str]:
 
 
 def _notebook(name: str) -> Path:
-    found = paths.bundled("notebooks")
+    found = paths.bundled_path("notebooks")
     path = found / f"{name}.ipynb"
     if not path.is_file():
         raise unknown("notebook", name, [path.stem for path in found.glob("*.ipynb")])

@@ -10,18 +10,18 @@ from mirblab.core.errors import MirblabError
 _SEPARATORS = frozenset("\t\n\r")
 
 
-def of(record: Mapping[str, object], key: str) -> str:
+def read_id(record: Mapping[str, object], key: str) -> str:
     """Return the id under *key* of a row of JSON or parquet: a text as it stands, a whole number as its digits.
 
     An id is never taken for a number: `0042`, `1e5` and `NaN` between quotes stay what they are. MirblabError, without
     a place, for a text that `flaw` refuses and for everything else: 1e5 without quotes, true, null, lists.
 
-    >>> of({"_id": "0042"}, "_id"), of({"_id": 42}, "_id")
+    >>> read_id({"_id": "0042"}, "_id"), read_id({"_id": 42}, "_id")
     ('0042', '42')
     """
     value = record.get(key)
     if isinstance(value, str):
-        problem = flaw(value)
+        problem = id_problem(value)
         if not problem:
             return value
         raise MirblabError(f"'{key}' {problem}: {value!r:.60}; rename it" if value else f"no '{key}'; found \"\"")
@@ -34,22 +34,22 @@ def of(record: Mapping[str, object], key: str) -> str:
     raise MirblabError(f"'{key}' must be a text or a whole number, found {found}; an id stands between quotes")
 
 
-def is_number(text: str) -> bool:
+def is_whole_number(text: str) -> bool:
     """Return whether an id is a whole number from 0, such as the sites and tables of ARQMath have: at most 18 digits.
 
-    >>> is_number("0042"), is_number("9" * 5000), is_number("١٢")
+    >>> is_whole_number("0042"), is_whole_number("9" * 5000), is_whole_number("١٢")
     (True, False, False)
     """
     return len(text) < 19 and text.isascii() and text.isdecimal()
 
 
-def flaw(name: str) -> str:
+def id_problem(name: str) -> str:
     """Return why a text cannot be an id, or "" when it can.
 
     It holds something that is not white space, since nobody sees a blank one, and neither tab nor line break, which
     would end its cell in a file of judgements. Other white space is permitted, but not in a run file (`trec`).
 
-    >>> flaw("Zorn's lemma"), flaw(" "), flaw("a\\tb")
+    >>> id_problem("Zorn's lemma"), id_problem(" "), id_problem("a\\tb")
     ('', 'is blank', 'has a tab or a line break')
     """
     if name.isprintable() and name and not name.isspace():

@@ -9,41 +9,41 @@ from threading import Thread
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-SECONDS = 3.0
+TIMEOUT = 3.0
 
 
-def hub_silence(seconds: float = SECONDS) -> str:
+def hub_unreachable_reason(seconds: float = TIMEOUT) -> str:
     """Return why the Hub (`HF_ENDPOINT`) cannot be reached, or "" when it can be, or was not to be asked.
 
     `HF_HUB_OFFLINE` is left to the library, which then asks nobody.
     """
     from huggingface_hub import constants
 
-    return "" if constants.HF_HUB_OFFLINE else silence(constants.ENDPOINT, seconds)
+    return "" if constants.HF_HUB_OFFLINE else unreachable_reason(constants.ENDPOINT, seconds)
 
 
-def silence(url: str, seconds: float = SECONDS) -> str:
+def unreachable_reason(url: str, seconds: float = TIMEOUT) -> str:
     """Return why nothing answers at *url*, or "" when something does: after at most *seconds*, and sooner if it does.
 
     Through a proxy, where one is set, its answer counts. All addresses of a host are tried at once, for one way
     that is blocked (IPv6) must not cost the time of the other. What answers slowly after that is left to take its time.
 
-    >>> silence("http://127.0.0.1:9", 1.0) != ""
+    >>> unreachable_reason("http://127.0.0.1:9", 1.0) != ""
     True
     """
     answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-    Thread(target=_ask, args=(url, seconds, answers), daemon=True).start()  # looking up a name knows no limit
+    Thread(target=_try_addresses, args=(url, seconds, answers), daemon=True).start()  # looking up a name knows no limit
     try:
         return answers.get(timeout=seconds + 0.5)
     except queue.Empty:
         return f"no answer in {seconds:g} s"
 
 
-def _ask(url: str, seconds: float, answers: queue.SimpleQueue[str]) -> None:
+def _try_addresses(url: str, seconds: float, answers: queue.SimpleQueue[str]) -> None:
     parts = urlsplit(url)
     host, is_secure = parts.hostname or "", parts.scheme == "https"
     if getproxies().get(parts.scheme) and not proxy_bypass(host):
-        answers.put(_through_proxy(url, seconds))
+        answers.put(_try_proxy(url, seconds))
         return
     try:
         found = socket.getaddrinfo(host, parts.port or (443 if is_secure else 80), type=socket.SOCK_STREAM)
@@ -53,12 +53,12 @@ def _ask(url: str, seconds: float, answers: queue.SimpleQueue[str]) -> None:
     failures: queue.SimpleQueue[str] = queue.SimpleQueue()
     for kind, _, _, _, address in found:
         server = host if is_secure else ""
-        Thread(target=_knock, args=(kind, address, server, seconds, answers, failures), daemon=True).start()
+        Thread(target=_try_connection, args=(kind, address, server, seconds, answers, failures), daemon=True).start()
     told = [failures.get() for _ in found]  # comes to an end only when none of them answers
     answers.put(told[0] if told else f"{host} has no address")
 
 
-def _knock(
+def _try_connection(
     kind: int, address: tuple, server: str, seconds: float, answers: queue.SimpleQueue, failures: queue.SimpleQueue
 ) -> None:
     """Open a connection, a secure one to *server* if that is named; nothing is sent on it, so nobody is believed."""
@@ -76,7 +76,7 @@ def _knock(
         answers.put("")
 
 
-def _through_proxy(url: str, seconds: float) -> str:
+def _try_proxy(url: str, seconds: float) -> str:
     import httpx
 
     try:

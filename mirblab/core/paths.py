@@ -46,8 +46,8 @@ def storage_error(error: Exception, path: Path, n_bytes: int, elsewhere: str) ->
     *n_bytes* are needed (0: unknown); *elsewhere* says how another place is chosen. None when the error is no
     refusal of the system, or one that speaks of something else.
     """
-    number, name = _number(error), getattr(error, "filename", None)
-    is_ours = _is_unfinished(name, path)  # what was being written was removed, and the folder may be there again
+    number, name = _error_number(error), getattr(error, "filename", None)
+    is_ours = _names_unfinished(name, path)  # what was being written was removed, and the folder may be there again
     is_other = number == errno.ENOENT and os.path.isdir(path.parent) and not is_ours  # then something else is missing
     if number not in _REASONS or is_other or not (name is None or is_ours or _lies_at(name, path)):
         return None
@@ -62,7 +62,7 @@ def storage_error(error: Exception, path: Path, n_bytes: int, elsewhere: str) ->
     )
 
 
-def _is_unfinished(name: object, path: Path) -> bool:
+def _names_unfinished(name: object, path: Path) -> bool:
     """Return whether an error names an unfinished file or folder beside *path*, or something in such a folder."""
     given = Path(os.fsdecode(name)) if isinstance(name, (str, bytes)) else path
     return given.is_relative_to(path.parent) and ".partial." in str(given.relative_to(path.parent))
@@ -77,7 +77,7 @@ def _lies_at(name: object, path: Path) -> bool:
     return any(folder.parent == path.parent and folder.name.endswith(unfinished) for folder in given.parents)
 
 
-def _number(error: Exception) -> int | None:
+def _error_number(error: Exception) -> int | None:
     """Return the number of the system's error; some libraries give it only in their text."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
@@ -87,7 +87,7 @@ def _number(error: Exception) -> int | None:
     return int(told[1]) if told else None
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file, or a folder with all that is in it; of a link the link. MirblabError when something stays."""
     for attempt in range(20):  # others may add to a folder, or remove from it, at the same time
         try:
@@ -116,7 +116,7 @@ def readable_size(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TB"
 
 
-_NAME = re.compile(r"\.(?P<writer>[0-9a-f]{12})-(?P<process>\d+)-[0-9a-f]{8}\.partial\.")
+_UNFINISHED = re.compile(r"\.(?P<writer>[0-9a-f]{12})-(?P<process>\d+)-[0-9a-f]{8}\.partial\.")
 
 
 def unfinished_name(path: str | Path) -> Path:
@@ -127,10 +127,10 @@ def unfinished_name(path: str | Path) -> Path:
     (True, True, False)
     """
     path = Path(path)
-    return path.with_name(f".{_writer()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.partial.{path.name}")
+    return path.with_name(f".{_machine_digest()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.partial.{path.name}")
 
 
-def is_partial(path: str | Path) -> bool:
+def is_unfinished(path: str | Path) -> bool:
     """Return whether the name of *path* is that of something unfinished, by this version of the library or another."""
     name = Path(path).name
     return name.startswith(".") and (".partial." in name or name.endswith(".partial"))
@@ -142,41 +142,41 @@ def is_abandoned(path: str | Path) -> bool:
     False where that cannot be known: the writer was on another machine, in another container or before a restart, or
     the name is none that `beside` gives.
     """
-    return _is_live(path) is False
+    return _writer_is_running(path) is False
 
 
-def is_unclear(path: str | Path) -> bool:
+def has_unknown_writer(path: str | Path) -> bool:
     """Return whether *path* is unfinished and nobody here can know whether its writer has ended; see `is_abandoned`."""
-    return is_partial(path) and _is_live(path) is None
+    return is_unfinished(path) and _writer_is_running(path) is None
 
 
-def within(folder: str | Path) -> list[Path]:
+def unfinished_paths(folder: str | Path) -> list[Path]:
     """Return all unfinished files and folders in *folder* and below, by path; what is in an unfinished one is not."""
     unfinished = []
     for root, folders, files in os.walk(folder):
-        unfinished += [Path(root) / name for name in folders + files if is_partial(name)]
-        folders[:] = [name for name in folders if not is_partial(name)]
+        unfinished += [Path(root) / name for name in folders + files if is_unfinished(name)]
+        folders[:] = [name for name in folders if not is_unfinished(name)]
     return sorted(unfinished)
 
 
-def sweep(folder: str | Path, *, all_writers: bool = False) -> list[Path]:
+def remove_abandoned(folder: str | Path, *, all_writers: bool = False) -> list[Path]:
     """Remove the abandoned files and folders in *folder* and below, and return their paths; MirblabError if one stays.
 
     *all_writers*: remove what cannot be told to be abandoned, too; for a person who knows that nobody is writing.
     """
-    left = [path for path in within(folder) if all_writers or is_abandoned(path)]
+    left = [path for path in unfinished_paths(folder) if all_writers or is_abandoned(path)]
     for path in left:
-        remove(path)
+        remove_path(path)
     return left
 
 
-def _is_live(path: str | Path) -> bool | None:
+def _writer_is_running(path: str | Path) -> bool | None:
     """Return whether the writer of *path* lives, None where that cannot be known."""
-    found = _NAME.match(Path(path).name)
-    return _lives(int(found["process"])) if found is not None and found["writer"] == _writer() else None
+    found = _UNFINISHED.match(Path(path).name)
+    return _is_running(int(found["process"])) if found is not None and found["writer"] == _machine_digest() else None
 
 
-def _lives(process: int) -> bool:
+def _is_running(process: int) -> bool:
     if os.name == "nt":  # signal 0 is none there
         return True
     try:
@@ -189,7 +189,7 @@ def _lives(process: int) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _writer() -> str:
+def _machine_digest() -> str:
     """Return a name for everything that shares our process numbers: this start of this machine, or this container."""
     facts = [socket.gethostname()]
     try:
@@ -200,14 +200,14 @@ def _writer() -> str:
     return hashlib.blake2b("\n".join(facts).encode(), digest_size=6).hexdigest()
 
 
-_RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\s*")  # what Windows calls its devices
-_PACKAGE = Path(__file__).resolve().parents[1]
-_told: set[Path] = set()  # the folders of which `stored` has said that nothing can be written there
+_DEVICE_NAMES = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\s*")  # what Windows calls its devices
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+_warned_folders: set[Path] = set()  # the folders of which `stored` has said that nothing can be written there
 
 
-def checkout() -> Path | None:
+def checkout_root() -> Path | None:
     """Return the root of the git checkout that this package runs from, or None when it was installed as a wheel."""
-    root = _PACKAGE.parent
+    root = _PACKAGE_FOLDER.parent
     return root if (root / "pyproject.toml").is_file() and (root / "notebooks").is_dir() else None
 
 
@@ -219,7 +219,7 @@ def home() -> Path:
     named = os.environ.get("MIRBLAB_HOME")
     if named:
         return Path(named).expanduser().resolve()
-    root = checkout()
+    root = checkout_root()
     if root is not None:
         return root
     from platformdirs import user_data_path
@@ -247,30 +247,30 @@ def figures() -> Path:
     return home() / "figures"
 
 
-def bundled(*parts: str) -> Path:
+def bundled_path(*parts: str) -> Path:
     """Return the path of something that ships with the project, for example `bundled("data", "mini")`.
 
     Raises FileNotFoundError when the installation lacks it.
     """
-    for root in (checkout(), _PACKAGE / "bundled"):
+    for root in (checkout_root(), _PACKAGE_FOLDER / "bundled"):
         if root is not None and (path := root.joinpath(*parts)).exists():
             return path
     raise FileNotFoundError(f"this installation lacks {'/'.join(parts)}; reinstall mirblab")
 
 
-def given(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """Return a path that somebody wrote, "~" being their home; `is_there` takes it whatever it is.
 
-    >>> given("~nobody-of-this-name/x").name
+    >>> expand_home("~nobody-of-this-name/x").name
     'x'
     """
     return Path(os.path.expanduser(path))
 
 
-def is_there(path: str | Path) -> bool:
+def path_exists(path: str | Path) -> bool:
     """Return whether something lies at *path*; False too for what no file can be called: too long, or with a zero byte.
 
-    >>> is_there("a" * 5000)
+    >>> path_exists("a" * 5000)
     False
     """
     return os.path.exists(path)
@@ -289,8 +289,8 @@ def write_atomically(path: str | Path, n_bytes: int = 0) -> Iterator[Path]:
     with writing(path, n_bytes):
         try:
             yield beside
-            flush(beside)
-            move(beside, path)
+            flush_file(beside)
+            rename_path(beside, path)
             flush_folder(path.parent)
         finally:
             with suppress(OSError):  # on a disk that cannot be written, even nothing cannot be removed
@@ -318,7 +318,7 @@ def open_to_write(path: str | Path, mode: str = "wb") -> IO[Any]:
         return open(path, mode, **text)  # noqa: SIM115  the caller closes it
 
 
-def reserve(path: Path) -> None:
+def reserve_space(path: Path) -> None:
     """Take the disk space that a file's size asks for; writing to a map of a file on a full disk kills the process."""
     size = path.stat().st_size
     with writing(path, size), open(path, "rb+") as file:
@@ -348,12 +348,12 @@ def check_writable(folder: Path) -> None:
     probe.unlink()
 
 
-def move(source: Path, target: Path) -> None:
+def rename_path(source: Path, target: Path) -> None:
     """Rename *source* to *target*, whose old file is replaced; OSError when the system refuses."""
     os.replace(source, target)
 
 
-def flush(path: Path) -> None:
+def flush_file(path: Path) -> None:
     """Put a file's bytes on disk, so that they survive a loss of power."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
@@ -376,7 +376,7 @@ def flush_tree(folder: Path) -> None:
         if path.is_dir():
             flush_folder(path)
         else:
-            flush(path)
+            flush_file(path)
     flush_folder(folder)
 
 
@@ -399,7 +399,7 @@ def writing(path: Path, n_bytes: int = 0) -> Iterator[None]:
         raise refused from error
 
 
-def stored(what: str, write: Callable[..., object], *arguments: Any, full_is_error: bool = False) -> bool:
+def try_to_store(what: str, write: Callable[..., object], *arguments: Any, full_is_error: bool = False) -> bool:
     """Return whether *write* could store what was computed; when it could not, say so once, and let it be used.
 
     *what* is the plural that the line begins with: "vectors", "runs". So a full disk, or a home that cannot be
@@ -411,16 +411,16 @@ def stored(what: str, write: Callable[..., object], *arguments: Any, full_is_err
     except StorageError as error:
         if full_is_error and not error.is_read_only:
             raise
-        place = _place(error.path)
-        if place not in _told:
-            _told.add(place)
+        place = _home_subfolder(error.path)
+        if place not in _warned_folders:
+            _warned_folders.add(place)
             line = f"note: {what} cannot be stored; they are used now and made again next time: {error}"
             say(line, to=sys.stderr)
         return False
     return True
 
 
-def _place(path: Path) -> Path:
+def _home_subfolder(path: Path) -> Path:
     """Return the folder of the home that *path* lies in (cache, figures ...), or, elsewhere, its own folder."""
     try:
         return home() / path.absolute().relative_to(home()).parts[0]
@@ -429,14 +429,14 @@ def _place(path: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def scratch() -> Path:
+def scratch_folder() -> Path:
     """Return a temporary folder of this process, which is removed when it ends."""
     folder = Path(tempfile.mkdtemp(prefix="mirblab-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def content(path: Path) -> bytes:
+def content_digest(path: Path) -> bytes:
     """Return a hash of a file, or of the names and bytes of all files of a folder, hidden ones left out."""
     digest = hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16)
     for one in sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith(".")):
@@ -444,16 +444,16 @@ def content(path: Path) -> bytes:
     return digest.digest()
 
 
-def clean_name(name: str, longest: int = 100) -> str:
+def checked_name(name: str, longest: int = 100) -> str:
     """Return *name* if it can name a folder on every platform, of at most *longest* bytes, else raise MirblabError.
 
-    >>> clean_name("stacks-qa")
+    >>> checked_name("stacks-qa")
     'stacks-qa'
     """
     bad = set('<>:"/\\|?*') & set(name)
     if not name or bad or name.strip(". ") != name or not name.isprintable():
         why = "use letters, digits, '-', '_', '+' and '.'"
-    elif _RESERVED.fullmatch(name.partition(".")[0]):
+    elif _DEVICE_NAMES.fullmatch(name.partition(".")[0]):
         why = "Windows keeps it for a device"
     elif len(name.encode()) > longest:
         why = f"it takes {len(name.encode()):,} bytes, of at most {longest}"

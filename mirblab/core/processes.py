@@ -24,10 +24,10 @@ def end_with_parent() -> None:
 
 def end_after(wait: Callable[[], object]) -> None:
     """End this process, and all that it started, once *wait* returns, which is called in a thread of its own."""
-    Thread(target=_end, args=(wait,), daemon=True).start()
+    Thread(target=_end_process_tree, args=(wait,), daemon=True).start()
 
 
-def _end(wait: Callable[[], object]) -> None:
+def _end_process_tree(wait: Callable[[], object]) -> None:
     import psutil
 
     try:
@@ -42,13 +42,13 @@ def _end(wait: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def gently(wind_up: Callable[[], object]) -> Iterator[None]:
+def defer_interrupt(wind_up: Callable[[], object]) -> Iterator[None]:
     """Let the first Ctrl-C call *wind_up*, and raise KeyboardInterrupt only when the block has ended.
 
     The second raises it at once. *wind_up* must make the block end soon. Outside the main thread, where no Ctrl-C
     arrives, and where it is ignored or handled by the system, nothing changes.
 
-    >>> with gently(print):
+    >>> with defer_interrupt(print):
     ...     "nobody pressed anything"
     'nobody pressed anything'
     """

@@ -39,15 +39,15 @@ def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
         raise MirblabError(f"{where} is not valid TOML: {error}; mend that place of it") from error
     for name, number in _numbers(found):
         if not math.isfinite(number):
-            place = line(text, name.rpartition(".")[2])
+            place = line_of_key(text, name.rpartition(".")[2])
             raise MirblabError(f"{where}{place}: {name} is {number}; write a finite number")
     return found
 
 
-def line(text: str, key: str) -> str:
+def line_of_key(text: str, key: str) -> str:
     """Return ", line 3" for the first line of a TOML *text* that sets *key* or heads its table, or "" without one.
 
-    >>> line("[a]\\nk1 = nan", "k1"), line("[a]", "b")
+    >>> line_of_key("[a]\\nk1 = nan", "k1"), line_of_key("[a]", "b")
     (', line 2', '')
     """
     quoted = rf"[\"']?{re.escape(key)}[\"']?"
@@ -85,9 +85,9 @@ def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(inner, f"{name}.{key}" if name else key)
 
 
-_REGISTRY = Path(__file__).resolve().parents[1] / "registry"
+_REGISTRY_FOLDER = Path(__file__).resolve().parents[1] / "registry"
 # What the fields of entries are, where no module checks them for itself; other fields are free.
-_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+_FIELD_TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "collections": dict.fromkeys(
         "builder title task instruction hub revision paper licence source group rule command".split(), str
     )
@@ -96,7 +96,7 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "rerankers": dict.fromkeys("kind label encoder id revision size licence instruction".split(), str)
     | {"max_length": int, "trust_remote_code": bool},
 }
-_WORDS = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list"}
+_TYPE_NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list"}
 
 
 def read_registry(kind: str) -> dict[str, dict[str, Any]]:
@@ -108,13 +108,13 @@ def read_registry(kind: str) -> dict[str, dict[str, Any]]:
     >>> "minilm" in read_registry("encoders")
     True
     """
-    found = {name: entry for path in _files(kind) for name, entry in _entries(path).items()}
+    found = {name: entry for path in _registry_files(kind) for name, entry in _read_entries(path).items()}
     for name, entry in found.items():
-        for field, wanted in _FIELDS.get(kind, {}).items():
+        for field, wanted in _FIELD_TYPES.get(kind, {}).items():
             value = entry.get(field)
             if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-                words = " or ".join(_WORDS[one] for one in (wanted if isinstance(wanted, tuple) else (wanted,)))
-                raise MirblabError(f"'{name}' in {origin(kind, name)}: {field} is {value!r:.60}; write {words}")
+                words = " or ".join(_TYPE_NAMES[one] for one in (wanted if isinstance(wanted, tuple) else (wanted,)))
+                raise MirblabError(f"'{name}' in {entry_file(kind, name)}: {field} is {value!r:.60}; write {words}")
     return found
 
 
@@ -128,30 +128,32 @@ def printed_names() -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def origin(kind: str, name: str) -> str:
+def entry_file(kind: str, name: str) -> str:
     """Return the file that an entry comes from: the home registry's if it is there, else the package's.
 
-    >>> origin("encoders", "minilm")
+    >>> entry_file("encoders", "minilm")
     'encoders.toml'
     """
-    return next((_shown(path) for path in reversed(_files(kind)) if name in _entries(path)), f"{kind}.toml")
+    return next(
+        (_shown_name(path) for path in reversed(_registry_files(kind)) if name in _read_entries(path)), f"{kind}.toml"
+    )
 
 
-def _files(kind: str) -> list[Path]:
+def _registry_files(kind: str) -> list[Path]:
     """Return the package's file, and after it the home registry's where there is one."""
     own = paths.home() / "registry" / f"{kind}.toml"
-    return [_REGISTRY / f"{kind}.toml", *([own] if own.is_file() else [])]
+    return [_REGISTRY_FOLDER / f"{kind}.toml", *([own] if own.is_file() else [])]
 
 
-def _shown(path: Path) -> str:
-    return path.name if path.parent == _REGISTRY else str(path)
+def _shown_name(path: Path) -> str:
+    return path.name if path.parent == _REGISTRY_FOLDER else str(path)
 
 
-def _entries(path: Path) -> dict[str, dict[str, Any]]:
-    entries = read_toml(path, _shown(path))
+def _read_entries(path: Path) -> dict[str, dict[str, Any]]:
+    entries = read_toml(path, _shown_name(path))
     for name, entry in entries.items():
         if not isinstance(entry, dict):
-            where = f"'{name}' in {_shown(path)}{line(path.read_text('utf-8'), name)}"
+            where = f"'{name}' in {_shown_name(path)}{line_of_key(path.read_text('utf-8'), name)}"
             is_secret = re.search("(?i)key|token|secret|password", name)
             value = "a value" if is_secret else f"{entry!r:.60}"  # a key that was written into the file is not repeated
             raise MirblabError(f"{where} is {value}, not a table; write [{name}] above its fields")

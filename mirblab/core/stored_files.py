@@ -25,35 +25,35 @@ def set_aside(path: Path, reason: str, then: str) -> bool:
     if aside.exists():
         aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{SUFFIX}")
     try:
-        paths.move(path, aside)
+        paths.rename_path(path, aside)
     except FileNotFoundError:
         return True
     except OSError as error:
-        tell(path, f"{reason}; it could not be renamed: {error.strerror}", then)
+        warn_passed_over(path, f"{reason}; it could not be renamed: {error.strerror}", then)
         return False
     warnings.warn(f"{path} is damaged ({reason}) and was set aside as {aside.name}; {then}", stacklevel=3)
     return True
 
 
-def tell(path: Path, reason: str, then: str) -> None:
+def warn_passed_over(path: Path, reason: str, then: str) -> None:
     """Warn that *path*, which stays where it is, is passed over."""
     warnings.warn(f"{path} is passed over ({reason}); {then}", stacklevel=3)
 
 
-def stranger(path: Path) -> str:
+def unknown_file_message(path: Path) -> str:
     """Return the line for a file or folder that no store has written where it is."""
     return f"{path} does not belong here and is never read; move it away"
 
 
-def sound(folder: str | Path) -> list[Path]:
+def sound_paths(folder: str | Path) -> list[Path]:
     """Return what lies in *folder* itself, by name, but what is unfinished or was set aside."""
     return [
         path for path in sorted(Path(folder).glob("*"))
-        if not path.name.endswith(SUFFIX) and not paths.is_partial(path)
+        if not path.name.endswith(SUFFIX) and not paths.is_unfinished(path)
     ]  # fmt: skip
 
 
-def within(folder: str | Path) -> list[Path]:
+def damaged_paths(folder: str | Path) -> list[Path]:
     """Return the files and folders in *folder* and below that were set aside, by path."""
     damaged = []
     for root, folders, files in os.walk(folder):
@@ -65,14 +65,14 @@ def within(folder: str | Path) -> list[Path]:
 _DIGEST = re.compile(r"-([0-9a-f]{32})$")
 
 
-def write(folder: Path, stem: str, suffix: str, content: bytes | memoryview) -> Path:
+def write_sealed(folder: Path, stem: str, suffix: str, content: bytes | memoryview) -> Path:
     """Write *content* as `<stem>-<digest><suffix>` into *folder*, whole or not at all, and return its path."""
     path = folder / f"{stem}-{_digest(content)}{suffix}"
     paths.write_bytes(path, content)
     return path
 
 
-def read(path: Path, then: str) -> bytes | None:
+def read_sealed(path: Path, then: str) -> bytes | None:
     """Return the bytes of a sealed file, or None when they are not those that its name was made from, or it is gone.
 
     A damaged file is set aside with a warning, in which *then* says what follows for the user.
@@ -82,7 +82,7 @@ def read(path: Path, then: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        tell(path, f"it cannot be read: {error.strerror}", then)
+        warn_passed_over(path, f"it cannot be read: {error.strerror}", then)
         return None
     if path.stem.endswith(f"-{_digest(content)}"):
         return content
@@ -95,18 +95,18 @@ def is_sealed(path: Path) -> bool:
     return _DIGEST.search(path.stem) is not None and path.is_file()
 
 
-def verify(folder: Path, suffix: str, then: str, older: Collection[Path] = ()) -> list[str]:
+def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] = ()) -> list[str]:
     """Read all sealed files in *folder*; set damaged ones aside; return a line for each, and for each stranger.
 
     *older* are the files of an older version, which nobody reads.
     """
     wrong = []
-    for path in sound(folder):
+    for path in sound_paths(folder):
         if path in older:
             continue
         if path.suffix != suffix or not is_sealed(path):
-            wrong.append(stranger(path))
-        elif read(path, then) is None:
+            wrong.append(unknown_file_message(path))
+        elif read_sealed(path, then) is None:
             wrong.append(f"{path} is damaged; {then}")
     return wrong
 

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 # Controls (C0 without tab and line end, DEL, C1), signs that turn the direction of writing or start a line of their
 # own, halves of characters, and invisible copies of ASCII.
-_STEERING = re.compile(
+_CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
-def safe(text: object) -> str:
+def safe_text(text: object) -> str:
     r"""Return a text with what would steer a terminal written out; tabs and line ends stay.
 
-    >>> print(safe("a \x1b[31mred\x1b[0m \u202eword"))
+    >>> print(safe_text("a \x1b[31mred\x1b[0m \u202eword"))
     a \x1b[31mred\x1b[0m \u202eword
     """
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def say(text: object, *, to: TextIO | None = None) -> None:
     """Print one text, made safe; characters that the stream cannot carry are replaced. *to* None: standard output."""
     stream = to or sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    print(safe(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    print(safe_text(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 def say_warnings() -> None:
@@ -47,12 +47,12 @@ def console(**options: Any) -> Console:
 
     class _Plain(Console):
         def render_str(self, text: str, **how: Any) -> Any:
-            return super().render_str(safe(text), **how | {"markup": False, "emoji": False})
+            return super().render_str(safe_text(text), **how | {"markup": False, "emoji": False})
 
     return _Plain(highlight=False, markup=False, emoji=False, **options)
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """Anything that is told how much has been done."""
 
     def update(self, n: int = 1) -> object:
@@ -63,10 +63,10 @@ class Bar(Protocol):
 
 
 @contextmanager
-def progress(total: int, label: str, unit: str = "it") -> Iterator[Bar]:
+def progress(total: int, label: str, unit: str = "it") -> Iterator[ProgressBar]:
     """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
     from tqdm.auto import tqdm
 
-    silent, said = os.environ.get("MIRBLAB_PROGRESS") == "0", safe(label)
+    silent, said = os.environ.get("MIRBLAB_PROGRESS") == "0", safe_text(label)
     with tqdm(total=total, desc=said, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
         yield bar

@@ -22,10 +22,10 @@ from mirblab.core.errors import MirblabError
 
 DEEPEST = 200  # levels of lists and objects; data has fewer than ten, and Python stops near a thousand
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_LONG = re.compile(r"\d{4301}")
+_LONG_NUMBER = re.compile(r"\d{4301}")
 
 
-class Unreadable(MirblabError):
+class UnreadableJson(MirblabError):
     """A text that is no JSON, or JSON beyond the limits; `line` says where in it, from 1."""
 
     def __init__(self, what: str, line: int = 1) -> None:
@@ -34,26 +34,26 @@ class Unreadable(MirblabError):
         self.line = line
 
 
-def loads(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
     Unreadable, without the file's name, for broken JSON, for more than `DEEPEST` levels, and for whole numbers of more
     digits than Python reads (4,300).
 
-    >>> loads('{"a": [1]}')
+    >>> parse_json('{"a": [1]}')
     {'a': [1]}
-    >>> loads("[" * 3000)
+    >>> parse_json("[" * 3000)
     Traceback (most recent call last):
-    mirblab.core.text_files.Unreadable: nested too deeply, over 200 levels
+    mirblab.core.text_files.UnreadableJson: nested too deeply, over 200 levels
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise unreadable(error, text) from error
-    return within_limits(value, text)
+        raise json_error(error, text) from error
+    return check_nesting(value, text)
 
 
-def within_limits(value: Any, text: str) -> Any:
+def check_nesting(value: Any, text: str) -> Any:
     """Return a value of JSON that was read from *text*; Unreadable when it is nested too deeply."""
     if text.count("[") + text.count("{") > DEEPEST:
         level = [value]
@@ -61,21 +61,23 @@ def within_limits(value: Any, text: str) -> Any:
             level = [inner for one in level if isinstance(one, (list, dict)) and one
                      for inner in (one.values() if isinstance(one, dict) else one)]  # fmt: skip
         if level:
-            raise unreadable(RecursionError(), text)
+            raise json_error(RecursionError(), text)
     return value
 
 
-def unreadable(error: ValueError | RecursionError, text: str) -> Unreadable:
+def json_error(error: ValueError | RecursionError, text: str) -> UnreadableJson:
     """Return what the json module's *error* about a *text* means."""
     if isinstance(error, RecursionError):
-        return Unreadable(f"nested too deeply, over {DEEPEST} levels", _line(text, _too_deep(text)))
+        return UnreadableJson(f"nested too deeply, over {DEEPEST} levels", _line_number(text, _deepest_offset(text)))
     if isinstance(error, json.JSONDecodeError):
-        return Unreadable(f"broken JSON: {error.msg} at character {error.colno}", error.lineno)
-    number = _LONG.search(text)
-    return Unreadable("a whole number of more than 4,300 digits", _line(text, number.start() if number else 0))
+        return UnreadableJson(f"broken JSON: {error.msg} at character {error.colno}", error.lineno)
+    number = _LONG_NUMBER.search(text)
+    return UnreadableJson(
+        "a whole number of more than 4,300 digits", _line_number(text, number.start() if number else 0)
+    )
 
 
-def _too_deep(text: str) -> int:
+def _deepest_offset(text: str) -> int:
     """Return where a text is nested deeper than permitted."""
     depth = 0
     for token in _TOKEN.finditer(text):
@@ -85,94 +87,94 @@ def _too_deep(text: str) -> int:
     return 0
 
 
-def _line(text: str, place: int) -> int:
+def _line_number(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
 
 
-def read(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     """Return the value in a JSON file in UTF-8; MirblabError with file and line for what cannot be read."""
     try:
-        return loads(path.read_text("utf-8-sig"))
-    except Unreadable as error:
+        return parse_json(path.read_text("utf-8-sig"))
+    except UnreadableJson as error:
         raise MirblabError(f"{path}, line {error.line}: {error}; mend the file, or write it again") from error
     except UnicodeDecodeError as error:
         raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
 
 
-SETTING = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
+LIMIT_VARIABLE = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
 _GIGABYTE = 10**9
-_ALWAYS = 2**28  # bytes that every file may unpack to
-_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
-_LINE = 2**26  # bytes of the longest line
-_FORMS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
+_LEAST_LIMIT = 2**28  # bytes that every file may unpack to
+_LARGEST_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
+_LONGEST_LINE = 2**26  # bytes of the longest line
+_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+DAMAGE_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
 
 
-def allowed(size: int) -> int:
+def unpacking_limit(size: int) -> int:
     """Return to how many bytes something of *size* packed bytes may unpack.
 
     The larger of 256 MiB and 200 times its size, or as many gigabytes as the environment's MIRBLAB_LARGEST says.
     Raises MirblabError when that is no positive number.
 
-    >>> allowed(10), allowed(10**9)
+    >>> unpacking_limit(10), unpacking_limit(10**9)
     (268435456, 200000000000)
     """
-    return _setting() or max(_ALWAYS, _RATIO * size)
+    return _limit_from_environment() or max(_LEAST_LIMIT, _LARGEST_RATIO * size)
 
 
-def check(path: Path, unpacked: int) -> None:
+def check_unpacked_size(path: Path, unpacked: int) -> None:
     """Raise MirblabError when the file or archive at *path* says that it unpacks to more bytes than are allowed."""
     size = path.stat().st_size
-    if unpacked > (most := allowed(size)):
-        raise _too_large(path, f"{unpacked:,}", size, most)
+    if unpacked > (most := unpacking_limit(size)):
+        raise _too_large_error(path, f"{unpacked:,}", size, most)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Yield the bytes of a file, unpacked when its name ends in `.gz`; MirblabError when they are more than allowed."""
     with open(path, "rb") as file:
-        with closing(unpacked(path, file)) as inner:
+        with closing(unpacked_stream(path, file)) as inner:
             yield inner
 
 
-def unpacked(path: Path, file: BinaryIO) -> BinaryIO:
+def unpacked_stream(path: Path, file: BinaryIO) -> BinaryIO:
     """Return the bytes of the open *file*, unpacked when the name of its *path* ends in `.gz`, within the limit."""
     if path.suffix.lower() != ".gz":
         return file
-    return cast(BinaryIO, io.BufferedReader(_Counted(path, gzip.open(file)), 2**17))
+    return cast(BinaryIO, io.BufferedReader(_LimitedStream(path, gzip.open(file)), 2**17))
 
 
 @contextmanager
-def archived(path: Path) -> Iterator[BinaryIO]:
+def open_archive(path: Path) -> Iterator[BinaryIO]:
     """Yield the bytes of a file, unpacked when it begins as gzip, bzip2 or xz; they can be sought in."""
     with open(path, "rb") as file:
         start = file.read(6)
         file.seek(0)
-        form = next((form for magic, form in _FORMS.items() if start.startswith(magic)), None)
-        inner = cast(BinaryIO, io.BufferedReader(_Counted(path, form(file)), 2**17)) if form else file
+        form = next((form for magic, form in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        inner = cast(BinaryIO, io.BufferedReader(_LimitedStream(path, form(file)), 2**17)) if form else file
         with closing(inner):
             yield inner
 
 
-def numbered(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield number, from 1, and bytes of each line; MirblabError with the number for one that is longer than 64 MiB."""
-    most = _setting() or _LINE
+    most = _limit_from_environment() or _LONGEST_LINE
     for number, line in enumerate(iter(partial(file.readline, most + 1), b""), 1):
         if len(line) > most:
             raise MirblabError(
                 f"{path}, line {number}: longer than {most:,} bytes, which no line of a sound file is; if it is right, "
-                f"set {SETTING} (gigabytes)"
+                f"set {LIMIT_VARIABLE} (gigabytes)"
             )
         yield number, line
 
 
-class _Counted(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A stream that ends in an error when more comes out of it than is allowed."""
 
     def __init__(self, path: Path, inner: Any) -> None:
         self._path, self._inner, self._done = path, inner, 0
         self._size = path.stat().st_size
-        self._most = allowed(self._size)
+        self._most = unpacking_limit(self._size)
 
     def readable(self) -> bool:
         """Return True."""
@@ -195,7 +197,7 @@ class _Counted(io.RawIOBase):
         found = self._inner.readinto(buffer)
         self._done += found
         if self._done > self._most:
-            raise _too_large(self._path, f"over {self._most:,}", self._size, self._most)
+            raise _too_large_error(self._path, f"over {self._most:,}", self._size, self._most)
         return cast(int, found)
 
     def close(self) -> None:
@@ -204,30 +206,30 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def _setting() -> int:
+def _limit_from_environment() -> int:
     """Return what the environment allows in bytes, 0 when it says nothing."""
-    told = os.environ.get(SETTING, "")
+    told = os.environ.get(LIMIT_VARIABLE, "")
     try:
         gigabytes = float(told) if told else 0.0
     except ValueError:
         gigabytes = -1.0
     if not 0 <= gigabytes < 10**9 or (told and not gigabytes):
-        raise MirblabError(f"{SETTING} must be a number of gigabytes, such as 50, found '{told}'")
+        raise MirblabError(f"{LIMIT_VARIABLE} must be a number of gigabytes, such as 50, found '{told}'")
     return int(gigabytes * _GIGABYTE)
 
 
-def _too_large(path: Path, unpacked: str, size: int, most: int) -> MirblabError:
+def _too_large_error(path: Path, unpacked: str, size: int, most: int) -> MirblabError:
     needed = "" if unpacked.startswith("over") else f", at least {int(unpacked.replace(',', '')) / _GIGABYTE:.3g}"
     return MirblabError(
         f"{path} has {size:,} bytes and unpacks to {unpacked}, while {most:,} are allowed; what grows like this is "
-        f"mostly made to fill a disk or the memory. If it is right, set {SETTING} (gigabytes{needed})"
+        f"mostly made to fill a disk or the memory. If it is right, set {LIMIT_VARIABLE} (gigabytes{needed})"
     )
 
 
 _digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
 
 
-class Problems:
+class LineProblems:
     """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
 
     def __init__(self, path: Path) -> None:
@@ -246,7 +248,7 @@ class Problems:
             raise MirblabError(f"{self.path}, line {line}: {what}{more}")
 
 
-def find(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
+def find_file(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
     """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
     found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
     if len(found) > 1:
@@ -255,7 +257,7 @@ def find(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".js
 
 
 @contextmanager
-def hashed() -> Iterator[dict[Path, str]]:
+def collect_digests() -> Iterator[dict[Path, str]]:
     """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
 
     So the bytes that are compared are those that were read, whatever happens to the file.
@@ -268,11 +270,11 @@ def hashed() -> Iterator[dict[Path, str]]:
         _digests.reset(token)
 
 
-def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, problems: LineProblems) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
     try:
-        with _opened(path) as file:
-            for number, raw in numbered(path, file):
+        with _open_hashed(path) as file:
+            for number, raw in numbered_lines(path, file):
                 if number == 1:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 try:
@@ -286,12 +288,12 @@ def lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
         raise MirblabError(f"{path} cannot be read: {error}; copy or unpack it again") from error
 
 
-def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(path: Path, problems: LineProblems) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
-    for number, text in lines(path, problems):
+    for number, text in read_lines(path, problems):
         try:
-            record = loads(text)
-        except Unreadable as error:
+            record = parse_json(text)
+        except UnreadableJson as error:
             problems.note(number, str(error))
             continue
         if isinstance(record, dict):
@@ -301,13 +303,13 @@ def records(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open_hashed(path: Path) -> Iterator[BinaryIO]:
     """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
     digests = _digests.get()
     with open(path, "rb") as raw:
         digest = hashlib.blake2b(digest_size=32)
-        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_Hashed(raw, digest), 2**18))
-        with closing(unpacked(path, file)) as inner:
+        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_HashedStream(raw, digest), 2**18))
+        with closing(unpacked_stream(path, file)) as inner:
             yield inner
             if digests is not None:
                 while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
@@ -315,7 +317,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
                 digests[path] = digest.hexdigest()
 
 
-class _Hashed(io.RawIOBase):
+class _HashedStream(io.RawIOBase):
     """A stream whose bytes go into a digest as they are read."""
 
     def __init__(self, inner: Any, digest: Any) -> None:

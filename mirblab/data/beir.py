@@ -13,7 +13,7 @@ import pandas as pd
 
 from mirblab.core import ids, paths
 from mirblab.core.errors import MirblabError, suggest
-from mirblab.core.text_files import Problems, find, lines, records
+from mirblab.core.text_files import LineProblems, find_file, read_lines, read_records
 
 BLOCK = 1 << 15
 
@@ -23,15 +23,15 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
 
     Raises FileNotFoundError, and MirblabError for duplicate or missing ids, missing texts and broken lines.
     """
-    path = find(folder, stem)
+    path = find_file(folder, stem)
     if path is None:
-        raise FileNotFoundError(_no_file(folder, stem))
-    problems, seen = Problems(path), {}
+        raise FileNotFoundError(_missing_file_message(folder, stem))
+    problems, seen = LineProblems(path), {}
     rows: list[tuple[str, str, str, object, object]] = []
     parts, key = [], "doc_id" if stem == "corpus" else "query_id"
-    for number, record in records(path, problems):
+    for number, record in read_records(path, problems):
         try:
-            name, text = ids.of(record, "_id"), record.get("text")
+            name, text = ids.read_id(record, "_id"), record.get("text")
         except MirblabError as error:
             problems.note(number, str(error))
             continue
@@ -43,18 +43,18 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
             problems.note(number, f"'{name!r}' holds half a character (a lone surrogate); repair the text")
         else:
             seen[name] = number
-            rows.append((name, str(record.get("title") or ""), text, *_extras(record)))
+            rows.append((name, str(record.get("title") or ""), text, *_order_and_tags(record)))
             if len(rows) == BLOCK:  # a table holds texts in a third of the memory
-                parts.append(_table(rows, key))
+                parts.append(_text_table(rows, key))
                 rows = []
     problems.raise_if_any()
-    table, names = pd.concat([*parts, _table(rows, key)], ignore_index=True), list(seen)
+    table, names = pd.concat([*parts, _text_table(rows, key)], ignore_index=True), list(seen)
     table = table.drop(columns=[name for name in ("order", "tags") if table[name].isna().all()])
     places = sorted(range(len(names)), key=names.__getitem__)
     return table if places == list(range(len(names))) else table.take(places).reset_index(drop=True)
 
 
-def _extras(record: dict[str, Any]) -> tuple[object, object]:
+def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
     """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
     metadata = record.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
@@ -67,7 +67,7 @@ def _extras(record: dict[str, Any]) -> tuple[object, object]:
     )
 
 
-def _table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
+def _text_table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
     columns = list(zip(*rows, strict=True)) if rows else [()] * 5
     table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
     if key == "doc_id":
@@ -78,7 +78,7 @@ def _table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.Dat
     return table
 
 
-def splits(folder: Path) -> list[str]:
+def split_names(folder: Path) -> list[str]:
     """Return the names of the splits that a folder has judgements for."""
     return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
 
@@ -91,19 +91,19 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
     """
     path = folder / "qrels" / f"{split}.tsv"
     if not path.is_file():
-        found = splits(folder)
+        found = split_names(folder)
         hint = f"found the splits {', '.join(found)}{suggest(split, found)}" if found else "found no qrels/*.tsv"
         raise FileNotFoundError(f"no {path}; {hint}")
-    problems, known_queries, known_docs = Problems(path), set(query_ids), set(doc_ids)
+    problems, known_queries, known_docs = LineProblems(path), set(query_ids), set(doc_ids)
     judged: dict[tuple[str, str], int] = {}
-    for number, text in lines(path, problems):
+    for number, text in read_lines(path, problems):
         cells = text.split("\t") if "\t" in text else text.split()
         if number == 1 and cells[-1].strip().lower() in ("score", "relevance"):
             continue
         if len(cells) != 3:
             problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
             continue
-        query_id, doc_id, relevance = cells[0], cells[1], _whole(cells[2])
+        query_id, doc_id, relevance = cells[0], cells[1], _whole_number(cells[2])
         if relevance is None:
             problems.note(number, f"the score must be a whole number, found '{cells[2]}'")
         elif query_id not in known_queries:
@@ -125,7 +125,7 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
     )
 
 
-def _whole(text: str) -> int | None:
+def _whole_number(text: str) -> int | None:
     try:
         number = float(text if "_" not in text else "")  # Python would take 1_0 for ten
     except ValueError:
@@ -133,7 +133,7 @@ def _whole(text: str) -> int | None:
     return int(number) if number.is_integer() and abs(number) < 2**31 else None
 
 
-def read_lists(
+def read_id_lists(
     folder: Path,
     stem: str,
     key: str,
@@ -148,16 +148,16 @@ def read_lists(
     Lists of queries outside the split are skipped. Raises MirblabError for unknown ids and broken lines, and,
     with *every_query*, when a query of the split has no list.
     """
-    path = find(folder, stem)
+    path = find_file(folder, stem)
     if path is None:
         return None
-    problems, known = Problems(path), set(queries.query_id)
+    problems, known = LineProblems(path), set(queries.query_id)
     query_index, doc_index = pd.Index(asked.query_id), pd.Index(corpus.doc_id)
     at: list[np.ndarray] = []
     listed: list[np.ndarray] = []
-    for number, record in records(path, problems):
+    for number, record in read_records(path, problems):
         try:
-            query_id, names = ids.of(record, "query-id"), _listed(record.get(key), key)
+            query_id, names = ids.read_id(record, "query-id"), _ids_of_list(record.get(key), key)
         except MirblabError as error:
             problems.note(number, str(error))
             continue
@@ -182,23 +182,23 @@ def read_lists(
     return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
 
 
-def _listed(names: object, key: str) -> list[str]:
+def _ids_of_list(names: object, key: str) -> list[str]:
     if not isinstance(names, list):
         raise MirblabError(f"'{key}' must be a list of ids")
-    return [ids.of({key: name}, key) for name in names]
+    return [ids.read_id({key: name}, key) for name in names]
 
 
-def in_turn(column: pd.Series) -> Iterator[str]:
+def iterate_texts(column: pd.Series) -> Iterator[str]:
     """Yield a column's texts; a list of all of them would take as much memory again as a large corpus.
 
-    >>> list(in_turn(pd.Series(["a", "b"], dtype="str")))
+    >>> list(iterate_texts(pd.Series(["a", "b"], dtype="str")))
     ['a', 'b']
     """
     for start in range(0, len(column), BLOCK):
         yield from column.iloc[start : start + BLOCK].to_list()
 
 
-def _no_file(folder: Path, stem: str) -> str:
+def _missing_file_message(folder: Path, stem: str) -> str:
     if not folder.is_dir():
         return f"no folder {folder}"
     found = sorted(path.name for path in folder.iterdir())[:12]
@@ -207,7 +207,7 @@ def _no_file(folder: Path, stem: str) -> str:
     )
 
 
-def write(
+def write_collection(
     folder: Path,
     corpus: Iterable[Mapping[str, Any]],
     queries: Iterable[Mapping[str, Any]],

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-SPARSE = 1 / 128  # the share of a block up to which asking pair by pair is faster
+_PAIRWISE_SHARE = 1 / 128  # the share of a block up to which asking pair by pair is faster
 
 
 class Rule(Protocol):
@@ -78,7 +78,7 @@ class Candidates:
         Few are asked for pair by pair, many through the mask of the block.
         """
         width = docs.stop - docs.start
-        if len(found) > SPARSE * len(query_positions) * width:
+        if len(found) > _PAIRWISE_SHARE * len(query_positions) * width:
             return found[self.allowed(query_positions, docs).ravel()[found]]
         rows, columns = np.divmod(found, width)
         return found[self.permits(np.asarray(query_positions)[rows], columns + docs.start)]
@@ -93,7 +93,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListRule:
     """An allow-list or a deny-list: the documents of query i are `docs[starts[i]:starts[i + 1]]`, ascending."""
 
     name: str
@@ -102,7 +102,7 @@ class Listed:
     allow: bool
 
     @classmethod
-    def from_pairs(cls, name: str, queries: np.ndarray, docs: np.ndarray, n_queries: int, *, allow: bool) -> Listed:
+    def from_pairs(cls, name: str, queries: np.ndarray, docs: np.ndarray, n_queries: int, *, allow: bool) -> ListRule:
         """Return the rule for pairs of query and document positions, in any order."""
         by_query = np.lexsort((docs, queries))
         counts = np.bincount(queries, minlength=n_queries)
@@ -142,7 +142,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class NotSelf:
+class NotSelfRule:
     """A query may not return the document of the same id; `own[i]` is its position, or -1."""
 
     own: np.ndarray
@@ -164,7 +164,7 @@ class NotSelf:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRule:
     """A query may return only what stands before it: documents of a smaller `order`."""
 
     doc_order: np.ndarray
@@ -185,7 +185,7 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class TagOverlap:
+class TagRule:
     """A query may not return a non-gold document that shares at least half of its tags (MIRB, section 3.1).
 
     Excluded is what has |T(Q) ∩ T(Q')| / |T(Q)| >= `share`; judged relevant documents are kept. Tags are
@@ -194,7 +194,7 @@ class TagOverlap:
 
     query_tags: object
     doc_tags: object
-    gold: Listed
+    gold: ListRule
     share: float = 0.5
     name: str = "tags"
 
@@ -222,10 +222,10 @@ class TagOverlap:
         return np.maximum(counts * self.share, 0.5)
 
     @cached_property
-    def _asked(self) -> Listed:
+    def _asked(self) -> ListRule:
         """Return the tags of the queries as lists."""
         tags = self.query_tags.tocoo()
-        return Listed.from_pairs("tags", tags.row, tags.col, self.query_tags.shape[0], allow=True)
+        return ListRule.from_pairs("tags", tags.row, tags.col, self.query_tags.shape[0], allow=True)
 
     def content(self) -> Sequence[np.ndarray]:
         """Return the sparse matrices' parts."""

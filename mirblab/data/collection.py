@@ -16,17 +16,17 @@ import pandas as pd
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.core.registry import line, read_toml
-from mirblab.core.text_files import hashed
+from mirblab.core.registry import line_of_key, read_toml
+from mirblab.core.text_files import collect_digests
 from mirblab.data import beir as on_disk
 from mirblab.data import digests
-from mirblab.data.beir import in_turn
-from mirblab.data.candidates import Candidates, Earlier, Listed, NotSelf, Rule, TagOverlap, tag_matrix
+from mirblab.data.beir import iterate_texts
+from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
 
-RULES = ("judged", "not-self", "earlier", "tags")
+RULE_NAMES = ("judged", "not-self", "earlier", "tags")
 
 
-def raw(folder: Path) -> dict[str, Any]:
+def read_card_table(folder: Path) -> dict[str, Any]:
     """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
     path = folder / "card.toml"
     return read_toml(path) if path.is_file() else {}
@@ -64,10 +64,10 @@ class Card:
     def read(cls, folder: Path) -> Card:
         """Return the card in *folder*, or an empty one; MirblabError, with file and line, for a field that is wrong."""
         try:
-            return cls.from_dict(raw(folder))
+            return cls.from_dict(read_card_table(folder))
         except _WrongField as error:
             path = folder / "card.toml"
-            raise MirblabError(f"{path}{line(path.read_text('utf-8-sig'), error.key)}: {error}") from error
+            raise MirblabError(f"{path}{line_of_key(path.read_text('utf-8-sig'), error.key)}: {error}") from error
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Card:
@@ -83,8 +83,8 @@ class Card:
             raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
         values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
         for rule in values["candidates"]:
-            if rule not in RULES:
-                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULES)))
+            if rule not in RULE_NAMES:
+                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULE_NAMES)))
         card = cls(**values, extra={key: value for key, value in found.items() if key not in known})
         card._check()
         return card
@@ -95,7 +95,7 @@ class Card:
                 raise _WrongField(key, f"must be a text, found {getattr(self, key)!r:.60}")
         if self.name:
             try:
-                paths.clean_name(self.name)
+                paths.checked_name(self.name)
             except MirblabError as error:
                 raise _WrongField("name", str(error)) from error
         levels = self.relevance_levels
@@ -116,19 +116,21 @@ class _WrongField(MirblabError):
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 
 
-def count(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int) -> dict[str, int]:
+def count_oddities(
+    corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
+) -> dict[str, int]:
     """Return how often what is odd in real data occurs; what does not occur is left out."""
     relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
-    whole = zip(in_turn(corpus.title), in_turn(corpus.text), strict=True)
+    whole = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
     counts = {
-        "documents without text": sum(not text.strip() for text in in_turn(corpus.text)),
-        "queries without text": sum(not text.strip() for text in in_turn(asked.text)),
-        "documents that repeat another's text": _repeats(map(" ".join, whole)),
-        "queries that repeat another's text": _repeats(in_turn(asked.text)),
+        "documents without text": sum(not text.strip() for text in iterate_texts(corpus.text)),
+        "queries without text": sum(not text.strip() for text in iterate_texts(asked.text)),
+        "documents that repeat another's text": _count_repeats(map(" ".join, whole)),
+        "queries that repeat another's text": _count_repeats(iterate_texts(asked.text)),
         "texts with HTML entities": sum(
             "&" in text and _ENTITY.search(text) is not None
             for table in (corpus, asked)
-            for text in in_turn(table.text)
+            for text in iterate_texts(table.text)
         ),
         "queries without a relevant document": len(asked) - relevant,
         "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
@@ -136,41 +138,41 @@ def count(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, releva
     return {what: count for what, count in counts.items() if count}
 
 
-def _repeats(texts: Iterable[str]) -> int:
+def _count_repeats(texts: Iterable[str]) -> int:
     """Return how many texts stood before, by hashes of 128 bits."""
     hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
     return len(hashes) - len(set(hashes))
 
 
-def rules(
+def candidate_rules(
     folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
 ) -> list[Rule]:
     """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
     found: list[Rule] = []
     for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
-        pairs = on_disk.read_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
+        pairs = on_disk.read_id_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
         if pairs is not None:
-            found.append(Listed.from_pairs(stem, *pairs, len(asked), allow=allow))
-    judged = Listed.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
+            found.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
+    judged = ListRule.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
     for name in card.candidates:
         if name == "judged":
             found.append(judged)
         elif name == "not-self":
-            found.append(NotSelf(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+            found.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
         elif name == "earlier":
-            found.append(Earlier(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+            found.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
         elif name == "tags":
             found.append(_tag_rule(corpus, asked, qrels, card, folder))
     return found
 
 
-def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagOverlap:
+def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:
     if "tags" not in corpus or "tags" not in asked:
         raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
     names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
     gold = qrels[qrels.relevance >= card.relevant_from]
-    kept = Listed.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
-    return TagOverlap(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
+    kept = ListRule.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
+    return TagRule(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
 
 
 def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
@@ -215,7 +217,7 @@ class Collection:
 
     def __post_init__(self) -> None:
         """Refuse a name that cannot name a folder: files are written under the names of collections."""
-        paths.clean_name(self.name)
+        paths.checked_name(self.name)
 
     @cached_property
     def doc_ids(self) -> pd.Index:
@@ -251,11 +253,11 @@ class Collection:
 
     def document(self, doc_id: str) -> str:
         """Return the text of one document; MirblabError for an unknown id."""
-        return self.texts[_position(self.doc_ids, doc_id, "document", self.name)]
+        return self.texts[_position_of_id(self.doc_ids, doc_id, "document", self.name)]
 
     def query(self, query_id: str) -> str:
         """Return the text of one query; MirblabError for an unknown id."""
-        return self.query_texts[_position(self.query_ids, query_id, "query", self.name)]
+        return self.query_texts[_position_of_id(self.query_ids, query_id, "query", self.name)]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -266,9 +268,9 @@ class Collection:
         digest = hashlib.blake2b(digest_size=16)
         columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
         for column in columns:
-            lengths = np.fromiter(map(len, on_disk.in_turn(column)), np.int64, len(column))
+            lengths = np.fromiter(map(len, on_disk.iterate_texts(column)), np.int64, len(column))
             digest.update(np.concatenate([[len(column)], lengths]).tobytes())
-            for text in on_disk.in_turn(column):
+            for text in on_disk.iterate_texts(column):
                 digest.update(text.encode())
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
@@ -295,7 +297,7 @@ class Collection:
         qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
         ids = pd.Index(queries.query_id, name=None)
         qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
-        odd = count(self.corpus, queries, qrels, self.card.relevant_from)
+        odd = count_oddities(self.corpus, queries, qrels, self.card.relevant_from)
         return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places), oddities=odd)
 
     def example(self, longest: int = 400) -> dict[str, str]:
@@ -344,16 +346,18 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
     FileNotFoundError for a missing file or split.
     """
     folder = Path(path)
-    before = digests.kept(folder)
+    before = digests.read_digest_file(folder)
     try:
-        with hashed() as read:
+        with collect_digests() as read:
             found = read_splits(folder, [split])[0]
     except (MirblabError, FileNotFoundError):
-        digests.check(folder)  # that a file has changed says more than what is wrong with it
+        digests.check_digests(folder)  # that a file has changed says more than what is wrong with it
         raise
-    if digests.kept(folder) != before:  # replaced meanwhile: the texts may be of one build, the judgements of the next
+    if (
+        digests.read_digest_file(folder) != before
+    ):  # replaced meanwhile: the texts may be of one build, the judgements of the next
         return load_folder(folder, split)
-    digests.check(folder, read)
+    digests.check_digests(folder, read)
     return found
 
 
@@ -362,11 +366,11 @@ def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
     corpus = on_disk.read_texts(folder, "corpus")
     queries = on_disk.read_texts(folder, "queries")
     card = Card.read(folder)
-    wanted = splits or list(dict.fromkeys(["test", *on_disk.splits(folder)]))
-    return [_of_split(folder, split, corpus, queries, card) for split in wanted]
+    wanted = splits or list(dict.fromkeys(["test", *on_disk.split_names(folder)]))
+    return [_split_collection(folder, split, corpus, queries, card) for split in wanted]
 
 
-def _of_split(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
+def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
     judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
     asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
     qrels = pd.DataFrame(
@@ -376,8 +380,8 @@ def _of_split(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFr
             "relevance": judged.relevance.astype(np.int32),
         }
     ).sort_values(["query_id", "doc_id"], ignore_index=True)
-    candidates = Candidates(len(corpus), tuple(rules(folder, card, corpus, asked, queries, qrels)))
-    oddities = count(corpus, asked, qrels, card.relevant_from)
+    candidates = Candidates(len(corpus), tuple(candidate_rules(folder, card, corpus, asked, queries, qrels)))
+    oddities = count_oddities(corpus, asked, qrels, card.relevant_from)
     return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
 
 
@@ -395,7 +399,7 @@ def _mean_words(texts: list[str]) -> float:
     return sum(len(text.split()) for text in texts) / max(len(texts), 1)
 
 
-def _position(ids: pd.Index, name: str, kind: str, collection: str) -> int:
+def _position_of_id(ids: pd.Index, name: str, kind: str, collection: str) -> int:
     place = int(ids.searchsorted(name))
     if place >= len(ids) or ids[place] != name:
         raise MirblabError(

@@ -13,86 +13,86 @@ from types import MappingProxyType
 from mirblab.core import paths, stored_files
 from mirblab.core.errors import MirblabError
 
-FILE = "digests.txt"
+DIGEST_FILE = "digests.txt"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
-def keep(folder: Path) -> None:
+def write_digests(folder: Path) -> None:
     """Write the BLAKE2b digest (32 bytes) of every file below *folder* into its `digests.txt`, hidden files left out.
 
     The lines are those of `b2sum --length=256`, so that `b2sum --check digests.txt` compares them, too.
     """
-    text = "".join(f"{digest}  {name}\n" for name, digest in _found(folder).items())
-    paths.write_bytes(folder / FILE, text.encode("utf-8", "surrogateescape"))
+    text = "".join(f"{digest}  {name}\n" for name, digest in _current_digests(folder).items())
+    paths.write_bytes(folder / DIGEST_FILE, text.encode("utf-8", "surrogateescape"))
 
 
-def are_kept(folder: Path) -> bool:
+def has_digests(folder: Path) -> bool:
     """Return whether *folder* has a `digests.txt`; one that was copied by hand or is older than digests has none."""
-    return kept(folder) is not None
+    return read_digest_file(folder) is not None
 
 
-def kept(folder: Path) -> bytes | None:
+def read_digest_file(folder: Path) -> bytes | None:
     """Return the content of the folder's `digests.txt`, None where there is none; it tells one build from the next."""
     try:
-        return (folder / FILE).read_bytes()
+        return (folder / DIGEST_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise MirblabError(f"{str(folder)[:200]!r} cannot be read: {error}") from error
 
 
-def differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
+def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
     """Return what of *folder* is not what its digests say, a phrase for each file; nothing where none were kept.
 
     Every file is read and hashed, but for those whose digests *read* has because they were just read; sizes and times
     are not trusted. MirblabError for a folder that cannot be read.
     """
-    content = kept(folder)
+    content = read_digest_file(folder)
     if content is None:
         return []
-    now = _found(folder, read)
+    now = _current_digests(folder, read)
     before: dict[str, str] = {}
     for number, line in enumerate(content.decode("utf-8", "surrogateescape").split("\n"), 1):
         match = _LINE.fullmatch(line)
         if match:
             before[match[2]] = match[1]
         elif line:
-            return [f"{FILE}, line {number}, is not a digest and the name of a file"]
+            return [f"{DIGEST_FILE}, line {number}, is not a digest and the name of a file"]
     return [
-        f"{_shown(name)} {_difference(before.get(name), now.get(name))}"
+        f"{_printable_name(name)} {_difference(before.get(name), now.get(name))}"
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
 
 
-def check(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
+def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
     """Raise MirblabError when a file of *folder* differs, is missing or is new since its digests were kept.
 
     *read* is as in `differences`.
     """
-    wrong = differences(folder, read)
+    wrong = find_differences(folder, read)
     if wrong:
         more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
         raise MirblabError(
-            f"{folder} is not as it was built or added ({FILE}): {'; '.join(wrong[:3])}{more}; remove it and "
+            f"{folder} is not as it was built or added ({DIGEST_FILE}): {'; '.join(wrong[:3])}{more}; remove it and "
             f"build or add it anew, or accept it as a new collection: mirblab add {shlex.quote(str(folder))} --again"
         )
 
 
-def verify(folder: Path) -> list[str]:
+def verify_collections(folder: Path) -> list[str]:
     """Compare the collections in *folder* with their digests; return a line for each that differs, and for strangers.
 
     These are made again whenever they are asked for.
     """
-    wrong = [stored_files.stranger(path) for path in stored_files.sound(folder) if not path.is_dir()]
-    folders = [path for path in stored_files.sound(folder) if path.is_dir()]
-    return wrong + [f"{path}: {line}; it is made again" for path in folders for line in differences(path)[:3]]
+    wrong = [stored_files.unknown_file_message(path) for path in stored_files.sound_paths(folder) if not path.is_dir()]
+    folders = [path for path in stored_files.sound_paths(folder) if path.is_dir()]
+    return wrong + [f"{path}: {line}; it is made again" for path in folders for line in find_differences(path)[:3]]
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     """Return a name that can be printed; that in a damaged line need not be text.
 
-    >>> _shown("caf\\u00e9.md"), _shown("\\udcff.md") == r"\\udcff.md"
+    >>> _printable_name("caf\\u00e9.md"), _printable_name("\\udcff.md") == r"\\udcff.md"
     ('café.md', True)
     """
     return name if name.isprintable() else name.encode("unicode_escape").decode()
@@ -104,25 +104,27 @@ def _difference(before: str | None, now: str | None) -> str:
     return "is missing" if now is None else "has another content"
 
 
-def _found(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> dict[str, str]:
+def _current_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the digest of every file below *folder* by its name there; a line feed in a name is written as \\n."""
-    names = {name.replace("\n", "\\n"): path for name, path in _files(str(folder), "")}
-    return {name: read.get(Path(names[name])) or _digest(names[name]) for name in sorted(names) if name != FILE}
+    names = {name.replace("\n", "\\n"): path for name, path in _walk_files(str(folder), "")}
+    return {
+        name: read.get(Path(names[name])) or _file_digest(names[name]) for name in sorted(names) if name != DIGEST_FILE
+    }
 
 
-def _files(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+def _walk_files(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield name and path of the files below a folder; `Path.rglob` takes as long as hashing a small collection."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name[0] == ".":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _files(entry.path, f"{prefix}{entry.name}/")
+                yield from _walk_files(entry.path, f"{prefix}{entry.name}/")
             elif entry.is_file():
                 yield prefix + entry.name, entry.path
 
 
-def _digest(path: str) -> str:
+def _file_digest(path: str) -> str:
     try:
         file = open(path, "rb")  # noqa: SIM115  closed below
     except OSError as error:

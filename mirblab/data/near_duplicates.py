@@ -12,40 +12,40 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.data.topk import blocks, cores, each
+from mirblab.data.topk import n_cores, run_in_threads, split_range
 
-SIZE = 3  # words in a shingle
-LETTER, SIGN = 1, 2
+WORDS_PER_SHINGLE = 3  # words in a shingle
+_LETTER, _SIGN = 1, 2
 _DROPPED = b'$\\{},.;:?"`'  # separate words like blanks; other signs are words of their own
 _SLASH, _BACKSLASH = b"/\\"
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
 _INVERSE = pow(_BASE, -1, 2**64)
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return *text* without differences of case and white space.
 
-    >>> fold(" Every  Ring\\nhas a UNIT. ")
+    >>> fold_text(" Every  Ring\\nhas a UNIT. ")
     'every ring has a unit.'
     """
     return " ".join(text.casefold().split())
 
 
-def digests(texts: Sequence[str]) -> np.ndarray:
+def text_digests(texts: Sequence[str]) -> np.ndarray:
     """Return one uint64 per text, (n_texts,): equal for texts that fold to the same, and 0 for empty ones.
 
     64 bits: among two million texts a wrong match has a chance of one in ten million.
 
-    >>> a, b, c, empty = digests(["A ring", "a  RING", "a field", " "])
+    >>> a, b, c, empty = text_digests(["A ring", "a  RING", "a field", " "])
     >>> bool(a == b), bool(a == c), int(empty)
     (True, False, 0)
     """
-    folded = (fold(text).encode("utf-8", "surrogatepass") for text in texts)
+    folded = (fold_text(text).encode("utf-8", "surrogatepass") for text in texts)
     parts = [hashlib.blake2b(text, digest_size=8).digest() if text else bytes(8) for text in folded]
     return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
 
 
-def shingles(texts: Sequence[str], size: int = SIZE) -> tuple[np.ndarray, np.ndarray]:
+def shingles(texts: Sequence[str], size: int = WORDS_PER_SHINGLE) -> tuple[np.ndarray, np.ndarray]:
     """Return (starts, hashes): text i has the shingles `hashes[starts[i]:starts[i + 1]]`, uint32, repeats included.
 
     A shingle is *size* words in a row, or all of a shorter text; a word is a run of letters, digits and `_`, or
@@ -72,17 +72,17 @@ def shingles(texts: Sequence[str], size: int = SIZE) -> tuple[np.ndarray, np.nda
 
 def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the hash of each word of all texts, in order, and how many words each text has."""
-    encoded = [fold(text).encode("utf-8", "surrogatepass") for text in texts]
+    encoded = [fold_text(text).encode("utf-8", "surrogatepass") for text in texts]
     # A blank after each text, so that no word goes on into the next one.
     letters = np.frombuffer(b" ".join([*encoded, b""]), dtype=np.uint8)
     kind = _KINDS[letters]
     # "/\" and "\/" are the signs "and" and "or" of formal languages; elsewhere a backslash begins a command.
     at = np.flatnonzero(letters[:-1] + letters[1:] == _SLASH + _BACKSLASH)
     at = at[(letters[at] == _SLASH) | (letters[at] == _BACKSLASH)]
-    kind[np.where(letters[at] == _BACKSLASH, at, at + 1)] = SIGN
-    is_letter = np.concatenate([[False], kind == LETTER, [False]])
-    begins = (kind == SIGN) | (is_letter[1:-1] & ~is_letter[:-2])
-    ends = (kind == SIGN) | (is_letter[1:-1] & ~is_letter[2:])
+    kind[np.where(letters[at] == _BACKSLASH, at, at + 1)] = _SIGN
+    is_letter = np.concatenate([[False], kind == _LETTER, [False]])
+    begins = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[:-2])
+    ends = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[2:])
     first, stop = np.flatnonzero(begins), np.flatnonzero(ends) + 1
     sums = np.concatenate([[np.uint64(0)], np.cumsum((letters + np.uint64(1)) * _powers(_BASE, len(letters)))])
     # Dividing by the power at which a word begins makes its hash independent of its place.
@@ -93,11 +93,11 @@ def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def _powers(base: int, count: int) -> np.ndarray:
     """Return base^0, base^1, … modulo 2^64, (count,)."""
-    return _table(base, max(count - 1, 1).bit_length())[:count]
+    return _powers_table(base, max(count - 1, 1).bit_length())[:count]
 
 
 @lru_cache(maxsize=8)
-def _table(base: int, bits: int) -> np.ndarray:
+def _powers_table(base: int, bits: int) -> np.ndarray:
     powers = np.full(1 << bits, base, np.uint64)
     powers[0] = 1
     return np.cumprod(powers, out=powers)
@@ -112,9 +112,9 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 def _kinds() -> np.ndarray:
     """Return for each byte whether it separates words, belongs to one, or is one of its own, uint8 (256,)."""
-    kinds = np.full(256, SIGN, np.uint8)
+    kinds = np.full(256, _SIGN, np.uint8)
     letters = [code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_"]
-    kinds[letters] = LETTER
+    kinds[letters] = _LETTER
     kinds[list(range(33))] = 0
     kinds[list(_DROPPED)] = 0
     return kinds
@@ -124,13 +124,16 @@ _KINDS = _kinds()
 
 
 N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and how many pairs at the threshold must be found
-TEXTS, PAIRS = 256, 1 << 12  # texts and pairs that are worked on at once, so that they stay in the cache
-WIDEST = 64  # in a larger bucket a text is compared with that many that follow it
-SLACK = 0.25  # pairs whose estimate lies that far below the threshold are not checked: six standard errors
+_TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = (
+    256,
+    1 << 12,
+)  # texts and pairs that are worked on at once, so that they stay in the cache
+_LARGEST_BUCKET = 64  # in a larger bucket a text is compared with that many that follow it
+_ESTIMATE_SLACK = 0.25  # pairs whose estimate lies that far below the threshold are not checked: six standard errors
 
 
 @dataclass(frozen=True)
-class Pairs:
+class NearPairs:
     """Pairs of texts at or above a Jaccard similarity, and how many of all such pairs are found.
 
     `left` < `right` are positions, `jaccard` is exact; `recall` is the chance that a pair at the threshold is
@@ -144,7 +147,9 @@ class Pairs:
     n_cut: int = 0
 
 
-def near_pairs(texts: Sequence[str], threshold: float = 0.8, seed: int = 0, asked: np.ndarray | None = None) -> Pairs:
+def near_pairs(
+    texts: Sequence[str], threshold: float = 0.8, seed: int = 0, asked: np.ndarray | None = None
+) -> NearPairs:
     """Return the pairs of *texts* whose sets of word triples have a Jaccard similarity of *threshold* or more.
 
     *asked*, bool (n_texts,): only pairs with at least one of these; None: all. A text without words is in no pair.
@@ -158,33 +163,33 @@ def near_pairs(texts: Sequence[str], threshold: float = 0.8, seed: int = 0, aske
     """
     if not 0 < threshold <= 1:
         raise MirblabError(f"the threshold of near-duplicates lies above 0 and up to 1, found {threshold}")
-    rows, bands = shape(threshold)
-    signature, has_words = signatures(texts, rows * bands, seed)
-    left, right, n_cut = candidates(signature, has_words, rows, asked)
-    close = _agreement(signature, left, right) >= threshold - SLACK
+    rows, bands = signature_shape(threshold)
+    signature, has_words = minhash_signatures(texts, rows * bands, seed)
+    left, right, n_cut = candidate_pairs(signature, has_words, rows, asked)
+    close = _agreement(signature, left, right) >= threshold - _ESTIMATE_SLACK
     left, right = left[close], right[close]
-    jaccard = similarity(texts, left, right)
+    jaccard = jaccard_similarity(texts, left, right)
     kept = jaccard >= threshold
-    return Pairs(left[kept], right[kept], jaccard[kept], chance(threshold, rows, bands), n_cut)
+    return NearPairs(left[kept], right[kept], jaccard[kept], match_probability(threshold, rows, bands), n_cut)
 
 
-def shape(threshold: float) -> tuple[int, int]:
+def signature_shape(threshold: float) -> tuple[int, int]:
     """Return (rows, bands) of the signature: as many rows as still find RECALL of the pairs at *threshold*.
 
-    >>> shape(0.8), round(chance(0.8, *shape(0.8)), 4)
+    >>> signature_shape(0.8), round(match_probability(0.8, *signature_shape(0.8)), 4)
     ((6, 21), 0.9983)
     """
-    found = [rows for rows in range(1, N_HASHES + 1) if chance(threshold, rows, N_HASHES // rows) >= RECALL]
+    found = [rows for rows in range(1, N_HASHES + 1) if match_probability(threshold, rows, N_HASHES // rows) >= RECALL]
     rows = max(found, default=1)
     return rows, N_HASHES // rows
 
 
-def chance(jaccard: float, rows: int, bands: int) -> float:
+def match_probability(jaccard: float, rows: int, bands: int) -> float:
     """Return how likely a pair of this similarity agrees in all rows of at least one band, 0 to 1."""
     return 1 - (1 - jaccard**rows) ** bands
 
 
-def signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return MinHash signatures, uint32 (n_texts, n_hashes), and which texts have words, bool (n_texts,).
 
     Two texts agree in a column with a chance of their Jaccard similarity. Each column is the least of (x ^ b) · a
@@ -208,27 +213,29 @@ def signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.n
                     out[block.start + some, column] = np.minimum.reduceat(moved, starts[some])
             bar.update(block.stop - block.start)
 
-        each(task, blocks(len(texts), TEXTS), cores())
+        run_in_threads(task, split_range(len(texts), _TEXTS_PER_BLOCK), n_cores())
     return out, has_words
 
 
-def similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,).
 
-    >>> similarity(["a b c d", "a b c e"], np.array([0]), np.array([1])).round(3).tolist()
+    >>> jaccard_similarity(["a b c d", "a b c e"], np.array([0]), np.array([1])).round(3).tolist()
     [0.333]
     """
     involved, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     starts, sets = _sets([texts[position] for position in involved.tolist()])
     one, other = np.split(places, 2)
-    parts = each(partial(_jaccard, starts, sets, one, other), blocks(len(left), PAIRS), cores())
+    parts = run_in_threads(
+        partial(_jaccard, starts, sets, one, other), split_range(len(left), _PAIRS_PER_BLOCK), n_cores()
+    )
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _sets(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return (starts, hashes) of the texts' shingles, each once and ascending within its text."""
     sizes, sets = [np.zeros(1, np.int64)], []
-    for block in blocks(len(texts), TEXTS):
+    for block in split_range(len(texts), _TEXTS_PER_BLOCK):
         starts, hashes = shingles(texts[block])
         owner = np.repeat(np.arange(len(starts) - 1, dtype=np.uint64), np.diff(starts))
         keys = np.unique(owner << np.uint64(32) | hashes)
@@ -252,7 +259,7 @@ def _jaccard(starts: np.ndarray, sets: np.ndarray, left: np.ndarray, right: np.n
     return shared / np.maximum(total, 1)
 
 
-def candidates(
+def candidate_pairs(
     signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large ones."""
@@ -264,7 +271,7 @@ def candidates(
             key ^= key >> np.uint64(29)
         order = np.argsort(key, kind="stable")
         key, texts = key[order], here[order]
-        for step in range(1, WIDEST + 1):
+        for step in range(1, _LARGEST_BUCKET + 1):
             same = key[step:] == key[:-step]
             if not same.any():
                 break
@@ -273,7 +280,7 @@ def candidates(
                 wanted = asked[one] | asked[other]
                 one, other = one[wanted], other[wanted]
             found.append(one << 32 | other)
-            if step == WIDEST:
+            if step == _LARGEST_BUCKET:
                 cut[one] = True
     pairs = np.unique(np.concatenate(found))
     return pairs >> 32, pairs & 0xFFFFFFFF, int(cut.sum())
@@ -281,12 +288,12 @@ def candidates(
 
 def _agreement(signature: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the share of columns in which each pair agrees, (n_pairs,): an estimate of its similarity."""
-    parts = [(signature[left[b]] == signature[right[b]]).mean(axis=1) for b in blocks(len(left), PAIRS)]
+    parts = [(signature[left[b]] == signature[right[b]]).mean(axis=1) for b in split_range(len(left), _PAIRS_PER_BLOCK)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 @dataclass(frozen=True)
-class Repeats:
+class RepeatedTexts:
     """Texts in classes that are equal but for case and white space, and the pairs of classes that are nearly equal.
 
     `classes[g]` has the class of each text of group g, -1 for an empty one; `pairs` has left < right, jaccard.
@@ -336,17 +343,19 @@ class Repeats:
         return np.isin(own, theirs), np.isin(own, touched)
 
 
-def repeats(groups: Sequence[Sequence[str]], threshold: float = 0.8, seed: int = 0, n_asked: int = 0) -> Repeats:
+def find_repeats(
+    groups: Sequence[Sequence[str]], threshold: float = 0.8, seed: int = 0, n_asked: int = 0
+) -> RepeatedTexts:
     """Return how the texts of *groups* repeat each other, nearly: from the Jaccard similarity *threshold* on.
 
     Only pairs with a text of the first *n_asked* groups are looked for (0: all). Equal texts are compared once.
     Errors are those of `near_duplicates.near_pairs`.
 
-    >>> found = repeats([["a ring"], ["A  ring", "a field", ""]])
+    >>> found = find_repeats([["a ring"], ["A  ring", "a field", ""]])
     >>> found.between(0, 1).to_numpy().tolist(), found.classes[1].tolist()[-1]
     ([[0.0, 0.0, 1.0]], -1)
     """
-    marks = np.concatenate([digests(group) for group in groups])
+    marks = np.concatenate([text_digests(group) for group in groups])
     names, first, places = np.unique(marks, return_index=True, return_inverse=True)
     ends = np.cumsum([len(group) for group in groups])
     texts = [text for group in groups for text in group]
@@ -359,4 +368,4 @@ def repeats(groups: Sequence[Sequence[str]], threshold: float = 0.8, seed: int =
     found = near_pairs(chosen, threshold, seed, asked)
     classes = np.where(names[places] == 0, -1, places)
     pairs = pd.DataFrame({"left": found.left, "right": found.right, "jaccard": found.jaccard})
-    return Repeats(np.split(classes, ends[:-1]), pairs, found.recall, found.n_cut)
+    return RepeatedTexts(np.split(classes, ends[:-1]), pairs, found.recall, found.n_cut)

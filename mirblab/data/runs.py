@@ -49,7 +49,7 @@ def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tupl
     return rows, positions, kept
 
 
-def edges(queries: np.ndarray) -> np.ndarray:
+def query_bounds(queries: np.ndarray) -> np.ndarray:
     """Return where each query's rows begin, and the end: shape (n_queries + 1,), or [0] for no rows."""
     inner = np.flatnonzero(queries[1:] != queries[:-1]) + 1
     return np.concatenate([[0], inner, [len(queries)]]) if len(queries) else np.zeros(1, dtype=np.int64)
@@ -82,7 +82,7 @@ def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tupl
     if (queries[1:] < queries[:-1]).any():
         place = _by_query(queries)
         queries, keys = queries[place], keys[place]
-    bounds = edges(queries).tolist()
+    bounds = query_bounds(queries).tolist()
     for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
         keys[begin:end].sort()
     docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
@@ -99,7 +99,7 @@ def _blocks(length: int) -> Iterator[slice]:
     return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
 
 
-def repeated(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
+def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
     """Return how many rows repeat a document of their query, and the first such (query, document), or (-1, -1).
 
     Rows are grouped by query; each query's documents are sorted apart.
@@ -136,7 +136,7 @@ def _top_of_block(scores: np.ndarray, k: int, allowed: np.ndarray | None) -> tup
     flat = np.flatnonzero((scores >= _kth_bound(scores, k)[:, None]) & (scores > -np.inf))
     rows, positions = np.divmod(flat, scores.shape[1])
     rows, positions, kept = sort_rows(rows, positions, scores.ravel()[flat])
-    bounds = edges(rows)
+    bounds = query_bounds(rows)
     first = np.arange(len(rows)) - np.repeat(bounds[:-1], np.diff(bounds)) < k
     return rows[first], positions[first], kept[first]
 
@@ -155,13 +155,13 @@ def _kth_bound(scores: np.ndarray, k: int) -> np.ndarray:
     return np.partition(maxima, width - k, axis=1)[:, width - k]
 
 
-_TREC = ("query_id", "Q0", "doc_id", "rank", "score", "system")
+_TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 # lines written at once
-_AT_ONCE = 1 << 20  # lines read at once
-LARGEST = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
+_LINES_PER_PART = 1 << 20  # lines read at once
+LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 
 
-def read(path: Path) -> pd.DataFrame:
+def read_trec_rows(path: Path) -> pd.DataFrame:
     """Return the rows of a run file as they stand: query_id, doc_id, score, system; blank lines are skipped.
 
     Ids are text: `001`, `1e5` and `True` stay what they are. MirblabError with file, line and number of such lines
@@ -171,7 +171,7 @@ def read(path: Path) -> pd.DataFrame:
     import pyarrow as arrow
 
     try:
-        table = arrow.concat_tables(_tables(path)).unify_dictionaries()
+        table = arrow.concat_tables(_trec_tables(path)).unify_dictionaries()
     except MirblabError:
         raise
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -181,12 +181,12 @@ def read(path: Path) -> pd.DataFrame:
         raise MirblabError(f"{path} cannot be read as a run: {error}; give a file in TREC's form") from error
     rows = table.to_pandas()
     is_whole = "" not in set(rows.system.cat.categories) and set(rows.more.cat.categories) <= {""}
-    if not is_whole or np.abs(rows.score).max() > LARGEST or rows.score.hasnans:
+    if not is_whole or np.abs(rows.score).max() > LARGEST_SCORE or rows.score.hasnans:
         _refuse_lines(path)
     return rows[["query_id", "doc_id", "score", "system"]]
 
 
-def _tables(path: Path) -> Iterator[arrow.Table]:
+def _trec_tables(path: Path) -> Iterator[arrow.Table]:
     """Yield the rows as Arrow tables of at most a million: ids, system and what stands too much as dictionaries.
 
     Every column is read as text: pandas takes a column of categories that all look like numbers for numbers (issue 17).
@@ -194,10 +194,10 @@ def _tables(path: Path) -> Iterator[arrow.Table]:
     import pyarrow as arrow
     from pyarrow import compute
 
-    columns = [*_TREC, "more"]  # "more" is empty in a good file
-    with text_files.opened(path) as file, pd.read_csv(
+    columns = [*_TREC_COLUMNS, "more"]  # "more" is empty in a good file
+    with text_files.open_unpacked(path) as file, pd.read_csv(
         file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
-        encoding="utf-8", chunksize=_AT_ONCE,
+        encoding="utf-8", chunksize=_LINES_PER_PART,
     ) as parts:  # fmt: skip
         for part in parts:
             kept = part.drop(columns=["Q0", "rank"])
@@ -207,12 +207,12 @@ def _tables(path: Path) -> Iterator[arrow.Table]:
             yield arrow.table(encoded | {"score": compute.cast(numbers, arrow.float64())})
 
 
-def write(run: pd.DataFrame, path: Path) -> None:
+def write_trec(run: pd.DataFrame, path: Path) -> None:
     """Write an ordered *run*: nine significant digits a score, the same bytes for the same run, whole or not at all.
 
     MirblabError for an id or a system's name that is empty or has white space.
     """
-    queries, docs = _writable(run.query_id), _writable(run.doc_id)
+    queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
     system = str(run.attrs.get("system") or "run")
     if system.split() != [system]:
         raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
@@ -225,7 +225,7 @@ def write(run: pd.DataFrame, path: Path) -> None:
             file.write("".join(lines).encode("utf-8"))
 
 
-def _writable(ids: pd.Series) -> np.ndarray:
+def _writable_ids(ids: pd.Series) -> np.ndarray:
     """Return the categories as an array of strings; MirblabError for one in use that a TREC file cannot hold."""
     names = ids.cat.categories.to_numpy(dtype=object)
     for code in np.unique(ids.cat.codes):
@@ -250,10 +250,10 @@ def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
 def _refuse_lines(path: Path) -> None:
     """Raise MirblabError for the first line of a run file that is malformed, with the number of such lines."""
     bad: list[tuple[int, str]] = []
-    with text_files.opened(path) as file:
-        for number, line in text_files.numbered(path, file):
+    with text_files.open_unpacked(path) as file:
+        for number, line in text_files.numbered_lines(path, file):
             fields = line.split()
-            if fields and (reason := _flaw(fields)):
+            if fields and (reason := _line_problem(fields)):
                 bad.append((number, reason))
     if bad:
         number, reason = bad[0]
@@ -261,10 +261,10 @@ def _refuse_lines(path: Path) -> None:
         raise MirblabError(f"{path}, line {number}: {reason}; a line is 'query_id Q0 doc_id rank score system'{more}")
 
 
-def _flaw(fields: list[bytes]) -> str:
+def _line_problem(fields: list[bytes]) -> str:
     """Return what is wrong with the fields of a line, or an empty string."""
-    if len(fields) != len(_TREC):
-        return f"found {len(fields)} columns instead of {len(_TREC)}"
+    if len(fields) != len(_TREC_COLUMNS):
+        return f"found {len(fields)} columns instead of {len(_TREC_COLUMNS)}"
     try:
         b"".join(fields).decode("utf-8")
         score = float("no number" if b"_" in fields[4] else fields[4])  # Python would take 1_000 for a thousand
@@ -274,15 +274,15 @@ def _flaw(fields: list[bytes]) -> str:
         return f"the score '{fields[4].decode():.60}' is no number"
     if np.isnan(score):
         return "the score is NaN"
-    is_large = abs(score) > LARGEST
+    is_large = abs(score) > LARGEST_SCORE
     return f"the score '{fields[4].decode():.60}' is infinite or larger than a float32 holds" if is_large else ""
 
 
-COLUMNS = ("query_id", "doc_id", "score")
-SIGN = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
+RUN_COLUMNS = ("query_id", "doc_id", "score")
+FOREIGN_MARK = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
 
 
-def order(run: pd.DataFrame) -> pd.DataFrame:
+def order_run(run: pd.DataFrame) -> pd.DataFrame:
     """Return *run* best first within each query, with `rank` from 1: query_id, doc_id, score, rank, and its attrs.
 
     Scores are compared as float32 and equal ones ordered by doc_id, descending, as trec_eval does. Ids become
@@ -291,26 +291,28 @@ def order(run: pd.DataFrame) -> pd.DataFrame:
     float32 (nobody could order or fuse them), and a pair given twice.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [0.5, 0.9, 0.5]})
-    >>> order(run).doc_id.tolist()
+    >>> order_run(run).doc_id.tolist()
     ['b', 'c', 'a']
     """
-    missing = [name for name in COLUMNS if name not in run.columns]
+    missing = [name for name in RUN_COLUMNS if name not in run.columns]
     if missing:
         found = ", ".join(map(str, run.columns)) or "none"
-        raise MirblabError(f"a run has the columns {', '.join(COLUMNS)}; missing {', '.join(missing)}; found {found}")
+        raise MirblabError(
+            f"a run has the columns {', '.join(RUN_COLUMNS)}; missing {', '.join(missing)}; found {found}"
+        )
     queries, docs = categorical(run.query_id), categorical(run.doc_id)
-    return _ordered(queries.codes, docs.codes, _scores(run), queries.categories, docs.categories, run.attrs)
+    return _order_arrays(queries.codes, docs.codes, _scores(run), queries.categories, docs.categories, run.attrs)
 
 
-def cut(run: pd.DataFrame, depth: int) -> pd.DataFrame:
+def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return the first *depth* documents of each query; a run without ranks is put in order first.
 
-    >>> cut(pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]}), 1).doc_id.tolist()
+    >>> cut_run(pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]}), 1).doc_id.tolist()
     ['b']
     """
     if depth < 1:
         raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
-    ranked = run if "rank" in run.columns else order(run)
+    ranked = run if "rank" in run.columns else order_run(run)
     return ranked[ranked["rank"] <= depth].reset_index(drop=True)
 
 
@@ -333,11 +335,11 @@ def from_positions(
     (['a', 'b'], 'bm25')
     """
     attrs = {"system": system, "collection": collection, **notes}
-    rows, positions = _places(rows, query_ids, "query"), _places(positions, doc_ids, "document")
+    rows, positions = _checked_positions(rows, query_ids, "query"), _checked_positions(positions, doc_ids, "document")
     queries = categorical(pd.Series(pd.Categorical.from_codes(rows, query_ids)))
     docs = categorical(pd.Series(pd.Categorical.from_codes(positions, doc_ids)))
     scores = np.asarray(scores, dtype=np.float32)
-    return _ordered(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
+    return _order_arrays(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
 
 
 def categorical(ids: pd.Series) -> pd.Categorical:
@@ -377,12 +379,12 @@ def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
     ...     read_run(Path(folder, "bm25.trec")).doc_id.tolist()
     ['d2', 'd1']
     """
-    rows = read(Path(path))
+    rows = read_trec_rows(Path(path))
     names = rows.pop("system").value_counts()
     name = system or (str(names.index[0]) if len(names) else "run")
     rows.attrs = {"system": name, "origin": f"the file {Path(path).name}"}
     try:
-        return order(rows)
+        return order_run(rows)
     except MirblabError as error:
         raise MirblabError(f"{path}: {error}") from error
 
@@ -400,7 +402,7 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
     ...     read_run(Path(folder, "own.trec.gz")).doc_id.tolist()
     ['b', 'a']
     """
-    write(order(run), Path(path))
+    write_trec(order_run(run), Path(path))
 
 
 def _scores(run: pd.DataFrame) -> np.ndarray:
@@ -412,7 +414,7 @@ def _scores(run: pd.DataFrame) -> np.ndarray:
         raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
 
 
-def _ordered(
+def _order_arrays(
     queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index, attrs: dict
 ) -> pd.DataFrame:
     """Return the run of codes and scores as a table, sorted where it has to be."""
@@ -423,8 +425,8 @@ def _ordered(
         raise MirblabError(f"{len(bad):,} scores are {what}, the first in query '{first}'; leave such documents out")
     if not is_ordered(queries, docs, scores):
         queries, docs, scores = sort_rows(queries, docs, scores)
-    bounds = edges(queries)
-    count, (query, doc) = repeated(queries, docs, bounds)
+    bounds = query_bounds(queries)
+    count, (query, doc) = count_repeats(queries, docs, bounds)
     if count:
         pair = f"query '{query_ids[query]}', document '{doc_ids[doc]}'"
         raise MirblabError(f"{count:,} rows repeat a document of the same query, the first {pair}; keep one of each")
@@ -441,7 +443,7 @@ def _ordered(
     return run
 
 
-def _places(places: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
+def _checked_positions(places: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
     """Return positions as integers, checked against the number of ids."""
     places = np.asarray(places)
     places = places.astype(np.int64) if places.size == 0 else places

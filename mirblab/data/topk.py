@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-SLACK = 256
+NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LEAST_SLACK = 256
 
 
-class Best:
+class TopK:
     """The *k* best (score, position) of each of *n_rows* queries, gathered from blocks of scores.
 
     Blocks have at most *width* documents and must come **from the last document to the first**: of equal
@@ -20,7 +20,7 @@ class Best:
     k-th best score strictly, and one comparison per score decides. Score and position are packed into one
     integer whose order is the order of a run; a row's buffer is cut back to *k* when it is full.
 
-    >>> best = Best(1, k=2, width=3)
+    >>> best = TopK(1, k=2, width=3)
     >>> best.add(np.array([[0.5, 0.9, 0.5]], np.float32), start=3)
     >>> best.add(np.array([[0.5, 0.1, 0.7]], np.float32), start=0)
     >>> [column.tolist() for column in best.flat()[:2]]
@@ -30,8 +30,8 @@ class Best:
     def __init__(self, n_rows: int, k: int, width: int, floor: float | np.ndarray = -np.inf) -> None:
         """Start empty; only scores above *floor*, one for all queries or one for each, are taken."""
         self.k = k
-        self.slack = max(k, SLACK)
-        self.keys = np.full((n_rows, k + self.slack + width), EMPTY)
+        self.slack = max(k, _LEAST_SLACK)
+        self.keys = np.full((n_rows, k + self.slack + width), NO_KEY)
         self.counts = np.zeros(n_rows, dtype=np.intp)
         self.floor = np.full(n_rows, floor, dtype=np.float32)
 
@@ -57,7 +57,7 @@ class Best:
         rows, columns = np.divmod(found, scores.shape[1])
         new = np.bincount(rows, minlength=len(self.counts))
         slots = np.arange(len(found)) - (np.cumsum(new) - new - self.counts)[rows]
-        self.keys[rows, slots] = pack(scores[rows, columns], columns + start)
+        self.keys[rows, slots] = pack_keys(scores[rows, columns], columns + start)
         self.counts += new
         if is_flood or self.counts.max() > self.k + self.slack:
             self._cut()
@@ -77,36 +77,36 @@ class Best:
         used = int(self.counts.max())
         kept = np.partition(self.keys[rows, :used], self.k - 1, axis=1)[:, : self.k]
         self.keys[rows, : self.k] = kept
-        self.keys[rows, self.k : used] = EMPTY
+        self.keys[rows, self.k : used] = NO_KEY
         self.counts[rows] = self.k
-        self.floor[rows] = unpack(kept[:, -1])[0]
+        self.floor[rows] = unpack_keys(kept[:, -1])[0]
 
-    def merge(self, other: Best) -> None:
+    def merge(self, other: TopK) -> None:
         """Take over what *other* gathered for the same queries from other documents."""
         self._keep(np.concatenate([part.keys[:, : part.counts.max(initial=0)] for part in (self, other)], axis=1))
 
-    def trim(self) -> Best:
+    def trim(self) -> TopK:
         """Give back the memory of the buffer at the end: only the *k* best of each query stay; returns itself."""
         self._keep(self.keys[:, : self.counts.max(initial=0)])
         return self
 
     def _keep(self, keys: np.ndarray) -> None:
         self.keys = np.sort(keys, axis=1)[:, : self.k].copy()
-        self.counts = (self.keys != EMPTY).sum(axis=1)
+        self.counts = (self.keys != NO_KEY).sum(axis=1)
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores), flat, best first within each row."""
         ordered = np.sort(self.keys[:, : self.counts.max(initial=0)], axis=1)[:, : self.k]
-        rows, columns = np.nonzero(ordered != EMPTY)
-        scores, positions = unpack(ordered[rows, columns])
+        rows, columns = np.nonzero(ordered != NO_KEY)
+        scores, positions = unpack_keys(ordered[rows, columns])
         return rows, positions, scores
 
 
-def pack(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def pack_keys(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return one uint64 per (float32 score, position below 2^32); of two, the smaller is the better.
 
-    >>> keys = pack(np.array([0.5, 0.5, -1.0], np.float32), np.array([2, 1, 9]))
-    >>> bool(keys[0] < keys[1] < keys[2] < EMPTY)
+    >>> keys = pack_keys(np.array([0.5, 0.5, -1.0], np.float32), np.array([2, 1, 9]))
+    >>> bool(keys[0] < keys[1] < keys[2] < NO_KEY)
     True
     """
     bits = (scores + np.float32(0)).view(np.uint32)  # adding zero turns -0.0 into 0.0, which equals it
@@ -115,24 +115,24 @@ def pack(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
     return ~(ordered.astype(np.uint64) << np.uint64(32) | positions.astype(np.uint64))
 
 
-def unpack(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the float32 scores and int64 positions of packed keys."""
     ordered = (~keys >> np.uint64(32)).astype(np.uint32)
     bits = ordered ^ np.where(ordered >> 31, np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
     return bits.view(np.float32), (~keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def blocks(n: int, size: int) -> list[slice]:
+def split_range(n: int, size: int) -> list[slice]:
     """Return slices that cover range(n), as equal as can be, none longer than *size*.
 
-    >>> blocks(5, 2)
+    >>> split_range(5, 2)
     [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
     """
     count = -(-n // size)
     return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
 
 
-def cores() -> int:
+def n_cores() -> int:
     """Return the number of cores that this process may use, at least 1."""
     try:
         return len(os.sched_getaffinity(0))
@@ -140,7 +140,7 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def each(task: Callable, jobs: list, workers: int) -> list:
+def run_in_threads(task: Callable, jobs: list, workers: int) -> list:
     """Return the task's result for each job, in order, on that many threads."""
     if workers == 1 or len(jobs) < 2:
         return [task(job) for job in jobs]
@@ -148,7 +148,7 @@ def each(task: Callable, jobs: list, workers: int) -> list:
         return list(pool.map(task, jobs))
 
 
-def gather(rows: list[slice], parts: list[list[Best]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def gather_blocks(rows: list[slice], parts: list[list[TopK]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the flat result over blocks of queries, each searched in one or more parts of the corpus."""
     columns = []
     for block, (first, *others) in zip(rows, parts, strict=True):

@@ -207,7 +207,7 @@ def save_figure(
         pictures = {suffix: _picture(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
     files = pictures | {suffix: part.encode() for suffix, part in text.items()}
     for suffix, content in files.items():
-        paths.stored("figures", paths.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True)
+        paths.try_to_store("figures", paths.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True)
     return figure_html(pictures["png"], _DPI, alt, caption, table, f"are in {name}.csv")
 
 

@@ -95,12 +95,12 @@ def _entry(name: str) -> Mapping[str, Any]:
     texts = [entry.get("label"), entry.get("source"), *(item for own in lists if isinstance(own, list) for item in own)]
     if not all(isinstance(own, list) for own in lists) or not all(isinstance(text, str) for text in texts):
         raise MirblabError(
-            f"{registry.origin('scales', name)}: the scale '{name}' needs label and source, each a text, and "
+            f"{registry.entry_file('scales', name)}: the scale '{name}' needs label and source, each a text, and "
             "collections, ratings and meanings, each a list of texts"
         )
     if len(entry["ratings"]) != len(entry["meanings"]):
         raise MirblabError(
-            f"{registry.origin('scales', name)}: the scale '{name}' has {len(entry['ratings'])} ratings and "
+            f"{registry.entry_file('scales', name)}: the scale '{name}' has {len(entry['ratings'])} ratings and "
             f"{len(entry['meanings'])} meanings; give one of each for every grade, from 0"
         )
     return entry

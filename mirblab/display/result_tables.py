@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.data.runs import SIGN
+from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.escape import interval
 from mirblab.display.table import Table
 from mirblab.evaluation.imported import signed
@@ -225,12 +225,12 @@ def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) 
     *mask* has columns of *shown*; *origins* the origin of each system.
     """
     cells = mask.reindex(index=shown.frame.index, columns=shown.frame.columns).fillna(0.0) > 0
-    signs = np.where(cells, SIGN, "")
+    signs = np.where(cells, FOREIGN_MARK, "")
     shown.signs = pd.DataFrame(signs, index=shown.frame.index, columns=shown.frame.columns)
     named = [f"{system}: {origins[system]}" for system in shown.frame.index[cells.any(axis=1)] if origins.get(system)]
     shown.notes.append(
-        f"{SIGN} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. A mean that "
-        "was imported has no values per query, so that it is in no test."
+        f"{FOREIGN_MARK} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. A mean "
+        "that was imported has no values per query, so that it is in no test."
     )
 
 
@@ -242,7 +242,7 @@ def note(texts: Sequence[str], others: Mapping[str, str]) -> str:
     """
     named = [f"{name}: {origin}" for name, origin in others.items()
              if any(signed(text, {name: ""}) != text for text in texts)]  # fmt: skip
-    return f"{SIGN} not made here: {'; '.join(named)}." if named else ""
+    return f"{FOREIGN_MARK} not made here: {'; '.join(named)}." if named else ""
 
 
 def sign_table(shown: Table, others: Mapping[str, str]) -> Table:
@@ -255,7 +255,7 @@ def sign_table(shown: Table, others: Mapping[str, str]) -> Table:
               for part in (label if isinstance(label, tuple) else (label,))]  # fmt: skip
     cells = [cell for cell in shown.frame.to_numpy().flat if isinstance(cell, str) and cell in others]
     said = note([shown.caption, *map(str, labels), *cells], others)
-    if not said or SIGN in "".join(map(str, shown.signs.to_numpy().flat)):
+    if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
         return shown
     caption = signed(shown.caption, others)
     return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))

@@ -238,7 +238,7 @@ class Table:
         }
         written = [Path(folder) / f"{name}.{suffix}" for suffix in texts]
         for path, text in zip(written, texts.values(), strict=True):
-            paths.stored("tables", paths.write_text, path, text, full_is_error=True)
+            paths.try_to_store("tables", paths.write_text, path, text, full_is_error=True)
         return written
 
 

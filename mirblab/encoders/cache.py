@@ -401,7 +401,7 @@ class VectorStore:
             "shards": len(shards),
             "bytes": sum(entry.stat().st_size for entry in files),
             "damaged": sum(entry.name.endswith(stored_files.SUFFIX) for entry in files),
-            "partial": sum(map(paths.is_partial, files)),
+            "partial": sum(map(paths.is_unfinished, files)),
         }
 
     def verify(self) -> list[str]:
@@ -415,7 +415,7 @@ class VectorStore:
     def remove(self) -> None:
         """Delete the space with all its vectors; MirblabError when something of it cannot be deleted."""
         self._index = Index([])
-        paths.remove(self.path)
+        paths.remove_path(self.path)
 
     def _describe(self) -> None:
         readable = json.dumps(self.space, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -442,7 +442,7 @@ class VectorStore:
             pass
         except PermissionError as error:
             self._refused.add(name)
-            stored_files.tell(
+            stored_files.warn_passed_over(
                 self.path / name, f"it cannot be read: {error.strerror}", "its texts will be encoded again"
             )
         return None

@@ -48,7 +48,7 @@ def append(
 
 def _stored(store: VectorStore, texts: list[str], vectors: np.ndarray) -> dict[str, np.ndarray]:
     """Append vectors to *store*; return them by text if that cannot be done."""
-    return {} if paths.stored("vectors", store.append, texts, vectors) else dict(zip(texts, vectors, strict=True))
+    return {} if paths.try_to_store("vectors", store.append, texts, vectors) else dict(zip(texts, vectors, strict=True))
 
 
 # CPU: about what stays in a core's cache; more gains nothing and costs padding. GPU: enough to keep it busy, and fewer
@@ -69,8 +69,8 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     if str(name) in known:
         entry = variant(str(name), known[str(name)], compat)
         return Encoder(f"{name}-{compat}" if compat else str(name), *local.own_folder(str(name), entry))
-    given = paths.given(name)
-    folder = given if paths.is_there(given / "modules.json") else local.trained(name)
+    given = paths.expand_home(name)
+    folder = given if paths.path_exists(given / "modules.json") else local.trained(name)
     if folder is not None:
         found = local.describe(folder)
         return Encoder(folder.name, variant(folder.name, found, compat), folder.resolve())

@@ -66,7 +66,7 @@ def is_folder(identifier: Any) -> bool:
     (True, True, False)
     """
     given = str(identifier or "")
-    return given.startswith(".") or paths.given(given).is_absolute()
+    return given.startswith(".") or paths.expand_home(given).is_absolute()
 
 
 def checked(name: str, entry: Any) -> Entry:
@@ -135,7 +135,7 @@ def space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
 
 def origin(name: str) -> str:
     """Return the file that the entry *name* comes from: the home registry's if it is there, else the package's."""
-    return registry.origin("encoders", name)
+    return registry.entry_file("encoders", name)
 
 
 def _is_set(value: Any) -> bool:

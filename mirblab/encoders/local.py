@@ -157,7 +157,7 @@ def cached(name: str, entry: Mapping[str, Any]) -> Path | None:
             return folder
     except OSError:  # nothing of it is in the cache
         pass
-    if silence := network.hub_silence():
+    if silence := network.hub_unreachable_reason():
         raise _absent(name, entry, None if folder else OSError(silence))
     return None
 
@@ -192,7 +192,7 @@ def pinned(name: str, entry: Mapping[str, Any]) -> str:
 def is_whole(folder: Path) -> bool:
     """Return whether a model *folder* has all its weights (safetensors); an interrupted download has not."""
     for index in folder.rglob("model.safetensors.index.json"):
-        found = text_files.read(index)
+        found = text_files.read_json(index)
         shards = found.get("weight_map") if isinstance(found, dict) else None
         if not isinstance(shards, dict):
             raise MirblabError(f"{index} has no object 'weight_map'; fetch or copy the model again")
@@ -284,7 +284,7 @@ def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
     given = str(entry.get("id", ""))
     if not is_folder(given):
         return dict(entry), None
-    folder = paths.given(given)
+    folder = paths.expand_home(given)
     if os.path.isdir(folder):
         if entry.get("trust_remote_code"):
             pinned(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
@@ -301,7 +301,7 @@ def trained(name: str | Path) -> Path | None:
     >>> trained("never-trained")
     """
     folder = paths.models() / name
-    return folder if paths.is_there(folder / "modules.json") else None
+    return folder if paths.path_exists(folder / "modules.json") else None
 
 
 def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
@@ -316,10 +316,10 @@ def check_trained(folder: Path) -> None:
 
     Its README may be edited; a folder without digests, of another origin or an older version, cannot be checked.
     """
-    wrong = [line for line in digests.differences(folder) if not line.startswith("README.md ")]
+    wrong = [line for line in digests.find_differences(folder) if not line.startswith("README.md ")]
     if wrong:
         raise MirblabError(
-            f"{folder} is not as it was trained ({digests.FILE}): {'; '.join(wrong[:3])}; train it anew: "
+            f"{folder} is not as it was trained ({digests.DIGEST_FILE}): {'; '.join(wrong[:3])}; train it anew: "
             f"mirblab train {folder.name} --force (a copy: copy it again)"
         )
 
@@ -332,7 +332,7 @@ def folder_digest(folder: Path) -> str:
     state = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
-        if path.suffix != ".md" and name != digests.FILE and not re.search(r"(^|/)\.", name):
+        if path.suffix != ".md" and name != digests.DIGEST_FILE and not re.search(r"(^|/)\.", name):
             state.update(f"{name}\0{sha256(path)}\n".encode())
     return state.hexdigest()[:32]
 
@@ -380,7 +380,7 @@ def _static(folder: Path) -> tuple[int | None, int]:
 
 
 def _read(path: Path) -> Any:
-    return text_files.read(path) if path.is_file() else {}
+    return text_files.read_json(path) if path.is_file() else {}
 
 
 def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:

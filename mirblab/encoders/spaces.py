@@ -20,7 +20,7 @@ def spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
 
     A folder whose `space.json` is absent or belongs elsewhere is left out.
     """
-    return [store for path in stored_files.sound(folder) if (store := _opened(path, kind)) is not None]
+    return [store for path in stored_files.sound_paths(folder) if (store := _opened(path, kind)) is not None]
 
 
 def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
@@ -30,13 +30,13 @@ def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
     version are passed over, since nothing of them is read.
     """
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         store = _opened(path, kind)
         if store is not None:
             wrong += [f"{path / name} is damaged; its texts will be encoded again" for name in store.verify()]
         elif not path.is_dir():
-            wrong.append(stored_files.stranger(path))
-        elif not _is_older(path) and any(stored_files.sound(path)):
+            wrong.append(stored_files.unknown_file_message(path))
+        elif not _is_older(path) and any(stored_files.sound_paths(path)):
             wrong.append(f"{path / SPACE} does not say whose vectors these are; {_AGAIN}")
             if (path / SPACE).exists():
                 stored_files.set_aside(path / SPACE, "it is not what was written", _AGAIN)
@@ -48,7 +48,7 @@ def older(folder: Path) -> list[tuple[Path, int]]:
 
     They lie under keys that are no longer used, and hold no texts from which others could be made.
     """
-    old = [path for path in stored_files.sound(folder) if _is_older(path)]
+    old = [path for path in stored_files.sound_paths(folder) if _is_older(path)]
     return [(path, sum(cache.count(one) for one in path.glob(f"*{cache.SUFFIX}"))) for path in old]
 
 

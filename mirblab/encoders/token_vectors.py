@@ -387,7 +387,7 @@ def token_rows(
     unstored: dict[str, np.ndarray] = {}
     with progress(len(new), f"{model.name}: token vectors", "texts") as bar:
         for some, tokens in _made(model, new, role, instruction, wanted):
-            if not paths.stored("token vectors", store.append, some, tokens):
+            if not paths.try_to_store("token vectors", store.append, some, tokens):
                 unstored |= zip(some, tokens, strict=True)
             bar.update(len(some))
     found, missing = store.read(texts)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.paths import write_bytes
-from mirblab.core.text_files import Problems, lines
-from mirblab.data.runs import LARGEST, categorical, cut, order
+from mirblab.core.text_files import LineProblems, read_lines
+from mirblab.data.runs import LARGEST_SCORE, categorical, cut_run, order_run
 
 _FEWEST = 0.5  # the share of instances whose visual id must be known
 
@@ -39,7 +39,7 @@ def to_visual(
         table = table[pd.MultiIndex.from_frame(table[["query_id", "formula_id"]]).isin(pairs)]
     known, n_missing = _mapped(table, visual_ids)
     best = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).score.max()
-    run = order(best)
+    run = order_run(best)
     run.attrs = {**instances.attrs, "not_mapped": n_missing}
     return run
 
@@ -115,8 +115,8 @@ def read(path: str | Path) -> pd.DataFrame:
     (['77', '78'], 2, 0)
     """
     path = Path(path)
-    problems, rows, systems, width, seen = Problems(path), [], dict[str, int](), 0, set[tuple[str, str]]()
-    for number, text in lines(path, problems):
+    problems, rows, systems, width, seen = LineProblems(path), [], dict[str, int](), 0, set[tuple[str, str]]()
+    for number, text in read_lines(path, problems):
         cells = [cell.strip() for cell in text.split("\t")] if "\t" in text else text.split()
         width = width or len(cells)
         if flaw := _flaw(cells, width) or ("given a second time" if tuple(cells[:2]) in seen else ""):
@@ -132,7 +132,7 @@ def read(path: str | Path) -> pd.DataFrame:
     attrs = {"system": max(systems, key=lambda name: systems[name]), "task": width - 4}
     attrs["rank_differs"] = _rank_differs(found)
     found.attrs = attrs
-    return order(found) if width == 5 else found
+    return order_run(found) if width == 5 else found
 
 
 def write(run: pd.DataFrame, path: str | Path, depth: int = DEEPEST) -> None:
@@ -149,7 +149,7 @@ def write(run: pd.DataFrame, path: str | Path, depth: int = DEEPEST) -> None:
     'A.1\t9\t1\t2\trun\nA.1\t8\t2\t1\trun\n'
     """
     is_instances = "formula_id" in run.columns
-    ranked = cut(order(run.rename(columns={"formula_id": "doc_id"}) if is_instances else run), depth)
+    ranked = cut_run(order_run(run.rename(columns={"formula_id": "doc_id"}) if is_instances else run), depth)
     ranked = ranked.astype({"query_id": "str", "doc_id": "str"})
     columns = [ranked.query_id, ranked.doc_id, ranked["rank"], ranked.score.map("{:.9g}".format)]
     if is_instances:
@@ -173,7 +173,7 @@ def _flaw(cells: list[str], width: int) -> str:
     if not all(cells):
         return "a cell is empty"
     try:
-        is_number = "_" not in cells[-3] + cells[-2] and int(cells[-3]) >= 0 and abs(float(cells[-2])) <= LARGEST
+        is_number = "_" not in cells[-3] + cells[-2] and int(cells[-3]) >= 0 and abs(float(cells[-2])) <= LARGEST_SCORE
     except ValueError:
         is_number = False
     return "" if is_number else "rank and score must be numbers that a float32 holds"

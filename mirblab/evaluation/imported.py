@@ -22,9 +22,9 @@ import pandas as pd
 
 from mirblab.core import ids, paths, registry, stored_files, text_files
 from mirblab.core.errors import MirblabError, suggest, unknown
-from mirblab.core.text_files import Problems, find, records
+from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.data.collection import Collection
-from mirblab.data.runs import SIGN, order, read_run
+from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
 from mirblab.evaluation import measures
 from mirblab.sources import catalogue
 
@@ -235,7 +235,7 @@ def _scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    data = text_files.read(path)
+    data = text_files.read_json(path)
     if not isinstance(data, dict):
         raise MirblabError(f"{path}: expected a JSON object, found {type(data).__name__}")
     return data
@@ -265,7 +265,9 @@ def guess_collection(run: pd.DataFrame, source: Path) -> str:
     MirblabError when none or several do, with the numbers.
     """
     places = {name: paths.data() / name for name in catalogue.collection_names()}
-    places = {name: folder for name, folder in places.items() if find(folder, "queries") and find(folder, "corpus")}
+    places = {
+        name: folder for name, folder in places.items() if find_file(folder, "queries") and find_file(folder, "corpus")
+    }
     asked, returned = set(run.query_id.astype(str)), set(run.doc_id.astype(str))
     queries = {name: _share(asked, folder, "queries") for name, folder in places.items()}
     fitting = [name for name, share in queries.items() if share >= _ENOUGH]
@@ -283,14 +285,14 @@ def guess_collection(run: pd.DataFrame, source: Path) -> str:
 
 def _share(names: set[str], folder: Path, stem: str) -> float:
     """Return the share of *names* that the corpus or the queries of a folder have."""
-    path = find(folder, stem)
+    path = find_file(folder, stem)
     return len(names.intersection(_ids(path))) / max(len(names), 1) if path else 0.0
 
 
 def _ids(path: Path) -> Iterator[str]:
-    for _, record in records(path, Problems(path)):
+    for _, record in read_records(path, LineProblems(path)):
         with contextlib.suppress(MirblabError):  # loading the collection says what is wrong with it
-            yield ids.of(record, "_id")
+            yield ids.read_id(record, "_id")
 
 
 RECORD, VALUES, GIVEN = "record.json", "values.csv", "given"
@@ -374,7 +376,7 @@ def read_record(path: Path) -> Record:
     """Return the record in a file; MirblabError with file and line, and what to do, for one that is damaged."""
     again = f"take the original in anew: mirblab import-results FILE --name {shlex.quote(path.parent.name)}"
     try:
-        found = text_files.read(path)
+        found = text_files.read_json(path)
     except MirblabError as error:
         raise MirblabError(f"{error}; {again}") from error
     wrong = _flaw(found, path.parent.name)
@@ -386,11 +388,11 @@ def read_record(path: Path) -> Record:
 def verify(folder: Path) -> list[str]:
     """Compare the imports in *folder* with their records; return a line for each that differs, and for strangers."""
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         try:
             record = read_record(path / RECORD) if path.is_dir() else None
             if record is None:
-                wrong.append(stored_files.stranger(path))
+                wrong.append(stored_files.unknown_file_message(path))
             elif record.kind == "run":
                 record.run_file()
             else:
@@ -495,7 +497,7 @@ def fitted(
     permitted[known] = collection.candidates.permits(queries[known], docs[known])
     kept = given[known & permitted] if candidates_only else given[known]
     kept = kept.assign(query_id=kept.query_id.astype(str), doc_id=kept.doc_id.astype(str))
-    return order(kept), {
+    return order_run(kept), {
         "n_rows": len(given),
         "unknown": int((~known).sum()),
         "unknown_documents": int(((queries >= 0) & (docs < 0)).sum()),
@@ -666,7 +668,7 @@ def add(
     nothing. Raises MirblabError, and takes in nothing, for broken files, wrong names, ids of another collection,
     and values that are there already.
     """
-    source = paths.given(path)
+    source = paths.expand_home(path)
     if not source.exists():
         raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
@@ -677,7 +679,7 @@ def add(
             raise MirblabError(f"{source} holds values, not a run, so nothing can be cut; leave the option out")
         record, notes, found = _values(source, system, collection, percent)
     record = replace(record, origin=origin or source.resolve().name)
-    record = replace(record, name=paths.clean_name(name or _default_name(record)))
+    record = replace(record, name=paths.checked_name(name or _default_name(record)))
     set_aside_damaged(record)
     earlier = same(record, found)
     if earlier is not None:
@@ -797,4 +799,4 @@ def signed(text: str, names: Iterable[str]) -> str:
     known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     if not known:
         return text
-    return re.sub(rf"(?<![\w.+>@-])({known})(?![\w+>@-]|\.\w| {SIGN})", rf"\1 {SIGN}", text)
+    return re.sub(rf"(?<![\w.+>@-])({known})(?![\w+>@-]|\.\w| {FOREIGN_MARK})", rf"\1 {FOREIGN_MARK}", text)

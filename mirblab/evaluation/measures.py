@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, suggest
-from mirblab.data.runs import categorical, edges, order
+from mirblab.data.runs import categorical, order_run, query_bounds
 
 _BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and lets about 1 in 100 unjudged rows through
@@ -42,7 +42,7 @@ class Judgements:
             place = np.argsort(keys, kind="stable")
             query, doc, relevance, keys = query[place], doc[place], relevance[place], keys[place]
             _refuse_repeats(keys, queries.categories[query], docs.categories[doc])
-        bounds = edges(query)
+        bounds = query_bounds(query)
         place = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         return cls(place, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories)
 
@@ -78,7 +78,7 @@ class Found:
     def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> Found:
         """Join an ordered run with judgements; *n_docs* is the rank of what is not found, None: longest ranking + 1."""
         codes = run.query_id.cat.codes.to_numpy()
-        bounds = edges(codes)
+        bounds = query_bounds(codes)
         starts, lengths = np.zeros((2, len(run.query_id.cat.categories) + 1), dtype=np.int64)  # -1 finds the last, 0
         starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
         in_run = positions_in(judgements.query_ids, run.query_id.cat.categories)
@@ -387,7 +387,7 @@ def evaluate(
     asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     parsed = [parse(measure) if isinstance(measure, str) else measure for measure in asked]
     table, level, n_docs = _read(qrels, relevant_from)
-    found = Found.of(order(run), Judgements.of(table), level, n_docs)
+    found = Found.of(order_run(run), Judgements.of(table), level, n_docs)
     values = _table(found, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
@@ -413,7 +413,7 @@ def ceiling(
     """
     parsed = parse(measure) if isinstance(measure, str) else measure
     table, level, n_docs = _read(qrels, relevant_from)
-    found = Found.of(order(run), Judgements.of(table), level, n_docs).perfect(depth)
+    found = Found.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
     values = _table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
     _account(values, found, [parsed])
     return values

@@ -476,7 +476,7 @@ def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer
     if len(scorer) != len(documents.formulas):
         n = len(documents.formulas)
         raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {n:,}")
-    shortlist = runs.cut(run, depth)
+    shortlist = runs.cut_run(run, depth)
     queries = collection.query_ids.get_indexer(shortlist.query_id.astype(str))
     places = collection.doc_ids.get_indexer(shortlist.doc_id.astype(str))
     scores = np.zeros(len(shortlist), np.float32)

@@ -17,7 +17,7 @@ from mirblab.core import paths, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
-from mirblab.data.topk import cores, each
+from mirblab.data.topk import n_cores, run_in_threads
 from mirblab.formula import scoring, storage
 from mirblab.formula.scoring import B, Query, Top, kind_weights, sums
 from mirblab.formula.storage import Segment, Stored, load, merge, write_ids
@@ -63,7 +63,7 @@ def _segment(items: Iterator[Item], home: Path | None, done: Callable) -> tuple[
         return None
     paths.make_folder(home)
     whole = merge([load(size, aside / str(number)) for number, size in enumerate(sizes)], home)
-    paths.remove(aside)
+    paths.remove_path(aside)
     write_ids(home, ids)
     return whole, ids
 
@@ -79,7 +79,7 @@ def _parts(batches: Iterator[list[str | Tree]], aside: Path) -> list[int]:
     following = next(batches, None)
     if following is None:
         return sizes
-    n_processes = min(cores(), _MOST_PROCESSES)
+    n_processes = min(n_cores(), _MOST_PROCESSES)
     with Crew(n_processes) as crew:
         waiting: deque[Future] = deque()
         for number, batch in enumerate(chain([following], batches), len(sizes)):
@@ -246,7 +246,7 @@ class Index:
             top = Top(depth, self.ranks, self.state.order)
             return scoring.best(asked[row], self.state.segments, own, b, top, allowed)
 
-        parts = each(one, list(range(len(asked))), cores() if len(self) * len(asked) > 1 << 20 else 1)
+        parts = run_in_threads(one, list(range(len(asked))), n_cores() if len(self) * len(asked) > 1 << 20 else 1)
         rows = np.repeat(np.arange(len(parts)), [len(positions) for positions, _ in parts])
         columns = zip(*parts, strict=True) if parts else [(np.empty(0, np.int64),), (np.empty(0, np.float32),)]
         positions, scores = (np.concatenate(column) for column in columns)
@@ -318,7 +318,7 @@ def stored(latex: Sequence[str]) -> Index:
     index = _opened(folder)
     if index is None:
         try:
-            is_there = paths.stored("structure indexes", Index.build, items, folder)
+            is_there = paths.try_to_store("structure indexes", Index.build, items, folder)
         except (MirblabError, FileNotFoundError):  # another process was faster, or has removed it
             is_there = True
         index = _opened(folder) if is_there else None
@@ -328,11 +328,11 @@ def stored(latex: Sequence[str]) -> Index:
 def verify(folder: Path) -> list[str]:
     """Check every file of every index in *folder*; set damaged ones aside with a warning; return a line for each."""
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         if _is_older(path):
             continue
         if not path.is_dir():
-            wrong.append(stored_files.stranger(path))
+            wrong.append(stored_files.unknown_file_message(path))
         elif (reason := _wrong(path)) and stored_files.set_aside(path, reason, _AGAIN):
             wrong.append(f"{path}: {reason}")
     return wrong
@@ -340,7 +340,7 @@ def verify(folder: Path) -> list[str]:
 
 def older(folder: Path) -> list[tuple[Path, int]]:
     """Return the indexes in *folder* that other code has built, which are never read, each counted as one."""
-    return [(path, 1) for path in stored_files.sound(folder) if _is_older(path)]
+    return [(path, 1) for path in stored_files.sound_paths(folder) if _is_older(path)]
 
 
 def _opened(folder: Path) -> Index | None:

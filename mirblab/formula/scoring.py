@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.data.topk import pack, unpack
+from mirblab.data.topk import pack_keys, unpack_keys
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK, KINDS
 
@@ -234,15 +234,15 @@ class Top:
     def add(self, positions: np.ndarray, scores: np.ndarray) -> None:
         """Take formulas with their scores, float32."""
         ranks = positions if self.ranks is None else self.ranks[positions]
-        keys = np.concatenate([self.keys, pack(scores, ranks)])
+        keys = np.concatenate([self.keys, pack_keys(scores, ranks)])
         if len(keys) > self.depth:
             keys = np.partition(keys, self.depth - 1)[: self.depth]
-            self.floor = float(unpack(keys[-1:])[0][0])
+            self.floor = float(unpack_keys(keys[-1:])[0][0])
         self.keys = keys
 
     def flat(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (positions, scores), best first."""
-        scores, ranks = unpack(np.sort(self.keys))
+        scores, ranks = unpack_keys(np.sort(self.keys))
         return (ranks if self.order is None else self.order[ranks].astype(np.int64)), scores
 
 

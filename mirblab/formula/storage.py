@@ -145,7 +145,7 @@ def _room(folder: Path | None, size: int) -> np.ndarray:
             write(path, empty)
         return empty
     room = np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
-    paths.reserve(path)
+    paths.reserve_space(path)
     return room
 
 
@@ -215,7 +215,7 @@ def generation(folder: Path, before: Stored) -> Iterator[tuple[Path, str]]:
     were making is removed.
     """
     paths.make_folder(folder)
-    paths.sweep(folder)
+    paths.remove_abandoned(folder)
     name = _name(before.number + 1)
     beside = paths.unfinished_name(folder / name)
     with paths.writing(folder / name):
@@ -240,7 +240,7 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
         write(beside / ORDER, after.order)
     files = {key: value for key, value in before.files.items() if key.rpartition("/")[0] in after.homes}
     for path in sorted(path for path in beside.rglob("*") if path.is_file()):
-        paths.flush(path)
+        paths.flush_file(path)
         files[f"{name}/{path.relative_to(beside).as_posix()}"] = digest(path)
     manifest = {
         "format": FORMAT,
@@ -259,7 +259,7 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
 def _commit(beside: Path, target: Path) -> None:
     """Rename a finished generation; who comes second finds the name taken, so that nobody's formulas are lost."""
     try:
-        paths.move(beside, target)
+        paths.rename_path(beside, target)
     except OSError as error:
         if not target.exists():
             raise

@@ -85,7 +85,7 @@ def sources(only: Sequence[str] = ()) -> list[Path]:
     >>> [path.stem for path in sources(["01"])]
     ['01_what_is_a_test_collection']
     """
-    found = sorted(paths.bundled("notebooks").glob("0[1-8]_*.ipynb"))
+    found = sorted(paths.bundled_path("notebooks").glob("0[1-8]_*.ipynb"))
     for start in only:
         if not any(path.stem.startswith(start) for path in found):
             raise unknown("lesson", start, [path.stem for path in found])

@@ -19,7 +19,7 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import Best, blocks, cores, each, gather
+from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 from mirblab.formula.in_text import Reader, collection_language, lack, parts
 from mirblab.retrieval.tokenizers import reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
@@ -211,18 +211,18 @@ class Index:
         else:
             size, width, score = LANES, CHUNK, self._products
         self.slabs if width == SLAB else self.chunks  # noqa: B018  made here once, not in each thread
-        rows, width = blocks(len(tokens), size), min(width, self.weights.shape[0])
+        rows, width = split_range(len(tokens), size), min(width, self.weights.shape[0])
         depth = max(1, min(depth, self.weights.shape[0]))
 
         with progress(len(tokens), "BM25", "queries") as bar:
 
-            def task(block: slice) -> list[Best]:
+            def task(block: slice) -> list[TopK]:
                 asked = np.arange(block.start, block.stop)
                 best = self._best(score, width, counts[block], asked, depth, candidates, published)
                 bar.update(len(asked))
                 return [best.trim()]
 
-            return gather(rows, each(task, rows, cores()))
+            return gather_blocks(rows, run_in_threads(task, rows, n_cores()))
 
     def _best(
         self,
@@ -233,9 +233,9 @@ class Index:
         depth: int,
         candidates: Candidates | None,
         published: bool,
-    ) -> Best:
+    ) -> TopK:
         constant = (counts @ self.absent).astype(np.float32)
-        best = Best(len(asked), depth, width, -np.inf if published else constant)
+        best = TopK(len(asked), depth, width, -np.inf if published else constant)
         for start, scores in score(counts):
             if constant.any():
                 scores = scores + constant[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates
-from mirblab.data.topk import Best, blocks, cores, each, gather
+from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 
 MASK_BYTES = 1 << 27
 
@@ -43,22 +43,22 @@ def search(
     _check(queries, doc_vectors, depth, query_block, doc_block)
     n_queries, n_docs = len(queries), len(doc_vectors)
     if not n_queries or not n_docs:
-        return gather([], [])
-    workers = threads or cores()
+        return gather_blocks([], [])
+    workers = threads or n_cores()
     allowed = candidates.allowed if candidates is not None and candidates.rules else None
     if allowed is not None:
         query_block = max(1, min(query_block, MASK_BYTES // n_docs))
-    rows = blocks(n_queries, query_block)
-    spans = blocks(-(-n_docs // doc_block), -(-n_docs // (doc_block * workers)))
+    rows = split_range(n_queries, query_block)
+    spans = split_range(-(-n_docs // doc_block), -(-n_docs // (doc_block * workers)))
 
-    def task(job: tuple[slice, slice]) -> Best:
+    def task(job: tuple[slice, slice]) -> TopK:
         block, span = job
         mask = None if allowed is None else allowed(np.arange(block.start, block.stop))
         return _best(queries[block], doc_vectors, depth, doc_block, span, mask)
 
     with threadpool_limits(1, "blas"):
-        found = each(task, list(product(rows, spans)), workers)
-    return gather(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
+        found = run_in_threads(task, list(product(rows, spans)), workers)
+    return gather_blocks(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
 
 
 def normalise(vectors: np.ndarray) -> np.ndarray:
@@ -75,9 +75,9 @@ def normalise(vectors: np.ndarray) -> np.ndarray:
     return scaled / np.where(lengths > 0, lengths, 1)
 
 
-def _best(queries: np.ndarray, docs: np.ndarray, depth: int, width: int, span: slice, mask: np.ndarray | None) -> Best:
+def _best(queries: np.ndarray, docs: np.ndarray, depth: int, width: int, span: slice, mask: np.ndarray | None) -> TopK:
     """Search the blocks of documents numbered by *span*, from the last to the first."""
-    best = Best(len(queries), min(depth, len(docs)), width)
+    best = TopK(len(queries), min(depth, len(docs)), width)
     out = np.empty(len(queries) * width, dtype=np.float32)
     for number in reversed(range(span.start, span.stop)):
         start = number * width

@@ -15,7 +15,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
-from mirblab.data.runs import edges, sort_rows
+from mirblab.data.runs import query_bounds, sort_rows
 from mirblab.evaluation import measures
 from mirblab.retrieval.fusion_rules import (
     Block,
@@ -297,7 +297,7 @@ class _Pairs:
                 if depth and len(queries):
                     kept |= _leading(queries, docs, scores, weights, depth)
                 found.append((queries[kept], docs[kept], scores[kept]))
-                bar.update(len(edges(queries)) - 1)
+                bar.update(len(query_bounds(queries)) - 1)
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return cls(sides, queries, docs, scores)
 
@@ -337,7 +337,7 @@ def _leading(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights:
 
 def _last(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
     """Return for each pair the score at place *depth* of its query, the worst one where there are fewer."""
-    bounds = edges(queries)
+    bounds = query_bounds(queries)
     ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
     return np.repeat(ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1], np.diff(bounds))
 

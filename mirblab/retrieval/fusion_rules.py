@@ -12,7 +12,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data import runs
-from mirblab.data.runs import edges, sort_rows
+from mirblab.data.runs import query_bounds, sort_rows
 
 _ROWS = 1 << 17  # of all parts, handled together: what is needed of them stays in the processor's cache
 
@@ -117,7 +117,7 @@ class Sides:
         names = {str(part.attrs.get("collection", "")) for part in parts}
         if len(names) > 1:
             raise MirblabError(f"runs of one collection can be fused, found {', '.join(sorted(names))}")
-        ranked = [runs.order(part) for part in parts]
+        ranked = [runs.order_run(part) for part in parts]
         query_ids, queries = _shared([part.query_id for part in ranked])
         doc_ids, docs = _shared([part.doc_id for part in ranked])
         bounds = [_bounds(codes, len(query_ids)) for codes in queries]
@@ -128,7 +128,7 @@ class Sides:
         """Yield blocks of whole queries in turn, about `_ROWS` rows each."""
         n_rows = np.sum([np.diff(bounds) for bounds in self.bounds], axis=0)
         block = np.cumsum(n_rows) // _ROWS
-        cuts = edges(block)
+        cuts = query_bounds(block)
         for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             yield self._block(first, last)
 
@@ -176,7 +176,7 @@ class Sides:
             scores = total(block, vote(block)).astype(np.float32)
             queries, docs, scores = sort_rows(block.query.astype(np.int32), block.doc.astype(np.int32), scores)
             if depth is not None:
-                bounds = edges(queries)
+                bounds = query_bounds(queries)
                 kept = np.arange(len(queries)) - np.repeat(bounds[:-1], np.diff(bounds)) < depth
                 queries, docs, scores = queries[kept], docs[kept], scores[kept]
             found.append((queries, docs, scores))
@@ -214,7 +214,7 @@ def _grouped(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.nda
 
 def _bounds(queries: np.ndarray, n_queries: int) -> np.ndarray:
     """Return where each query's rows begin in sorted codes, and the end: shape (n_queries + 1,)."""
-    found, lengths = edges(queries), np.zeros(n_queries + 1, dtype=np.int64)
+    found, lengths = query_bounds(queries), np.zeros(n_queries + 1, dtype=np.int64)
     lengths[queries[found[:-1]].astype(np.int64) + 1] = np.diff(found)
     return np.cumsum(lengths)
 
@@ -420,13 +420,13 @@ def provenance(
     0     1      b     2      1
     1     2      c  <NA>      2
     """
-    found = _of_query(runs.cut(runs.order(fused), depth), query_id)
+    found = _of_query(runs.cut_run(runs.order_run(fused), depth), query_id)
     if not len(found):
         some = ", ".join(map(str, fused.query_id.unique()[:3])) or "none"
         raise MirblabError(f"the fused run has no query '{query_id}'; found {some} and others")
     table = pd.DataFrame({"rank": found.to_numpy(), "doc_id": found.index.astype("str")})
     for name, part in zip(column_names(parts), parts, strict=True):
-        ranks = _of_query(part if "rank" in part else runs.order(part), query_id)
+        ranks = _of_query(part if "rank" in part else runs.order_run(part), query_id)
         table[name] = ranks.reindex(table.doc_id).astype("Int64").array
     if qrels is not None:
         judged = qrels if isinstance(qrels, pd.DataFrame) else qrels.qrels

@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import Best, blocks, cores, each, gather
+from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, token_rows
 from mirblab.retrieval import dense
@@ -153,21 +153,21 @@ def search(
     _check(queries, docs, depth)
     n_queries, n_docs = len(queries.lengths), len(docs.lengths)
     if not n_queries or not n_docs:
-        return gather([], [])
-    workers = threads or cores()
+        return gather_blocks([], [])
+    workers = threads or n_cores()
     allowed = candidates.allowed if candidates is not None and candidates.rules else None
     rows = token_blocks(queries.lengths, QUERY_TOKENS, max(1, MASK_BYTES // n_docs))
     cuts = token_blocks(docs.lengths, DOC_TOKENS, DOC_TOKENS)
-    spans = blocks(len(cuts), -(-len(cuts) // workers))
+    spans = split_range(len(cuts), -(-len(cuts) // workers))
 
-    def task(job: tuple[slice, slice]) -> Best:
+    def task(job: tuple[slice, slice]) -> TopK:
         block, span = job
         mask = None if allowed is None else allowed(np.arange(block.start, block.stop))
         return _best(queries, block, docs, cuts[span], depth, mask)
 
     with threadpool_limits(1, "blas"):
-        found = each(task, list(product(rows, spans)), workers)
-    return gather(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
+        found = run_in_threads(task, list(product(rows, spans)), workers)
+    return gather_blocks(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
 
 
 def run(
@@ -210,11 +210,11 @@ def token_blocks(lengths: np.ndarray, budget: int, longest: int) -> list[slice]:
 
 def _best(
     queries: TokenRows, block: slice, docs: TokenRows, cuts: list[slice], depth: int, mask: np.ndarray | None
-) -> Best:
+) -> TopK:
     """Search some blocks of documents for a block of queries, from the last document to the first."""
     own = queries.block(block.start, block.stop)
     width = max(cut.stop - cut.start for cut in cuts)
-    best = Best(block.stop - block.start, min(depth, len(docs.lengths)), width)
+    best = TopK(block.stop - block.start, min(depth, len(docs.lengths)), width)
     for cut in reversed(cuts):
         scores = max_sims(own, queries.lengths[block], docs.block(cut.start, cut.stop), docs.lengths[cut])
         best.add(scores, cut.start, None if mask is None else mask[:, cut])

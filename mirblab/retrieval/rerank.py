@@ -41,7 +41,7 @@ def _entry(name_or_folder: str) -> dict[str, Any]:
     entries = registry.read_registry("rerankers")
     if name_or_folder in entries:
         found = dict(entries[name_or_folder])
-        where = f"the reranker '{name_or_folder}' in {registry.origin('rerankers', name_or_folder)}"
+        where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
         if found.get("kind") not in _NEEDED:
             raise MirblabError(f"{where}: {unknown('kind of reranker', str(found.get('kind')), _NEEDED)}")
         if not found.get(_NEEDED[found["kind"]]):
@@ -50,14 +50,14 @@ def _entry(name_or_folder: str) -> dict[str, Any]:
             found.pop(shown, None)
         if found["kind"] == "max-sim":
             found["key"] = encoder(found["encoder"]).key
-        elif paths.is_there(found["id"]):
+        elif paths.path_exists(found["id"]):
             from mirblab.encoders.local import folder_digest
 
             found["revision"] = folder_digest(Path(found["id"]))
         elif not found.get("revision"):
             raise MirblabError(f"{where} has no revision; pin one")
         return found
-    if paths.is_there(Path(name_or_folder) / "config.json"):
+    if paths.path_exists(Path(name_or_folder) / "config.json"):
         from mirblab.encoders.local import folder_digest
 
         folder = Path(name_or_folder)
@@ -100,7 +100,7 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     """
     if depth < 1:
         raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
-    ranked = runs.order(run)
+    ranked = runs.order_run(run)
     scored = ranked.merge(
         pairs.astype({"query_id": "str", "doc_id": "str"}),
         how="left",
@@ -110,11 +110,11 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     head, pair = (ranked["rank"] <= depth).to_numpy(), scored["score_pair"].to_numpy(np.float32)
     if np.isnan(pair[head]).any():
         raise MirblabError(f"{int(np.isnan(pair[head]).sum()):,} documents of the first {depth} have no pair score")
-    front = runs.order(ranked[head].drop(columns="rank").assign(score=pair[head]))
+    front = runs.order_run(ranked[head].drop(columns="rank").assign(score=pair[head]))
     fresh = pd.concat([front, ranked[~head]])
     fresh = fresh.assign(score=-fresh["rank"].astype(np.float32)).drop(columns="rank")
     fresh.attrs = dict(run.attrs)
-    return runs.order(fresh)
+    return runs.order_run(fresh)
 
 
 Scorer = Callable[[Collection, np.ndarray, np.ndarray], np.ndarray]
@@ -176,10 +176,10 @@ def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> An
     """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision."""
     from huggingface_hub import snapshot_download
 
-    local = paths.is_there(name)
+    local = paths.path_exists(name)
     if trust and not revision:
         raise MirblabError(f"the reranker '{name}' wants remote code; pin its revision in rerankers.toml")
-    revised, silence = None if local else revision or None, "" if local else network.hub_silence()
+    revised, silence = None if local else revision or None, "" if local else network.hub_unreachable_reason()
     try:
         if silence:  # asked before the libraries, which take seconds to import
             snapshot_download(name, revision=revised, local_files_only=True)

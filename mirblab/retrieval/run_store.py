@@ -13,7 +13,7 @@ import pandas as pd
 
 from mirblab.core import paths, stored_files
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import cut, order
+from mirblab.data.runs import cut_run, order_run
 
 _AGAIN = "it is made again when it is needed"
 
@@ -34,8 +34,8 @@ class RunStore:
         A file whose bytes are not those that were written is set aside with a warning and reported as absent.
         """
         for stored, path in self._stored(key):
-            if stored >= depth and (content := stored_files.read(path, _AGAIN)) is not None:
-                return cut(_from_parquet(content), depth)
+            if stored >= depth and (content := stored_files.read_sealed(path, _AGAIN)) is not None:
+                return cut_run(_from_parquet(content), depth)
         return None
 
     def once(self, key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -47,8 +47,8 @@ class RunStore:
         if run is not None:
             return run
         made = make()
-        run = self.get(key, depth) if paths.stored("runs", self.put, key, deep, made) else None
-        return cut(order(made), depth) if run is None else run  # it may be removed as soon as it is stored
+        run = self.get(key, depth) if paths.try_to_store("runs", self.put, key, deep, made) else None
+        return cut_run(order_run(made), depth) if run is None else run  # it may be removed as soon as it is stored
 
     def has(self, key: str, depth: int) -> bool:
         """Return whether `get` would find a file; its bytes are not checked."""
@@ -61,7 +61,7 @@ class RunStore:
         """
         from pyarrow import Table, parquet
 
-        run = order(run)
+        run = order_run(run)
         try:
             attrs = json.dumps(run.attrs)
         except TypeError as error:
@@ -72,7 +72,7 @@ class RunStore:
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"mirblab": attrs.encode()})
         content = io.BytesIO()
         parquet.write_table(table, content, compression="zstd")
-        stored_files.write(self.folder, f"{_digest(key.encode())}-{depth}", ".parquet", content.getbuffer())
+        stored_files.write_sealed(self.folder, f"{_digest(key.encode())}-{depth}", ".parquet", content.getbuffer())
 
     def _stored(self, key: str) -> list[tuple[int, Path]]:
         """Return depth and path of what is stored under *key*, shallowest first."""
@@ -84,7 +84,7 @@ class RunStore:
 
 def verify(folder: Path) -> list[str]:
     """Read all runs in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
-    return stored_files.verify(folder, ".parquet", _AGAIN)
+    return stored_files.verify_sealed(folder, ".parquet", _AGAIN)
 
 
 def _digest(content: bytes) -> str:
@@ -97,7 +97,7 @@ def _from_parquet(content: bytes) -> pd.DataFrame:
 
     table = parquet.read_table(io.BytesIO(content))
     attrs = json.loads(table.schema.metadata[b"mirblab"])
-    run = order(table.replace_schema_metadata(None).to_pandas())
+    run = order_run(table.replace_schema_metadata(None).to_pandas())
     run.attrs = attrs
     return run
 

@@ -355,7 +355,7 @@ def system(name: str) -> System:
     if name in entries:
         return System(name, str(entries[name].get("label", name)), checked(name, entries[name]))
     if name in imported.names():
-        return System(name, f"{name} {runs.SIGN}", imported.settings(name))
+        return System(name, f"{name} {runs.FOREIGN_MARK}", imported.settings(name))
     if trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
     found = composed(name)
@@ -438,7 +438,7 @@ def pair_scores(
 
 
 def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    return runs.cut(imported.run(self.name, collection), depth)
+    return runs.cut_run(imported.run(self.name, collection), depth)
 
 
 _KINDS = {

@@ -16,9 +16,9 @@ import pandas as pd
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.terminal import say
-from mirblab.core.text_files import find
+from mirblab.core.text_files import find_file
 from mirblab.data import digests
-from mirblab.data.collection import Collection, load_folder, raw, read_splits
+from mirblab.data.collection import Collection, load_folder, read_card_table, read_splits
 from mirblab.sources import (
     hard_negatives,
     holstep,
@@ -72,7 +72,7 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     try:
         return load_folder(folder, split)
     except MirblabError:
-        if name_or_folder not in mini.COLLECTIONS or digests.differences(folder) == []:
+        if name_or_folder not in mini.COLLECTIONS or digests.find_differences(folder) == []:
             raise
         return load_folder(where(name_or_folder), split)  # it was damaged after `where` had looked
 
@@ -117,7 +117,7 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
     """
     name = str(name_or_folder)
     if isinstance(name_or_folder, Path) or any(sign in name for sign in "/\\") or name in (".", ".."):
-        return paths.given(name_or_folder)
+        return paths.expand_home(name_or_folder)
     if name in mini.COLLECTIONS:
         return _fresh(name)
     if name not in _on_disk() and paths.data().is_dir():
@@ -132,7 +132,7 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
             return hub.build(None, paths.data(), [name])[0]
         source = name if builder == "mirb" else builder
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
-    if os.path.isdir(name) and find(Path(name), "corpus"):
+    if os.path.isdir(name) and find_file(Path(name), "corpus"):
         return Path(name)
     raise unknown("collection", name, {*collection_names(), *entries})
 
@@ -144,7 +144,7 @@ def _on_disk() -> list[str]:
     return [
         path.name
         for path in folder.iterdir()
-        if not path.name.startswith(".") and path.is_dir() and find(path, "corpus")
+        if not path.name.startswith(".") and path.is_dir() and find_file(path, "corpus")
     ]
 
 
@@ -154,18 +154,18 @@ def _fresh(name: str) -> Path:
     Where `<home>/data` cannot be written it is derived into a temporary folder of this process.
     """
     folder = paths.data() / name
-    if _is_fresh(folder) or paths.stored("miniature collections", mini.build, name, folder):
+    if _is_fresh(folder) or paths.try_to_store("miniature collections", mini.build, name, folder):
         return folder
-    aside = paths.scratch() / name
+    aside = paths.scratch_folder() / name
     return aside if _is_fresh(aside) else mini.build(name, aside)
 
 
 def _is_fresh(folder: Path) -> bool:
     """Return whether a miniature collection is there, undamaged, and made from the cards as they are now."""
-    damage = digests.differences(folder)
+    damage = digests.find_differences(folder)
     if damage:
         say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
-    return not damage and digests.are_kept(folder) and raw(folder).get("revision") == mini.revision()
+    return not damage and digests.has_digests(folder) and read_card_table(folder).get("revision") == mini.revision()
 
 
 def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
@@ -177,20 +177,24 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     folder and what the user should know. Raises MirblabError when the name is taken by other content.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from mirblab.data.beir import write
+    >>> from mirblab.data.beir import write_collection
     >>> rows = [{"_id": "d1", "text": "Every group has a unit."}], [{"_id": "q1", "text": "neutral element"}]
     >>> with TemporaryDirectory() as folder:
-    ...     target, notes = add(write(Path(folder), *rows, {"test": [("q1", "d1", 1)]}, {}), name="own")
+    ...     target, notes = add(write_collection(Path(folder), *rows, {"test": [("q1", "d1", 1)]}, {}), name="own")
     >>> target.name, notes
     ('own', [])
     """
     import tomli_w
 
-    source = paths.given(folder)
+    source = paths.expand_home(folder)
     collection = load_folder(source)
-    name = paths.clean_name(name or source.resolve().name)
+    name = paths.checked_name(name or source.resolve().name)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
-    found = raw(source) | {"name": name} | {key: value for key, value in card.items() if value not in (None, "")}
+    found = (
+        read_card_table(source)
+        | {"name": name}
+        | {key: value for key, value in card.items() if value not in (None, "")}
+    )
     own = collection.oddities.get("queries that are documents of the same id", 0)
     if "candidates" not in found and own > 0.9 * len(collection.queries):
         found["candidates"] = ["not-self"]
@@ -226,13 +230,13 @@ def again(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[s
     and for what cannot be read.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from mirblab.data.beir import write
+    >>> from mirblab.data.beir import write_collection
     >>> rows = [{"_id": "d1", "text": "Every group has a unit."}], [{"_id": "q1", "text": "neutral element"}]
     >>> with TemporaryDirectory() as place:
-    ...     again(write(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
+    ...     again(write_collection(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
     ['its digests were kept; card.toml is as it was, so say there what is different now']
     """
-    target = paths.given(folder)
+    target = paths.expand_home(folder)
     if name or any(card.values()):
         raise MirblabError("--again takes the folder as it is, with its own card; leave the other options out")
     if target.resolve() in [(paths.data() / name).resolve() for name in mini.COLLECTIONS]:
@@ -241,7 +245,7 @@ def again(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[s
             "was changed; copy it to keep a change, and add the copy"
         )
     collection = read_splits(target)[0]
-    digests.keep(target)
+    digests.write_digests(target)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
     return target, [*notes, "its digests were kept; card.toml is as it was, so say there what is different now"]
 
@@ -256,7 +260,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy what belongs to a collection, and nothing else."""
     paths.make_folder(target / "qrels")
     for stem in ("corpus", "queries", "candidates", "excluded_ids"):
-        path = find(source, stem)
+        path = find_file(source, stem)
         if path:
             shutil.copyfile(path, target / path.name)
     for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
@@ -308,7 +312,7 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     own-latex: 2 .tex files, 12 statements...
     ['own-latex-qa', 'own-latex-premise', 'own']
     """
-    examples = [paths.bundled("data", "examples", name) for name in ("own-latex", "own.csv")]
+    examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
     into = paths.cache() / "collections"
     return [folder for one in ([origin] if origin else examples) for folder in own.build(one, into, **options)]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.core.text_files import Problems, find, records
+from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.data import beir as on_disk
 from mirblab.data import digests
-from mirblab.data.collection import raw
+from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
@@ -472,7 +472,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
     with _opened(str(origin or DEFAULT), out) as (folder, shown):
         source = _read(folder)
     negatives = _negatives(source, seed, near)
-    name = paths.clean_name(str(source.card.get("name") or shown))
+    name = paths.checked_name(str(source.card.get("name") or shown))
     names = (f"{name}-hard", f"{name}-hard-pool")
     licence = str(source.card.get("licence") or "unknown")
     where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
@@ -493,8 +493,8 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
         with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
             yield mini.build(name, Path(folder) / name), name
         return
-    places = (out / name, paths.data() / name, paths.given(name))
-    known = [folder for folder in places if folder.is_dir() and find(folder, "corpus")]
+    places = (out / name, paths.data() / name, paths.expand_home(name))
+    known = [folder for folder in places if folder.is_dir() and find_file(folder, "corpus")]
     if not known:
         raise MirblabError(f"'{name}' is neither a collection that is built nor the folder of one; build it first")
     yield known[0], known[0].resolve().name
@@ -502,12 +502,12 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
 
 def _read(folder: Path) -> _Source:
     """Return a collection's rows as they are, after the checks that loading makes."""
-    digests.check(folder)
+    digests.check_digests(folder)
     corpus, queries = (on_disk.read_texts(folder, stem) for stem in ("corpus", "queries"))
-    about = raw(folder)
+    about = read_card_table(folder)
     asked: list[tuple[str, str, int]] = []
     proofs: dict[str, list[str]] = {}
-    for split in sorted({"test", *on_disk.splits(folder)}):
+    for split in sorted({"test", *on_disk.split_names(folder)}):
         judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
         pairs = list(zip(judged.query_id, judged.doc_id, judged.relevance.tolist(), strict=True))
         asked = pairs if split == "test" else asked
@@ -518,8 +518,8 @@ def _read(folder: Path) -> _Source:
 
 
 def _rows(folder: Path, stem: str) -> dict[str, Row]:
-    path = find(folder, stem) or folder / f"{stem}.jsonl"
-    return {str(row["_id"]): row for _, row in records(path, Problems(path))}
+    path = find_file(folder, stem) or folder / f"{stem}.jsonl"
+    return {str(row["_id"]): row for _, row in read_records(path, LineProblems(path))}
 
 
 def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:

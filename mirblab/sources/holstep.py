@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mirblab.core.errors import unknown
 from mirblab.core.terminal import progress
-from mirblab.core.text_files import Problems, lines
+from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
 from mirblab.sources.shared.builder import Parts, Row
@@ -108,7 +108,7 @@ def statements(path: Path) -> list[tuple[str, str]]:
     Proof steps and token lines are passed over. Raises MirblabError with file and line when a line has another mark,
     or when a name and its statement do not follow each other.
     """
-    problems, found, name, before = Problems(path), list[tuple[str, str]](), "", ""
+    problems, found, name, before = LineProblems(path), list[tuple[str, str]](), "", ""
     for number, mark, rest in _marked(path, problems):
         if mark not in _MAY_FOLLOW[before]:
             expected = " ".join(_MAY_FOLLOW[before])
@@ -125,8 +125,8 @@ def statements(path: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _marked(path: Path, problems: Problems) -> Iterator[tuple[int, str, str]]:
-    for number, text in lines(path, problems):
+def _marked(path: Path, problems: LineProblems) -> Iterator[tuple[int, str, str]]:
+    for number, text in read_lines(path, problems):
         problems.raise_if_any()
         if text[0] not in "NCTDA+-" or text[1:2] not in ("", " "):
             problems.note(number, f"expected a line that begins with N, C, T, D, A, + or -, found {text[:40]!r}")

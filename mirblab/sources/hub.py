@@ -13,7 +13,7 @@ from pathlib import Path
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress, say
-from mirblab.data.collection import raw
+from mirblab.data.collection import read_card_table
 from mirblab.sources.shared import beir, builder, release
 from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import Row
@@ -103,7 +103,7 @@ def _write(
         for what, ids in (("corpus", docs), ("queries", queries))
     )
     parts = builder.Parts(*rows, {"test": judged}, left_out)
-    shown = "" if origin is None else paths.given(origin).resolve().name
+    shown = "" if origin is None else paths.expand_home(origin).resolve().name
     where = origins.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
     licence = entry.get("licence") or found.licence or "unknown"
     builder.save(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
@@ -138,7 +138,7 @@ def _shown(rows: Iterable[Row], total: int, label: str) -> Iterator[Row]:
 def _compare(folder: Path, revision: str, sums: dict[str, str]) -> None:
     """Raise MirblabError when a file is not what an earlier build of the same revision read under its name."""
     try:
-        before = raw(folder)
+        before = read_card_table(folder)
     except MirblabError:
         return
     files = before.get("files", {}) if before.get("hub_revision") == revision else {}

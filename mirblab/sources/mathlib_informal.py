@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import of
+from mirblab.core.ids import read_id
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
 from mirblab.sources.shared.builder import Parts, Row
@@ -166,6 +166,6 @@ def first(record: Mapping[str, Any], keys: Sequence[str], place: str) -> str:
 def _word(row: Row, key: str, place: str) -> str:
     """Return an id as it is written in the collection: a text or whole number, without blanks."""
     try:
-        return "_".join(of(row, key).split())
+        return "_".join(read_id(row, key).split())
     except MirblabError as error:
         raise MirblabError(f"{place}: {error}") from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import of
+from mirblab.core.ids import read_id
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
@@ -361,7 +361,7 @@ def _pair(row: Row, column: str, place: str) -> str:
     if not _cell_text(row, column):
         return ""
     try:
-        return of(row, column).strip()
+        return read_id(row, column).strip()
     except MirblabError as error:
         raise MirblabError(f"{place}: {error}") from error
 

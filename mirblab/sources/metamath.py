@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import Problems, lines
+from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import Parts, Row, Stated
@@ -139,8 +139,8 @@ class _Tokens:
         if path.resolve() in self.seen:
             return
         self.seen.add(path.resolve())
-        problems, inside = Problems(path), []
-        for number, line in lines(path, problems):
+        problems, inside = LineProblems(path), []
+        for number, line in read_lines(path, problems):
             self.digest.update(line.encode() + b"\n")
             self.where = f"{path.name}, line {number}"
             for token in line.split():
@@ -323,7 +323,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
 @contextlib.contextmanager
 def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     """Yield what *origin* stands for, and the database in it."""
-    path = None if origin is None else paths.given(origin)
+    path = None if origin is None else paths.expand_home(origin)
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return

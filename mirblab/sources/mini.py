@@ -16,8 +16,8 @@ from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.core.registry import read_toml
 from mirblab.data import digests
-from mirblab.data.beir import write
-from mirblab.data.collection import raw
+from mirblab.data.beir import write_collection
+from mirblab.data.collection import read_card_table
 from mirblab.sources import lean_views
 from mirblab.sources.blueprints.build import bundled, bundled_files
 from mirblab.sources.lean_views import COLUMNS, VIEWS, drawn
@@ -55,7 +55,7 @@ _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
 
 def files(kind: str) -> list[Path]:
     """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
-    return sorted(paths.bundled("data", "mini", kind).glob("*.toml"))
+    return sorted(paths.bundled_path("data", "mini", kind).glob("*.toml"))
 
 
 def cards() -> list[Card]:
@@ -303,10 +303,10 @@ def build(name: str, out: Path) -> Path:
     card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
     # While another process writes files of newer cards, no digests are better than those of older ones.
     with paths.writing(out), suppress(MirblabError):
-        if raw(out).get("revision") != card["revision"]:
-            (out / digests.FILE).unlink(missing_ok=True)
-    write(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
-    digests.keep(out)
+        if read_card_table(out).get("revision") != card["revision"]:
+            (out / digests.DIGEST_FILE).unlink(missing_ok=True)
+    write_collection(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
+    digests.write_digests(out)
     return out
 
 

@@ -60,7 +60,7 @@ def read(path: Path, *, masked: bool) -> Subset:
     MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of
     June 2021: `dataset` with `theorems`, `definitions` and `others`, and `splits` with `examples`.
     """
-    top = fields(text_files.read(path), str(path))
+    top = fields(text_files.read_json(path), str(path))
     dataset, splits = (record_field(top, key, dict, str(path)) for key in ("dataset", "splits"))
     items: dict[int, Item] = {}
     for key, kind in (("theorems", "theorem"), ("definitions", "definition"), ("others", "other")):

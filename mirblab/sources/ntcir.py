@@ -12,7 +12,7 @@ from pathlib import Path
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
-from mirblab.core.text_files import Problems, lines, records
+from mirblab.core.text_files import LineProblems, read_lines, read_records
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import builder, html, readers, release
 from mirblab.sources.shared.builder import Parts, Row
@@ -68,8 +68,8 @@ def read(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]
 
 
 def _tabbed(path: Path) -> Iterator[tuple[str, str]]:
-    problems = Problems(path)
-    for number, text in lines(path, problems):
+    problems = LineProblems(path)
+    for number, text in read_lines(path, problems):
         name, tab, latex = text.partition("\t")
         if not tab or not name.strip():
             problems.note(number, f"expected id and LaTeX separated by a tab, found {text[:60]!r}")
@@ -79,8 +79,8 @@ def _tabbed(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, str]]:
-    problems = Problems(path)
-    for number, row in records(path, problems):
+    problems = LineProblems(path)
+    for number, row in read_records(path, problems):
         name, latex = row.get("_id", row.get("id")), row.get("text", row.get("latex"))
         if isinstance(name, str) and isinstance(latex, str):
             yield name, latex
@@ -91,7 +91,7 @@ def _objects(path: Path) -> Iterator[tuple[str, str]]:
 
 def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     try:
-        with text_files.opened(path) as file:
+        with text_files.open_unpacked(path) as file:
             source = file.read().decode("utf-8")
     except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error
@@ -215,8 +215,8 @@ def _topics(paths: list[Path]) -> dict[str, str]:
     """Return LaTeX by topic, from files that may repeat each other."""
     found: dict[str, str] = {}
     for path in paths:
-        problems = Problems(path)
-        for number, text in lines(path, problems):
+        problems = LineProblems(path)
+        for number, text in read_lines(path, problems):
             name, tab, latex = text.partition("\t")
             latex = texts.of_latex(latex).text
             if not tab or not latex or not name.strip():

@@ -17,8 +17,8 @@ import pandas as pd
 from mirblab.core import ids, paths
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress, say
-from mirblab.core.text_files import Problems, records
-from mirblab.data.near_duplicates import repeats
+from mirblab.core.text_files import LineProblems, read_records
+from mirblab.data.near_duplicates import find_repeats
 from mirblab.sources import catalogue
 from mirblab.train import rules
 from mirblab.train.recipes import Recipe
@@ -150,7 +150,7 @@ def without_near(
         raise MirblabError(f"{len(both)} ids are in training and held out, the first is '{both[0]}'; drop them first")
     found, recall = [], 1.0
     for column in columns:
-        same = repeats([held_out[column].tolist(), train[column].tolist()], threshold, seed, n_asked=1)
+        same = find_repeats([held_out[column].tolist(), train[column].tolist()], threshold, seed, n_asked=1)
         pairs = same.between(1, 0)
         one, other = (pairs[name].to_numpy(dtype=np.int64) for name in ("one", "other"))
         ids = {"id": train.id.to_numpy()[one], "view": column, "held_id": held_out.id.to_numpy()[other]}
@@ -175,7 +175,7 @@ def groups(
     from scipy.sparse.csgraph import connected_components
 
     _check(views, columns)
-    pairs = pd.concat([repeats([views[column].tolist()], threshold, seed).within(0) for column in columns])
+    pairs = pd.concat([find_repeats([views[column].tolist()], threshold, seed).within(0) for column in columns])
     edges = (np.ones(len(pairs), np.int8), (pairs.one.to_numpy(np.int64), pairs.other.to_numpy(np.int64)))
     labels = connected_components(coo_array(edges, shape=(len(views), len(views))), directed=False)[1]
     return pd.factorize(labels)[0].astype(np.int64)
@@ -291,7 +291,7 @@ def default(source: str | Path) -> Path:
     >>> default("mathlib-views").name, default("mine/views.jsonl.gz").name
     ('mathlib-views.parquet', 'views.parquet')
     """
-    return paths.data() / "rephrasings" / f"{paths.clean_name(Path(source).name.split('.')[0])}.parquet"
+    return paths.data() / "rephrasings" / f"{paths.checked_name(Path(source).name.split('.')[0])}.parquet"
 
 
 def save(found: pd.DataFrame, path: str | Path) -> Path:
@@ -299,7 +299,7 @@ def save(found: pd.DataFrame, path: str | Path) -> Path:
 
     The same table gives the same bytes. Raises MirblabError for another ending.
     """
-    path = paths.given(path)
+    path = paths.expand_home(path)
     if path.suffix not in (".parquet", ".jsonl"):
         raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
     is_parquet = path.suffix == ".parquet"
@@ -310,7 +310,7 @@ def save(found: pd.DataFrame, path: str | Path) -> Path:
 
 def read(path: str | Path) -> pd.DataFrame:
     """Return the table that `save` wrote. Raises FileNotFoundError, and MirblabError for a file of another form."""
-    path = paths.given(path)
+    path = paths.expand_home(path)
     if not path.is_file():
         raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
     found = _parquet(path) if path.suffix == ".parquet" else _lines(path)
@@ -329,10 +329,10 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 def _lines(path: Path) -> pd.DataFrame:
     """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
-    problems, rows = Problems(path), []
-    for number, record in records(path, problems):
+    problems, rows = LineProblems(path), []
+    for number, record in read_records(path, problems):
         try:
-            rows.append(record | {"id": ids.of(record, "id")})
+            rows.append(record | {"id": ids.read_id(record, "id")})
             json.dumps(record, ensure_ascii=False).encode()
         except MirblabError as error:
             problems.note(number, str(error))
@@ -401,14 +401,14 @@ def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]],
 
 def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
-    path = paths.given(recipe.hard)
+    path = paths.expand_home(recipe.hard)
     if not path.is_file():
         raise FileNotFoundError(
             f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
         )
-    places, problems = {one: place for place, one in enumerate(ids)}, Problems(path)
+    places, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
     found: list[list[int]] = [[] for _ in ids]
-    for number, record in records(path, problems):
+    for number, record in read_records(path, problems):
         near = record.get("negatives")
         if not isinstance(record.get("id"), str) or not isinstance(near, list):
             problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')

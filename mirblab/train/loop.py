@@ -18,7 +18,7 @@ import xxhash
 
 from mirblab.core import paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.processes import gently
+from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, threads
 from mirblab.train.data import Material
@@ -55,7 +55,7 @@ def write(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity
     with paths.write_atomically(path) as beside:
         save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _digest(about, tensors)})
     for old in files(folder)[:-KEPT]:
-        paths.remove(old)
+        paths.remove_path(old)
     return path
 
 
@@ -64,7 +64,7 @@ def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
 
     Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
     """
-    paths.sweep(folder)
+    paths.remove_abandoned(folder)
     for path in reversed(files(folder)):
         try:
             about, tensors = _read(path)
@@ -193,7 +193,7 @@ class Journal:
     def flush(self) -> None:
         """Put the log on disk."""
         with paths.writing(self.path):
-            paths.flush(self.path)
+            paths.flush_file(self.path)
 
 
 def read(folder: Path) -> pd.DataFrame:
@@ -217,11 +217,11 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, text in enumerate(lines, 1):
         try:
-            line = text_files.loads(text.decode("utf-8", "backslashreplace"))
+            line = text_files.parse_json(text.decode("utf-8", "backslashreplace"))
             if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
-                raise text_files.Unreadable("no object with a whole number 'step'")
+                raise text_files.UnreadableJson("no object with a whole number 'step'")
             found.append(line)
-        except text_files.Unreadable as error:
+        except text_files.UnreadableJson as error:
             if number < len(lines):
                 raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
     return found
@@ -264,7 +264,11 @@ def to_the_end(run: Run) -> None:
     start = found.step if found else 0
     journal, stop = Journal(run.folder, found.step if found else -1), threading.Event()
     run.passes.model.train()
-    with _torch_as_it_was(), gently(stop.set), progress(run.n_steps, f"training {run.recipe.name}", "steps") as bar:
+    with (
+        _torch_as_it_was(),
+        defer_interrupt(stop.set),
+        progress(run.n_steps, f"training {run.recipe.name}", "steps") as bar,
+    ):
         bar.update(start)
         if start == 0:
             _evaluate(run, journal, 0)

@@ -132,7 +132,7 @@ def recipe(name: str, **changes: Any) -> Recipe:
 def checked(name: str, fields: Mapping[str, Any]) -> Recipe:
     """Return the recipe *name* made of *fields*, or raise MirblabError with what is wrong."""
     where = f"recipe '{name}' in {_origin(name)}"
-    paths.clean_name(name)
+    paths.checked_name(name)
     types = {field.name: type(field.default) for field in dataclasses.fields(Recipe) if field.name != "name"}
     found: dict[str, Any] = {}
     for field, value in fields.items():
@@ -196,4 +196,4 @@ def _check_ranges(where: str, made: Recipe) -> None:
 
 
 def _origin(name: str) -> str:
-    return registry.origin("trained", name)
+    return registry.entry_file("trained", name)

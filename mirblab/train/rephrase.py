@@ -131,7 +131,7 @@ class Replies:
             sound, damaged = _read(path)
             self._places |= {key: (path, start) for key, start in sound}
             if damaged:
-                stored_files.tell(path, f"in part: damaged lines {', '.join(map(str, damaged))}", _AGAIN)
+                stored_files.warn_passed_over(path, f"in part: damaged lines {', '.join(map(str, damaged))}", _AGAIN)
 
     def __len__(self) -> int:
         """Return how many answers there are."""
@@ -158,7 +158,7 @@ class Replies:
 
         Where it cannot be stored it is held in memory, with a line that says so.
         """
-        if not paths.stored("answers", self._add, key, reply):
+        if not paths.try_to_store("answers", self._add, key, reply):
             self._own = self._new()  # the old file may end in the middle of a line
             self._held[key] = reply
 
@@ -170,7 +170,7 @@ class Replies:
             with paths.open_to_write(self._own, "ab") as file:
                 start = file.tell()
                 file.write(json.dumps(record).encode() + b"\n")
-            paths.flush(self._own)
+            paths.flush_file(self._own)
             if is_new:
                 paths.flush_folder(self.folder)
         self._places[key] = (self._own, start)
@@ -182,11 +182,11 @@ class Replies:
 def verify(folder: Path) -> list[str]:
     """Read all answers in *folder*; return a line for each damaged one, and for strangers."""
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         files = _files(path)
         wrong += [
-            stored_files.stranger(one)
-            for one in (stored_files.sound(path) if path.is_dir() else [path])
+            stored_files.unknown_file_message(one)
+            for one in (stored_files.sound_paths(path) if path.is_dir() else [path])
             if one not in files
         ]
         wrong += [f"{file}, line {number} is damaged; {_AGAIN}" for file in files for number in _read(file)[1]]

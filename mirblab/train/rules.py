@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from mirblab.data.near_duplicates import fold
+from mirblab.data.near_duplicates import fold_text
 from mirblab.formula import in_text
 from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
@@ -326,7 +326,7 @@ def rephrasing(reply: Reply, statement: str) -> str:
     text = _text(reply)
     if text.startswith("```") or _PREAMBLE.match(text):
         raise Unusable("not a statement alone")
-    if fold(text) == fold(statement):
+    if fold_text(text) == fold_text(statement):
         raise Unusable("unchanged")
     return text
 
@@ -342,7 +342,7 @@ def negatives(reply: Reply, statement: str) -> list[str]:
     found = _answer_texts(_json(reply).get("hard_negatives"))
     if len(found) != N_NEGATIVES:
         raise Unusable("not three")
-    if len({fold(text) for text in [*found, statement]}) != N_NEGATIVES + 1:
+    if len({fold_text(text) for text in [*found, statement]}) != N_NEGATIVES + 1:
         raise Unusable("repeats")
     return found
 
@@ -426,11 +426,11 @@ def wrong(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Wrong]:
     random.shuffle(options)
     for _, texts in options:
         random.shuffle(texts)
-    found, seen = list[Wrong](), {fold(text)}
+    found, seen = list[Wrong](), {fold_text(text)}
     for turn in range(max((len(texts) for _, texts in options), default=0)):
         for kind, texts in options:
-            if turn < len(texts) and len(found) < n and fold(texts[turn]) not in seen:
-                seen.add(fold(texts[turn]))
+            if turn < len(texts) and len(found) < n and fold_text(texts[turn]) not in seen:
+                seen.add(fold_text(texts[turn]))
                 found.append(Wrong(kind, texts[turn]))
     return found
 

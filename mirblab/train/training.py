@@ -32,12 +32,12 @@ RECIPE, _WORKSHOPS = "recipe.json", ".training"
 
 def home_of(name: str) -> Path:
     """Return the folder of the finished model called *name*, whether it is there or not."""
-    return paths.models() / paths.clean_name(name)
+    return paths.models() / paths.checked_name(name)
 
 
 def workshop(name: str) -> Path:
     """Return the folder of the log and the checkpoints of the model called *name*."""
-    return paths.models() / _WORKSHOPS / paths.clean_name(name)
+    return paths.models() / _WORKSHOPS / paths.checked_name(name)
 
 
 def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
@@ -49,7 +49,7 @@ def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
     if not path.is_file():
         raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
     local.check_trained(folder)
-    other = differences(text_files.read(path), json.loads(json.dumps(dict(identity))))
+    other = differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
     if other:
         raise MirblabError(
             f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
@@ -64,18 +64,18 @@ def keep(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
     Readers see the old folder, none for a moment, or the new one, never a part of it.
     """
     folder = home_of(name)
-    paths.sweep(workshop(name))
+    paths.remove_abandoned(workshop(name))
     beside, old = (paths.unfinished_name(workshop(name) / which) for which in ("new", "old"))
     with paths.writing(folder):
         try:
             model.save(str(beside), create_model_card=False)
             paths.write_text(beside / "README.md", card)
             paths.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
-            digests.keep(beside)
+            digests.write_digests(beside)
             paths.flush_tree(beside)
             if folder.exists():
-                paths.move(folder, old)
-            paths.move(beside, folder)
+                paths.rename_path(folder, old)
+            paths.rename_path(beside, folder)
             paths.flush_folder(folder.parent)
         finally:
             for left in (beside, old):
@@ -89,12 +89,12 @@ def verify(folder: Path) -> list[str]:
     Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
     """
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         if path.name == _WORKSHOPS:
-            wrong += [line for inner in stored_files.sound(path) for line in loop.verify(inner)]
+            wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify(inner)]
         elif not (path / RECIPE).is_file():
-            wrong.append(stored_files.stranger(path))
-        elif not digests.are_kept(path):
+            wrong.append(stored_files.unknown_file_message(path))
+        elif not digests.has_digests(path):
             wrong.append(f"{path} was trained by an older version and has no digests to compare it with")
         else:
             try:
@@ -266,7 +266,7 @@ def train(
     card = model_card(plan, encoder, facts, loop.read(folder))
     kept = keep(plan.name, finish(plan, encoder, model), card, identity)
     for path in loop.files(folder):
-        paths.remove(path)
+        paths.remove_path(path)
     return kept
 
 

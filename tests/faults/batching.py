@@ -10,7 +10,7 @@ from mirblab.app import batch, suites
 from mirblab.core import paths
 
 if __name__ in ("__main__", "__mp_main__"):  # this process and its children, but not a test that only imports it
-    paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
+    paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 
 if __name__ == "__main__":
     stale = [job for job, _ in batch.stale(suites.read("own"))]

@@ -108,8 +108,8 @@ class Bench:
         """Note files that the same command does not leave as it does undisturbed, and left-overs that nobody sweeps."""
         from mirblab.core import paths
 
-        paths.sweep(self.home)
-        if left := paths.within(self.home):
+        paths.remove_abandoned(self.home)
+        if left := paths.unfinished_paths(self.home):
             self.figures.note("lost", where, f"not swept: {[path.name for path in left]}")
         found = tree(self.home)
         aside = [name for name in found if ".damaged" in name]

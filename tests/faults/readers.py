@@ -310,7 +310,7 @@ _VIEWS = [
 ]
 _SMALL = {
     f"small/{file.relative_to(place).as_posix()}": file.read_bytes()
-    for place in [paths.bundled("data", "mini", "blueprint")]
+    for place in [paths.bundled_path("data", "mini", "blueprint")]
     for file in sorted(place.rglob("*"))
     if file.is_file()
 }
@@ -587,21 +587,21 @@ READERS: list[Reader] = [
         "card",
         "card.toml",
         (_BEIR["card.toml"],),
-        collection.raw,
+        collection.read_card_table,
         (b"[", b"]", b"=", b'"', b"\n", b"'''", b"1e400", b"\xff", b"a.b"),
     ),
     Reader(
         "run",
         "run.trec",
         (b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\n",),
-        lambda root: runs.read(root / "run.trec"),
+        lambda root: runs.read_trec_rows(root / "run.trec"),
         CELLS,
     ),
     Reader(
         "run: gzip",
         "run.trec.gz",
         (gzip.compress(b"q1 Q0 d1 1 2.5 bm25\n" * 9, mtime=0),),
-        lambda root: runs.read(root / "run.trec.gz"),
+        lambda root: runs.read_trec_rows(root / "run.trec.gz"),
     ),
     Reader(
         "submission",

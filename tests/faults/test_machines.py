@@ -26,7 +26,7 @@ from operations import a_run, digest, stub_umap, tiny_collection, vector
 from mirblab.analysis import projection
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import sweep, unfinished_name
+from mirblab.core.paths import remove_abandoned, unfinished_name
 from mirblab.data import runs
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.token_vectors import TokenStore
@@ -100,7 +100,7 @@ class Runs(Store):
         return None if found is None else digest(found)
 
     def value(self, key: int) -> Any:
-        return digest(runs.order(a_run(str(key))))
+        return digest(runs.order_run(a_run(str(key))))
 
 
 class Structure(Store):
@@ -278,7 +278,7 @@ def machine(kind: str, counts: dict[str, int]) -> type[RuleBasedStateMachine]:
             """What killed writers left goes, and nothing else."""
             counts["operations"] += 1
             before = self._files()
-            sweep(self.home)
+            remove_abandoned(self.home)
             assert self._files() == before
 
         @rule()

@@ -305,8 +305,8 @@ class Reordered:
     def search(self, asked: Asked, depth: int) -> Ranking:
         """Search the first stage, and score the first documents anew."""
         run = self.first.search(asked, max(depth, self.depth)).run(self.collection, "first")
-        pairs = self.score(single(self.collection, asked), runs.cut(run, self.depth))
-        return Ranking.of_run(runs.cut(rerank.reorder(run, pairs, self.depth), depth), self.collection)
+        pairs = self.score(single(self.collection, asked), runs.cut_run(run, self.depth))
+        return Ranking.of_run(runs.cut_run(rerank.reorder(run, pairs, self.depth), depth), self.collection)
 
     def marks(self, asked: Asked, positions: Sequence[int]) -> list[list[Mark]]:
         """Mark nothing."""
@@ -334,7 +334,7 @@ class Kept:
         if asked.row is None:
             return self.free(asked, depth)
         mine = self._run.query_id.cat.codes.to_numpy() == asked.row
-        return Ranking.of_run(runs.cut(self._run[mine], depth), self.collection)
+        return Ranking.of_run(runs.cut_run(self._run[mine], depth), self.collection)
 
     def marks(self, asked: Asked, positions: Sequence[int]) -> list[list[Mark]]:
         """Mark nothing."""

@@ -167,18 +167,18 @@ def spent(folder: Path, model: str | None = None, but: Path | None = None) -> fl
 def verify(folder: Path) -> list[str]:
     """Return a line for each file in *folder* that does not say what was spent; none is set aside, since it counts."""
     wrong = []
-    for path in stored_files.sound(folder):
+    for path in stored_files.sound_paths(folder):
         try:
             _bill(path)
         except (MirblabError, OSError) as error:
-            wrong.append(str(error) if path.suffix == ".json" else stored_files.stranger(path))
+            wrong.append(str(error) if path.suffix == ".json" else stored_files.unknown_file_message(path))
     return wrong
 
 
 def _bill(path: Path) -> tuple[str, float]:
     """Return model and dollars of a file; MirblabError when it does not say them."""
     try:
-        found = text_files.read(path)
+        found = text_files.read_json(path)
         model, sums = found["model"], [found["paid"], found["pending"]]
         if any(type(dollars) not in (int, float) or not 0 <= dollars < math.inf for dollars in sums):
             raise MirblabError(f"{sums!r:.60} are no sums")

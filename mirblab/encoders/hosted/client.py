@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.processes import gently
-from mirblab.core.terminal import Bar, progress
+from mirblab.core.processes import defer_interrupt
+from mirblab.core.terminal import ProgressBar, progress
 from mirblab.encoders.hosted.budget import Clock, Ledger, OverBudget, Pace
 from mirblab.encoders.hosted.key import Secret, environment, unlogged
 from mirblab.encoders.hosted.vendors import Hosted, hosted
@@ -147,7 +147,7 @@ class Courier:
         self._workers: list[asyncio.Task[None]] = []
         self._on_wire: set[Any] = set()
 
-    def deliver(self, batches: Sequence[Batch], bar: Bar) -> Iterator[Found]:
+    def deliver(self, batches: Sequence[Batch], bar: ProgressBar) -> Iterator[Found]:
         """Yield the places and vectors of each batch as they come back; `failure` then says what went wrong.
 
         After Ctrl-C nothing more is sent, what is on the way gets two seconds, what came back is yielded, and only
@@ -156,7 +156,7 @@ class Courier:
         self._batches.extend(batches)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._thread, name="mirblab-courier", daemon=True).start()
-        with gently(lambda: self._call(self._wind_up)):
+        with defer_interrupt(lambda: self._call(self._wind_up)):
             try:
                 while (found := self._next()) is not None:
                     self.done += len(found[0])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.core.ids import is_number
+from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import say
 from mirblab.sources.arqmath import formulas
 from mirblab.sources.arqmath import release as texts
@@ -163,8 +163,8 @@ class _Reading:
                 post_id = row.get("Id", "")
                 if not self.everything and post_id not in store.judged:
                     left_out["answers that no one judged"] += 1
-                elif not is_number(post_id) or int(post_id) in seen:
-                    reason = "answers that repeat an Id" if is_number(post_id) else "answers without an Id"
+                elif not is_whole_number(post_id) or int(post_id) in seen:
+                    reason = "answers that repeat an Id" if is_whole_number(post_id) else "answers without an Id"
                     self.odd.note(name, line, reason, post_id)
                 elif row.get("CreationDate", "")[:4] > LAST_YEAR:
                     left_out[f"answers written after {LAST_YEAR}, where the collection ends"] += 1

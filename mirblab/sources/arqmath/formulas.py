@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import is_number
+from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import progress
 from mirblab.sources.arqmath import release
 from mirblab.sources.arqmath import release as texts
@@ -56,7 +56,7 @@ def formula_rows(paths: list[Path], odd: Odd) -> Iterator[tuple[str, ...]]:
 def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
     try:
-        with text_files.opened(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
+        with text_files.open_unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
             reader = csv.reader(file, delimiter="\t")
             header = next(reader, [])
             missing = [name for name in COLUMNS if name not in header]
@@ -68,7 +68,7 @@ def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
                     odd.note(path.name, reader.line_num, "rows with another number of cells", f"{len(cells)}")
                     continue
                 row = columns(cells)
-                if is_number(row[0]) and is_number(row[4]):
+                if is_whole_number(row[0]) and is_whole_number(row[4]):
                     yield row
                 else:
                     odd.note(path.name, reader.line_num, "rows without whole numbers as ids")

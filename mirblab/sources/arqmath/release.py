@@ -57,7 +57,7 @@ def read_topics(path: Path) -> list[Topic]:
     """
     reading = _Reading(path)
     try:
-        with text_files.opened(path) as file:
+        with text_files.open_unpacked(path) as file:
             while block := file.read(_AT_ONCE):
                 reading.parser.Parse(block, False)
         reading.parser.Parse(b"", True)

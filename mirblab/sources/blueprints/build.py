@@ -345,13 +345,13 @@ def bundled() -> Parts:
     ['q:small:def:double', 'q:small:lem:double-add']
     """
     odd: Counter[str] = Counter()
-    repository = blueprints_repository.read(paths.bundled("data", "mini", "blueprint"), "small", "", odd)
+    repository = blueprints_repository.read(paths.bundled_path("data", "mini", "blueprint"), "small", "", odd)
     return Made([Blueprint(repository, odd)], "", odd).parts("blueprints")
 
 
 def bundled_files() -> list[Path]:
     """Return the files of the small blueprint from which `bundled` is made."""
-    return sorted(path for path in paths.bundled("data", "mini", "blueprint").rglob("*") if path.is_file())
+    return sorted(path for path in paths.bundled_path("data", "mini", "blueprint").rglob("*") if path.is_file())
 
 
 class Made:

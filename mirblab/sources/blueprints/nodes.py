@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirblab.core import paths
-from mirblab.core.text_files import Problems, find, records
+from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import Lean, closing
 from mirblab.sources.shared import latex
@@ -300,10 +300,12 @@ def statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dic
     repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
     and line, for lines that hold something else.
     """
-    path = paths.given(place)
+    path = paths.expand_home(place)
     if not place:
         return {}, {}
-    lines = find(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
+    lines = (
+        find_file(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
+    )
     if lines is not None:
         return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
     with origins.opened_origin(place, ADDRESS) as opened:
@@ -324,8 +326,8 @@ def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
 
 
 def _of_lines(path: Path, wanted: Collection[str]) -> dict[str, str]:
-    problems, found = Problems(path), dict[str, str]()
-    for number, record in records(path, problems):
+    problems, found = LineProblems(path), dict[str, str]()
+    for number, record in read_records(path, problems):
         name, text = record.get("id", record.get("_id")), record.get("signature", record.get("text"))
         if not isinstance(name, str) or not isinstance(text, str):
             problems.note(number, f"expected 'id' and 'signature', or '_id' and 'text'; found {', '.join(record)}")

@@ -12,8 +12,8 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.terminal import say
-from mirblab.core.text_files import Problems
-from mirblab.data.collection import raw
+from mirblab.core.text_files import LineProblems
+from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.own import latex, tables
 from mirblab.sources.own.latex import Found, Statement
@@ -125,7 +125,13 @@ def listed(
 
 
 def _judge(
-    asked: _Asked, name: str, cells: Cells, taken: Mapping[str, str], line: int, found: Documents, problems: Problems
+    asked: _Asked,
+    name: str,
+    cells: Cells,
+    taken: Mapping[str, str],
+    line: int,
+    found: Documents,
+    problems: LineProblems,
 ) -> None:
     """Add what one row says of the query *name*."""
     given = _cell(cells, taken, "doc_id")
@@ -145,7 +151,7 @@ class _Asked:
         self.names: dict[str, str] = {}
         self.judged: dict[tuple[str, str], int] = {}
 
-    def add(self, name: str, text: str, doc: str, relevance: int, line: int, problems: Problems) -> None:
+    def add(self, name: str, text: str, doc: str, relevance: int, line: int, problems: LineProblems) -> None:
         """Take in one judgement; a pair that is judged twice must be judged alike."""
         self.texts.setdefault(name, text)
         self.names.setdefault(folded(text), name)
@@ -163,9 +169,12 @@ class _Asked:
         return Parts(list(found.rows.values()), queries, {"test": pairs}, left_out)
 
 
-def _problems(table: Table, taken: Mapping[str, str]) -> Problems:
+def _problems(table: Table, taken: Mapping[str, str]) -> LineProblems:
     """Return the problems of a table: what is no id in a column that is taken for ids; further ones can be noted."""
-    problems, columns = Problems(table.path), {taken[role] for role in ("id", "query_id", "doc_id") if role in taken}
+    problems, columns = (
+        LineProblems(table.path),
+        {taken[role] for role in ("id", "query_id", "doc_id") if role in taken},
+    )
     for (line, column), shown in table.no_ids.items():
         if column in columns:
             what = f"must be a text or a whole number, found {shown}; an id stands between quotes"
@@ -177,7 +186,7 @@ def _cell(cells: Cells, taken: Mapping[str, str], role: str) -> str:
     return cells[taken[role]].strip() if role in taken else ""
 
 
-def _relevance(cells: Cells, taken: Mapping[str, str], line: int, problems: Problems) -> int:
+def _relevance(cells: Cells, taken: Mapping[str, str], line: int, problems: LineProblems) -> int:
     """Return the relevance that a row gives, 1 where no column holds one; what is no whole number is noted."""
     given = _cell(cells, taken, "relevance") if "relevance" in taken else "1"
     try:
@@ -345,7 +354,7 @@ def _taken(
 
 def _beside(path: Path, given: str) -> Path:
     """Return a further file: as it is given, or beside the first one."""
-    for found in (paths.given(given), path.parent / given):
+    for found in (paths.expand_home(given), path.parent / given):
         if found.is_file():
             return found
     raise MirblabError(f"no file '{given}', neither here nor beside {path.name}; give its whole path")
@@ -390,7 +399,7 @@ def build(
     files = {"queries": queries, "qrels": qrels}
     given = {**columns, "encoding": encoding, "delimiter": delimiter}
     with _opened(origin) as found:
-        stem = paths.clean_name(name or _stem(found.shown))
+        stem = paths.checked_name(name or _stem(found.shown))
         chosen = _files(found)
         if isinstance(chosen, dict):
             _refuse_for_latex({**columns, **files, "delimiter": delimiter})
@@ -414,7 +423,7 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
     """Return what yields the origin: a file alone, or what `origins.opened` knows."""
     if origin is None:
         raise MirblabError(f"say where your files are: --from, with {_WANTED}")
-    path = paths.given(origin)
+    path = paths.expand_home(origin)
     if path.is_dir() or _is_remote(str(origin)) or re.search(r"\.(tar|tgz|tar\.\w+)$", path.name.lower()):
         return origins.opened_origin(path if path.exists() else str(origin), _SOURCE)
     if not path.is_file():
@@ -468,6 +477,6 @@ def _stem(shown: str) -> str:
 
 def _refuse_taken(target: Path) -> None:
     """Raise MirblabError where the name is another collection's: only what was built so before is replaced."""
-    is_own = str(raw(target).get("command", "")).startswith("mirblab build own ")
+    is_own = str(read_card_table(target).get("command", "")).startswith("mirblab build own ")
     if target.name in mini.COLLECTIONS or ((target / "card.toml").is_file() and not is_own):
         raise MirblabError(f"'{target.name}' is the name of another collection here; say --set name=ANOTHER")

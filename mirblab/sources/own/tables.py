@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mirblab.core import ids
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.core.text_files import Problems, records
+from mirblab.core.text_files import LineProblems, read_records
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".jsonl.gz", ".ndjson")
 _DELIMITERS = (",", ";", "\t", "|")
@@ -148,8 +148,8 @@ def _long_cells() -> Iterator[None]:
 
 def _json_lines(path: Path) -> Table:
     """Return the objects of a .jsonl file as rows; what is no text or number is left out of them."""
-    problems, rows, columns, no_ids = Problems(path), [], {}, {}
-    for line, record in records(path, problems):
+    problems, rows, columns, no_ids = LineProblems(path), [], {}, {}
+    for line, record in read_records(path, problems):
         cells = {str(key): shown for key, value in record.items() if (shown := _shown(value)) is not None}
         for key, text in cells.items():
             if not ids.is_unicode(key + text):

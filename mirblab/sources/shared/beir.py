@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import of
+from mirblab.core.ids import read_id
 from mirblab.sources.shared.builder import Row
 from mirblab.sources.shared.readers import read_rows, row_place
 
@@ -137,7 +137,7 @@ def _count(unused: Counter[str], what: str, left_out: Counter[str]) -> None:
 def _id(row: Row, key: str, path: Path, number: int) -> str:
     """Return the id under *key* of a row."""
     try:
-        return of(row, key)
+        return read_id(row, key)
     except MirblabError as error:
         raise MirblabError(f"{row_place(path, number)}: {error}") from error
 

@@ -73,7 +73,7 @@ def save(
     corpus, queries = (
         _counted(rows, counts, what) for rows, what in ((parts.corpus, "documents"), (parts.queries, "queries"))
     )
-    on_disk.write(folder, corpus, queries, parts.judged, card)
+    on_disk.write_collection(folder, corpus, queries, parts.judged, card)
     _report(folder.name, card()["counts"])
     return folder
 

@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import flaw
+from mirblab.core.ids import id_problem
 from mirblab.core.terminal import progress
-from mirblab.core.text_files import Problems, lines, records
+from mirblab.core.text_files import LineProblems, read_lines, read_records
 from mirblab.sources.shared.builder import Row
 
 _CHUNK = 2**20
@@ -56,7 +56,7 @@ def json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _opened(path: Path) -> Iterator[Callable[[int], str]]:
     """Yield a function that reads so many characters, and moves the bar."""
     with open(path, "rb") as raw, contextlib.ExitStack() as stack:
-        text = io.TextIOWrapper(text_files.unpacked(path, raw), encoding="utf-8-sig", newline="")
+        text = io.TextIOWrapper(text_files.unpacked_stream(path, raw), encoding="utf-8-sig", newline="")
         bar = stack.enter_context(progress(path.stat().st_size // 10**6, f"reading {path.name}", "MB"))
         shown = 0
 
@@ -106,20 +106,20 @@ class _Source:
                     line = self.line + self._text.count("\n", self._at, error.pos)
                     raise MirblabError(f"{self.path}, line {line}, item {number}: broken JSON: {error.msg}") from error
             except (ValueError, RecursionError) as error:
-                raise self._unreadable(text_files.unreadable(error, self._text[self._at :]), number) from error
+                raise self._unreadable(text_files.json_error(error, self._text[self._at :]), number) from error
             else:
                 return self._passed(found, end, number)
 
     def _passed(self, found: Any, end: int, number: int) -> dict[str, Any]:
         """Return what was found from here to *end*, and pass it, unless it is nested too deeply."""
         try:
-            text_files.within_limits(found, self._text[self._at : end])
-        except text_files.Unreadable as error:
+            text_files.check_nesting(found, self._text[self._at : end])
+        except text_files.UnreadableJson as error:
             raise self._unreadable(error, number) from error
         self._go(end)
         return cast(dict[str, Any], found)
 
-    def _unreadable(self, error: text_files.Unreadable, number: int) -> MirblabError:
+    def _unreadable(self, error: text_files.UnreadableJson, number: int) -> MirblabError:
         return MirblabError(f"{self.path}, line {self.line + error.line - 1}, item {number}: {error}")
 
     def _is_cut(self, error: json.JSONDecodeError) -> bool:
@@ -154,8 +154,8 @@ def read_rows(
     if path.suffix == ".parquet":
         yield from _parquet(path, columns, unused, at_once)
         return
-    problems = Problems(path)
-    for number, record in _tabbed(path, columns, problems) if path.suffix == ".tsv" else records(path, problems):
+    problems = LineProblems(path)
+    for number, record in _tabbed(path, columns, problems) if path.suffix == ".tsv" else read_records(path, problems):
         problems.raise_if_any()
         unused.update(key for key in record if key not in columns)
         yield number, {key: record[key] for key in columns if key in record}
@@ -171,8 +171,8 @@ def row_place(path: Path, number: int) -> str:
     return f"{path}, {'row' if path.suffix == '.parquet' else 'line'} {number}"
 
 
-def _tabbed(path: Path, columns: Sequence[str], problems: Problems) -> Iterator[tuple[int, Row]]:
-    for number, text in lines(path, problems):
+def _tabbed(path: Path, columns: Sequence[str], problems: LineProblems) -> Iterator[tuple[int, Row]]:
+    for number, text in read_lines(path, problems):
         cells = text.split("\t")
         if number == 1 and set(cells) == set(columns):
             columns = cells
@@ -191,7 +191,9 @@ def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: 
         with ParquetFile(path) as file:
             groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
             # Rows that repeat one value take no room in the file, but each one does where it is read.
-            text_files.check(path, max(sum(group.total_byte_size for group in groups), file.metadata.num_rows))
+            text_files.check_unpacked_size(
+                path, max(sum(group.total_byte_size for group in groups), file.metadata.num_rows)
+            )
             found = file.schema_arrow.names
             wanted = [name for name in columns if name in found]
             if not wanted:
@@ -225,14 +227,14 @@ def read_judgements(path: Path, highest: int) -> Judged:
     that is given twice with one grade counts once. Raises MirblabError with file and line for another number of
     cells, a grade outside the range and a pair with two grades, and for a file without judgements.
     """
-    problems, grades, n_repeated = Problems(path), dict[tuple[str, str], int](), 0
-    for number, text in lines(path, problems):
+    problems, grades, n_repeated = LineProblems(path), dict[tuple[str, str], int](), 0
+    for number, text in read_lines(path, problems):
         cells = text.split("\t") if "\t" in text else text.split()
         if len(cells) != 4:
             problems.note(number, f"expected topic, 0, document, grade, found {len(cells)} cells")
             continue
         pair, grade = (cells[0].strip(), cells[2].strip()), _grade(cells[3], highest)
-        if problem := flaw(pair[0]) or flaw(pair[1]):
+        if problem := id_problem(pair[0]) or id_problem(pair[1]):
             problems.note(number, f"the topic or the document {problem}")
         elif grade is None:
             problems.note(number, f"the grade must be a whole number from 0 to {highest}, found '{cells[3]}'")

@@ -19,9 +19,9 @@ from typing import Any
 
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import find
+from mirblab.core.text_files import find_file
 from mirblab.data.collection import read_splits
-from mirblab.data.digests import keep
+from mirblab.data.digests import write_digests
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 
@@ -34,10 +34,10 @@ def split(origin: str | Path) -> tuple[Path, ...]:
     >>> [place.name for place in split(os.curdir)]
     ['']
     """
-    whole = paths.given(origin)
+    whole = paths.expand_home(origin)
     if whole.exists():
         return (whole,)
-    places = [paths.given(part) for part in str(origin).split(os.pathsep) if part]
+    places = [paths.expand_home(part) for part in str(origin).split(os.pathsep) if part]
     for place in places or [whole]:
         if not place.exists():
             raise FileNotFoundError(f"no {place}; give a folder, or several joined by '{os.pathsep}'")
@@ -108,7 +108,7 @@ def opened_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
     at the end; nothing is executed. Raises MirblabError for what cannot be found, unpacked or cloned.
     """
     text = default if origin is None else str(origin)
-    path = paths.given(text)
+    path = paths.expand_home(text)
     if origin is not None and path.is_dir():
         yield Origin(path, default, _commit(path) if (path / ".git").exists() else "", path.resolve().name)
         return
@@ -127,11 +127,11 @@ def opened_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
 
 def _unpack(archive: Path, folder: Path) -> None:
     try:
-        with text_files.archived(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        with text_files.open_archive(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             size = 0
             for member in tar:
                 size += member.size
-                text_files.check(archive, size)
+                text_files.check_unpacked_size(archive, size)
             tar.extractall(folder, filter="data")
     except (MirblabError, MemoryError):
         raise
@@ -190,7 +190,7 @@ def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
             yield new
             for folder in new:
                 _check_collection(folder, out)
-                keep(folder)
+                write_digests(folder)
                 paths.flush_tree(folder)
             _swap(new, [out / name for name in names], beside / "old")
             paths.flush_folder(out)
@@ -201,7 +201,7 @@ def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
 
 def _check_collection(folder: Path, out: Path) -> None:
     """Raise MirblabError when *folder* holds a collection that will not load from *out*, or has nothing to ask."""
-    if not find(folder, "corpus"):
+    if not find_file(folder, "corpus"):
         return
     try:
         splits = read_splits(folder)
@@ -222,7 +222,7 @@ def finish(out: Path) -> None:
             continue
         own = paths.unfinished_name(out / "build")
         try:
-            paths.move(left, own)
+            paths.rename_path(left, own)
         except FileNotFoundError:  # another process does the same
             continue
         if (own / "old").is_dir():
@@ -241,13 +241,13 @@ def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
     try:
         for folder, target in zip(new, targets, strict=True):
             if target.exists():
-                paths.move(target, attic / target.name)
+                paths.rename_path(target, attic / target.name)
                 undo.append((attic / target.name, target))
-            paths.move(folder, target)
+            paths.rename_path(folder, target)
             undo.append((target, folder))
     except BaseException:  # Ctrl-C, too
         for now, before in reversed(undo):
-            paths.move(now, before)
+            paths.rename_path(now, before)
         raise
 
 
@@ -289,7 +289,7 @@ def opened_release(origin: str | Path | None, what: str, address: str) -> Iterat
     """
     if not origin:
         raise MirblabError(f"give {what} with --from, as a folder or an archive; it is published at {address}")
-    path = paths.given(origin)
+    path = paths.expand_home(origin)
     if path.is_file() and path.name.endswith(_PLAIN):
         yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
         return
@@ -429,7 +429,7 @@ def local(origin: str, hub: str, name: str, *, alone: bool) -> Path:
 
     *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
     """
-    folder = paths.given(origin)
+    folder = paths.expand_home(origin)
     if not folder.is_dir():
         raise MirblabError(f"{folder} is no folder; give one with {hub} in it, laid out as on the Hub")
     tried = [hub.partition("/")[2], hub, hub.replace("/", "__"), name]
@@ -513,7 +513,7 @@ def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
     where = f"{hub} at revision {revision}"
-    if silence := network.hub_silence():
+    if silence := network.hub_unreachable_reason():
         return _cached(hub, revision, where, choose, f"{silence}; {instead}", OSError(silence))
     try:
         info = HfApi().dataset_info(hub, revision=revision, files_metadata=True, timeout=20)

@@ -120,7 +120,7 @@ def build(
     if min(dev, train) < 0 or dev + train >= 1:
         raise MirblabError(f"dev and train are shares from 0 whose sum is below 1, found {dev} and {train}")
     files = dump.find(origin, ("Posts", "PostLinks"))
-    name = paths.clean_name(name or default_name(files.site))
+    name = paths.checked_name(name or default_name(files.site))
     with together(Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=folder.parent) as spool:
         reading = _Reading(files, spool, seed, {"dev": dev, "train": train})
         parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)

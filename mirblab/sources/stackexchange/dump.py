@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from mirblab.core import paths, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.terminal import Bar, progress
+from mirblab.core.terminal import ProgressBar, progress
 
 _BLOCK = 2**20
 _LONGEST = 4 * 2**20  # a post has at most 30,000 characters of Markdown
@@ -242,7 +242,7 @@ def members(archive: Path) -> dict[str, int]:
     """Return the sizes in bytes of the files in an archive, by their full names; MirblabError when it is broken."""
     with _opened(archive) as found:
         sizes = {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
-    text_files.check(archive, sum(sizes.values()))
+    text_files.check_unpacked_size(archive, sum(sizes.values()))
     return sizes
 
 
@@ -298,7 +298,7 @@ def _writers(archive: Path, pipe: BinaryIO) -> Any:
 
         def write(self, data: bytes | bytearray) -> int:
             self.done += len(data)
-            text_files.check(archive, self.done)
+            text_files.check_unpacked_size(archive, self.done)
             return pipe.write(data)
 
         def read(self, size: int | None = None) -> bytes:
@@ -384,7 +384,7 @@ class Files:
             else:
                 raw = stack.enter_context(open(self.path / self.names[stem], "rb"))
                 total, position = (self.path / self.names[stem]).stat().st_size, raw.tell
-                inner = text_files.unpacked(self.path / self.names[stem], raw)
+                inner = text_files.unpacked_stream(self.path / self.names[stem], raw)
             bar = stack.enter_context(progress(total // 10**6, label, "MB"))
             yield _Watched(inner, bar, position)
 
@@ -392,7 +392,7 @@ class Files:
 class _Watched:
     """A stream that moves the bar as it is read, by its own `position` or by what came out of it."""
 
-    def __init__(self, inner: Readable, bar: Bar, position: Callable[[], int] | None) -> None:
+    def __init__(self, inner: Readable, bar: ProgressBar, position: Callable[[], int] | None) -> None:
         self._inner, self._bar, self._position = inner, bar, position
         self._done, self._shown = 0, 0
 
@@ -412,7 +412,7 @@ def find(origin: str | Path, stems: tuple[str, ...]) -> Files:
     FileNotFoundError for a place that does not exist or lacks a file, MirblabError for two files of one stem and for
     an archive that cannot be read.
     """
-    path = paths.given(origin)
+    path = paths.expand_home(origin)
     if path.is_dir():
         there = sorted(entry.name for entry in path.iterdir() if entry.is_file())
     elif path.suffix.lower() == ".7z" and path.is_file():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import is_number
+from mirblab.core.ids import is_whole_number
 from mirblab.sources.stackexchange import dump
 from mirblab.sources.stackexchange.build import tags
 from mirblab.sources.stackexchange.dump import Files
@@ -207,4 +207,4 @@ def _number(text: str | None) -> int | None:
 
 
 def _place(post_id: str) -> int:
-    return int(post_id) if is_number(post_id) else 0
+    return int(post_id) if is_whole_number(post_id) else 0

@@ -33,10 +33,10 @@ sys.path.insert(0, str(ROOT))
 from mirblab.analysis import lean_views  # noqa: E402
 from mirblab.encoders.encoding import encoder  # noqa: E402
 from mirblab.train import loop  # noqa: E402
-from mirblab.train.data import gather  # noqa: E402
+from mirblab.train.data import gather_texts  # noqa: E402
 from mirblab.train.loss import Passes  # noqa: E402
-from mirblab.train.model import build, device  # noqa: E402
-from mirblab.train.recipes import checked  # noqa: E402
+from mirblab.train.model import build_model, training_device  # noqa: E402
+from mirblab.train.recipes import check_recipe  # noqa: E402
 
 VERSIONS = ("mirblab", "sentence-transformers", "torch", "transformers", "accelerate")
 
@@ -81,11 +81,11 @@ def table(n: int) -> pd.DataFrame:
 
 def ours(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
     """Return the wall and CPU seconds of all steps but the first, by mirblab."""
-    recipe = checked("bench", fields | {"view_pairs": ["informal:signature"]})
-    material, found = gather(recipe, rows), encoder(recipe.encoder)
-    model = build(recipe, found).train()
+    recipe = check_recipe("bench", fields | {"view_pairs": ["informal:signature"]})
+    material, found = gather_texts(recipe, rows), encoder(recipe.encoder)
+    model = build_model(recipe, found).train()
     passes = Passes(model, "bench", recipe.tokens_per_pass, recipe.precision)
-    run = loop.Run(recipe, passes, found, material, Path("."), {})
+    run = loop.TrainingRun(recipe, passes, found, material, Path("."), {})
     optimiser = loop._optimiser(run)
     loop._step(run, optimiser, 0)
     start, cpu = time.perf_counter(), time.process_time()
@@ -102,8 +102,8 @@ def theirs(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
     from sentence_transformers.training_args import BatchSamplers
     from transformers import TrainerCallback
 
-    recipe = checked("bench", fields)
-    model = build(recipe, encoder(recipe.encoder))
+    recipe = check_recipe("bench", fields)
+    model = build_model(recipe, encoder(recipe.encoder))
     loss = CachedMultipleNegativesRankingLoss(
         model,
         scale=20.0,
@@ -123,7 +123,7 @@ def theirs(rows: pd.DataFrame, fields: dict[str, Any]) -> tuple[float, float]:
             learning_rate=recipe.learning_rate, lr_scheduler_type="constant_with_warmup", warmup_steps=recipe.warmup,
             bf16=recipe.precision == "bfloat16", batch_sampler=BatchSamplers.NO_DUPLICATES, report_to="none",
             save_strategy="no", disable_tqdm=True, logging_strategy="no", dataloader_drop_last=True,
-            use_cpu=device() == "cpu",
+            use_cpu=training_device() == "cpu",
         )  # fmt: skip
         data = Dataset.from_dict({"anchor": rows.informal.tolist(), "positive": rows.signature.tolist()})
         SentenceTransformerTrainer(

@@ -83,7 +83,7 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     run = rows.assign(query_id="B." + rows.visual_id, score=range(len(rows), 0, -1))
     others = rows.assign(query_id="B." + often[0], score=range(-1, -len(rows) - 1, -1))
     both = pd.concat([run, others[others.visual_id != often[0]]])
-    visual = arqmath.to_visual(both, formulas.visual_ids(folder, set(rows.formula_id)))
+    visual = arqmath.run_of_visual_ids(both, formulas.visual_ids(folder, set(rows.formula_id)))
     assert visual.query_id.value_counts().loc["B." + often[0]] == 20 and visual.query_id.nunique() == 20
     qrels = pd.DataFrame({"query_id": "B." + often, "doc_id": often, "relevance": 3})
     assert evaluate(visual, qrels, ["RR"]).value.tolist() == [1.0] * 20

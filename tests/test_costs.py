@@ -56,5 +56,5 @@ def test_wrong_names_and_sizes_are_refused():
 
 def test_every_encoder_of_table_7_is_registered():
     """BM25 apart, which encodes nothing."""
-    rows = set(published.cells("mirb", 7).system)
+    rows = set(published.paper_cells("mirb", 7).system)
     assert rows - set(summary.published_encoders()) == {"bm25-mirb"}

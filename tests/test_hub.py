@@ -103,12 +103,12 @@ def test_the_registry_holds_the_fifteen_with_exact_instructions_and_revisions() 
     names = sorted(catalogue.collection_groups())
     assert names == [f"mirb-{part}-premise" for part in ("numbertheory", "proofwiki", "realanalysis",
                                                                          "stacks")]  # fmt: skip
-    from mirblab.evaluation.published import cells, instruction
+    from mirblab.evaluation.published import paper_cells, paper_instruction
 
-    counts = cells("mirb", 1).pivot(index="collection", columns="column", values="value")
+    counts = paper_cells("mirb", 1).pivot(index="collection", columns="column", values="value")
     for entry in found.values():
         paper = entry.get("paper") or entry["group"]
-        assert entry["instruction"] == instruction(paper)
+        assert entry["instruction"] == paper_instruction(paper)
         assert ("group" in entry) != ("paper" in entry)
         if "paper" in entry:
             assert [str(entry["queries"]), str(entry["documents"])] == counts.loc[paper, ["#query", "#corpus"]].tolist()

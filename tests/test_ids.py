@@ -54,8 +54,8 @@ def through_the_store(names: list[str], folder: Path) -> set:
 
 def through_a_submission(names: list[str], folder: Path) -> set:
     """Write and read a file as ARQMath's participants hand it in."""
-    arqmath.write(run_of(names), folder / "a.tsv")
-    return pairs(arqmath.read(folder / "a.tsv"))
+    arqmath.write_submission(run_of(names), folder / "a.tsv")
+    return pairs(arqmath.read_submission(folder / "a.tsv"))
 
 
 def through_a_collection(names: list[str], folder: Path) -> set:
@@ -96,8 +96,8 @@ def through_own_json(names: list[str], folder: Path) -> set:
 
 def through_rephrasings(names: list[str], folder: Path) -> set:
     """Save and read a table of new texts, as JSON lines and as parquet."""
-    made = [data.table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
-    found = [data.read(data.save(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")]
+    made = [data.rephrasing_table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
+    found = [data.read_rephrasings(data.save(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")]
     assert found[0].id.tolist() == found[1].id.tolist()
     return {(one, two) for one in found[0].id for two in found[1].id}
 
@@ -108,7 +108,7 @@ def through_a_csv_of_values(names: list[str], folder: Path) -> set:
     lines = [f'"{one}",mini-qa,RR,0.5,"{two}"\n' for one in quoted for two in quoted]
     text = "system,collection,measure,value,query_id\n" + "".join(lines)
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    return {(key[0], key[3]) for key in imported.table(folder / "a.csv").rows}
+    return {(key[0], key[3]) for key in imported.read_csv_values(folder / "a.csv").rows}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_formula_ids_that_became_floats_are_refused():
     """A column of ids with a gap is made of floats by pandas: 42.0 is no id, and nan none either."""
     rows = pd.DataFrame({"query_id": "B.1", "formula_id": [42.0, None], "score": [1.0, 2.0]})
     with pytest.raises(MirblabError, match="formula_id"):
-        arqmath.to_visual(rows, {"42": "v"})
+        arqmath.run_of_visual_ids(rows, {"42": "v"})
 
 
 @pytest.mark.parametrize("column", ["query_id", "doc_id"])

@@ -45,11 +45,11 @@ READERS = {
     "rows": lambda path: list(readers.read_rows(path, ["_id"], json_text_counter())),
     "arrays": lambda path: list(readers.json_records(path)),
     "own_table": tables.read_table,
-    "rephrasings": data.read,
+    "rephrasings": data.read_rephrasings,
 }
 WHOLE = {
     "file": text_files.read_json,
-    "mteb": lambda path: imported.read_mteb(path, "m", "mini-qa"),
+    "mteb": lambda path: imported.read_mteb_values(path, "m", "mini-qa"),
     "naturalproofs": lambda path: naturalproofs.read(path, masked=False),
     "map": projection._record,
     "model": local._read,
@@ -108,10 +108,10 @@ def test_the_limit_holds_also_where_python_could_read_more(tmp_path):
 def test_a_damaged_line_of_a_training_log_is_named(tmp_path):
     (tmp_path / "log.jsonl").write_text(f'{{"step": {NUMBER}}}\n{{"step": 2}}\n')
     with pytest.raises(MirblabError, match=r"log\.jsonl, line 1: a whole number of more than 4,300 digits"):
-        loop.read(tmp_path)
+        loop.read_log(tmp_path)
     (tmp_path / "log.jsonl").write_bytes(b'{"step": 1}\n\xff\n{"step": 3}\n{"step": \xff')
     with pytest.raises(MirblabError, match=r"log\.jsonl, line 2: broken JSON"):
-        loop.read(tmp_path)
+        loop.read_log(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_a_damaged_line_of_a_training_log_is_named(tmp_path):
 def test_a_line_of_new_texts_that_cannot_be_used_is_named(tmp_path, line, what):
     (tmp_path / "a.jsonl").write_text(f'{{"id": "a"}}\n{line}\n')
     with pytest.raises(MirblabError, match=rf"a\.jsonl, line 2: .*{what}"):
-        data.read(tmp_path / "a.jsonl")
+        data.read_rephrasings(tmp_path / "a.jsonl")

@@ -134,7 +134,7 @@ def test_scores_of_passes_are_those_of_the_search(model: Any, folder: Path):
 
 def test_cached_gradients_are_the_plain_ones(model: Any):
     """Pass by pass, with every weight of the model and of the layer."""
-    training.add_layer(model, 4)
+    training.add_token_layer(model, 4)
     texts = sentences(8)
 
     def loss_of(vectors: torch.Tensor) -> torch.Tensor:
@@ -152,7 +152,7 @@ def test_cached_gradients_are_the_plain_ones(model: Any):
 
 def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder: Path, tmp_path: Path):
     """Thirty steps of AdamW; then the folder is an ordinary one, whose token vectors are the learnt ones."""
-    training.add_layer(model, 4, seed=1)
+    training.add_token_layer(model, 4, seed=1)
     first = model[1].linear.weight.detach().clone()
     optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
     anchors, positives = sentences(8), [text[::-1] for text in sentences(8)]
@@ -177,21 +177,21 @@ def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder:
 def test_a_layer_leaves_passage_vectors_as_they_are(model: Any, folder: Path):
     """And it is a random subspace before training, the same for the same seed."""
     before = model.encode(["prime ideal"])
-    training.add_layer(model, 4, seed=1)
+    training.add_token_layer(model, 4, seed=1)
     np.testing.assert_array_equal(model.encode(["prime ideal"]), before)
     weight = model[1].linear.weight.detach().numpy()
     np.testing.assert_allclose(weight @ weight.T, np.eye(4), atol=1e-6)
-    assert local.output(model) == training.OUTPUT
+    assert local.output(model) == training.TOKEN_OUTPUT
     for dimensions in (4, 17):
         with pytest.raises(MirblabError, match="take another base"):
-            training.add_layer(model, dimensions)
+            training.add_token_layer(model, dimensions)
 
 
 @pytest.mark.parametrize("dimensions", [0, 17])
 def test_a_layer_of_other_dimensions_is_refused(model: Any, dimensions: int):
     """With what is possible."""
     with pytest.raises(MirblabError, match="ask for 1 to 16 dimensions"):
-        training.add_layer(model, dimensions)
+        training.add_token_layer(model, dimensions)
 
 
 def test_a_layer_in_the_place_of_the_hidden_states_counts_too(model: Any, folder: Path, tmp_path: Path):

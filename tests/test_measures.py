@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.runs import cut_run, order_run
-from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse
+from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse_measure
 
 ORACLE = {
     "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@3": "ndcg_cut_3", "nDCG@10": "ndcg_cut_10", "AP": "map",
@@ -303,7 +303,7 @@ def test_broken_qrels_are_refused():
 @pytest.mark.parametrize("text", ["nDCG@10", "nDCG", "nDCG'", "nDCG'@10", "AP", "AP'", "AP@100", "P@10", "P'@10",
                                   "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Rank", "Success@1"])  # fmt: skip
 def test_names_are_read_and_written_alike(text):
-    assert str(parse(text)) == text
+    assert str(parse_measure(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -314,14 +314,14 @@ def test_names_are_read_and_written_alike(text):
 )  # fmt: skip
 def test_wrong_names_get_a_suggestion(wrong, right):
     with pytest.raises(MirblabError) as caught:
-        parse(wrong)
+        parse_measure(wrong)
     assert f"'{wrong}'" in str(caught.value) and f"'{right}'" in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", ["", "@10", "xyzzy", "nDCG@-1", "nDCG @10", "nDCG@1.5", "nDCG@10@5", "nDCG''"])
 def test_nonsense_is_refused_with_what_is_known(wrong):
     with pytest.raises(MirblabError, match="no measure .*; found nDCG, AP, P@k, R@k"):
-        parse(wrong)
+        parse_measure(wrong)
 
 
 def test_measures_may_be_given_as_objects_and_only_once():

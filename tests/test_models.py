@@ -314,7 +314,7 @@ def test_a_suffix_for_queries_leaves_the_documents_alone(home: Path) -> None:
 
 def test_sizes_and_lengths_are_those_of_table_7() -> None:
     """As printed, for each model that has a row."""
-    table = published.cells("mirb", 7).pivot(index="row", columns="column", values="value").drop("BM25")
+    table = published.paper_cells("mirb", 7).pivot(index="row", columns="column", values="value").drop("BM25")
     found = {entry["label"]: entry for entry in registry.read_registry("encoders").values()}
     assert len(table) == 12
     for label, row in table.iterrows():

@@ -21,7 +21,7 @@ from mirblab.analysis.partners import MEASURES, sides
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.evaluation import imported
-from mirblab.evaluation.significance import spearman
+from mirblab.evaluation.significance import spearman_interval
 
 TEXTS = {
     "p-1": ("space basis rank", "spaces"),
@@ -125,7 +125,7 @@ def test_an_imported_run_must_be_whole_too(tmp_path: Path) -> None:
         run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
         run.attrs["system"] = name
         runs.write_run(run, tmp_path / f"{name}.trec")
-        imported.add(tmp_path / f"{name}.trec", collection="mini-pairs", origin="elsewhere")
+        imported.import_results(tmp_path / f"{name}.trec", collection="mini-pairs", origin="elsewhere")
     assert lab.analysis.partner_values("whole", c, ["Rank"]).value.between(1, 323).all()
     with pytest.raises(MirblabError, match="of the 323 other statements for"):
         lab.analysis.partner_values("cut", c)
@@ -275,13 +275,13 @@ def test_correlations_agree_with_scipy_and_draw_pairs() -> None:
     )
     found = lab.analysis.rank_correlations(points).iloc[0]
     assert found.rho == pytest.approx(spearmanr(x, ranks).statistic) and found.n_pairs == 40
-    _, low, high = spearman(points[["overlap", "rank"]].to_numpy())
+    _, low, high = spearman_interval(points[["overlap", "rank"]].to_numpy())
     assert found.low < low < found.rho < high < found.high
     assert lab.analysis.rank_correlations(points).equals(lab.analysis.rank_correlations(points))
     assert len(lab.analysis.rank_correlations(points)) == 1  # what does not vary is left out
     with pytest.raises(MirblabError, match="groups must be of one size to be drawn as wholes, found 1 to 2"):
         lab.analysis.rank_correlations(points.iloc[1:])
-    assert np.isnan(spearman(np.ones((3, 2)))).all()
+    assert np.isnan(spearman_interval(np.ones((3, 2)))).all()
 
 
 def test_points_need_ranks_and_shares_of_the_same_collection(small: lab.Collection) -> None:

@@ -24,7 +24,7 @@ COLLECTIONS = [
 
 def recomputed_averages(table: int) -> pd.DataFrame:
     """Return printed and recomputed averages, one row per system (and reranker)."""
-    found = published.cells("mirb", table)
+    found = published.paper_cells("mirb", table)
     numbers = (
         found.assign(value=found.value.astype(float)).groupby([found.collection == "Avg.", "system"], sort=False).value
     )
@@ -80,10 +80,12 @@ def test_tables_7_and_8_hold_lengths_sizes_and_instructions() -> None:
     models = published.paper_table("mirb", 7)
     assert models.loc["NV-Embed-v2"].tolist() == ["7.85B", 32768, 32768, "Yes"]
     assert models.loc["BM25", ["Max |Q|", "Max |D|"]].isna().all()
-    assert published.instruction("MO Dup. Question Retrieval") == published.instruction("MSE Dup. Question Retrieval")
-    assert published.instruction("HolStep").startswith("Given a HOL conjecture")
+    assert published.paper_instruction("MO Dup. Question Retrieval") == published.paper_instruction(
+        "MSE Dup. Question Retrieval"
+    )
+    assert published.paper_instruction("HolStep").startswith("Given a HOL conjecture")
     with pytest.raises(MirblabError, match="did you mean 'HolStep'"):
-        published.instruction("HolStop")
+        published.paper_instruction("HolStop")
 
 
 def test_values_are_found_under_registry_and_printed_names() -> None:
@@ -95,10 +97,10 @@ def test_values_are_found_under_registry_and_printed_names() -> None:
 
 def test_every_number_keeps_the_printed_decimals() -> None:
     """Results have two decimals, trailing zeros included, and no cell is empty."""
-    results = published.cells("mirb", 9).value.tolist() + published.cells("mirb", 10).value.tolist()
+    results = published.paper_cells("mirb", 9).value.tolist() + published.paper_cells("mirb", 10).value.tolist()
     assert all(re.fullmatch(r"\d+\.\d\d", number) for number in results)
     assert "55.00" in results
-    assert (published.cells().value != "").all()
+    assert (published.paper_cells().value != "").all()
 
 
 def test_an_unknown_paper_or_table_is_named() -> None:
@@ -133,7 +135,7 @@ def printed_tables(text: str) -> dict[int, tuple[list[str], list[list[str]]]]:
 def test_melds_tables_are_stored_as_printed() -> None:
     """Tables 1 to 11 by shape, count and a few cells; numbers keep their decimals, percent signs go."""
     assert {number: published.paper_table("meld", number).shape for number in MELD_SHAPES} == MELD_SHAPES
-    assert len(published.cells("meld")) == sum(rows * columns for rows, columns in MELD_SHAPES.values())
+    assert len(published.paper_cells("meld")) == sum(rows * columns for rows, columns in MELD_SHAPES.values())
     two, five, eleven = (published.paper_table("meld", number) for number in (2, 5, 11))
     assert two.columns.tolist() == ["Recall@1", "Recall@3", "Recall@5", "Recall@10", "Recall@20"]
     assert two.loc["MathLeap-Octen-8B (ours)"].tolist() == [28.9, 55.0, 63.7, 77.2, 89.8]
@@ -144,7 +146,7 @@ def test_melds_tables_are_stored_as_printed() -> None:
         for number in range(2, 12)
         for kind in published.paper_table("meld", number).dtypes
     )
-    directed = published.cells("meld").query("table in ['6', '7', '8', '9', '10', '11']")
+    directed = published.paper_cells("meld").query("table in ['6', '7', '8', '9', '10', '11']")
     assert directed.value.str.fullmatch(r"\d+\.\d\d").all()
     assert directed.collection.nunique() == 6
 
@@ -154,7 +156,7 @@ def test_every_cell_of_meld_equals_the_papers_text(shared: Path) -> None:
     printed = printed_tables(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
     assert set(printed) == set(MELD_SHAPES)
     for number, (head, rows) in printed.items():
-        cells = published.cells("meld", number)
+        cells = published.paper_cells("meld", number)
         if number == 1:
             assert cells.value.tolist() == [cell for row in rows for cell in row]
             assert cells.column.drop_duplicates().tolist() == head
@@ -166,7 +168,7 @@ def test_every_cell_of_meld_equals_the_papers_text(shared: Path) -> None:
 
 def test_melds_systems_are_those_of_the_registry() -> None:
     """The paper spells a model in up to three ways; each is one entry, whose label is one of them."""
-    cells = published.cells("meld").query("table != '1'")
+    cells = published.paper_cells("meld").query("table != '1'")
     encoders = registry.read_registry("encoders")
     assert set(cells.system) <= set(encoders)
     assert cells.system.nunique() == 10
@@ -183,11 +185,11 @@ def test_melds_recalls_are_shares_of_their_queries() -> None:
 
     def fits(table: int, n: int, digits: int) -> bool:
         possible = {f"{100 * count / n:.{digits}f}" for count in range(n + 1)}
-        return set(published.cells("meld", table).value) <= possible
+        return set(published.paper_cells("meld", table).value) <= possible
 
     assert fits(2, 540, 1) and fits(3, 4378, 2)
     assert not fits(3, 3729, 2)
-    assert "4378" in published.cells("meld", 3).source[0]
+    assert "4378" in published.paper_cells("meld", 3).source[0]
 
 
 def test_the_registry_names_the_columns_of_table_9_and_no_others():
@@ -195,8 +197,8 @@ def test_the_registry_names_the_columns_of_table_9_and_no_others():
     entries = registry.read_registry("collections").values()
     printed = {entry.get("paper") or entry.get("group") for entry in entries if entry["builder"] == "mirb"}
     assert printed == set(COLLECTIONS)
-    assert set(COLLECTIONS) == set(published.cells("mirb", 9).collection) - {"Avg."}
-    assert set(registry.printed_names()) <= set(published.cells().collection)
+    assert set(COLLECTIONS) == set(published.paper_cells("mirb", 9).collection) - {"Avg."}
+    assert set(registry.printed_names()) <= set(published.paper_cells().collection)
 
 
 # What rebuilds a column of Table 9: which small input of the fault tests, in a folder of which name.

@@ -22,7 +22,7 @@ from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue, mini
 from mirblab.train.recipes import recipe
-from mirblab.train.rephrase import prompt
+from mirblab.train.rephrase import read_prompt
 
 KINDS = ("encoders", "systems", "rerankers", "collections", "prompts", "trained", "scales")
 SHIPPED = Path(registry.__file__).parents[1] / "registry"
@@ -51,7 +51,7 @@ BY_NAME: dict[str, Callable[[str], object]] = {
     "encoders": lambda name: encoder(name).space("query", "x"),
     "systems": lambda name: system(name).key,
     "rerankers": rerank.settings,
-    "prompts": lambda name: prompt(name).fingerprint(),
+    "prompts": lambda name: read_prompt(name).fingerprint(),
     "trained": lambda name: recipe(name).determining(),
     "scales": grades.meanings,
 }

@@ -24,9 +24,20 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders.hosted import budget
 from mirblab.formula.latex import parser
 from mirblab.train import data, rules
-from mirblab.train.data import COLUMNS, NEGATIVES
-from mirblab.train.rephrase import STEPS, Prompt, Replies, ask, chat, key, prompt, rephrase, run_rephrasing, verify
-from mirblab.train.rules import Reply, Unusable, rename_variables, reword, wrong
+from mirblab.train.data import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
+from mirblab.train.rephrase import (
+    STEPS,
+    Prompt,
+    ReplyStore,
+    ask_model,
+    chat_model,
+    read_prompt,
+    rephrase,
+    reply_key,
+    run_rephrasing,
+    verify_replies,
+)
+from mirblab.train.rules import Reply, UnusableReply, falsify, rename_variables, reword
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 
@@ -67,9 +78,9 @@ class Model:
     def read(self, body: dict[str, Any]) -> tuple[str, str, int]:
         """Return step, statement and attempt of a request, by the words of its prompt."""
         system, user = (message["content"] for message in body["messages"])
-        [step] = [name for name in STEPS if prompt(name).system == system]
+        [step] = [name for name in STEPS if read_prompt(name).system == system]
         found = re.search(r"S\d+ holds\.", user)
-        return step, found[0] if found else "", int(user.endswith(prompt(step).retry.strip()))
+        return step, found[0] if found else "", int(user.endswith(read_prompt(step).retry.strip()))
 
     def right(self, step: str, statement: str) -> str:
         """Return a usable answer."""
@@ -110,7 +121,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def service(server: VendorServer, **limits: Any) -> Any:
-    return chat("small-9b", f"{server.url}/v1", **limits)
+    return chat_model("small-9b", f"{server.url}/v1", **limits)
 
 
 # ------------------------------------------------------------------ what goes out
@@ -118,8 +129,8 @@ def service(server: VendorServer, **limits: Any) -> Any:
 
 def test_a_request_is_what_chat_completions_document(server: VendorServer) -> None:
     """Path, model, messages, parameters and key; nothing else."""
-    step = prompt("decompose")
-    [(place, reply)] = ask(service(server), step, ["S1 holds."])
+    step = read_prompt("decompose")
+    [(place, reply)] = ask_model(service(server), step, ["S1 holds."])
     assert (place, json.loads(reply.text)["conclusions"]) == (0, ["S1 holds."])
     assert server.requests == [
         {
@@ -136,32 +147,32 @@ def test_a_request_is_what_chat_completions_document(server: VendorServer) -> No
 @pytest.mark.parametrize("url", ["/v1", "/v1/", "/v1/chat", "/v1/chat/completions"])
 def test_the_address_is_a_base_or_the_whole(url: str) -> None:
     """As users of OpenAI's client write it."""
-    assert chat("m", f"http://localhost:8000{url}").url == "http://localhost:8000/v1/chat/completions"
+    assert chat_model("m", f"http://localhost:8000{url}").url == "http://localhost:8000/v1/chat/completions"
 
 
 def test_model_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the error names the variable."""
     with pytest.raises(MirblabError, match="no chat model: .*MIRBLAB_CHAT_MODEL"):
-        chat()
+        chat_model()
     monkeypatch.setenv("MIRBLAB_CHAT_MODEL", "m")
     with pytest.raises(MirblabError, match="no chat url: .*MIRBLAB_CHAT_URL"):
-        chat()
+        chat_model()
     monkeypatch.setenv("MIRBLAB_CHAT_URL", "https://models.example.org/v1")
-    found = chat()
+    found = chat_model()
     assert (found.model, found.host, found.key_variable) == ("m", "models.example.org", "MIRBLAB_CHAT_KEY")
     with pytest.raises(MirblabError, match="plain http is for this machine only"):
-        chat("m", "http://models.example.org/v1")
+        chat_model("m", "http://models.example.org/v1")
     with pytest.raises(MirblabError, match="no limit of a chat model called 'inflight'.*did you mean 'in_flight'"):
-        chat(inflight=3)
+        chat_model(inflight=3)
 
 
 @pytest.mark.attacks
 def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another host without a key of its own is an error before anything is sent."""
     monkeypatch.delenv("MIRBLAB_CHAT_KEY")
-    assert chat("m", "https://api.openai.com/v1").key_variable == "OPENAI_API_KEY"
+    assert chat_model("m", "https://api.openai.com/v1").key_variable == "OPENAI_API_KEY"
     with pytest.raises(MirblabError, match=r"no key for models\.example\.org: .*MIRBLAB_CHAT_KEY"):
-        ask(chat("m", "https://models.example.org/v1"), prompt("rephrase"), ["x"])
+        ask_model(chat_model("m", "https://models.example.org/v1"), read_prompt("rephrase"), ["x"])
 
 
 def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: Model) -> None:
@@ -185,10 +196,10 @@ def test_a_budget_stops_before_anything_is_sent(server: VendorServer, monkeypatc
 def test_the_recipe_gives_parts_new_text_and_wrong_versions(server: VendorServer) -> None:
     """One row per statement, in order; the decomposition is shown to the later steps."""
     found = rephrase(statements(3), service(server), with_negatives=True)
-    assert found.table.columns.tolist() == list(COLUMNS)
+    assert found.table.columns.tolist() == list(REPHRASING_COLUMNS)
     row = found.table.iloc[1]
     assert (row.id, row.rephrasing, row.conclusions) == ("d1", "It is true that S1 holds.", ["S1 holds."])
-    assert [row[name] for name in NEGATIVES] == ["Never S1 holds.", "Seldom S1 holds.", "Not S1 holds."]
+    assert [row[name] for name in NEGATIVE_COLUMNS] == ["Never S1 holds.", "Seldom S1 holds.", "Not S1 holds."]
     assert (row.model, row.problem, row.normalized_form) == ("small-9b", "", "If so, S1 holds.")
     assert found.table.prompts.nunique() == 1
     users = [body["messages"][1]["content"] for body in server.requests]
@@ -206,7 +217,7 @@ def test_a_second_run_asks_nothing_and_gives_the_same(server: VendorServer) -> N
     assert len(server.requests) == 8
     pd.testing.assert_frame_equal(first.table, second.table)
     assert [count.asked for count in second.counts.values()] == [0, 0]
-    rephrase(table, chat("another", f"{server.url}/v1"))
+    rephrase(table, chat_model("another", f"{server.url}/v1"))
     assert len(server.requests) == 16
     own = paths.home() / "registry" / "prompts.toml"
     own.parent.mkdir(parents=True)
@@ -323,27 +334,27 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(server: VendorServer, model:
 
 def test_a_torn_or_changed_line_counts_as_not_there() -> None:
     """The others stay."""
-    step = prompt("rephrase")
-    store = Replies("m", step)
+    step = read_prompt("rephrase")
+    store = ReplyStore("m", step)
     for number in range(3):
-        store.put(key(f"q{number}", 0), Reply(f"answer {number} ∀\n", "stop"))
+        store.put(reply_key(f"q{number}", 0), Reply(f"answer {number} ∀\n", "stop"))
     [path] = store.folder.glob("*.jsonl")
     raw = path.read_bytes()
     path.write_bytes(raw.replace(b"answer 1", b"answer 7")[:-5])
-    again = Replies("m", step)
-    assert len(again) == 1 and again.get(key("q0", 0)) == Reply("answer 0 ∀\n", "stop")
-    again.put(key("q2", 0), Reply("new", "length"))
-    assert Replies("m", step).get(key("q2", 0)) == Reply("new", "length")
-    assert len(Replies("another", step)) == 0
+    again = ReplyStore("m", step)
+    assert len(again) == 1 and again.get(reply_key("q0", 0)) == Reply("answer 0 ∀\n", "stop")
+    again.put(reply_key("q2", 0), Reply("new", "length"))
+    assert ReplyStore("m", step).get(reply_key("q2", 0)) == Reply("new", "length")
+    assert len(ReplyStore("another", step)) == 0
 
 
 def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever stands in a line that ends, it is told and asked again; strangers are named and passed over."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    step = prompt("rephrase")
-    store = Replies("m", step)
+    step = read_prompt("rephrase")
+    store = ReplyStore("m", step)
     for number in range(3):
-        store.put(key(f"q{number}", 0), Reply(f"answer {number}", "stop"))
+        store.put(reply_key(f"q{number}", 0), Reply(f"answer {number}", "stop"))
     [path] = store.folder.glob("*.jsonl")
     lines = path.read_bytes().splitlines()
     (store.folder / "folder.jsonl").mkdir()
@@ -351,14 +362,14 @@ def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch:
     for bad in (lines[1].replace(b"answer 1", b"answer 7"), b"[" * 3000, b"3", b"\xff", b'{"key": ["q"]}', b""):
         path.write_bytes(b"\n".join([lines[0], bad, lines[2], b'{"torn']))
         with pytest.warns(UserWarning, match=rf"{path.name} is passed over \(in part: damaged lines 2\)"):
-            again = Replies("m", step)
-        assert len(again) == 2 and again.get(key("q2", 0)).text == "answer 2"
-        other, stranger, line = verify(store.folder.parent)
+            again = ReplyStore("m", step)
+        assert len(again) == 2 and again.get(reply_key("q2", 0)).text == "answer 2"
+        other, stranger, line = verify_replies(store.folder.parent)
         assert f"{path.name}, line 2 is damaged" in line and "folder.jsonl does not belong" in stranger
         assert "note.txt does not belong here" in other
     path.write_bytes(path.read_bytes().replace(b"answer 0", b"answer 9"))
     with pytest.raises(MirblabError, match="was changed while it was read"):
-        again.get(key("q0", 0))
+        again.get(reply_key("q0", 0))
 
 
 def test_an_answer_that_cannot_be_stored_is_held_in_memory(
@@ -367,7 +378,7 @@ def test_an_answer_that_cannot_be_stored_is_held_in_memory(
     """It was paid for; a line says that the next process asks again."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
-    store = Replies("m", prompt("rephrase"))
+    store = ReplyStore("m", read_prompt("rephrase"))
     store.put("a", Reply("x", "stop"))
     assert "a" in store and len(store) == 1 and store.get("a") == Reply("x", "stop")
     assert "note: answers cannot be stored" in capsys.readouterr().err
@@ -398,7 +409,7 @@ def test_a_prompt_of_ones_own_is_checked(entry: str, problem: str) -> None:
     own.parent.mkdir(parents=True)
     own.write_text(f"[decompose]\n{entry}\n")
     with pytest.raises(MirblabError, match=re.escape(problem)):
-        prompt("decompose")
+        read_prompt("decompose")
 
 
 def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> None:
@@ -410,7 +421,7 @@ def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> N
 
     paper = runs(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
     for name in STEPS:
-        one = prompt(name)
+        one = read_prompt(name)
         assert not runs(f"{one.system} {one.user} {one.retry}") & paper
 
 
@@ -436,14 +447,14 @@ GOOD = '{"hypotheses": ["a"], "conclusions": ["b"]}'
 )
 def test_a_decomposition_of_another_form_is_of_no_use(text: str, reason: str) -> None:
     """And says why."""
-    with pytest.raises(Unusable, match=f"^{reason}$"):
-        rules.decomposition(Reply(text))
+    with pytest.raises(UnusableReply, match=f"^{reason}$"):
+        rules.read_decomposition(Reply(text))
 
 
 def test_json_may_stand_alone_in_a_fence_or_after_a_thought() -> None:
     """What models do without being asked to."""
     for text in (GOOD, f"```json\n{GOOD}\n```", f"<think>hm {{</think>\n\n```\n{GOOD}\n```"):
-        assert rules.decomposition(Reply(text)).hypotheses == ["a"]
+        assert rules.read_decomposition(Reply(text)).hypotheses == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -458,16 +469,16 @@ def test_json_may_stand_alone_in_a_fence_or_after_a_thought() -> None:
 )
 def test_a_rephrasing_is_the_statement_alone(text: str, reason: str) -> None:
     """No introduction, no fence, and not the same again."""
-    with pytest.raises(Unusable, match=reason):
-        rules.rephrasing(Reply(text), "x is y.")
-    assert rules.rephrasing(Reply("Here is where $f: A \\to B$ vanishes."), "x is y") != ""
+    with pytest.raises(UnusableReply, match=reason):
+        rules.read_rephrasing(Reply(text), "x is y.")
+    assert rules.read_rephrasing(Reply("Here is where $f: A \\to B$ vanishes."), "x is y") != ""
 
 
 def test_negatives_are_three_and_differ() -> None:
     """From each other and from the statement."""
     for found, reason in ((["a", "b"], "not three"), (["a", "b", "B "], "repeats"), (["a", "b", "s"], "repeats")):
-        with pytest.raises(Unusable, match=reason):
-            rules.negatives(Reply(json.dumps({"hard_negatives": found})), "S")
+        with pytest.raises(UnusableReply, match=reason):
+            rules.read_negatives(Reply(json.dumps({"hard_negatives": found})), "S")
 
 
 # ------------------------------------------------------------------ without a model
@@ -559,7 +570,7 @@ def test_the_same_seed_gives_the_same_words() -> None:
 )
 def test_falsehoods_change_one_thing(text: str, kind: str, new: str) -> None:
     """The kinds of `corruptions` in code too, and our own."""
-    found = {one.kind: one.text for one in wrong(text, 0, n=9)}
+    found = {one.kind: one.text for one in falsify(text, 0, n=9)}
     assert found.get(kind, "") == new
     assert kind or not found
 
@@ -567,9 +578,9 @@ def test_falsehoods_change_one_thing(text: str, kind: str, new: str) -> None:
 def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
     """At most n, as many kinds as there are, the same for the same seed."""
     text = "If `f` and `g` are injective and `X` is finite, then `g ∘ f` is injective and `a ≤ b`."
-    found = wrong(text, 1)
+    found = falsify(text, 1)
     assert len({one.text for one in found} | {text}) == 4 and len({one.kind for one in found}) == 3
-    assert wrong(text, 1) == found and wrong(text, 1, n=1) == found[:1]
+    assert falsify(text, 1) == found and falsify(text, 1, n=1) == found[:1]
 
 
 def test_most_real_statements_can_be_reworded(shared: Path) -> None:
@@ -589,10 +600,10 @@ def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, 
     found = data.by_rules(views.head(2), with_negatives=True)
     found.at[0, "hypotheses"] = ["$x$", "∀"]
     path = data.save(found, tmp_path / f"new.{ending}")
-    again = data.read(path)
-    assert list(again.hypotheses[0]) == ["$x$", "∀"] and again.columns.tolist() == list(COLUMNS)
+    again = data.read_rephrasings(path)
+    assert list(again.hypotheses[0]) == ["$x$", "∀"] and again.columns.tolist() == list(REPHRASING_COLUMNS)
     assert data.save(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
-    joined = data.join(views.iloc[::-1], again)
+    joined = data.join_rephrasings(views.iloc[::-1], again)
     assert joined.id.tolist() == ["c", "b", "a"] and joined.rephrasing.tolist()[:2] == ["", ""]
     assert joined.rephrasing.tolist()[2] == found.rephrasing[0] != ""
 
@@ -606,12 +617,12 @@ def test_wrong_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(MirblabError, match=r"new\.csv is neither"):
         data.save(pd.DataFrame(), tmp_path / "new.csv")
     with pytest.raises(FileNotFoundError, match="run: mirblab rephrase"):
-        data.read(tmp_path / "no.parquet")
+        data.read_rephrasings(tmp_path / "no.parquet")
     (tmp_path / "other.jsonl").write_text('{"id": "a"}\n')
     with pytest.raises(MirblabError, match="has no column rephrasing"):
-        data.read(tmp_path / "other.jsonl")
+        data.read_rephrasings(tmp_path / "other.jsonl")
     with pytest.raises(MirblabError, match="belong to another table"):
-        data.join(statements(2), data.by_rules(statements(1).assign(id="z")))
+        data.join_rephrasings(statements(2), data.by_rules(statements(1).assign(id="z")))
 
 
 # ------------------------------------------------------------------ the command
@@ -630,11 +641,11 @@ def test_the_command_writes_the_table_and_says_how_it_went(
     shown = capsys.readouterr().out
     assert "2 statements" in shown and "rephrase: 2 of 2 statements usable, 2 requests now" in shown
     assert "wrong versions: 6, of 2 statements" in shown and str(out) in shown
-    assert len(data.read(out)) == 2
+    assert len(data.read_rephrasings(out)) == 2
     assert run_rephrasing("mini-views", rules=True, split="") == 0
     shown = capsys.readouterr().out
     assert "statements reworded" in shown
-    assert len(data.read(data.default("mini-views"))) > 100
+    assert len(data.read_rephrasings(data.default_path("mini-views"))) > 100
 
 
 def test_the_command_names_a_choice_that_is_not_there() -> None:

@@ -66,41 +66,41 @@ def write_mteb(root: Path, model: str = "org__model", task: str = "MathlibRetrie
 
 def nothing_is_there() -> bool:
     """Return whether the folder of imports is empty or absent."""
-    return not imported.folder().exists() or not list(imported.folder().iterdir())
+    return not imported.imports_folder().exists() or not list(imported.imports_folder().iterdir())
 
 
 def test_a_run_is_taken_in_with_its_record(qa: Collection, tmp_path: Path) -> None:
     """A copy of the file, and who measured; the run read back is the one that was given."""
     run = write_run(qa, tmp_path / "theirs.trec.gz")
-    record, notes = imported.add(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
+    record, notes = imported.import_results(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
     assert (record.name, record.kind, record.systems) == ("theirs on mini-qa", "run", ["theirs"])
     assert record.run_file().read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
     stored = json.loads((record.folder / "record.json").read_text("utf-8"))
     assert stored["origin"] == "A. Author, 2020" and stored["file"] == "theirs.trec.gz" and len(stored["sha256"]) == 64
     assert str(tmp_path) not in json.dumps(stored)
-    found = imported.run("theirs", qa)
+    found = imported.read_imported_run("theirs", qa)
     pd.testing.assert_frame_equal(found.astype({"query_id": str, "doc_id": str}),
                                   run.astype({"query_id": str, "doc_id": str}))  # fmt: skip
     assert found.attrs["origin"] == "A. Author, 2020" and found.attrs["unknown"] == 0
     assert measures.evaluate(found, qa, "P@5").system.unique().tolist() == ["theirs"]
     assert notes[0] == f"{len(run):,} of {len(run):,} rows fit mini-qa"
-    assert imported.names() == ["theirs"] and list(imported.runs("theirs")) == ["mini-qa"]
+    assert imported.imported_systems() == ["theirs"] and list(imported.imported_runs("theirs")) == ["mini-qa"]
 
 
 def test_the_same_again_changes_nothing_and_another_file_is_refused(qa: Collection, tmp_path: Path) -> None:
     """The record of the first import stays; other content says which fields differ, and where the first one is."""
     path = tmp_path / "theirs.trec"
     write_run(qa, path)
-    record = imported.add(path, collection="mini-qa")[0]
+    record = imported.import_results(path, collection="mini-qa")[0]
     before = (record.folder / "record.json").read_bytes()
-    assert imported.add(path, collection="mini-qa") == (record, ["imported before; nothing changed"])
+    assert imported.import_results(path, collection="mini-qa") == (record, ["imported before; nothing changed"])
     write_run(qa, path, depth=4)
     with pytest.raises(MirblabError, match=r"differs in sha256; give another --name, or remove .*theirs on mini-qa"):
-        imported.add(path, collection="mini-qa")
+        imported.import_results(path, collection="mini-qa")
     with pytest.raises(MirblabError, match="a run of 'theirs' on mini-qa was imported already, as 'theirs on mini-qa'"):
-        imported.add(path, collection="mini-qa", name="second")
+        imported.import_results(path, collection="mini-qa", name="second")
     assert (record.folder / "record.json").read_bytes() == before
-    assert imported.add(path, collection="mini-qa", system="other")[0].systems == ["other"]
+    assert imported.import_results(path, collection="mini-qa", system="other")[0].systems == ["other"]
 
 
 def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: Path) -> None:
@@ -108,12 +108,12 @@ def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: P
     path = tmp_path / "theirs.trec"
     write_run(qa, path)
     path.write_text(path.read_text("utf-8") + f"{qa.query_ids[0]} Q0 nowhere 9 -9 theirs\n", encoding="utf-8")
-    record, notes = imported.add(path, collection="mini-qa")
+    record, notes = imported.import_results(path, collection="mini-qa")
     assert "1 rows have a query or a document that mini-qa lacks; they are left out" in notes
-    assert "nowhere" not in set(imported.run("theirs", qa).doc_id.cat.categories)
+    assert "nowhere" not in set(imported.read_imported_run("theirs", qa).doc_id.cat.categories)
     with pytest.raises(MirblabError, match=r"all 1,021 rows have a query or a document that mini-lean \(split test\) "
                        r"lacks: its first query is '.*', the collection's '.*'; give the --collection"):  # fmt: skip
-        imported.add(path, collection="mini-lean", system="other")
+        imported.import_results(path, collection="mini-lean", system="other")
     assert [found.name for found in imported.import_records()] == [record.name]
 
 
@@ -133,7 +133,7 @@ def test_a_run_over_a_larger_corpus_is_taken_in_without_what_is_unknown(
 ) -> None:
     """Prime measures and Bpref are those of the whole run; tables of other measures say what was left out."""
     whole = larger_run(qa, tmp_path / "a.trec")
-    record, notes = imported.add(tmp_path / "a.trec", collection="mini-qa", candidates_only=candidates_only)
+    record, notes = imported.import_results(tmp_path / "a.trec", collection="mini-qa", candidates_only=candidates_only)
     n_rows, n_unknown = 5 * len(qa.query_ids), 3 * len(qa.query_ids)
     assert (record.n_rows, record.n_unknown) == (n_rows, n_unknown)
     said = f"{n_unknown:,} of {n_rows:,} rows are documents that mini-qa lacks and are left out"
@@ -156,7 +156,7 @@ def test_a_run_whose_documents_are_all_barred_is_refused(tmp_path: Path) -> None
     run = pd.DataFrame({"query_id": collection.query_ids, "doc_id": collection.query_ids, "score": 1.0})
     runs.write_run(run, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="every document that .* knows is barred for its query; leave --candidates"):
-        imported.add(tmp_path / "a.trec", collection="mini-premises", candidates_only=True)
+        imported.import_results(tmp_path / "a.trec", collection="mini-premises", candidates_only=True)
     assert nothing_is_there()
 
 
@@ -164,7 +164,7 @@ def test_a_guess_says_that_a_run_may_be_over_a_larger_corpus(qa: Collection, tmp
     """Its queries fit, few of its documents do."""
     larger_run(qa, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="mini-qa knows 100% of the queries and 40% of the documents: was it made"):
-        imported.add(tmp_path / "a.trec")
+        imported.import_results(tmp_path / "a.trec")
 
 
 def flipped(path: Path) -> list[bytes]:
@@ -182,11 +182,11 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
     else:
         write_run(qa, tmp_path / name)
     given = {"origin": "A. Author"} | ({} if name == "a.csv" else {"collection": "mini-qa"})
-    record = imported.add(tmp_path / name, **given)[0]
+    record = imported.import_results(tmp_path / name, **given)[0]
     stored = record.folder / ("values.csv" if name == "a.csv" else f"given/{name}")
 
     def read() -> pd.DataFrame:
-        return imported.values() if name == "a.csv" else imported.run("theirs", qa)
+        return imported.read_imported_values() if name == "a.csv" else imported.read_imported_run("theirs", qa)
 
     before, sound = read(), {path: path.read_bytes() for path in (stored, record.folder / "record.json")}
     for path, content in sound.items():
@@ -200,7 +200,7 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
     with pytest.raises(MirblabError, match=rf"import-results {name} .*--origin 'A. Author' --name"):
         read()
     with pytest.warns(UserWarning, match="was set aside as .*damaged; it is taken in anew"):
-        assert imported.add(tmp_path / name, **given)[0] == record
+        assert imported.import_results(tmp_path / name, **given)[0] == record
     pd.testing.assert_frame_equal(read(), before)
 
 
@@ -217,8 +217,8 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
 )
 def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, text: str, message: str) -> None:
     """Never a traceback, whatever stands in the file."""
-    (imported.folder() / "bad").mkdir(parents=True)
-    (imported.folder() / "bad" / "record.json").write_bytes(text.encode("latin-1"))
+    (imported.imports_folder() / "bad").mkdir(parents=True)
+    (imported.imports_folder() / "bad" / "record.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(MirblabError, match=rf"record\.json.*{message}.* mirblab import-results FILE --name bad"):
         imported.import_records()
 
@@ -226,11 +226,11 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, text: str, me
 def test_a_record_that_points_elsewhere_is_refused(qa: Collection, tmp_path: Path) -> None:
     """A name or a file with slashes would read other folders; an older record without a checksum is read."""
     write_run(qa, tmp_path / "a.trec")
-    record = imported.add(tmp_path / "a.trec", collection="mini-qa")[0]
+    record = imported.import_results(tmp_path / "a.trec", collection="mini-qa")[0]
     path = record.folder / "record.json"
     plain = {key: value for key, value in json.loads(path.read_text("utf-8")).items() if key != "seal"}
     path.write_text(json.dumps(plain), encoding="utf-8")
-    assert len(imported.run("theirs", qa))
+    assert len(imported.read_imported_run("theirs", qa))
     for change in ({"name": "../x"}, {"file": "../../../etc/passwd"}, {"kind": "other"}, {"more": 1}):
         path.write_text(json.dumps(plain | change), encoding="utf-8")
         with pytest.raises(MirblabError, match=r"record\.json is no record of an import"):
@@ -245,25 +245,25 @@ def test_documents_that_are_no_candidates_are_counted_and_cut_on_demand(tmp_path
     run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
     run.attrs["system"] = "theirs"
     runs.write_run(run, tmp_path / "a.trec")
-    notes = imported.add(tmp_path / "a.trec", collection="mini-premises")[1]
+    notes = imported.import_results(tmp_path / "a.trec", collection="mini-premises")[1]
     n_own = len(collection.query_ids)
     assert (
         f"{n_own:,} rows have a document that its query may not return; they are kept; --candidates-only cuts them"
         in notes
     )
-    assert imported.run("theirs", collection).attrs["not_candidates"] == n_own
-    imported.add(tmp_path / "a.trec", collection="mini-premises", system="cut", candidates_only=True)
-    kept = imported.run("cut", collection)
+    assert imported.read_imported_run("theirs", collection).attrs["not_candidates"] == n_own
+    imported.import_results(tmp_path / "a.trec", collection="mini-premises", system="cut", candidates_only=True)
+    kept = imported.read_imported_run("cut", collection)
     assert len(kept) == len(run) - n_own
     assert not (kept.query_id.astype(str) == kept.doc_id.astype(str)).any()
-    assert imported.settings("cut")["files"] != imported.settings("theirs")["files"]
+    assert imported.imported_settings("cut")["files"] != imported.imported_settings("theirs")["files"]
 
 
 def test_the_collection_is_guessed_from_the_ids(qa: Collection, tmp_path: Path) -> None:
     """Queries and documents decide; two collections that both know them are named."""
     catalogue.load("mini-lean")
     run = write_run(qa, tmp_path / "theirs.trec")
-    record, notes = imported.add(tmp_path / "theirs.trec")
+    record, notes = imported.import_results(tmp_path / "theirs.trec")
     assert record.collections == ["mini-qa"] and "guessed" in notes[0]
     (paths.data() / "twin").symlink_to(paths.data() / "mini-qa")
     with pytest.raises(MirblabError, match="mini-qa, twin all know them; give --collection"):
@@ -276,27 +276,27 @@ def test_a_name_of_ours_is_refused(qa: Collection, tmp_path: Path) -> None:
     """Nobody could tell an imported bm25 from ours; + and > compose systems."""
     write_run(qa, tmp_path / "a.trec")
     with pytest.raises(MirblabError, match="'bm25' is a system of the registry; give --system another name"):
-        imported.add(tmp_path / "a.trec", collection="mini-qa", system="bm25")
+        imported.import_results(tmp_path / "a.trec", collection="mini-qa", system="bm25")
     with pytest.raises(MirblabError, match="compose systems"):
-        imported.add(tmp_path / "a.trec", collection="mini-qa", system="a+b")
+        imported.import_results(tmp_path / "a.trec", collection="mini-qa", system="a+b")
     assert nothing_is_there()
 
 
 def test_a_system_without_a_run_there_says_what_it_has(qa: Collection, tmp_path: Path) -> None:
     """Another collection, or only values."""
     write_run(qa, tmp_path / "a.trec")
-    imported.add(tmp_path / "a.trec", collection="mini-qa")
+    imported.import_results(tmp_path / "a.trec", collection="mini-qa")
     with pytest.raises(MirblabError, match="'theirs' has no run on mini-lean; its runs are on mini-qa"):
-        imported.run("theirs", catalogue.load("mini-lean"))
+        imported.read_imported_run("theirs", catalogue.load("mini-lean"))
     with pytest.raises(MirblabError, match="only values of it were imported"):
-        imported.run("elsewhere", qa)
+        imported.read_imported_run("elsewhere", qa)
 
 
 def test_every_task_of_mirb_has_a_registered_collection() -> None:
     """Fifteen tasks, fifteen datasets, each once."""
-    assert sorted(imported.TASKS.values()) == sorted(hub.datasets())
+    assert sorted(imported.MIRB_TASKS.values()) == sorted(hub.datasets())
     entries = registry.read_registry("collections")
-    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in imported.TASKS.items()}
+    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in imported.MIRB_TASKS.items()}
     assert tails["MSEQARetrieval"] == "mseqa" and tails["RealAnalysisPremiseRetrieval"] == "realanalysisps"
     shortened = {"premise": "ps", "lean": "lean", "retrieval": ""}
     for task, tail in tails.items():
@@ -314,8 +314,8 @@ def test_a_folder_of_mteb_results_becomes_means(tmp_path: Path) -> None:
     write_mteb(root, task="SciFact")
     (root / "org__model" / "07163b72af1488142a360786df853f237b1a3ca1" / "model_meta.json").write_text(
         '{"name": "org/model-x"}', encoding="utf-8")  # fmt: skip
-    record, notes = imported.add(root, origin="MTEB results")
-    found = imported.values()
+    record, notes = imported.import_results(root, origin="MTEB results")
+    found = imported.read_imported_values()
     assert found.drop(columns="origin").to_numpy().tolist() == [
         ["org/model-x", "mirb-mathlib", "nDCG@10", "", 0.31], ["org/model-x", "mirb-mathlib", "AP@100", "", 0.2],
         ["org/other", "mirb-stacks-qa", "nDCG@10", "", 0.5],
@@ -324,9 +324,9 @@ def test_a_folder_of_mteb_results_becomes_means(tmp_path: Path) -> None:
     assert "left out: 1 task SciFact, which is not MIRB's" in notes
     assert "left out: 1 scores that are no measure here" in notes
     assert len(list((record.folder / "given").rglob("*.json"))) == 4
-    assert imported.values(["org/other"]).system.tolist() == ["org/other"]
+    assert imported.read_imported_values(["org/other"]).system.tolist() == ["org/other"]
     with pytest.raises(MirblabError, match="did you mean 'org/other'"):
-        imported.values(["org/othr"])
+        imported.read_imported_values(["org/othr"])
 
 
 @pytest.mark.parametrize(
@@ -342,11 +342,11 @@ def test_layouts_of_both_versions_are_read(data: dict, tmp_path: Path) -> None:
     """Scores by split, the flat layout of the first versions, the main score alone, and the task by the file's name."""
     path = tmp_path / "HolPremiseRetrieval.json"
     path.write_text(json.dumps(data), encoding="utf-8")
-    assert {key: value for key, (value, _) in imported.read_mteb(path, "m").rows.items()} == {
+    assert {key: value for key, (value, _) in imported.read_mteb_values(path, "m").rows.items()} == {
         ("m", "mirb-hol", "nDCG@10", ""): 0.5
     }
     with pytest.raises(MirblabError, match="no folder above it names the model; give --system"):
-        imported.read_mteb(path)
+        imported.read_mteb_values(path)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_broken_mteb_file_names_the_key_and_nothing_is_taken_in(text: str, mes
     bad = write_mteb(tmp_path / "results", task="HolPremiseRetrieval")
     bad.write_text(text, encoding="utf-8")
     with pytest.raises(MirblabError, match=r"HolPremiseRetrieval\.json.*" + message.replace("[", r"\[")):
-        imported.add(tmp_path / "results")
+        imported.import_results(tmp_path / "results")
     assert nothing_is_there()
 
 
@@ -381,16 +381,16 @@ def test_two_revisions_of_a_model_and_one_name_for_two_models_are_refused(tmp_pa
     other.parent.mkdir()
     other.write_bytes(path.read_bytes())
     with pytest.raises(MirblabError, match=r"nDCG@10 of org/model on mirb-mathlib stands in .* already"):
-        imported.add(tmp_path / "results")
+        imported.import_results(tmp_path / "results")
     write_mteb(tmp_path / "two")
     write_mteb(tmp_path / "two", model="org__b", task="HolPremiseRetrieval")
     with pytest.raises(MirblabError, match="results of 2 models"):
-        imported.add(tmp_path / "two", system="x")
+        imported.import_results(tmp_path / "two", system="x")
     with pytest.raises(MirblabError, match="give --collection if it is one of ours"):
-        imported.add(write_mteb(tmp_path / "one", task="SciFact"))
-    assert imported.add(write_mteb(tmp_path / "one", task="SciFact"), collection="mini-qa")[0].collections == [
-        "mini-qa"
-    ]
+        imported.import_results(write_mteb(tmp_path / "one", task="SciFact"))
+    assert imported.import_results(write_mteb(tmp_path / "one", task="SciFact"), collection="mini-qa")[
+        0
+    ].collections == ["mini-qa"]
 
 
 def write_csv(path: Path, *lines: str) -> Path:
@@ -404,25 +404,27 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
     path = write_csv(
         tmp_path / "a.csv", "system,collection,measure,value", "x,mini-qa,nDCG@10,62.5", "x,mini-qa,Rank,7"
     )
-    imported.add(path, percent=True)
-    assert imported.values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
+    imported.import_results(path, percent=True)
+    assert imported.read_imported_values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
     lines = [f"{query},0.5" for query in qa.query_ids[1:]]
     path = write_csv(tmp_path / "b.tsv", *(line.replace(",", "\t") for line in ["query_id,value", *lines]))
     with pytest.raises(MirblabError, match="line 1: no column 'measure'; found query_id, value"):
-        imported.add(path, system="y", collection="mini-qa")
+        imported.import_results(path, system="y", collection="mini-qa")
     path = write_csv(tmp_path / "b.csv", "query_id,value,measure", *(f"{line},RR" for line in [*lines, "q?,0.1"]))
-    notes = imported.add(path, system="y", collection="mini-qa")[1]
+    notes = imported.import_results(path, system="y", collection="mini-qa")[1]
     assert "mini-qa: 1 query ids are unknown, 1 queries have no value; tests want every query" in notes
     with pytest.raises(MirblabError, match="nDCG@10 of 'x' on mini-qa was imported already, as 'a'"):
-        imported.add(write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa")
+        imported.import_results(
+            write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa"
+        )
 
 
 def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None:
     """The bytes are equal, the values are not."""
     path = write_csv(tmp_path / "a.csv", "system,collection,measure,value", "x,mini-qa,nDCG@10,0.5")
-    imported.add(path)
+    imported.import_results(path)
     with pytest.raises(MirblabError, match="differs in values"):
-        imported.add(path, percent=True)
+        imported.import_results(path, percent=True)
 
 
 @pytest.mark.parametrize(
@@ -444,7 +446,7 @@ def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None
 def test_a_broken_csv_names_the_line_and_nothing_is_taken_in(lines: list[str], message: str, tmp_path: Path) -> None:
     """One bad line refuses the file."""
     with pytest.raises(MirblabError, match=message):
-        imported.add(write_csv(tmp_path / "a.csv", *lines))
+        imported.import_results(write_csv(tmp_path / "a.csv", *lines))
     assert nothing_is_there()
 
 
@@ -455,26 +457,26 @@ def test_broken_runs_and_wrong_options_take_nothing_in(qa: Collection, tmp_path:
     (tmp_path / "a.trec.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.trec.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(MirblabError, match="not a whole gzip file"):
-        imported.add(tmp_path / "a.trec.gz", collection="mini-qa")
+        imported.import_results(tmp_path / "a.trec.gz", collection="mini-qa")
     with pytest.raises(MirblabError, match="is an empty run"):
-        imported.add(tmp_path / "b.trec.gz", collection="mini-qa")
+        imported.import_results(tmp_path / "b.trec.gz", collection="mini-qa")
     with pytest.raises(FileNotFoundError, match="give a run file"):
-        imported.add(tmp_path / "c.trec")
+        imported.import_results(tmp_path / "c.trec")
     with pytest.raises(MirblabError, match="nothing can be cut"):
-        imported.add(write_csv(tmp_path / "a.csv", "x"), candidates_only=True)
+        imported.import_results(write_csv(tmp_path / "a.csv", "x"), candidates_only=True)
     with pytest.raises(MirblabError, match="--system would contradict it"):
-        imported.table(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
+        imported.read_csv_values(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
     assert nothing_is_there()
 
 
 def test_what_a_killed_import_left_behind_is_not_read(tmp_path: Path) -> None:
     """Half a folder has a name of its own."""
-    beside = imported.folder() / ".0123.partial"
+    beside = imported.imports_folder() / ".0123.partial"
     beside.mkdir(parents=True)
     (beside / "record.json").write_text("{", encoding="utf-8")
     assert imported.import_records() == []
-    (imported.folder() / "bad").mkdir()
-    (imported.folder() / "bad" / "record.json").write_text("{}", encoding="utf-8")
+    (imported.imports_folder() / "bad").mkdir()
+    (imported.imports_folder() / "bad" / "record.json").write_text("{}", encoding="utf-8")
     with pytest.raises(MirblabError, match=r"bad.record\.json is no record of an import"):
         imported.import_records()
 
@@ -484,8 +486,8 @@ def mixed() -> pd.DataFrame:
     """Return own values per query of two systems on two collections, and imported means of a third and of one."""
     own = [(system, collection, "RR", f"q{n}", value + n / 10) for system, value in (("a", 0.1), ("b", 0.5))
            for collection in ("c1", "c2") for n in range(3) if (system, collection) != ("b", "c2")]  # fmt: skip
-    ours = pd.DataFrame(own, columns=imported.COLUMNS)
-    theirs = pd.DataFrame([("x", "c1", "RR", "", 0.9), ("b", "c2", "RR", "", 0.35)], columns=imported.COLUMNS)
+    ours = pd.DataFrame(own, columns=imported.VALUE_COLUMNS)
+    theirs = pd.DataFrame([("x", "c1", "RR", "", 0.9), ("b", "c2", "RR", "", 0.35)], columns=imported.VALUE_COLUMNS)
     return pd.concat([ours, theirs.assign(origin=["MTEB", "a paper"])], ignore_index=True)
 
 
@@ -561,7 +563,7 @@ def test_intervals_are_left_blank_for_imported_means(mixed: pd.DataFrame) -> Non
 def test_an_imported_run_is_a_system(qa: Collection, tmp_path: Path) -> None:
     """It can be searched, fused and named in tables, and its values say where they are from."""
     write_run(qa, tmp_path / "a.trec")
-    imported.add(tmp_path / "a.trec", collection="mini-qa", origin="A. Author")
+    imported.import_results(tmp_path / "a.trec", collection="mini-qa", origin="A. Author")
     theirs = systems.system("theirs")
     run = theirs.search(qa, depth=3)
     assert run.doc_id.astype(str).tolist()[:3] == qa.doc_ids[:3].tolist() and run.attrs["origin"] == "A. Author"
@@ -576,7 +578,7 @@ def test_an_imported_run_is_a_system(qa: Collection, tmp_path: Path) -> None:
 def theirs(qa: Collection, path: Path) -> Path:
     """Import a run over a larger corpus, and return its file."""
     larger_run(qa, path)
-    imported.add(path, collection="mini-qa", origin="A. Author")
+    imported.import_results(path, collection="mini-qa", origin="A. Author")
     return path
 
 

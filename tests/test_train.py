@@ -19,11 +19,11 @@ from mirblab.encoders import local
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval.systems import system
 from mirblab.train import loop, training
-from mirblab.train.data import Plan, gather
-from mirblab.train.evaluation import Live
-from mirblab.train.loop import Journal, newest, read, write
+from mirblab.train.data import BatchPlan, gather_texts
+from mirblab.train.evaluation import CurrentModel
+from mirblab.train.loop import Journal, newest_checkpoint, read_log, write_checkpoint
 from mirblab.train.loss import Passes, ranking_loss, same_texts
-from mirblab.train.recipes import Recipe, checked
+from mirblab.train.recipes import Recipe, check_recipe
 
 WORDS = "ring field group map sum set open closed finite prime ideal kernel image order limit norm".split()
 
@@ -114,8 +114,8 @@ def passes(name: str = "tiny", tokens: int = 32) -> Passes:
     """Return the tiny model in float32, without dropout, in passes of a few texts."""
     from mirblab.train import model
 
-    recipe = checked("mine", {"base": name, "max_length": 16})
-    return Passes(model.build(recipe, encoder("tiny")).eval(), "tiny", tokens, "float32")
+    recipe = check_recipe("mine", {"base": name, "max_length": 16})
+    return Passes(model.build_model(recipe, encoder("tiny")).eval(), "tiny", tokens, "float32")
 
 
 def gradients(model: Any) -> dict[str, np.ndarray]:
@@ -196,7 +196,7 @@ def test_equal_texts_are_no_wrong_answers() -> None:
 def test_a_plan_depends_on_seed_and_step_alone() -> None:
     """Epochs are permutations, views change from step to step, and absent views are never drawn."""
     usable = np.array([[True, True], [False, True]] * 10)
-    plan, again = Plan(usable, 4, seed=5), Plan(usable, 4, seed=5)
+    plan, again = BatchPlan(usable, 4, seed=5), BatchPlan(usable, 4, seed=5)
     later = again.draw(7)
     for step in range(10):
         draw = plan.draw(step)
@@ -204,7 +204,7 @@ def test_a_plan_depends_on_seed_and_step_alone() -> None:
         assert step != 7 or (draw.rows.tolist(), draw.pairs.tolist()) == (later.rows.tolist(), later.pairs.tolist())
     epochs = [np.concatenate([plan.draw(step).rows for step in range(start, start + 5)]) for start in (0, 5)]
     assert all(sorted(rows) == list(range(20)) for rows in epochs) and epochs[0].tolist() != epochs[1].tolist()
-    assert Plan(usable, 4, seed=6).draw(0).rows.tolist() != plan.draw(0).rows.tolist()
+    assert BatchPlan(usable, 4, seed=6).draw(0).rows.tolist() != plan.draw(0).rows.tolist()
     draws = [plan.draw(step) for step in range(200)]
     assert {pair for draw in draws for pair in draw.pairs[draw.rows == 0]} == {0, 1}
     assert plan.torch_seed(1) != plan.torch_seed(2)
@@ -212,12 +212,12 @@ def test_a_plan_depends_on_seed_and_step_alone() -> None:
 
 def test_neighbours_share_a_batch() -> None:
     """Every epoch has every row once; groups of neighbours stay whole and begin elsewhere in the next epoch."""
-    plan = Plan(np.ones((21, 1), bool), 7, seed=0, together=7)
+    plan = BatchPlan(np.ones((21, 1), bool), 7, seed=0, together=7)
     epochs = [[sorted(plan.draw(step).rows.tolist()) for step in range(at, at + 3)] for at in (0, 3)]
     assert all(sorted(sum(batches, [])) == list(range(21)) for batches in epochs) and epochs[0] != epochs[1]
     close = [np.diff(sorted(plan.draw(step).rows)) for step in range(30)]
     assert np.mean(np.concatenate(close) == 1) > 0.8
-    apart = [np.diff(sorted(Plan(np.ones((21, 1), bool), 7, 0).draw(step).rows)) for step in range(30)]
+    apart = [np.diff(sorted(BatchPlan(np.ones((21, 1), bool), 7, 0).draw(step).rows)) for step in range(30)]
     assert np.mean(np.concatenate(apart) == 1) < 0.5
 
 
@@ -225,11 +225,11 @@ def test_neighbours_are_rows_of_one_module(home: Path) -> None:
     """By module, then by id, whatever their order in the table was; a table with neither is refused."""
     views = table().assign(module=lambda rows: [f"m{place % 3}" for place in range(len(rows))])
     shuffled = views.sample(frac=1, random_state=1)
-    found = gather(train.recipe("mine", together=4, near=0.0), shuffled).columns["informal"]
+    found = gather_texts(train.recipe("mine", together=4, near=0.0), shuffled).columns["informal"]
     expected = views[views.split == "train"].sort_values(["module", "id"]).informal.tolist()
     assert found == expected
     with pytest.raises(MirblabError, match="together = 4.*no module and no id"):
-        gather(train.recipe("mine", together=4, near=0.0), views.drop(columns=["module", "id"]))
+        gather_texts(train.recipe("mine", together=4, near=0.0), views.drop(columns=["module", "id"]))
 
 
 def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
@@ -311,10 +311,12 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> N
 
 def test_dropout_can_be_left_out(home: Path) -> None:
     """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
-    from mirblab.train.model import build
+    from mirblab.train.model import build_model
 
     for is_kept in (True, False):
-        model = build(checked("mine", {"base": "tiny", "max_length": 16, "dropout": is_kept}), encoder("tiny"))
+        model = build_model(
+            check_recipe("mine", {"base": "tiny", "max_length": 16, "dropout": is_kept}), encoder("tiny")
+        )
         own = Passes(model.train(), "tiny", 32, "float32")
         one, other = (own.vectors(["ring field map"]).detach().numpy() for _ in range(2))
         assert np.array_equal(one, other) != is_kept
@@ -322,7 +324,7 @@ def test_dropout_can_be_left_out(home: Path) -> None:
 
 def test_mixed_batches_are_whole_and_evenly_spread() -> None:
     """A quarter of the steps, each source in its own epochs."""
-    plan = Plan(np.ones((8, 1), bool), 4, seed=0, n_mixed=4, share=0.25)
+    plan = BatchPlan(np.ones((8, 1), bool), 4, seed=0, n_mixed=4, share=0.25)
     draws = [plan.draw(step) for step in range(16)]
     assert [draw.is_mixed for draw in draws] == [False, False, False, True] * 4
     assert all(sorted(draw.rows) == [0, 1, 2, 3] for draw in draws if draw.is_mixed)
@@ -330,10 +332,10 @@ def test_mixed_batches_are_whole_and_evenly_spread() -> None:
     assert all(sorted(np.concatenate(main[at : at + 2])) == list(range(8)) for at in range(0, 12, 2))
 
 
-def interrupted(at: int, error: BaseException) -> Callable[[Live, int], dict[str, float]]:
+def interrupted(at: int, error: BaseException) -> Callable[[CurrentModel, int], dict[str, float]]:
     """Return an evaluation that raises at one step."""
 
-    def evaluate(model: Live, step: int) -> dict[str, float]:
+    def evaluate(model: CurrentModel, step: int) -> dict[str, float]:
         if step == at:
             raise error
         return {"norm": float(np.linalg.norm(model.vectors(["ring map"])))}
@@ -357,7 +359,7 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
     often = {"evaluate_every": 3, "checkpoint_every": 1e-9} | more
     with pytest.raises(OSError, match="pulled"):
         train.train("mine", views, evaluate=interrupted(at, OSError("pulled")), **often)
-    left = sorted(path.name for path in training.workshop("mine").glob("step-*"))
+    left = sorted(path.name for path in training.workshop_folder("mine").glob("step-*"))
     assert left == [f"step-{step:08d}.safetensors" for step in (at - 2, at - 1)]
     assert not (paths.models() / "mine").exists()
     made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
@@ -396,7 +398,7 @@ def stopped(views: pd.DataFrame, at: int = 6) -> list[Path]:
     """Return the checkpoints of a run that stopped at a step."""
     with pytest.raises(OSError):
         train.train("mine", views, evaluate=interrupted(at, OSError()), evaluate_every=3, checkpoint_every=1e-9)
-    return sorted(training.workshop("mine").glob("step-*.safetensors"))
+    return sorted(training.workshop_folder("mine").glob("step-*.safetensors"))
 
 
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
@@ -420,7 +422,7 @@ def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
     made = train.train("mine", views, evaluate_rows=0)
     (made / "README.md").write_text("My own words.", encoding="utf-8")
     wanted = encoder("mine").vectors(["ring field"])
-    assert training.verify(paths.models()) == []
+    assert training.verify_models(paths.models()) == []
     for path in sorted(path for path in made.rglob("*") if path.is_file() and path.name != "README.md"):
         content = path.read_bytes()
         middle = len(content) // 2
@@ -429,12 +431,12 @@ def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
             local.load.__wrapped__("mine", json.dumps({"dtype": "float32"}), made)
         with pytest.raises(MirblabError, match="is not as it was trained"):
             train.train("mine", views, evaluate_rows=0)
-        (line,) = training.verify(paths.models())
+        (line,) = training.verify_models(paths.models())
         assert path.name in line
         path.write_bytes(content)
     (made / "model.safetensors").write_bytes(b"")
     again = encoder(train.train("mine", views, evaluate_rows=0, force=True))
-    assert training.verify(paths.models()) == [] and (again.vectors(["ring field"]) == wanted).all()
+    assert training.verify_models(paths.models()) == [] and (again.vectors(["ring field"]) == wanted).all()
 
 
 def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) -> None:
@@ -445,7 +447,7 @@ def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) ->
     (paths.models() / "old").mkdir()
     (paths.models() / "old" / "recipe.json").write_text("{}", encoding="utf-8")
     with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
-        checkpoint_line, stranger, old = training.verify(paths.models())
+        checkpoint_line, stranger, old = training.verify_models(paths.models())
     assert newest.name in checkpoint_line and "does not belong here" in stranger and "has no digests" in old
 
 
@@ -457,7 +459,7 @@ def test_a_line_of_the_log_that_is_no_step_is_named(tmp_path: Path) -> None:
         with pytest.raises(MirblabError, match=r"log\.jsonl, line 2: .*; delete the line"):
             Journal(tmp_path, 5)
     path.write_text('{"step": 0}\n{"st', encoding="utf-8")
-    assert len(read(tmp_path)) == 1
+    assert len(read_log(tmp_path)) == 1
 
 
 def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
@@ -468,7 +470,7 @@ def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
         train.train("mine", views, learning_rate=0.02)
     with pytest.raises(MirblabError, match="fingerprint was"):
         train.train("mine", views.iloc[:-1])
-    assert sorted(training.workshop("mine").glob("step-*.safetensors")) == before
+    assert sorted(training.workshop_folder("mine").glob("step-*.safetensors")) == before
     assert train.train("mine", views, learning_rate=0.02, force=True, evaluate_rows=0).is_dir()
 
 
@@ -480,21 +482,21 @@ def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
     views = table()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
 
-    def press(model: Live, step: int) -> dict[str, float]:
+    def press(model: CurrentModel, step: int) -> dict[str, float]:
         if step == 4:
             os.kill(os.getpid(), signal.SIGINT)
         return {}
 
     with pytest.raises(KeyboardInterrupt):
         train.train("mine", views, evaluate=press, evaluate_every=4)
-    assert [path.name for path in training.workshop("mine").glob("step-*")] == ["step-00000004.safetensors"]
+    assert [path.name for path in training.workshop_folder("mine").glob("step-*")] == ["step-00000004.safetensors"]
     assert train.log("mine").step.max() == 4
     assert weights(train.train("mine", views, evaluate_rows=0)) == whole
 
 
 def test_a_torn_log_is_mended(home: Path) -> None:
     """A last line without an end is dropped; any other broken line is named."""
-    folder = training.workshop("mine")
+    folder = training.workshop_folder("mine")
     folder.mkdir(parents=True)
     (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
     assert train.log("mine").step.tolist() == [1, 2]
@@ -567,7 +569,7 @@ def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> N
     assert not np.allclose(encoder("whole").vectors(["ring"]), encoder("tiny").vectors(["ring"]), atol=1e-3)
     with pytest.raises(OSError):
         train.train("mine", views, evaluate=interrupted(6, OSError()), evaluate_every=3, checkpoint_every=1e-9, **more)
-    with safe_open(sorted(training.workshop("mine").glob("step-*"))[-1], framework="np") as file:
+    with safe_open(sorted(training.workshop_folder("mine").glob("step-*"))[-1], framework="np") as file:
         held = [name for name in file.keys() if name.startswith("weight/")]
     assert held and all("lora_" in name for name in held)
     assert weights(train.train("mine", views, evaluate_rows=0, **more)) == weights(whole)
@@ -579,7 +581,7 @@ def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) 
     near = tmp_path / "hard.jsonl"
     near.write_text('{"id": "x001", "negatives": ["x000", "x002", "x003"]}\n')
     recipe = train.recipe("mine", hard=str(near), n_hard=1)
-    material = gather(recipe, views)
+    material = gather_texts(recipe, views)
     plan, seen = material.plan(recipe), set()
     for step in range(60):
         draw = plan.draw(step)
@@ -594,13 +596,13 @@ def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) 
     assert train.train("mine", views, hard=str(near), evaluate_rows=0).is_dir()
     near.write_text('{"id": "x001"}\n')
     with pytest.raises(MirblabError, match="hard.jsonl, line 1: expected"):
-        gather(recipe, views)
+        gather_texts(recipe, views)
 
 
 def test_a_collection_can_be_mixed_in(home: Path) -> None:
     """Its relevant pairs fill their share of the batches."""
     recipe = train.recipe("mine", mix="mini-qa", mix_split="test", share=0.5)
-    material = gather(recipe, table())
+    material = gather_texts(recipe, table())
     plan = material.plan(recipe)
     anchors, positives, _ = material.texts(plan.draw(1))
     assert plan.draw(1).is_mixed and len(anchors) == 6
@@ -614,8 +616,8 @@ def test_absent_views_are_never_drawn() -> None:
     """An empty text and a missing one are absent; rows without a pair are left out."""
     views = table(12).assign(rephrased="")
     views.loc[1, "rephrased"], views.loc[2, "informal"], views.loc[3, ["informal", "signature"]] = "again", None, ""
-    recipe = checked("mine", {"batch": 2, "view_pairs": ["informal:rephrased", "informal:signature"]})
-    material = gather(recipe, views)
+    recipe = check_recipe("mine", {"batch": 2, "view_pairs": ["informal:rephrased", "informal:signature"]})
+    material = gather_texts(recipe, views)
     assert len(material) == 7 and material.usable[:, 0].tolist() == [True] + [False] * 6
     texts = [
         text for step in range(20) for side in material.texts(material.plan(recipe).draw(step))[:2] for text in side
@@ -644,7 +646,7 @@ def test_absent_views_are_never_drawn() -> None:
 def test_a_wrong_recipe_is_refused(fields: dict[str, Any], message: str) -> None:
     """Before anything is loaded, naming the field."""
     with pytest.raises(MirblabError, match=message):
-        checked("mine", fields)
+        check_recipe("mine", fields)
 
 
 def test_wrong_data_is_refused(home: Path) -> None:
@@ -681,13 +683,13 @@ def test_only_the_newest_two_checkpoints_stay(tmp_path: Path, abandoned: Callabl
     import torch
 
     for step in range(4):
-        write(tmp_path, step, {"weight/a": torch.ones(2) * step}, {"seed": 0})
+        write_checkpoint(tmp_path, step, {"weight/a": torch.ones(2) * step}, {"seed": 0})
     abandoned(tmp_path / "step-00000009.safetensors").write_bytes(b"half")
-    found = newest(tmp_path, {"seed": 0})
+    found = newest_checkpoint(tmp_path, {"seed": 0})
     assert found is not None and found.step == 3 and found.tensors["weight/a"].tolist() == [3.0, 3.0]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-0000000{n}.safetensors" for n in (2, 3)]
     shutil.rmtree(tmp_path)
-    assert newest(tmp_path, {}) is None
+    assert newest_checkpoint(tmp_path, {}) is None
 
 
 KILLED = """
@@ -713,7 +715,7 @@ def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
     code = KILLED.format(tests=str(Path(__file__).parent))
     environment = os.environ | {"MIRBLAB_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
     other = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
-    folder, end = training.workshop("mine"), time.monotonic() + 120
+    folder, end = training.workshop_folder("mine"), time.monotonic() + 120
     while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.poll() is None:
         time.sleep(0.005)
     other.send_signal(signal.SIGKILL)

@@ -22,7 +22,7 @@ from mirblab.data.runs import order_run
 from mirblab.display import result_tables
 from mirblab.display.text import excerpts
 from mirblab.evaluation import imported, measures, significance
-from mirblab.evaluation.imported import signed
+from mirblab.evaluation.imported import mark_imported
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
 
@@ -103,7 +103,7 @@ def _read(path: Path, collection: Collection) -> pd.DataFrame:
                 f"{path}: none of its {own.nunique():,} {kind} is in {where}: it has '{own.iloc[0]}', the collection "
                 f"'{known[0]}'; give the collection and split that it was made for"
             )
-    kept, counts = imported.fitted(given, collection)
+    kept, counts = imported.fit_run(given, collection)
     if kept.empty:
         raise MirblabError(f"{path}: no row has both a query and a document of {where}; give the right collection")
     with open(path, "rb") as file:
@@ -112,7 +112,7 @@ def _read(path: Path, collection: Collection) -> pd.DataFrame:
     known = (record.origin for record in imported.import_records() if record.sha256 == made_by["sha256"])
     kept.attrs["origin"] = next(known, given.attrs["origin"])
     if counts["unknown_documents"]:
-        kept.attrs["remainder"] = imported.remainder(len(given), counts["unknown_documents"], collection.name)
+        kept.attrs["remainder"] = imported.remainder_note(len(given), counts["unknown_documents"], collection.name)
     if counts["unknown"]:
         warnings.warn(f"{path.name}: {counts['unknown']:,} of {len(given):,} rows have a query or a document that "
                       f"{where} lacks; they are left out", RunWarning, stacklevel=4)  # fmt: skip
@@ -360,7 +360,7 @@ class Difference:
     @property
     def shown(self) -> tuple[str, str]:
         """Return the names of the systems as they are shown: marked where they were not made here."""
-        return signed(self.names[0], self.others), signed(self.names[1], self.others)
+        return mark_imported(self.names[0], self.others), mark_imported(self.names[1], self.others)
 
     @property
     def measure(self) -> str:
@@ -380,7 +380,7 @@ def compared(
     """
     if not wanted:
         raise MirblabError("no measure to compare by; name one, for example --measures nDCG@10")
-    parsed, collection = [measures.parse(text) for text in wanted], catalogue.load(name, split)
+    parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
     if not len(collection.query_ids):
         raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
     with warnings.catch_warnings(record=True) as told:

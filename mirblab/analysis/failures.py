@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.display.escape import display, interval
 from mirblab.display.text import excerpts
-from mirblab.evaluation.significance import holm, matrices
+from mirblab.evaluation.significance import holm, value_matrices
 
 OUTCOMES = ("won", "tied", "lost")
 _LEAST_DIFFERENCE = 1e-9  # differences below this are rounding
@@ -36,7 +36,7 @@ def outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, mar
     if not 0 <= margin < 1:
         raise MirblabError(f"a margin is a difference of values, from 0 to below 1; found {margin}")
     parts = []
-    for collection, matrix in matrices(values, measure):
+    for collection, matrix in value_matrices(values, measure):
         missing = [name for name in (winner, loser) if name not in matrix]
         if missing or winner == loser:
             known = ", ".join(map(str, matrix.columns))

@@ -11,7 +11,7 @@ import pandas as pd
 from mirblab.analysis.partners import best_judged
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.collection import Collection
-from mirblab.evaluation.significance import spearman
+from mirblab.evaluation.significance import spearman_interval
 from mirblab.formula.in_text import formal
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
@@ -92,7 +92,7 @@ def associations(
         for feature in NUMBERS:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
             if len(pair) > 2 and np.ptp(pair, axis=0).all():
-                rho, low, high = spearman(pair, level=level, n_resamples=n_resamples, seed=seed)
+                rho, low, high = spearman_interval(pair, level=level, n_resamples=n_resamples, seed=seed)
                 rows.append((collection, system, feature, rho, low, high, len(pair)))
     return pd.DataFrame(rows, columns=["collection", "system", "feature", "rho", "low", "high", "n_queries"])
 

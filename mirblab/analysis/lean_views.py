@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.data import digests
 from mirblab.data.collection import Collection
 from mirblab.evaluation import published
-from mirblab.evaluation.measures import Measure, mean, parse
+from mirblab.evaluation.measures import Measure, mean, parse_measure
 from mirblab.sources import lean_views, mini
 from mirblab.sources.lean_views import COLUMNS, MATHEMATICS, files_of, of_mathematics, read
 from mirblab.sources.mini import cards
@@ -90,7 +90,7 @@ def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -
     >>> identity_ceiling(load("mini-views-informal-type", "test-identical"), ["R@1", "RR"]).value.unique().tolist()
     [1.0]
     """
-    parsed = [parse(measure) if isinstance(measure, str) else measure for measure in measures]
+    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in measures]
     n_equal = identical.qrels.groupby("query_id", observed=False).size()
     parts = [
         pd.DataFrame({"measure": str(measure), "query_id": n_equal.index.astype(str), "value": _best(measure, n_equal)})

@@ -15,7 +15,7 @@ from mirblab.display.escape import interval
 from mirblab.display.result_tables import best_and_second
 from mirblab.display.table import Table
 from mirblab.evaluation.measures import QueryWarning, evaluate
-from mirblab.evaluation.significance import spearman
+from mirblab.evaluation.significance import spearman_interval
 from mirblab.retrieval.bm25 import IDF, Vocabulary, count
 from mirblab.retrieval.systems import DEPTH, System
 from mirblab.retrieval.systems import system as system_named
@@ -234,7 +234,7 @@ def rank_correlations(
         groups = part.pair.to_numpy()
         for share in (name for name in SHARES if name in part and part[name].notna().all()):
             sample = part[[share, "rank"]].to_numpy(dtype=float)
-            rho, low, high = spearman(sample, groups, level=level, n_resamples=n_resamples, seed=seed)
+            rho, low, high = spearman_interval(sample, groups, level=level, n_resamples=n_resamples, seed=seed)
             if rho == rho:
                 rows.append((collection, system, share, rho, low, high, part.pair.nunique()))
     return pd.DataFrame(rows, columns=["collection", "system", "share", "rho", "low", "high", "n_pairs"])

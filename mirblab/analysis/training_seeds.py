@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.evaluation.significance import bootstrap_intervals, matrices
+from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 
 
 def seeds_table(
@@ -42,7 +42,7 @@ def seeds_table(
         known = ", ".join(map(str, values.measure.unique()))
         raise MirblabError(f"the table has no values of {measure}; found {known}")
     rows = []
-    for name, matrix in matrices(values, measure):
+    for name, matrix in value_matrices(values, measure):
         missing = [system for system in [baseline, *trained] if system not in matrix]
         if missing:
             raise MirblabError(f"{name} has no values of {', '.join(missing)}; evaluate these on it, too")

@@ -354,7 +354,7 @@ def import_results(
     """Take in what others measured: it appears in tables, marked, as a system of its own."""
     from mirblab.evaluation import imported
 
-    record, notes = imported.add(
+    record, notes = imported.import_results(
         path, system=system, collection=collection, origin=origin, name=name, percent=percent,
         candidates_only=candidates_only,
     )  # fmt: skip

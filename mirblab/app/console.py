@@ -118,7 +118,7 @@ def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: boo
 def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str) -> None:
     """Search *collections* with the system *name*, print the means of the measures, and write run files to *out*."""
     console, table = terminal.console(), Table("collection", "queries", *wanted, title=system(name).label)
-    checked = [measures.parse(text) for text in wanted]
+    checked = [measures.parse_measure(text) for text in wanted]
     for found in collections:
         held = catalogue.load(found, split)
         run = system(name).search(held)

@@ -180,7 +180,7 @@ def _check(job: Job, known: dict[str, Any], fetch: bool) -> None:
     for name in job.systems:
         systems.system(name)
     for name in hand_runs.named(job.parameters, ("measure", "measures")):
-        measures.parse(name)
+        measures.parse_measure(name)
     hand_runs.models_in(job.parameters)
 
 
@@ -301,8 +301,8 @@ def _others(
             for run in runs if run.attrs.get("origin")}  # fmt: skip
     for one in systems:
         if one.origin:
-            records = imported.runs(one.name)
-            cut = [imported.remainder(record.n_rows, record.n_unknown, name) for name, record in records.items()
+            records = imported.imported_runs(one.name)
+            cut = [imported.remainder_note(record.n_rows, record.n_unknown, name) for name, record in records.items()
                    if record.n_unknown and name in {found.name for found in collections}]  # fmt: skip
             said[one.name] = [one.origin, *cut]
     return {name: "; ".join(str(text) for text in parts if text) for name, parts in said.items()}

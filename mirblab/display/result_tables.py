@@ -13,7 +13,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.escape import interval
 from mirblab.display.table import Table
-from mirblab.evaluation.imported import signed
+from mirblab.evaluation.imported import mark_imported
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -241,7 +241,7 @@ def note(texts: Sequence[str], others: Mapping[str, str]) -> str:
     '§ not made here: theirs: A. Author.'
     """
     named = [f"{name}: {origin}" for name, origin in others.items()
-             if any(signed(text, {name: ""}) != text for text in texts)]  # fmt: skip
+             if any(mark_imported(text, {name: ""}) != text for text in texts)]  # fmt: skip
     return f"{FOREIGN_MARK} not made here: {'; '.join(named)}." if named else ""
 
 
@@ -257,7 +257,7 @@ def sign_table(shown: Table, others: Mapping[str, str]) -> Table:
     said = note([shown.caption, *map(str, labels), *cells], others)
     if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
         return shown
-    caption = signed(shown.caption, others)
+    caption = mark_imported(shown.caption, others)
     return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))
 
 
@@ -271,18 +271,20 @@ def sign_figure(figure: Figure, caption: str, alt: str, others: Mapping[str, str
 
     texts = [caption, *(text.get_text() for text in figure.findobj(Text))]
     for text in figure.findobj(Text):
-        text.set_text(signed(text.get_text(), others))
+        text.set_text(mark_imported(text.get_text(), others))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         labels = [label.get_text() for label in axis.get_majorticklabels()]
-        if any(signed(label, others) != label for label in labels):  # a label of a tick is made anew when it is drawn
+        if any(
+            mark_imported(label, others) != label for label in labels
+        ):  # a label of a tick is made anew when it is drawn
             axis.set_major_formatter(FuncFormatter(_signing(axis.get_major_formatter(), others)))
             texts += labels
     said = note(texts, others)
-    return (f"{signed(caption, others)} {said}", signed(alt, others)) if said else (caption, alt)
+    return (f"{mark_imported(caption, others)} {said}", mark_imported(alt, others)) if said else (caption, alt)
 
 
 def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callable[..., str]:
-    return lambda value, place=None: signed(formatter(value, place), others)
+    return lambda value, place=None: mark_imported(formatter(value, place), others)
 
 
 def origins(values: pd.DataFrame) -> dict[str, str]:
@@ -353,8 +355,8 @@ def main_table(
     *comparison*: from `significance.compare` with a baseline, gives † (better) and ‡ (worse).
     *published(system, collection)*: the paper's number in printed units, or None; the distance is stated as OK,
     near or off, by *tolerance* in printed units. *percent*: values are printed times 100.
-    A prime measure brings Judged@k with it, or a note that it is missing. What others measured (`imported.values`) is
-    marked § and its origin noted.
+    A prime measure brings Judged@k with it, or a note that it is missing. What others measured
+    (`imported.read_imported_values`) is marked § and its origin noted.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")

@@ -27,7 +27,7 @@ from mirblab.display.escape import (
     plain_html,
 )
 from mirblab.display.text import MATH_FONTS, escaped, template
-from mirblab.evaluation.imported import signed
+from mirblab.evaluation.imported import mark_imported
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -150,17 +150,17 @@ class Table:
             for column, (how, is_maths) in enumerate(kinds):
                 value = columns[column][row]
                 if isinstance(value, str) and value in self.others:
-                    value = signed(value, self.others)
+                    value = mark_imported(value, self.others)
                 said = ("" if flag is None else str(flag[row, column]) for flag in flags)
                 cells.append(Cell(display(value, self.digits, how), *said, is_maths and isinstance(value, str)))
-            yield signed(str(name), self.others), cells
+            yield mark_imported(str(name), self.others), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Return the groups above the columns with their widths (empty when there are none), and the columns."""
-        names = [signed(_last(name), self.others) for name in self.frame.columns]
+        names = [mark_imported(_last(name), self.others) for name in self.frame.columns]
         if self.frame.columns.nlevels == 1:
             return [], names
-        groups = groupby(signed(str(name[0]), self.others) for name in self.frame.columns)
+        groups = groupby(mark_imported(str(name[0]), self.others) for name in self.frame.columns)
         return [(group, len(list(members))) for group, members in groups], names
 
     def is_number(self) -> list[bool]:
@@ -196,7 +196,7 @@ class Table:
 
     def to_markdown(self) -> str:
         """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
-        heads = [markdown(signed(name, self.others)) for name in flat(self.frame.columns)]
+        heads = [markdown(mark_imported(name, self.others)) for name in flat(self.frame.columns)]
         rules = ["---", *("---:" if number else "---" for number in self.is_number())]
         lines = [["", *heads], rules]
         lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]

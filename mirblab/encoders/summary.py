@@ -90,7 +90,7 @@ def sizes() -> pd.DataFrame:
     [10423, 776]
     """
     rows = []
-    for name, part in published.cells("mirb", 1).groupby("row", sort=False):
+    for name, part in published.paper_cells("mirb", 1).groupby("row", sort=False):
         found = {(row.column_group, row.column): row.value for row in part.itertuples()}
         if ("Test", "#corpus") not in found:
             continue
@@ -132,7 +132,7 @@ def published_encoders() -> list[str]:
     'gte-large-en-v1.5'
     """
     known = registry.read_registry("encoders")
-    rows = dict.fromkeys(published.cells("mirb", 7).system)
+    rows = dict.fromkeys(published.paper_cells("mirb", 7).system)
     return [name for name in rows if name in known]
 
 

@@ -33,10 +33,10 @@ Row = tuple[str, str, str, str, float]  # system, collection, measure, query_id 
 
 
 @dataclass
-class Found:
+class ImportedValues:
     """Values that were read, where each stands, and what was left out, counted by reason.
 
-    >>> found = Found()
+    >>> found = ImportedValues()
     >>> found.add(("theirs", "stacks-qa", "RR", "", 0.5), "a.csv, line 2")
     >>> found.rows
     {('theirs', 'stacks-qa', 'RR', ''): (0.5, 'a.csv, line 2')}
@@ -57,17 +57,17 @@ class Found:
             raise MirblabError(f"{where}: {shown} is {value:g}, not from 0 to 1; for percent say so with --percent")
         self.rows[tuple(key)] = (value, where)
 
-    def merge(self, other: Found) -> None:
+    def merge(self, other: ImportedValues) -> None:
         """Take in what another file holds."""
         for key, (value, where) in other.rows.items():
             self.add((*key, value), where)
         self.left_out += other.left_out
 
 
-def number(value: object, where: str, percent: bool = False) -> float:
+def read_number(value: object, where: str, percent: bool = False) -> float:
     """Return a value as a float, divided by 100 where it was given in *percent*; MirblabError for anything else.
 
-    >>> number("62.5", "a.csv, line 2", percent=True)
+    >>> read_number("62.5", "a.csv, line 2", percent=True)
     0.625
     """
     try:
@@ -78,7 +78,7 @@ def number(value: object, where: str, percent: bool = False) -> float:
         raise MirblabError(f"{where}: expected a number, found {value!r:.60}") from None
 
 
-def table(path: Path, system: str = "", collection: str = "", percent: bool = False) -> Found:
+def read_csv_values(path: Path, system: str = "", collection: str = "", percent: bool = False) -> ImportedValues:
     """Return the values in a CSV (`.tsv`: tabs) with the columns system, collection, measure, value, query_id.
 
     *system* and *collection* stand in for columns that are not there; without query_id a value is a mean. Raises
@@ -87,10 +87,10 @@ def table(path: Path, system: str = "", collection: str = "", percent: bool = Fa
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("system,measure,value\\ntheirs,nDCG@10,0.4\\n")
-    ...     list(table(Path(folder, "a.csv"), collection="stacks-qa").rows)
+    ...     list(read_csv_values(Path(folder, "a.csv"), collection="stacks-qa").rows)
     [('theirs', 'stacks-qa', 'nDCG@10', '')]
     """
-    found, given = Found(), {"system": system, "collection": collection}
+    found, given = ImportedValues(), {"system": system, "collection": collection}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
@@ -101,7 +101,7 @@ def table(path: Path, system: str = "", collection: str = "", percent: bool = Fa
                 if None in row or None in row.values():
                     n_cells = sum(value is not None for value in row.values()) + len(row.get(None, [])) - (None in row)
                     raise MirblabError(f"{where}: {n_cells} cells, but {len(header)} columns: {', '.join(header)}")
-                found.add(_row({key: value.strip() for key, value in row.items()}, given, where, percent), where)
+                found.add(_value_row({key: value.strip() for key, value in row.items()}, given, where, percent), where)
     except (UnicodeDecodeError, csv.Error) as error:
         raise MirblabError(f"{path} cannot be read as CSV in UTF-8: {error}; save it so") from error
     if not found.rows:
@@ -125,23 +125,23 @@ def _checked_header(header: list[str], given: Mapping[str, str], path: Path) -> 
     return header
 
 
-def _row(cells: dict[str, str], given: Mapping[str, str], where: str, percent: bool) -> Row:
+def _value_row(cells: dict[str, str], given: Mapping[str, str], where: str, percent: bool) -> Row:
     """Return one line of a CSV as a row; a measure is spelled as ours, a blank cell is refused."""
     cells = {**{key: value for key, value in given.items() if value}, **cells}
     blank = [name for name in CSV_COLUMNS[:4] if not cells[name]]
     if blank:
         raise MirblabError(f"{where}: '{blank[0]}' is empty")
     try:
-        measure = str(measures.parse(cells["measure"]))
+        measure = str(measures.parse_measure(cells["measure"]))
     except MirblabError as error:
         raise MirblabError(f"{where}: {error}") from None
     is_rank = measure.startswith("Rank")
-    value = number(cells["value"], f"{where}, column 'value'", percent and not is_rank)
+    value = read_number(cells["value"], f"{where}, column 'value'", percent and not is_rank)
     return cells["system"], cells["collection"], measure, cells.get("query_id", ""), value
 
 
 # MIRB's tasks in its fork of MTEB, and our names of their collections.
-TASKS = {
+MIRB_TASKS = {
     "MathlibRetrieval": "mirb-mathlib",
     "MSEDupRetrieval": "mirb-mse-dup",
     "MODupRetrieval": "mirb-mo-dup",
@@ -160,12 +160,12 @@ TASKS = {
 }
 _MEASURES = {"ndcg": "nDCG", "map": "AP", "recall": "R", "precision": "P", "mrr": "RR", "hit_rate": "Success"}
 _KEY = re.compile(rf"({'|'.join(_MEASURES)})_at_([1-9]\d*)")
-_NO_SCORES = {"hf_subset", "languages", "main_score", "evaluation_time"}
+_OTHER_KEYS = {"hf_subset", "languages", "main_score", "evaluation_time"}
 _REVISION = re.compile(r"[0-9a-f]{7,40}|no_revision_available|external|main")
-SPLIT, META = "test", "model_meta.json"
+SPLIT, MODEL_FILE = "test", "model_meta.json"
 
 
-def read_mteb(path: Path, system: str = "", collection: str = "", percent: bool = False) -> Found:
+def read_mteb_values(path: Path, system: str = "", collection: str = "", percent: bool = False) -> ImportedValues:
     """Return the means in a result file of MTEB, or in all those below a folder (`<model>/<revision>/<Task>.json`).
 
     The system is the model that the folders or `model_meta.json` name, unless *system* does. Only the split test is
@@ -173,56 +173,58 @@ def read_mteb(path: Path, system: str = "", collection: str = "", percent: bool 
     *collection*. MirblabError names the file and the key.
     """
     if path.is_file():
-        found = _file(path, system, collection, percent)
+        found = _read_mteb_file(path, system, collection, percent)
         if not found.rows:
             raise MirblabError(f"{path}: {', '.join(found.left_out)}; give --collection if it is one of ours")
         return found
     if collection:
         raise MirblabError(f"{path} is a folder of several tasks, so --collection cannot name them; leave it out")
-    found, files = Found(), [file for file in sorted(path.rglob("*.json")) if is_result(file)]
-    models = {_model(file) for file in files}
+    found, files = ImportedValues(), [file for file in sorted(path.rglob("*.json")) if is_mteb_result(file)]
+    models = {_model_name(file) for file in files}
     if system and len(models) > 1:
         raise MirblabError(f"{path} has results of {len(models)} models, so --system cannot name them; leave it out")
     for file in files:
-        found.merge(_file(file, system, "", percent))
+        found.merge(_read_mteb_file(file, system, "", percent))
     if not found.rows:
         raise MirblabError(f"{path} has no result of a task of MIRB in {len(files):,} JSON files; its tasks are "
-                           f"{', '.join(TASKS)}")  # fmt: skip
+                           f"{', '.join(MIRB_TASKS)}")  # fmt: skip
     return found
 
 
-def is_result(path: Path) -> bool:
+def is_mteb_result(path: Path) -> bool:
     """Return whether a JSON file is one of results by its name: not hidden, not of the model, not of predictions."""
-    return not (path.name.startswith(".") or path.name == META or path.stem.endswith("_predictions"))
+    return not (path.name.startswith(".") or path.name == MODEL_FILE or path.stem.endswith("_predictions"))
 
 
-def _file(path: Path, system: str, collection: str, percent: bool) -> Found:
+def _read_mteb_file(path: Path, system: str, collection: str, percent: bool) -> ImportedValues:
     """Return the means in one file; empty, with the reason, when its task is none of MIRB's."""
-    found, data = Found(), _json(path)
+    found, data = ImportedValues(), _json_object(path)
     task = str(data.get("task_name") or data.get("mteb_dataset_name") or path.stem)
-    name = collection or TASKS.get(task, "")
+    name = collection or MIRB_TASKS.get(task, "")
     if not name:
-        found.left_out[f"task {task}, which is not MIRB's{suggest(task, TASKS)}"] += 1
+        found.left_out[f"task {task}, which is not MIRB's{suggest(task, MIRB_TASKS)}"] += 1
         return found
-    system = system or _model(path)
+    system = system or _model_name(path)
     if not system:
         raise MirblabError(f"{path}: no folder above it names the model; give --system")
-    scores = _scores(path, data)
+    scores = _test_scores(path, data)
     # MIRB's main score is nDCG@10 in every task.
-    if task in TASKS and "main_score" in scores and "ndcg_at_10" not in scores:
+    if task in MIRB_TASKS and "main_score" in scores and "ndcg_at_10" not in scores:
         scores["ndcg_at_10"] = scores["main_score"]
     for key, value in scores.items():
         if match := _KEY.fullmatch(key):
             where = f"{path}, key '{key}'"
-            found.add((system, name, f"{_MEASURES[match[1]]}@{match[2]}", "", number(value, where, percent)), where)
-        elif key not in _NO_SCORES:
+            found.add(
+                (system, name, f"{_MEASURES[match[1]]}@{match[2]}", "", read_number(value, where, percent)), where
+            )
+        elif key not in _OTHER_KEYS:
             found.left_out["scores that are no measure here"] += 1
     if not found.rows:
         raise MirblabError(f"{path}: no score such as 'ndcg_at_10' for the split {SPLIT}; found {', '.join(scores)}")
     return found
 
 
-def _scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
+def _test_scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
     """Return the scores of the split test, from `scores[test][0]`, or `test` where version 1 began."""
     splits = data.get("scores", data)
     if not isinstance(splits, dict) or SPLIT not in splits:
@@ -234,21 +236,21 @@ def _scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
     return dict(parts[0])
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json_object(path: Path) -> dict[str, Any]:
     data = text_files.read_json(path)
     if not isinstance(data, dict):
         raise MirblabError(f"{path}: expected a JSON object, found {type(data).__name__}")
     return data
 
 
-def _model(path: Path) -> str:
+def _model_name(path: Path) -> str:
     """Return the name of the model that a result file is of, or "" when nothing says it.
 
-    >>> _model(Path("results/intfloat__e5-mistral-7b-instruct/07163b72af1488142a360786df853f237b1a3ca1/A.json"))
+    >>> _model_name(Path("results/intfloat__e5-mistral-7b-instruct/07163b72af1488142a360786df853f237b1a3ca1/A.json"))
     'intfloat/e5-mistral-7b-instruct'
     """
-    meta = path.parent / META
-    if meta.is_file() and (name := _json(meta).get("name")):
+    meta = path.parent / MODEL_FILE
+    if meta.is_file() and (name := _json_object(meta).get("name")):
         return str(name)
     parents = [folder for folder in (path.parent.name, path.parent.parent.name) if "__" in folder]
     if not parents and _REVISION.fullmatch(path.parent.name):
@@ -256,7 +258,8 @@ def _model(path: Path) -> str:
     return parents[0].replace("__", "/", 1) if parents else ""
 
 
-_ENOUGH = 0.9  # the share of the run's ids that a collection must know
+_LEAST_KNOWN_IDS = 0.9  # the share of the run's ids that a collection must know
+_STEMS = ("queries", "corpus")
 
 
 def guess_collection(run: pd.DataFrame, source: Path) -> str:
@@ -264,42 +267,44 @@ def guess_collection(run: pd.DataFrame, source: Path) -> str:
 
     MirblabError when none or several do, with the numbers.
     """
-    places = {name: paths.data() / name for name in catalogue.collection_names()}
-    places = {
-        name: folder for name, folder in places.items() if find_file(folder, "queries") and find_file(folder, "corpus")
-    }
-    asked, returned = set(run.query_id.astype(str)), set(run.doc_id.astype(str))
-    queries = {name: _share(asked, folder, "queries") for name, folder in places.items()}
-    fitting = [name for name, share in queries.items() if share >= _ENOUGH]
-    docs = {name: _share(returned, places[name], "corpus") for name in fitting}
-    found = [name for name, share in docs.items() if share >= _ENOUGH]
-    if len(found) == 1:
-        return found[0]
-    best = max(queries, key=lambda name: (queries[name], docs.get(name, 0)), default="")
-    of_docs = f" and {docs[best]:.0%} of the documents: was it made over a larger corpus?" if best in docs else ""
-    shown = f"{', '.join(found)} all know them" if found else (
-        f"none here knows {_ENOUGH:.0%} of them; {best} knows {queries[best]:.0%} of the queries{of_docs}" if best else
-        "no collection is here")  # fmt: skip
+    folders = {name: paths.data() / name for name in catalogue.collection_names()}
+    folders = {name: folder for name, folder in folders.items() if all(find_file(folder, s) for s in _STEMS)}
+    query_ids, doc_ids = set(run.query_id.astype(str)), set(run.doc_id.astype(str))
+    query_shares = {name: _known_share(query_ids, folder, "queries") for name, folder in folders.items()}
+    fitting = [name for name, share in query_shares.items() if share >= _LEAST_KNOWN_IDS]
+    doc_shares = {name: _known_share(doc_ids, folders[name], "corpus") for name in fitting}
+    matches = [name for name, share in doc_shares.items() if share >= _LEAST_KNOWN_IDS]
+    if len(matches) == 1:
+        return matches[0]
+    best = max(query_shares, key=lambda name: (query_shares[name], doc_shares.get(name, 0)), default="")
+    if matches:
+        shown = f"{', '.join(matches)} all know them"
+    elif best:
+        shown = f"none here knows {_LEAST_KNOWN_IDS:.0%} of them; {best} knows {query_shares[best]:.0%} of the queries"
+        if best in doc_shares:
+            shown += f" and {doc_shares[best]:.0%} of the documents: was it made over a larger corpus?"
+    else:
+        shown = "no collection is here"
     raise MirblabError(f"{source}: the ids do not say which collection it is of: {shown}; give --collection")
 
 
-def _share(names: set[str], folder: Path, stem: str) -> float:
+def _known_share(names: set[str], folder: Path, stem: str) -> float:
     """Return the share of *names* that the corpus or the queries of a folder have."""
     path = find_file(folder, stem)
-    return len(names.intersection(_ids(path))) / max(len(names), 1) if path else 0.0
+    return len(names.intersection(_ids_in(path))) / max(len(names), 1) if path else 0.0
 
 
-def _ids(path: Path) -> Iterator[str]:
+def _ids_in(path: Path) -> Iterator[str]:
     for _, record in read_records(path, LineProblems(path)):
         with contextlib.suppress(MirblabError):  # loading the collection says what is wrong with it
             yield ids.read_id(record, "_id")
 
 
-RECORD, VALUES, GIVEN = "record.json", "values.csv", "given"
+RECORD_FILE, VALUES_FILE, SOURCE_FOLDER = "record.json", "values.csv", "given"
 
 
 @dataclass(frozen=True)
-class Record:
+class ImportRecord:
     """What is known of one import: the file it came from, who measured, and what is in it.
 
     `kind` is "run" or "values"; `file` is the given path's own name, `sha256` that of its content, `date` the day
@@ -326,7 +331,7 @@ class Record:
     @property
     def folder(self) -> Path:
         """Return where the import lies."""
-        return folder() / self.name
+        return imports_folder() / self.name
 
     @property
     def command(self) -> str:
@@ -338,21 +343,21 @@ class Record:
         cut = ["--candidates-only"] if self.candidates_only else []
         return shlex.join(["mirblab", "import-results", self.file, *words, *cut])
 
-    def sealed(self) -> Record:
+    def sealed(self) -> ImportRecord:
         """Return the record with its checksum."""
         content = json.dumps(asdict(replace(self, seal="")), sort_keys=True)
         return replace(self, seal=hashlib.blake2b(content.encode(), digest_size=16).hexdigest())
 
     def run_file(self) -> Path:
         """Return the copy of the run that was given; MirblabError when it is not what was imported."""
-        return self._checked(self.folder / GIVEN / self.file, self.sha256)
+        return self._checked(self.folder / SOURCE_FOLDER / self.file, self.sha256)
 
     def values_file(self) -> Path:
         """Return the file of the stored values; MirblabError when it is not what was imported."""
-        return self._checked(self.folder / VALUES, self.values_sha256)
+        return self._checked(self.folder / VALUES_FILE, self.values_sha256)
 
     def _checked(self, path: Path, expected: str) -> Path:
-        found = sha256(path) if path.is_file() else "missing"
+        found = file_sha256(path) if path.is_file() else "missing"
         if found != expected and (expected or found == "missing"):  # imports of older versions know no values_sha256
             raise MirblabError(
                 f"{path} is not what was imported on {self.date}: its sha256 is {found}, that of the import was "
@@ -361,36 +366,36 @@ class Record:
         return path
 
 
-def folder() -> Path:
+def imports_folder() -> Path:
     """Return the folder of everything imported: `<home>/results`."""
     return paths.home() / "results"
 
 
-def sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> ImportRecord:
     """Return the record in a file; MirblabError with file and line, and what to do, for one that is damaged."""
     again = f"take the original in anew: mirblab import-results FILE --name {shlex.quote(path.parent.name)}"
     try:
         found = text_files.read_json(path)
     except MirblabError as error:
         raise MirblabError(f"{error}; {again}") from error
-    wrong = _flaw(found, path.parent.name)
+    wrong = _record_problem(found, path.parent.name)
     if wrong:
         raise MirblabError(f"{path} is no record of an import: {wrong}; {again}")
-    return Record(**found)
+    return ImportRecord(**found)
 
 
-def verify(folder: Path) -> list[str]:
+def verify_imports(folder: Path) -> list[str]:
     """Compare the imports in *folder* with their records; return a line for each that differs, and for strangers."""
     wrong = []
     for path in stored_files.sound_paths(folder):
         try:
-            record = read_record(path / RECORD) if path.is_dir() else None
+            record = read_record(path / RECORD_FILE) if path.is_dir() else None
             if record is None:
                 wrong.append(stored_files.unknown_file_message(path))
             elif record.kind == "run":
@@ -402,12 +407,12 @@ def verify(folder: Path) -> list[str]:
     return wrong
 
 
-def _flaw(found: object, name: str) -> str:
+def _record_problem(found: object, name: str) -> str:
     """Return what is wrong with the content of a record, or an empty string."""
     if not isinstance(found, dict):
         return f"expected a JSON object, found {type(found).__name__}"
     kinds = {"list[str]": list, "bool": bool, "int": int, "str": str}
-    for one in fields(Record):
+    for one in fields(ImportRecord):
         if one.name not in found and one.default is MISSING:
             return f"it has no '{one.name}'"
         value, kind = found.get(one.name, one.default), kinds[str(one.type)]
@@ -415,34 +420,34 @@ def _flaw(found: object, name: str) -> str:
             if one.name == "measures" and value == []:  # of a run
                 continue
             return f"'{one.name}' must be {one.type}, found {json.dumps(value, default=str)[:60]}"
-    more = sorted(found.keys() - {one.name for one in fields(Record)})
+    more = sorted(found.keys() - {one.name for one in fields(ImportRecord)})
     if more:
         return f"it has the unknown key '{more[0]}'"
     if found["name"] != name or found["kind"] not in ("run", "values") or Path(found["file"]).name != found["file"]:
         return "its name, kind or file is another one"
-    record = Record(**found)
+    record = ImportRecord(**found)
     return "it was changed after the import" if record.seal and record.sealed() != record else ""
 
 
-COLUMNS = ["system", "collection", "measure", "query_id", "value"]
+VALUE_COLUMNS = ["system", "collection", "measure", "query_id", "value"]
 
 
-def import_records() -> list[Record]:
+def import_records() -> list[ImportRecord]:
     """Return what was imported, by name; MirblabError for a record that cannot be read or was changed.
 
     >>> isinstance(import_records(), list)
     True
     """
-    found = sorted(folder().glob(f"[!.]*/{RECORD}"))
+    found = sorted(imports_folder().glob(f"[!.]*/{RECORD_FILE}"))
     return [read_record(path) for path in found if not path.parent.name.endswith(stored_files.SUFFIX)]
 
 
-def names() -> list[str]:
+def imported_systems() -> list[str]:
     """Return the systems that something was imported for."""
     return sorted({system for record in import_records() for system in record.systems})
 
 
-def runs(system: str) -> dict[str, Record]:
+def imported_runs(system: str) -> dict[str, ImportRecord]:
     """Return the imported runs of a *system*, by collection; empty when it has none."""
     return {
         record.collections[0]: record
@@ -451,32 +456,34 @@ def runs(system: str) -> dict[str, Record]:
     }
 
 
-def settings(system: str) -> dict[str, Any]:
+def imported_settings(system: str) -> dict[str, Any]:
     """Return the settings of an imported system: its kind, and what determines its run on each collection."""
-    files = {name: [record.sha256, record.candidates_only, record.origin] for name, record in runs(system).items()}
+    files = {
+        name: [record.sha256, record.candidates_only, record.origin] for name, record in imported_runs(system).items()
+    }
     return {"kind": "imported", "label": system, "files": files}
 
 
-def run(system: str, collection: Collection) -> pd.DataFrame:
+def read_imported_run(system: str, collection: Collection) -> pd.DataFrame:
     """Return the imported run of a *system* on a *collection*: query_id, doc_id, score, rank, best first.
 
     Queries and documents that the collection lacks are left out. Its attrs say system, collection, origin, and the
     counts of `fitted`; what is no candidate is kept, unless it was to be cut when it was imported. Raises MirblabError
     when there is no such run, and when the stored file is not what was imported.
     """
-    found = runs(system)
+    found = imported_runs(system)
     if collection.name not in found:
         has = f"its runs are on {', '.join(found)}" if found else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
     record = found[collection.name]
-    kept, attrs = fitted(read_run(record.run_file()), collection, candidates_only=record.candidates_only)
+    kept, attrs = fit_run(read_run(record.run_file()), collection, candidates_only=record.candidates_only)
     kept.attrs = {"system": system, "collection": collection.name, "origin": record.origin, **attrs}
     if attrs["unknown_documents"]:
-        kept.attrs["remainder"] = remainder(attrs["n_rows"], attrs["unknown_documents"], collection.name)
+        kept.attrs["remainder"] = remainder_note(attrs["n_rows"], attrs["unknown_documents"], collection.name)
     return kept
 
 
-def fitted(
+def fit_run(
     given: pd.DataFrame, collection: Collection, *, candidates_only: bool = False
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the rows of a run that a *collection* knows, in order, and counts of rows.
@@ -487,7 +494,7 @@ def fitted(
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
     >>> run = pd.DataFrame({"query_id": c.query_ids[:1], "doc_id": c.doc_ids[:1], "score": [1.0]})
-    >>> fitted(pd.concat([run, run.assign(doc_id="nowhere")]), c)[1]
+    >>> fit_run(pd.concat([run, run.assign(doc_id="nowhere")]), c)[1]
     {'n_rows': 2, 'unknown': 1, 'unknown_documents': 1, 'not_candidates': 0}
     """
     queries = collection.query_ids.get_indexer(given.query_id.astype(str))
@@ -505,10 +512,10 @@ def fitted(
     }
 
 
-def remainder(n_rows: int, n_unknown: int, collection: str) -> str:
+def remainder_note(n_rows: int, n_unknown: int, collection: str) -> str:
     """Return what is said of a run over a larger corpus, in which *collection* lacks some documents.
 
-    >>> remainder(20_000, 18_874, "mini-qa")[:71]
+    >>> remainder_note(20_000, 18_874, "mini-qa")[:71]
     '18,874 of 20,000 rows are documents that mini-qa lacks and are left out'
     """
     return (
@@ -517,13 +524,13 @@ def remainder(n_rows: int, n_unknown: int, collection: str) -> str:
     )
 
 
-def values(systems: Sequence[str] = ()) -> pd.DataFrame:
+def read_imported_values(systems: Sequence[str] = ()) -> pd.DataFrame:
     """Return the imported values of *systems* (empty: all): system, collection, measure, query_id, value, origin.
 
     Values from 0 to 1; query_id is "" where only a mean over queries was given: tables show such a one with a mark,
     and tests leave it out. Raises MirblabError for a system without imported values.
 
-    >>> values().columns.tolist()
+    >>> read_imported_values().columns.tolist()
     ['system', 'collection', 'measure', 'query_id', 'value', 'origin']
     """
     found = [record for record in import_records() if record.kind == "values"]
@@ -531,28 +538,34 @@ def values(systems: Sequence[str] = ()) -> pd.DataFrame:
     for system in systems:
         if system not in known:
             raise unknown("imported values of system", system, known)
-    tables = [pd.DataFrame(columns=[*COLUMNS, "origin"]).astype(dict.fromkeys(COLUMNS, "str") | {"value": float})]
-    tables = [read_values(record).assign(origin=record.origin) for record in found] or tables
+    tables = [
+        pd.DataFrame(columns=[*VALUE_COLUMNS, "origin"]).astype(dict.fromkeys(VALUE_COLUMNS, "str") | {"value": float})
+    ]
+    tables = [read_stored_values(record).assign(origin=record.origin) for record in found] or tables
     table = pd.concat(tables, ignore_index=True)
     return table[table.system.isin(list(systems))].reset_index(drop=True) if systems else table
 
 
-def read_values(record: Record) -> pd.DataFrame:
+def read_stored_values(record: ImportRecord) -> pd.DataFrame:
     """Return the values of one import, as `values` does, without their origin; MirblabError when they were changed."""
     table = pd.read_csv(record.values_file(), dtype=str, keep_default_na=False)
     return table.assign(value=table.value.astype(float))
 
 
-_FACTS = ("kind", "sha256", "origin", "systems", "collections", "measures", "candidates_only")
+_COMPARED_FIELDS = ("kind", "sha256", "origin", "systems", "collections", "measures", "candidates_only")
 
 
-def same(record: Record, found: Found | None) -> Record | None:
+def find_earlier_import(record: ImportRecord, found: ImportedValues | None) -> ImportRecord | None:
     """Return the earlier import of the same, or None; MirblabError when the name is that of another one."""
     other = next((other for other in import_records() if other.name.casefold() == record.name.casefold()), None)
     if other is None:
         return None
-    differs = [name for name in _FACTS if getattr(other, name) != getattr(record, name)]
-    if not differs and found is not None and _stored(other) != {key: value for key, (value, _) in found.rows.items()}:
+    differs = [name for name in _COMPARED_FIELDS if getattr(other, name) != getattr(record, name)]
+    if (
+        not differs
+        and found is not None
+        and _stored_values(other) != {key: value for key, (value, _) in found.rows.items()}
+    ):
         differs = ["values"]  # the same file, read otherwise: as percent
     if differs:
         raise MirblabError(
@@ -562,12 +575,12 @@ def same(record: Record, found: Found | None) -> Record | None:
     return other
 
 
-def _stored(record: Record) -> dict[tuple[str, ...], float]:
-    rows = read_values(record)[COLUMNS].itertuples(index=False, name=None)
+def _stored_values(record: ImportRecord) -> dict[tuple[str, ...], float]:
+    rows = read_stored_values(record)[VALUE_COLUMNS].itertuples(index=False, name=None)
     return {row[:4]: row[4] for row in rows}
 
 
-def check_free(record: Record, found: Found | None) -> None:
+def check_not_imported(record: ImportRecord, found: ImportedValues | None) -> None:
     """Raise MirblabError when a run or a value of the same system is there under another name."""
     for other in import_records():
         both = set(record.systems) & set(other.systems) and set(record.collections) & set(other.collections)
@@ -576,25 +589,25 @@ def check_free(record: Record, found: Found | None) -> None:
         if found is None:
             what = f"a run of '{record.systems[0]}' on {record.collections[0]}"
         else:
-            key = next((key for key in _stored(other) if key in found.rows), None)
+            key = next((key for key in _stored_values(other) if key in found.rows), None)
             what = "" if key is None else f"{key[2]} of '{key[0]}' on {key[1]}"
         if what:
             raise MirblabError(f"{what} was imported already, as '{other.name}'; remove {other.folder}, or give "
                                "another --system")  # fmt: skip
 
 
-def set_aside_damaged(record: Record) -> None:
+def set_aside_damaged(record: ImportRecord) -> None:
     """Set aside an import of the record's name that is damaged, with a warning, so that it can be taken in anew."""
     if not record.folder.exists():
         return
     try:
-        earlier = read_record(record.folder / RECORD)
+        earlier = read_record(record.folder / RECORD_FILE)
         (earlier.run_file if earlier.kind == "run" else earlier.values_file)()
     except (MirblabError, FileNotFoundError) as error:
         stored_files.set_aside(record.folder, str(error), "it is taken in anew")
 
 
-def write(source: Path, record: Record, found: Found | None) -> Record:
+def write_import(source: Path, record: ImportRecord, found: ImportedValues | None) -> ImportRecord:
     """Write the folder of an import: the given files, the values, the record, which is returned with its checksums.
 
     It appears whole or not at all. MirblabError when the given files change meanwhile.
@@ -602,54 +615,54 @@ def write(source: Path, record: Record, found: Found | None) -> Record:
     beside = paths.unfinished_name(record.folder)
     with paths.writing(record.folder):
         try:
-            for path in files(source):
-                target = beside / GIVEN / record.file / path.relative_to(source)  # "." for a file
+            for path in source_files(source):
+                target = beside / SOURCE_FOLDER / record.file / path.relative_to(source)  # "." for a file
                 paths.make_folder(target.parent)
                 with paths.writing(target, path.stat().st_size):
                     shutil.copyfile(path, target)
-            if digest(beside / GIVEN / record.file) != record.sha256:
+            if source_sha256(beside / SOURCE_FOLDER / record.file) != record.sha256:
                 raise MirblabError(f"{source} changed while it was read; import it again when it is whole")
             if found is not None:
-                record = replace(record, values_sha256=_write_values(beside / VALUES, found))
+                record = replace(record, values_sha256=_write_values(beside / VALUES_FILE, found))
             record = record.sealed()
-            with paths.open_to_write(beside / RECORD, "w") as file:
+            with paths.open_to_write(beside / RECORD_FILE, "w") as file:
                 file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
             paths.flush_tree(beside)
             beside.rename(record.folder)
-            paths.flush_folder(folder())
+            paths.flush_folder(imports_folder())
         finally:
             shutil.rmtree(beside, ignore_errors=True)
     return record
 
 
-def _write_values(path: Path, found: Found) -> str:
+def _write_values(path: Path, found: ImportedValues) -> str:
     """Write values as CSV and return the sha256 of the file."""
     with paths.open_to_write(path, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([COLUMNS, *((*key, repr(value)) for key, (value, _) in found.rows.items())])
-    return sha256(path)
+        writer.writerows([VALUE_COLUMNS, *((*key, repr(value)) for key, (value, _) in found.rows.items())])
+    return file_sha256(path)
 
 
-def digest(source: Path) -> str:
+def source_sha256(source: Path) -> str:
     """Return the sha256 of a file, or, of a folder, that of names and contents of what is read of it."""
     if source.is_file():
-        return sha256(source)
-    lines = [f"{path.relative_to(source).as_posix()}\t{digest(path)}\n" for path in files(source)]
+        return file_sha256(source)
+    lines = [f"{path.relative_to(source).as_posix()}\t{source_sha256(path)}\n" for path in source_files(source)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def files(source: Path) -> list[Path]:
+def source_files(source: Path) -> list[Path]:
     """Return the files of an import: the one given, or those of a folder of results that are read."""
     if source.is_file():
         return [source]
-    return [path for path in sorted(source.rglob("*.json")) if path.name == META or is_result(path)]
+    return [path for path in sorted(source.rglob("*.json")) if path.name == MODEL_FILE or is_mteb_result(path)]
 
 
 _SUFFIXES = {".json": "values", ".csv": "values", ".tsv": "values"}
-_FEWEST = 0.5  # the share of the query ids of values that their collection must know
+_LEAST_KNOWN_QUERIES = 0.5  # the share of the query ids of values that their collection must know
 
 
-def add(
+def import_results(
     path: str | Path,
     *,
     system: str = "",
@@ -658,7 +671,7 @@ def add(
     name: str = "",
     percent: bool = False,
     candidates_only: bool = False,
-) -> tuple[Record, list[str]]:
+) -> tuple[ImportRecord, list[str]]:
     """Take in a run in TREC's format, a CSV of values, or results of MTEB (a JSON file, or a folder of them).
 
     *system*: its name here, for what does not name it; *collection*: likewise, for a run guessed from its ids;
@@ -673,37 +686,37 @@ def add(
         raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
     if kind == "run":
-        record, notes, found = *_run(source, system, collection, candidates_only), None
+        record, notes, found = *_describe_run(source, system, collection, candidates_only), None
     else:
         if candidates_only:
             raise MirblabError(f"{source} holds values, not a run, so nothing can be cut; leave the option out")
-        record, notes, found = _values(source, system, collection, percent)
+        record, notes, found = _describe_values(source, system, collection, percent)
     record = replace(record, origin=origin or source.resolve().name)
     record = replace(record, name=paths.checked_name(name or _default_name(record)))
     set_aside_damaged(record)
-    earlier = same(record, found)
+    earlier = find_earlier_import(record, found)
     if earlier is not None:
         return earlier, ["imported before; nothing changed"]
-    check_free(record, found)
-    return write(source, record, found), notes
+    check_not_imported(record, found)
+    return write_import(source, record, found), notes
 
 
-def _run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[Record, list[str]]:
+def _describe_run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[ImportRecord, list[str]]:
     """Return the record of a run, and how it fits its collection."""
     run = read_run(source)
     if run.empty:
         raise MirblabError(f"{source} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
-    system = _own_name(system or str(run.attrs["system"]), source)
+    system = _checked_system_name(system or str(run.attrs["system"]), source)
     notes = [] if collection else ["the collection was guessed from the ids; --collection names another"]
     target = catalogue.load(collection or guess_collection(run, source))
-    kept, counts = fitted(run, target, candidates_only=candidates_only)
+    kept, counts = fit_run(run, target, candidates_only=candidates_only)
     if kept.empty:
         raise _no_fit(source, run, target, counts)
     notes += _fit_notes(len(kept), counts, target, candidates_only)
     missing = len(target.query_ids) - kept.query_id.nunique()
     notes += [f"{missing:,} of {len(target.query_ids):,} queries are not in the run and score 0"] if missing else []
-    about = (digest(source), _today(), "", [system], [target.name], [], candidates_only)
-    return Record("", "run", source.name, *about, counts["n_rows"], counts["unknown_documents"]), notes
+    about = (source_sha256(source), _today(), "", [system], [target.name], [], candidates_only)
+    return ImportRecord("", "run", source.name, *about, counts["n_rows"], counts["unknown_documents"]), notes
 
 
 def _no_fit(source: Path, run: pd.DataFrame, target: Collection, counts: dict[str, int]) -> MirblabError:
@@ -727,32 +740,36 @@ def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidat
     if unknown_rows:
         notes.append(f"{unknown_rows:,} rows have a query or a document that {target.name} lacks; they are left out")
     if foreign_docs:
-        notes.append(remainder(counts["n_rows"], foreign_docs, target.name))
+        notes.append(remainder_note(counts["n_rows"], foreign_docs, target.name))
     if barred:
         done = "they are cut" if candidates_only else "they are kept; --candidates-only cuts them"
         notes.append(f"{barred:,} rows have a document that its query may not return; {done}")
     return notes
 
 
-def _values(source: Path, system: str, collection: str, percent: bool) -> tuple[Record, list[str], Found]:
+def _describe_values(
+    source: Path, system: str, collection: str, percent: bool
+) -> tuple[ImportRecord, list[str], ImportedValues]:
     """Return the record of values, what was left out, and the values."""
     is_table = source.suffix.lower() in (".csv", ".tsv") and source.is_file()
-    found = (table if is_table else read_mteb)(source, system, collection, percent)
+    found = (read_csv_values if is_table else read_mteb_values)(source, system, collection, percent)
     systems, collections, measures = (list(dict.fromkeys(key[at] for key in found.rows)) for at in range(3))
     known = {*catalogue.collection_names(), *registry.read_registry("collections")}
     for name in collections:
         if name not in known:
             raise MirblabError(f"{source}: {unknown('collection', name, known)}")
     for name in systems:
-        _own_name(name, source)
+        _checked_system_name(name, source)
     notes = [f"{len(found.rows):,} values of {len(systems)} systems on {len(collections)} collections"]
     notes += [f"left out: {count:,} {what}" for what, count in found.left_out.items()]
     notes += _query_notes(found, collections)
-    record = Record("", "values", source.resolve().name, digest(source), _today(), "", systems, collections, measures)
+    record = ImportRecord(
+        "", "values", source.resolve().name, source_sha256(source), _today(), "", systems, collections, measures
+    )
     return record, notes, found
 
 
-def _query_notes(found: Found, collections: Sequence[str]) -> list[str]:
+def _query_notes(found: ImportedValues, collections: Sequence[str]) -> list[str]:
     """Return what is odd in the query ids of values that stand for queries; MirblabError for mostly unknown ones."""
     notes = []
     for name in collections:
@@ -760,7 +777,7 @@ def _query_notes(found: Found, collections: Sequence[str]) -> list[str]:
         if not given or name not in catalogue.collection_names():
             continue
         asked = set(catalogue.load(name).query_ids)
-        if len(given & asked) < _FEWEST * len(given):
+        if len(given & asked) < _LEAST_KNOWN_QUERIES * len(given):
             example = sorted(given - asked)[0]
             raise MirblabError(f"{len(given - asked):,} of {len(given):,} query ids, such as '{example}', are not in "
                                f"{name}; were they measured on another collection or split?")  # fmt: skip
@@ -770,7 +787,7 @@ def _query_notes(found: Found, collections: Sequence[str]) -> list[str]:
     return notes
 
 
-def _own_name(system: str, source: Path) -> str:
+def _checked_system_name(system: str, source: Path) -> str:
     """Return the name of an imported system; MirblabError for one that could be taken for a system made here."""
     if system in registry.read_registry("systems"):
         raise MirblabError(f"{source}: '{system}' is a system of the registry; give --system another name, such as "
@@ -780,7 +797,7 @@ def _own_name(system: str, source: Path) -> str:
     return system
 
 
-def _default_name(record: Record) -> str:
+def _default_name(record: ImportRecord) -> str:
     """Return the folder's name for an import: the run's system and collection, else the file's stem."""
     text = f"{record.systems[0]} on {record.collections[0]}" if record.kind == "run" else Path(record.file).stem
     return "".join("_" if sign in '<>:"/\\|?*' or ord(sign) < 32 else sign for sign in text).strip(". ") or "import"
@@ -790,10 +807,10 @@ def _today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def signed(text: str, names: Iterable[str]) -> str:
+def mark_imported(text: str, names: Iterable[str]) -> str:
     """Return a text in which each of *names* bears the mark; where one is a part of a longer name it does not.
 
-    >>> signed("theirs minus bm25", ["theirs"]), signed("theirs+bm25", ["theirs"])
+    >>> mark_imported("theirs minus bm25", ["theirs"]), mark_imported("theirs+bm25", ["theirs"])
     ('theirs § minus bm25', 'theirs+bm25')
     """
     known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))

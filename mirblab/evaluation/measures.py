@@ -36,7 +36,7 @@ class Judgements:
             found = ", ".join(map(str, qrels.columns)) or "none"
             raise MirblabError(f"qrels have query_id, doc_id, relevance; missing {', '.join(missing)}; found {found}")
         queries, docs = categorical(qrels.query_id), categorical(qrels.doc_id)
-        query, doc, relevance = queries.codes, docs.codes, _whole(qrels.relevance)
+        query, doc, relevance = queries.codes, docs.codes, _whole_numbers(qrels.relevance)
         keys = query.astype(np.int64) * len(docs.categories) + doc
         if (keys[1:] <= keys[:-1]).any():
             place = np.argsort(keys, kind="stable")
@@ -53,7 +53,7 @@ class Judgements:
         occurs = np.zeros(len(self.doc_ids), dtype=bool)
         occurs[self.doc] = True
         place = np.full(len(self.doc_ids), -1)
-        place[occurs] = positions_in(self.doc_ids[occurs], doc_ids)
+        place[occurs] = positions_of(self.doc_ids[occurs], doc_ids)
         return place[self.doc]
 
     def count(self, chosen: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class Judgements:
 
 
 @dataclass(frozen=True)
-class Found:
+class JudgedRanks:
     """The judged documents that a run returned, by query and rank, and how many documents it returned in all."""
 
     judgements: Judgements
@@ -75,14 +75,14 @@ class Found:
     n_not_judged: int
 
     @classmethod
-    def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> Found:
+    def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> JudgedRanks:
         """Join an ordered run with judgements; *n_docs* is the rank of what is not found, None: longest ranking + 1."""
         codes = run.query_id.cat.codes.to_numpy()
         bounds = query_bounds(codes)
         starts, lengths = np.zeros((2, len(run.query_id.cat.categories) + 1), dtype=np.int64)  # -1 finds the last, 0
         starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
-        in_run = positions_in(judgements.query_ids, run.query_id.cat.categories)
-        rows, which = _meet(run, judgements, in_run)
+        in_run = positions_of(judgements.query_ids, run.query_id.cat.categories)
+        rows, which = _find_judged_rows(run, judgements, in_run)
         query, returned = judgements.query[which], lengths[in_run]
         rank = rows - starts[in_run[query]] + 1
         unfound = int(lengths.max()) + 1 if n_docs is None else n_docs
@@ -94,25 +94,25 @@ class Found:
         """Return which of the judged documents are relevant, a mask."""
         return self.relevance >= self.relevant_from
 
-    def prime(self) -> Found:
+    def prime(self) -> JudgedRanks:
         """Return the same after documents without a judgement are removed, and those of negative relevance.
 
         trec_eval's `-J` and ir_measures' `judged_only` treat a negative relevance as no judgement.
         """
         kept = self.relevance >= 0
         query = self.query[kept]
-        rank = place_in_query(query, len(self.returned)) + 1
+        rank = place_within_query(query, len(self.returned)) + 1
         returned = np.bincount(query, minlength=len(self.returned))
         return replace(self, query=query, rank=rank, relevance=self.relevance[kept], returned=returned)
 
-    def perfect(self, depth: int) -> Found:
+    def perfect(self, depth: int) -> JudgedRanks:
         """Return the same with the first *depth* documents in the best order: the most relevant in front.
 
         What stands deeper stays where it is.
         """
         head = self.rank <= depth
         best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
-        front = place_in_query(self.query, len(self.returned)) + 1
+        front = place_within_query(self.query, len(self.returned)) + 1
         rank = np.where(head[best], front, self.rank[best])
         return replace(self, rank=rank, relevance=self.relevance[best])
 
@@ -125,20 +125,20 @@ class Found:
         return np.bincount(self.query[chosen], minlength=len(self.returned))
 
 
-def place_in_query(query: np.ndarray, n_queries: int) -> np.ndarray:
+def place_within_query(query: np.ndarray, n_queries: int) -> np.ndarray:
     """Return for each entry of a sorted array how many entries of the same query stand before it.
 
-    >>> place_in_query(np.array([0, 0, 2, 2, 2]), 3).tolist()
+    >>> place_within_query(np.array([0, 0, 2, 2, 2]), 3).tolist()
     [0, 1, 0, 1, 2]
     """
     counts = np.bincount(query, minlength=n_queries)
     return np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def positions_in(ids: pd.Index, known: pd.Index) -> np.ndarray:
+def positions_of(ids: pd.Index, known: pd.Index) -> np.ndarray:
     """Return where each of *ids* stands in *known*, or -1; both are sorted and without repeats.
 
-    >>> positions_in(pd.Index(["a", "c"]), pd.Index(["b", "c"])).tolist()
+    >>> positions_of(pd.Index(["a", "c"]), pd.Index(["b", "c"])).tolist()
     [-1, 1]
     """
     if not len(known):
@@ -149,7 +149,7 @@ def positions_in(ids: pd.Index, known: pd.Index) -> np.ndarray:
     return np.where(known[place] == ids, place, -1)
 
 
-def _meet(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the run that are judged, and the judgement of each.
 
     Few rows are judged. In blocks that stay in the cache, a table over a hash of (query, document) drops most of
@@ -188,7 +188,7 @@ def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
     return mixed
 
 
-def _whole(relevance: pd.Series) -> np.ndarray:
+def _whole_numbers(relevance: pd.Series) -> np.ndarray:
     """Return relevance as whole numbers, or raise MirblabError."""
     try:
         numbers = relevance.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -207,60 +207,60 @@ def _refuse_repeats(keys: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index) ->
         raise MirblabError(f"the qrels judge {len(same):,} pairs again, the first {pair}; keep one judgement of each")
 
 
-def ndcg(found: Found, k: int | None) -> np.ndarray:
+def ndcg(found: JudgedRanks, k: int | None) -> np.ndarray:
     """Return nDCG (Järvelin & Kekäläinen, TOIS 2002); as in trec_eval the gain is relevance, not 2^relevance - 1."""
     judgements = found.judgements
-    gaining = (found.relevance > 0) & _within(found.rank, k)
+    gaining = (found.relevance > 0) & _is_within(found.rank, k)
     gained = found.sum(found.relevance[gaining] / np.log2(found.rank[gaining] + 1), gaining)
     positive = judgements.relevance > 0
     span = int(judgements.relevance.max(initial=0)) + 1
     best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
     query, relevance = best // span, span - 1 - best % span
-    place = place_in_query(query, len(gained)) + 1
-    near = _within(place, k)
+    place = place_within_query(query, len(gained)) + 1
+    near = _is_within(place, k)
     ideal = np.bincount(query[near], weights=(relevance / np.log2(place + 1))[near], minlength=len(gained))
     return _ratio(gained, ideal)
 
 
-def average_precision(found: Found, k: int | None) -> np.ndarray:
+def average_precision(found: JudgedRanks, k: int | None) -> np.ndarray:
     """Return the mean over all relevant documents of the precision at their ranks; 0 for one that is not returned."""
-    chosen = found.is_relevant & _within(found.rank, k)
-    so_far = place_in_query(found.query[chosen], len(found.returned)) + 1
+    chosen = found.is_relevant & _is_within(found.rank, k)
+    so_far = place_within_query(found.query[chosen], len(found.returned)) + 1
     return _ratio(found.sum(so_far / found.rank[chosen], chosen), _n_relevant(found))
 
 
-def precision(found: Found, k: int) -> np.ndarray:
+def precision(found: JudgedRanks, k: int) -> np.ndarray:
     """Return the share of the first k places that hold a relevant document; places left empty count."""
     return found.count(found.is_relevant & (found.rank <= k)) / k
 
 
-def recall(found: Found, k: int) -> np.ndarray:
+def recall(found: JudgedRanks, k: int) -> np.ndarray:
     """Return the share of the relevant documents that are among the first k."""
     return _ratio(found.count(found.is_relevant & (found.rank <= k)), _n_relevant(found))
 
 
-def success(found: Found, k: int) -> np.ndarray:
+def success(found: JudgedRanks, k: int) -> np.ndarray:
     """Return 1 where a relevant document is among the first k, else 0."""
     return (found.count(found.is_relevant & (found.rank <= k)) > 0).astype(np.float64)
 
 
-def reciprocal_rank(found: Found, k: int | None) -> np.ndarray:
+def reciprocal_rank(found: JudgedRanks, k: int | None) -> np.ndarray:
     """Return 1 / rank of the first relevant document; 0 when none is among the first k."""
-    first = _first(found)
-    return _ratio(((first > 0) & _within(first, k)).astype(np.float64), first)
+    first = _first_relevant(found)
+    return _ratio(((first > 0) & _is_within(first, k)).astype(np.float64), first)
 
 
-def rank(found: Found, k: None) -> np.ndarray:
+def first_relevant_rank(found: JudgedRanks, k: None) -> np.ndarray:
     """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
 
     When none is returned it is the number of documents of the collection, or, where only a table of qrels is
     given, one more than the longest ranking of the run.
     """
-    first = _first(found)
+    first = _first_relevant(found)
     return np.where(first > 0, first, found.unfound_rank).astype(np.float64)
 
 
-def bpref(found: Found, k: None) -> np.ndarray:
+def bpref(found: JudgedRanks, k: None) -> np.ndarray:
     """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
 
     Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
@@ -277,16 +277,16 @@ def bpref(found: Found, k: None) -> np.ndarray:
     return _ratio(found.sum(1.0 - lost, relevant), n_relevant)
 
 
-def judged(found: Found, k: int | None) -> np.ndarray:
+def judged_share(found: JudgedRanks, k: int | None) -> np.ndarray:
     """Return the share of the first k documents that have a judgement, of any relevance.
 
     It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
     """
     seen = found.returned if k is None else np.minimum(found.returned, k)
-    return _ratio(found.count(_within(found.rank, k)), seen)
+    return _ratio(found.count(_is_within(found.rank, k)), seen)
 
 
-def _first(found: Found) -> np.ndarray:
+def _first_relevant(found: JudgedRanks) -> np.ndarray:
     """Return the rank of the first relevant document, or 0 when none is returned."""
     query, place = np.unique(found.query[found.is_relevant], return_index=True)
     first = np.zeros(len(found.returned), dtype=np.int64)
@@ -294,14 +294,14 @@ def _first(found: Found) -> np.ndarray:
     return first
 
 
-def _before_query(chosen: np.ndarray, found: Found) -> tuple[np.ndarray, np.ndarray]:
+def _before_query(chosen: np.ndarray, found: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
     """Return how many are chosen before each query's first judged document, and the number of those documents."""
     counts = np.bincount(found.query, minlength=len(found.returned))
     mine = found.count(chosen)
     return np.cumsum(mine) - mine, counts
 
 
-def _within(rank: np.ndarray, k: int | None) -> np.ndarray:
+def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
     return np.ones(len(rank), dtype=bool) if k is None else rank <= k
 
 
@@ -310,7 +310,7 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
 
 
-def _n_relevant(found: Found) -> np.ndarray:
+def _n_relevant(found: JudgedRanks) -> np.ndarray:
     return found.judgements.count(found.judgements.relevance >= found.relevant_from)
 
 
@@ -333,25 +333,25 @@ class Measure:
     def __str__(self) -> str:
         return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
 
-    def values(self, found: Found) -> np.ndarray:
+    def values(self, found: JudgedRanks) -> np.ndarray:
         """Return one number per query, shape (n_queries,)."""
-        return _KNOWN[self.name].formula(found.prime() if self.prime else found, self.k)
+        return _DEFINITIONS[self.name].formula(found.prime() if self.prime else found, self.k)
 
 
-def parse(text: str) -> Measure:
+def parse_measure(text: str) -> Measure:
     """Return the measure that *text* names: a name, an apostrophe for the prime form, @k.
 
     MirblabError with what is known, or the nearest name, for anything else.
 
-    >>> parse("nDCG'@10")
+    >>> parse_measure("nDCG'@10")
     Measure(name='nDCG', k=10, prime=True)
-    >>> str(parse("Bpref"))
+    >>> str(parse_measure("Bpref"))
     'Bpref'
     """
     match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
-    known = _KNOWN.get(match[1]) if match else None
+    known = _DEFINITIONS.get(match[1]) if match else None
     if match is None or known is None:
-        raise MirblabError(f"no measure '{text}'; found {', '.join(_forms())}{_nearest(text)}")
+        raise MirblabError(f"no measure '{text}'; found {', '.join(_written_forms())}{_suggest_measure(text)}")
     measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
     if known.k == "needed" and measure.k is None:
         raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
@@ -373,10 +373,10 @@ def evaluate(
     Rows go by measure, as asked for, then by query_id. The values equal trec_eval's; a negative relevance gains
     nothing and is no judgement to the prime measures and to Bpref.
 
-    A query that the run lacks, or with nothing relevant, scores 0 (Rank: see `measures.rank`), is named in
-    `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
+    A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`), is named
+    in `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
     the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
-    that is a column, so that tables can say it; a `remainder` is noted with measures that look at all documents.
+    it becomes a column, so that tables can show it; a `remainder` is noted with measures that use all documents.
     MirblabError for broken tables and unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
@@ -385,16 +385,16 @@ def evaluate(
     [0.333, 0.5, 0.0]
     """
     asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
-    parsed = [parse(measure) if isinstance(measure, str) else measure for measure in asked]
-    table, level, n_docs = _read(qrels, relevant_from)
-    found = Found.of(order_run(run), Judgements.of(table), level, n_docs)
-    values = _table(found, parsed, _system(run), _collection(qrels, run))
+    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in asked]
+    table, level, n_docs = _judgement_settings(qrels, relevant_from)
+    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
+    values = _value_table(found, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
-    notes = [_note(measure, run) for measure in parsed]  # what is to be said with its values
+    notes = [_measure_note(measure, run) for measure in parsed]  # what is to be said with its values
     if any(notes):
         values["note"] = np.repeat(notes, len(found.returned))
-    _account(values, found, parsed)
+    _note_zero_queries(values, found, parsed)
     return values
 
 
@@ -411,11 +411,11 @@ def ceiling(
     >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
     [0.333, 1.0]
     """
-    parsed = parse(measure) if isinstance(measure, str) else measure
-    table, level, n_docs = _read(qrels, relevant_from)
-    found = Found.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
-    values = _table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
-    _account(values, found, [parsed])
+    parsed = parse_measure(measure) if isinstance(measure, str) else measure
+    table, level, n_docs = _judgement_settings(qrels, relevant_from)
+    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
+    values = _value_table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
+    _note_zero_queries(values, found, [parsed])
     return values
 
 
@@ -431,46 +431,48 @@ def mean(values: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Definition:
     """What a measure is: its formula, whether it takes k, whether it has a prime form, whether it needs a limit."""
 
-    formula: Callable[[Found, Any], np.ndarray]
+    formula: Callable[[JudgedRanks, Any], np.ndarray]
     k: str
     prime: bool = True
     binary: bool = True
 
 
-_KNOWN = {
-    "nDCG": _Known(ndcg, "may", binary=False),
-    "AP": _Known(average_precision, "may"),
-    "P": _Known(precision, "needed"),
-    "R": _Known(recall, "needed"),
-    "RR": _Known(reciprocal_rank, "may"),
-    "Success": _Known(success, "needed"),
-    "Rank": _Known(rank, "none", prime=False),
-    "Bpref": _Known(bpref, "none", prime=False),
-    "Judged": _Known(judged, "may", prime=False, binary=False),
+_DEFINITIONS = {
+    "nDCG": _Definition(ndcg, "may", binary=False),
+    "AP": _Definition(average_precision, "may"),
+    "P": _Definition(precision, "needed"),
+    "R": _Definition(recall, "needed"),
+    "RR": _Definition(reciprocal_rank, "may"),
+    "Success": _Definition(success, "needed"),
+    "Rank": _Definition(first_relevant_rank, "none", prime=False),
+    "Bpref": _Definition(bpref, "none", prime=False),
+    "Judged": _Definition(judged_share, "may", prime=False, binary=False),
 }
 
 
-def _forms() -> list[str]:
-    return [f"{name}@k" if known.k == "needed" else name for name, known in _KNOWN.items()]
+def _written_forms() -> list[str]:
+    return [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
 
 
-def _nearest(text: str) -> str:
+def _suggest_measure(text: str) -> str:
     """Return the suggestion for a wrong name: the rest of it is kept as far as it makes sense."""
     match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
     name, k = (match[1], match[3]) if match else (text, None)
-    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _KNOWN).removeprefix("; did you mean '").removesuffix("'?")
+    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(
+        "'?"
+    )
     if not near:
         return ""
-    known = _KNOWN[near]
+    known = _DEFINITIONS[near]
     prime = bool(match and (match[2] or match[4])) and known.prime
     number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
     return f"; did you mean '{Measure(near, number, prime)}'?"
 
 
-def _read(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
+def _judgement_settings(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
     """Return the table of judgements, the smallest relevant grade, and the number of documents where it is known."""
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
         raise MirblabError(
@@ -491,14 +493,14 @@ def _collection(qrels: Any, run: pd.DataFrame) -> str:
     return str(run.attrs.get("collection") or "") if isinstance(qrels, pd.DataFrame) else qrels.name
 
 
-def _note(measure: Measure, run: pd.DataFrame) -> str:
+def _measure_note(measure: Measure, run: pd.DataFrame) -> str:
     """Return what a run's attrs have to say with a measure's values: its note, and what was left out of it."""
     looks_at_all = not (measure.prime or measure.name == "Bpref")
     said = [run.attrs.get("note"), run.attrs.get("remainder") if looks_at_all else None]
     return "; ".join(str(text) for text in said if text)
 
 
-def _table(found: Found, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
+def _value_table(found: JudgedRanks, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
     """Return the values of all measures and queries, strings as categories."""
     n_queries, names = len(found.returned), [str(measure) for measure in measures]
     if len(set(names)) < len(names):
@@ -515,10 +517,10 @@ def _table(found: Found, measures: list[Measure], system: str, collection: str) 
     return pd.DataFrame(columns)
 
 
-def _account(values: pd.DataFrame, found: Found, measures: list[Measure]) -> None:
+def _note_zero_queries(values: pd.DataFrame, found: JudgedRanks, measures: list[Measure]) -> None:
     """Put the queries that score 0 for want of data into the attrs, and warn of them."""
     ids, judgements = found.judgements.query_ids, found.judgements
-    level = found.relevant_from if any(_KNOWN[measure.name].binary for measure in measures) else 1
+    level = found.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
     missing = ids[found.returned == 0].tolist()
     bare = ids[judgements.count(judgements.relevance >= level) == 0].tolist()
     values.attrs = {
@@ -557,7 +559,7 @@ def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -
         asked[grade].append(measure)
     found = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
     return pd.concat(
-        [_mean([_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
+        [_mean([_values_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
     )
 
 
@@ -566,10 +568,10 @@ def _graded(name: str) -> tuple[str, int | None]:
     measure, said, grade = name.strip().partition(_FROM)
     if said and not grade.isdecimal():
         raise MirblabError(f"no measure '{name}'; after 'from' stands a grade, for example '{measure}{_FROM}1'")
-    return str(parse(measure)), int(grade) if said else None
+    return str(parse_measure(measure)), int(grade) if said else None
 
 
-def _of(found: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
+def _values_of(found: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
     table = found[part[1]]
     return table[table.measure == part[0]].reset_index(drop=True)
 

@@ -13,7 +13,7 @@ from mirblab.core import registry
 from mirblab.core.errors import suggest, unknown
 
 # Where the value of a system on a collection stands, in the order in which it is looked for.
-_RESULTS = (("mirb", "9"), ("mirb", "10"))
+_RESULT_TABLES = (("mirb", "9"), ("mirb", "10"))
 
 
 @lru_cache
@@ -23,14 +23,14 @@ def _cells() -> pd.DataFrame:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def cells(paper: str = "", table: int | str = "") -> pd.DataFrame:
+def paper_cells(paper: str = "", table: int | str = "") -> pd.DataFrame:
     """Return the printed cells in the order of the paper, one row each, every column as text.
 
     Columns: paper, table, row_group, row, column_group, column, variant, value (as printed, thousands separators
     removed), unit, system (the registry's name), collection (the paper's printed name), source.
     *paper* and *table* narrow the choice; the empty string means all. Raises MirblabError for unknown ones.
 
-    >>> cells("mirb", 9).value.head(2).tolist()
+    >>> paper_cells("mirb", 9).value.head(2).tolist()
     ['31.49', '22.85']
     """
     found = _cells()
@@ -55,7 +55,7 @@ def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     >>> paper_table("zhong", 4)["nDCG'"].nlargest(2, keep="all").index.tolist()
     ['RRF (k = 60)', 'Linear']
     """
-    found = cells(paper, table)
+    found = paper_cells(paper, table)
     keys = ["column", "variant"] if found.variant.ne("").any() else ["column"]
     if found.duplicated(["row", *keys]).any():
         keys = ["column_group", *keys]
@@ -76,8 +76,8 @@ def _numbers(column: pd.Series) -> pd.Series:
 def _values() -> dict[tuple[str, str], float]:
     """Return the stored results by (system, collection), under the printed and the registry's name of the system."""
     values: dict[tuple[str, str], float] = {}
-    for paper, table in _RESULTS:
-        for cell in cells(paper, table).itertuples():
+    for paper, table in _RESULT_TABLES:
+        for cell in paper_cells(paper, table).itertuples():
             values.setdefault((cell.system, cell.collection), float(cell.value))
             if not cell.variant:
                 values.setdefault((cell.row, cell.collection), float(cell.value))
@@ -131,15 +131,15 @@ def paper_lookup(papers: Mapping[str, str]) -> PaperLookup:
     return PaperLookup(papers)
 
 
-def instruction(collection: str) -> str:
+def paper_instruction(collection: str) -> str:
     """Return the query instruction that MIRB's Table 8 prints for a collection (printed name).
 
     Raises MirblabError when the table has none for it.
 
-    >>> instruction("Stacks")
+    >>> paper_instruction("Stacks")
     'Given a math theorem, retrieve its proof.'
     """
-    found = cells("mirb", 8).query("collection != ''").set_index("collection").value
+    found = paper_cells("mirb", 8).query("collection != ''").set_index("collection").value
     if collection not in found.index:
         raise unknown("instruction for collection", collection, found.index)
     return str(found[collection])

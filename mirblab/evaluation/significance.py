@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError, unknown
 _BLOCK = 1 << 19
 
 
-def student(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+def paired_t(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
     """Return t and the two-sided p of the paired t-test of each pair; NaN for one query.
 
     *numbers* is (n_queries, n_systems), *left* and *right* are columns of it.
@@ -32,7 +32,7 @@ def student(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str,
     return {"t": t, "p": 2 * stdtr(n_queries - 1, -np.abs(t))}
 
 
-def sign_flip_hits(
+def count_sign_flips(
     numbers: np.ndarray, left: list[int], right: list[int], n_permutations: int, seed: int
 ) -> np.ndarray:
     """Return how many sign patterns give each pair an absolute sum at least as large as observed.
@@ -54,14 +54,14 @@ def sign_flip_hits(
     # One thread: the product is thin, so a second one gains a third at best, and waiting for it on a busy machine
     # made the test five times slower.
     with threadpool_limits(1, "blas"):
-        for chosen in _coins(n_queries, n_permutations, seed):
+        for chosen in _random_signs(n_queries, n_permutations, seed):
             sums = 2 * (chosen @ whole) - total
             for pair, (a, b) in enumerate(zip(left, right, strict=True)):
                 hits[pair] += np.count_nonzero(np.abs(sums[:, a] - sums[:, b]) >= limits[pair])
     return hits
 
 
-def _coins(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
+def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
     """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries); the block size changes no coin."""
     generator, n_words = np.random.default_rng(seed), -(-n_queries // 64)
     step = max(1, _BLOCK // n_queries)
@@ -128,9 +128,9 @@ def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd
     >>> value_matrix(values, "RR").loc["q"].tolist()
     [1.0, 0.5]
     """
-    found = per_query(values[chosen(values, "measure", measure)])
+    found = values_per_query(values[rows_named(values, "measure", measure)])
     if collection:
-        found = found[chosen(found, "collection", collection)]
+        found = found[rows_named(found, "collection", collection)]
     names = found.collection.unique()
     if len(names) != 1:
         shown = ", ".join(map(str, names)) or "none"
@@ -144,7 +144,7 @@ def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd
     return matrix[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
 
 
-def chosen(table: pd.DataFrame, column: str, name: str) -> pd.Series:
+def rows_named(table: pd.DataFrame, column: str, name: str) -> pd.Series:
     """Return which rows have *name* in a column, bool (n_rows,); MirblabError with a suggestion when none has."""
     chosen = table[column] == name
     if not chosen.any():
@@ -162,23 +162,23 @@ def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
         )
 
 
-def matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
+def value_matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each collection's name and its matrix queries × systems; none where only means were imported."""
-    found = per_query(values[chosen(values, "measure", measure)])
+    found = values_per_query(values[rows_named(values, "measure", measure)])
     for name in found.collection.unique():
         yield str(name), value_matrix(found, measure, str(name))
 
 
-def per_query(values: pd.DataFrame) -> pd.DataFrame:
+def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
     """Return the values that stand for a query."""
     return values[values.query_id != ""]
 
 
-def only_means(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[str]:
+def systems_with_means_only(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[str]:
     """Return the systems with imported means of a measure that have no column in the matrix *tested*.
 
     >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": ["q", ""], "measure": "RR"})
-    >>> only_means(values, "RR", pd.DataFrame({"a": [1.0]}))
+    >>> systems_with_means_only(values, "RR", pd.DataFrame({"a": [1.0]}))
     {'b'}
     """
     means = values[(values.measure == measure) & (values.query_id == "")]
@@ -186,7 +186,7 @@ def only_means(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[
 
 
 Pairs = Sequence[tuple[str, str]]
-_NOTHING = pd.DataFrame(index=[""])  # gives the columns of a table without comparisons their names
+_EMPTY_MATRIX = pd.DataFrame(index=[""])  # gives the columns of a table without comparisons their names
 Statistics = Callable[[np.ndarray, list[int], list[int]], dict[str, np.ndarray]]
 
 
@@ -211,7 +211,9 @@ def _paired(
     Pairs with a system that has only an imported mean on a collection are left out there.
     """
     tables = []
-    for collection, matrix, left, right in _tested(values, measure, pairs, baseline) or [("", _NOTHING, [], [])]:
+    for collection, matrix, left, right in _testable_matrices(values, measure, pairs, baseline) or [
+        ("", _EMPTY_MATRIX, [], [])
+    ]:
         numbers = matrix.to_numpy()
         table = {
             "collection": collection,
@@ -224,13 +226,13 @@ def _paired(
     return pd.concat(tables, ignore_index=True)
 
 
-def _tested(
+def _testable_matrices(
     values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None
 ) -> list[tuple[str, pd.DataFrame, list[int], list[int]]]:
     """Return each collection's name and matrix, and the positions of both sides of what can be tested on it."""
     found = []
-    for collection, matrix in matrices(values, measure):
-        absent = only_means(values, measure, matrix)
+    for collection, matrix in value_matrices(values, measure):
+        absent = systems_with_means_only(values, measure, matrix)
         if baseline not in absent:
             wanted = None if pairs is None else [pair for pair in pairs if not absent & set(pair)]
             found.append((collection, matrix, *_pairs(matrix, wanted, baseline)))
@@ -251,7 +253,7 @@ def t_test(
     >>> t_test(values, "RR")[["difference", "t", "p"]].round(3).values.tolist()
     [[0.5, 1.0, 0.5]]
     """
-    return _paired(values, measure, pairs, baseline, student)
+    return _paired(values, measure, pairs, baseline, paired_t)
 
 
 def permutation_test(
@@ -279,7 +281,7 @@ def permutation_test(
         raise MirblabError(f"n_permutations must be at least 1, found {n_permutations}")
 
     def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
-        hits = sign_flip_hits(numbers, left, right, n_permutations, seed)
+        hits = count_sign_flips(numbers, left, right, n_permutations, seed)
         return {"p": (1 + hits) / (1 + n_permutations)}
 
     return _paired(values, measure, pairs, baseline, statistics)
@@ -300,7 +302,7 @@ def bootstrap_intervals(
     """
     tables = []
     for name in values.measure.unique() if measure is None else [measure]:
-        for collection, matrix in matrices(values, name):
+        for collection, matrix in value_matrices(values, name):
             numbers = matrix.to_numpy()
             means = resampled_means(numbers, n_resamples, seed)
             low, high = percentiles(means, level)
@@ -383,7 +385,7 @@ def compare(
     return table
 
 
-def spearman(
+def spearman_interval(
     pair: np.ndarray, groups: np.ndarray | None = None, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """Return rho, from -1 to 1, of the two columns of *pair* (n, 2), and the ends of its percentile interval.
@@ -392,10 +394,10 @@ def spearman(
     not independent of each other. Resamples in which a column does not vary are left out. NaN where a column does not
     vary at all. The same *seed* gives the same interval. Efron, Annals of Statistics 1979.
 
-    >>> spearman(np.array([[1, 9], [2, 7], [3, 1.0]]))[0]
+    >>> spearman_interval(np.array([[1, 9], [2, 7], [3, 1.0]]))[0]
     -1.0
     """
-    members = _members(len(pair), groups)
+    members = _group_rows(len(pair), groups)
     if not len(pair) or not np.ptp(pair, axis=0).all():
         return (np.nan, np.nan, np.nan)
     drawn = np.random.default_rng(seed).integers(0, len(members), (n_resamples, len(members)))
@@ -405,7 +407,7 @@ def spearman(
     return float(rho[0]), float(low), float(high)
 
 
-def _members(n: int, groups: np.ndarray | None) -> np.ndarray:
+def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:
     """Return the rows of each group, (n_groups, size); every row is a group of its own without *groups*."""
     if groups is None:
         return np.arange(n)[:, None]
@@ -454,12 +456,12 @@ def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
     gains -= pairs.groupby("system_b").difference.sum().reindex(names, fill_value=0.0)
     ordered = sorted(names, key=lambda name: -gains[name])
     told = {frozenset((row.system_a, row.system_b)) for row in pairs.itertuples() if row.significant}
-    sets = sorted(_sets(ordered, told), key=lambda one: sorted(ordered.index(name) for name in one))
+    sets = sorted(_maximal_sets(ordered, told), key=lambda one: sorted(ordered.index(name) for name in one))
     shared = ["".join(_letter(place) for place, one in enumerate(sets) if name in one) for name in ordered]
     return pd.DataFrame({"collection": collection, "system": ordered, "group": shared})
 
 
-def _sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[str]]:
+def _maximal_sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[str]]:
     """Return the largest sets of systems without two that are told apart."""
     found = [set(names)]
     for pair in sorted(told, key=sorted):

@@ -214,7 +214,7 @@ def cross_validated(
     if resamples < 0:
         raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
     sides, weights = Sides.of(parts), checked_grid(grid, len(parts))
-    judged = _Judged(qrels, [measures.parse(name) for name in measure.split(",")], relevant_from)
+    judged = _Judged(qrels, [measures.parse_measure(name) for name in measure.split(",")], relevant_from)
     ids, relevant = judged.queries(parts[0])
     notes = {"parts": column_names(parts), "measure": measure}
     needed = max(MIN_QUERIES, folds)

@@ -19,7 +19,7 @@ from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.local import trained
 from mirblab.evaluation import imported
-from mirblab.evaluation.measures import parse
+from mirblab.evaluation.measures import parse_measure
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.retrieval import bm25, dense, fusion, late_interaction, rerank, run_store
@@ -109,7 +109,7 @@ def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
     if settings.get("folds", 2) < 2:
         raise MirblabError(f"system '{name}' (fusion): there are two folds or more, found {settings['folds']}")
     for measure in settings.get("measure", "nDCG").split(","):
-        parse(measure)
+        parse_measure(measure)
 
 
 def learns(settings: Mapping[str, Any]) -> bool:
@@ -354,13 +354,13 @@ def system(name: str) -> System:
     check_circle(name, entries)
     if name in entries:
         return System(name, str(entries[name].get("label", name)), checked(name, entries[name]))
-    if name in imported.names():
-        return System(name, f"{name} {runs.FOREIGN_MARK}", imported.settings(name))
+    if name in imported.imported_systems():
+        return System(name, f"{name} {runs.FOREIGN_MARK}", imported.imported_settings(name))
     if trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
     found = composed(name)
     if found is None:
-        raise unknown("system", name, {*entries, *imported.names()})
+        raise unknown("system", name, {*entries, *imported.imported_systems()})
     label = f" {SIGNS[found['kind']]} ".join(system(part).label for part in parts(found))
     made = System(name, label + remark(found), found)
     if found["kind"] == "rerank":
@@ -438,7 +438,7 @@ def pair_scores(
 
 
 def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    return runs.cut_run(imported.run(self.name, collection), depth)
+    return runs.cut_run(imported.read_imported_run(self.name, collection), depth)
 
 
 _KINDS = {

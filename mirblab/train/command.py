@@ -9,7 +9,7 @@ from typing import Any
 from mirblab.core.terminal import say
 from mirblab.encoders import local
 from mirblab.train import training
-from mirblab.train.loop import evaluations
+from mirblab.train.loop import evaluation_rows
 from mirblab.train.training import log, train
 
 
@@ -20,12 +20,12 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     try:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:
-        step = int(log(shown).step.max()) if (training.workshop(shown) / "log.jsonl").is_file() else 0
+        step = int(log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
         say(f"stopped after step {step}; the same command without --force goes on from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
     say(f"{shown} {state}: {folder}")
-    if (training.workshop(shown) / "log.jsonl").is_file():
+    if (training.workshop_folder(shown) / "log.jsonl").is_file():
         _summary(shown)
     return 0
 
@@ -37,7 +37,7 @@ def _summary(name: str) -> None:
         steps = table.dropna(subset="loss")
         seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()
         say(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
-    found = evaluations(table).to_dict("records")
+    found = evaluation_rows(table).to_dict("records")
     for line in found[:1] + found[1:][-1:]:
         measures = ", ".join(f"{measure} {value:.4f}" for measure, value in line.items() if measure != "step")
         say(f"  step {int(line['step']):,}: {measures}")

@@ -40,14 +40,14 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """The batches of a training run: *usable* (n_rows, n_pairs) says which pairs of views a row has.
 
     An epoch is a seeded permutation of groups of *together* rows that are neighbours; what is left over after its last
     whole batch is not seen in it. Whole batches come from the mixed source, spread evenly, so that negatives are always
     of the positive's own kind.
 
-    >>> plan = Plan(np.ones((4, 1), bool), batch=2, seed=0)
+    >>> plan = BatchPlan(np.ones((4, 1), bool), batch=2, seed=0)
     >>> sorted(np.concatenate([plan.draw(0).rows, plan.draw(1).rows]).tolist())
     [0, 1, 2, 3]
     """
@@ -64,9 +64,9 @@ class Plan:
         before, after = int(step * self.share), int((step + 1) * self.share)
         rng = np.random.default_rng([self.seed, _VIEWS, step])
         if after > before:
-            rows = _rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
+            rows = _batch_rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
             return Draw(rows, np.zeros(len(rows), np.intp), np.zeros(len(rows), bool), True, rng)
-        rows = _rows(len(self.usable), self.batch, self.seed, _ORDER, step - before, self.together)
+        rows = _batch_rows(len(self.usable), self.batch, self.seed, _ORDER, step - before, self.together)
         # the largest of uniform numbers, among the pairs that a row has
         pairs = np.where(self.usable[rows], rng.random((len(rows), self.usable.shape[1])), -1.0).argmax(axis=1)
         return Draw(rows, pairs, rng.random(len(rows)) < 0.5, False, rng)
@@ -76,7 +76,7 @@ class Plan:
         return int(np.random.SeedSequence([self.seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
+def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
     """Return the rows of batch *number* of one source."""
     epoch, place = divmod(number, max(1, n_rows // batch))
     return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
@@ -95,12 +95,12 @@ def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int)
     return order
 
 
-VIEWS = ("informal", "signature", "type")
-THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
+VIEW_COLUMNS = ("informal", "signature", "type")
+NEAR_THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
 
 
 @dataclass(frozen=True)
-class Kept:
+class SeparatedRows:
     """The rows that may be trained on, and the repetitions for which others were dropped.
 
     `why` has a row for each view and pair: `id` of the dropped row, `view`, `held_id` that it repeats, `jaccard`.
@@ -114,7 +114,7 @@ class Kept:
         """Return in one line how many rows were dropped, and how many of them for each view.
 
         >>> rows = pd.DataFrame({"id": ["a", "b"], "informal": ["a ring", "a field"], "type": ["∀ R, R = R", "ℕ"]})
-        >>> without_near(rows, rows.head(1).assign(id="z"), ("informal", "type")).summary()
+        >>> drop_near_duplicates(rows, rows.head(1).assign(id="z"), ("informal", "type")).summary()
         '1 of 2 training rows nearly repeat a held-out row (informal 1, type 1), 1 are left'
         """
         per_view = self.why.groupby("view", sort=False).id.nunique()
@@ -124,13 +124,13 @@ class Kept:
         return f"{before}{f' ({shown})' if shown else ''}, {len(self.rows):,} are left"
 
 
-def without_near(
+def drop_near_duplicates(
     train: pd.DataFrame,
     held_out: pd.DataFrame,
-    columns: Sequence[str] = VIEWS,
-    threshold: float = THRESHOLD,
+    columns: Sequence[str] = VIEW_COLUMNS,
+    threshold: float = NEAR_THRESHOLD,
     seed: int = 0,
-) -> Kept:
+) -> SeparatedRows:
     """Return the rows of *train*, in their order, none of whose views nearly repeats that view of a *held_out* row.
 
     Two texts nearly repeat each other when the Jaccard similarity of their word triples is *threshold* or more, or
@@ -140,11 +140,11 @@ def without_near(
 
     >>> train = pd.DataFrame({"id": ["a", "b"], "informal": ["Every field is a ring", "Zero is even"]})
     >>> held_out = pd.DataFrame({"id": ["c"], "informal": ["every field is a ring."]})
-    >>> without_near(train, held_out, ["informal"]).rows.id.tolist()
+    >>> drop_near_duplicates(train, held_out, ["informal"]).rows.id.tolist()
     ['b']
     """
     for table in (train, held_out):
-        _check(table, columns)
+        _check_ids(table, columns)
     both = sorted(set(train.id) & set(held_out.id))
     if both:
         raise MirblabError(f"{len(both)} ids are in training and held out, the first is '{both[0]}'; drop them first")
@@ -157,36 +157,37 @@ def without_near(
         found.append(pd.DataFrame(ids | {"jaccard": pairs.jaccard.to_numpy()}))
         recall = min(recall, same.recall)
     why = pd.concat(found, ignore_index=True)
-    return Kept(train[~train.id.isin(why.id)], why, recall)
+    return SeparatedRows(train[~train.id.isin(why.id)], why, recall)
 
 
-def groups(
-    views: pd.DataFrame, columns: Sequence[str] = VIEWS, threshold: float = THRESHOLD, seed: int = 0
+def near_duplicate_groups(
+    views: pd.DataFrame, columns: Sequence[str] = VIEW_COLUMNS, threshold: float = NEAR_THRESHOLD, seed: int = 0
 ) -> np.ndarray:
     """Return the group of each row, int64 (n_rows,), numbered from 0 by first appearance.
 
     Rows belong together when any of their views nearly repeat each other, or when a chain of such rows joins them.
     Errors are those of `near_duplicates.near_pairs`, and MirblabError for a column that is not there.
 
-    >>> groups(pd.DataFrame({"id": list("abc"), "informal": ["x y z", "a b c", "X Y  z"]}), ["informal"]).tolist()
+    >>> rows = pd.DataFrame({"id": list("abc"), "informal": ["x y z", "a b c", "X Y  z"]})
+    >>> near_duplicate_groups(rows, ["informal"]).tolist()
     [0, 1, 0]
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    _check(views, columns)
+    _check_ids(views, columns)
     pairs = pd.concat([find_repeats([views[column].tolist()], threshold, seed).within(0) for column in columns])
     edges = (np.ones(len(pairs), np.int8), (pairs.one.to_numpy(np.int64), pairs.other.to_numpy(np.int64)))
     labels = connected_components(coo_array(edges, shape=(len(views), len(views))), directed=False)[1]
     return pd.factorize(labels)[0].astype(np.int64)
 
 
-def assign(
+def assign_splits(
     views: pd.DataFrame,
     shares: Mapping[str, float],
     seed: int = 0,
-    columns: Sequence[str] = VIEWS,
-    threshold: float = THRESHOLD,
+    columns: Sequence[str] = VIEW_COLUMNS,
+    threshold: float = NEAR_THRESHOLD,
 ) -> pd.DataFrame:
     """Return *views* with a new `split` and its `group`: whole groups of near-duplicates, dealt by *seed*.
 
@@ -197,15 +198,15 @@ def assign(
     come out empty.
 
     >>> rows = pd.DataFrame({"id": list("abcd"), "informal": ["one x", "two y", "one x", "three z"]})
-    >>> assign(rows, {"train": 0.7, "test": 0.3}, columns=["informal"]).split.tolist()
+    >>> assign_splits(rows, {"train": 0.7, "test": 0.3}, columns=["informal"]).split.tolist()
     ['train', 'test', 'train', 'train']
     """
-    _check(views, columns)
+    _check_ids(views, columns)
     bad = [name for name, share in shares.items() if not 0 < share <= 1]
     if bad or not shares or not math.isclose(sum(shares.values()), 1, abs_tol=1e-9):
         raise MirblabError(f"shares are numbers above 0 that make 1 together, found {dict(shares)}")
     ordered = views.sort_values("id")
-    group = groups(ordered, columns, threshold)
+    group = near_duplicate_groups(ordered, columns, threshold)
     sizes = np.bincount(group)
     order = np.random.default_rng(seed).permutation(len(sizes))
     middles = np.empty(len(sizes))
@@ -220,7 +221,7 @@ def assign(
     return views.assign(split=found.split.array, group=found.group.array)
 
 
-def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
+def _check_ids(table: pd.DataFrame, columns: Sequence[str]) -> None:
     for column in ("id", *columns):
         if column not in table.columns:
             raise unknown("column", column, table.columns)
@@ -228,32 +229,44 @@ def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
         raise MirblabError(f"id '{table.id[table.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
 
 
-NEGATIVES = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
-LISTS = ("hypotheses", "conclusions")
-COLUMNS = ("id", "rephrasing", *LISTS, "normalized_form", *NEGATIVES, "model", "prompts", "problem")
+NEGATIVE_COLUMNS = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
+LIST_COLUMNS = ("hypotheses", "conclusions")
+REPHRASING_COLUMNS = (
+    "id",
+    "rephrasing",
+    *LIST_COLUMNS,
+    "normalized_form",
+    *NEGATIVE_COLUMNS,
+    "model",
+    "prompts",
+    "problem",
+)
 RULES = "rules"  # stands for the model's name where rules wrote the texts
-ADDED = ("rephrasing", *NEGATIVES)  # what is joined to views
+JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # what is joined to views
 
 
-def table(
+def rephrasing_table(
     names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return rows of new texts as a table of `COLUMNS`; what a row lacks is "" or [].
+    """Return rows of new texts as a table of `REPHRASING_COLUMNS`; what a row lacks is "" or [].
 
-    >>> table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
+    >>> table = rephrasing_table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})
+    >>> table[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
     ['a', 'x', '']
     """
-    empty: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {name: [] for name in LISTS}
+    empty: dict[str, Any] = dict.fromkeys(REPHRASING_COLUMNS, "") | {name: [] for name in LIST_COLUMNS}
     full = [
         empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
     ]
-    return pd.DataFrame(full, columns=list(COLUMNS)).astype({name: "str" for name in COLUMNS if name not in LISTS})
+    return pd.DataFrame(full, columns=list(REPHRASING_COLUMNS)).astype(
+        {name: "str" for name in REPHRASING_COLUMNS if name not in LIST_COLUMNS}
+    )
 
 
 def by_rules(
     views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
 ) -> pd.DataFrame:
-    """Return the table for the statements in *column*, written by `rules.reword` and `rules.wrong`.
+    """Return the table for the statements in *column*, written by `rules.reword` and `rules.falsify`.
 
     "" where no rule applies: `problem` then says "no rule applies". Deterministic by *seed*; needs no network. Raises
     MirblabError for a column that is not there.
@@ -262,21 +275,21 @@ def by_rules(
     >>> by_rules(rows).rephrasing[0]
     'Whenever $l$ is even, $l + 1$ is not.'
     """
-    check(views, column)
+    check_statements(views, column)
     rows, problems = list[dict[str, str]](), list[str]()
     with progress(len(views), "rewording", "statements") as bar:
         for text in views[column]:
             new = rules.reword(text, seed)
-            wrong = rules.wrong(text, seed) if with_negatives else []
+            wrong = rules.falsify(text, seed) if with_negatives else []
             row = {"rephrasing": new.text if new.rules else ""}
-            rows.append(row | {name: one.text for name, one in zip(NEGATIVES, wrong, strict=False)})
+            rows.append(row | {name: one.text for name, one in zip(NEGATIVE_COLUMNS, wrong, strict=False)})
             problems.append("" if new.rules else "no rule applies")
             bar.update()
     version = f"{RULES}-{rules.REWORDING_VERSION}.{rules.FALSEHOODS_VERSION}-{seed}"
-    return table(views.id.tolist(), rows, problems, {"model": RULES, "prompts": version})
+    return rephrasing_table(views.id.tolist(), rows, problems, {"model": RULES, "prompts": version})
 
 
-def check(views: pd.DataFrame, column: str) -> None:
+def check_statements(views: pd.DataFrame, column: str) -> None:
     """Raise MirblabError unless *views* has ids, each once, and a *column* of texts."""
     for name in ("id", column):
         if name not in views:
@@ -285,10 +298,10 @@ def check(views: pd.DataFrame, column: str) -> None:
         raise MirblabError(f"id '{views.id[views.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
 
 
-def default(source: str | Path) -> Path:
+def default_path(source: str | Path) -> Path:
     """Return where the new texts of a table of views are kept: `<home>/data/rephrasings/<its name>.parquet`.
 
-    >>> default("mathlib-views").name, default("mine/views.jsonl.gz").name
+    >>> default_path("mathlib-views").name, default_path("mine/views.jsonl.gz").name
     ('mathlib-views.parquet', 'views.parquet')
     """
     return paths.data() / "rephrasings" / f"{paths.checked_name(Path(source).name.split('.')[0])}.parquet"
@@ -308,16 +321,16 @@ def save(found: pd.DataFrame, path: str | Path) -> Path:
     return path
 
 
-def read(path: str | Path) -> pd.DataFrame:
+def read_rephrasings(path: str | Path) -> pd.DataFrame:
     """Return the table that `save` wrote. Raises FileNotFoundError, and MirblabError for a file of another form."""
     path = paths.expand_home(path)
     if not path.is_file():
         raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
     found = _parquet(path) if path.suffix == ".parquet" else _lines(path)
-    absent = [name for name in COLUMNS if name not in found]
+    absent = [name for name in REPHRASING_COLUMNS if name not in found]
     if absent:
         raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
-    return found[list(COLUMNS)]
+    return found[list(REPHRASING_COLUMNS)]
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -342,21 +355,21 @@ def _lines(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def join(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """Return *views* with the columns rephrasing and negative_1 to negative_3, "" where there is none.
 
     Raises MirblabError when not one id is in both tables.
 
     >>> views = pd.DataFrame({"id": ["a", "b"], "informal": ["$n$ is even", "A ring"]})
-    >>> join(views, by_rules(views)).rephrasing.tolist()
+    >>> join_rephrasings(views, by_rules(views)).rephrasing.tolist()
     ['$l$ is even', '']
     """
     if not set(views.id) & set(found.id):
         raise MirblabError(
             "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"
         )
-    added = found.set_index("id")[list(ADDED)].reindex(views.id).fillna("")
-    return views.assign(**{name: added[name].array for name in ADDED})
+    added = found.set_index("id")[list(JOINED_COLUMNS)].reindex(views.id).fillna("")
+    return views.assign(**{name: added[name].array for name in JOINED_COLUMNS})
 
 
 WRITTEN = "written"  # by a model or by rules, beside the rephrasings
@@ -389,17 +402,17 @@ def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]],
     has a negative, and naming file and line for what is wrong in a file.
     """
     if recipe.hard != WRITTEN:
-        return _listed(recipe, rows["id"].astype("str").tolist()), []
-    absent = [name for name in NEGATIVES if name not in rows]
-    if absent or not (rows[list(NEGATIVES)] != "").any(axis=None):
+        return _read_hard_negatives(recipe, rows["id"].astype("str").tolist()), []
+    absent = [name for name in NEGATIVE_COLUMNS if name not in rows]
+    if absent or not (rows[list(NEGATIVE_COLUMNS)] != "").any(axis=None):
         raise MirblabError(
             f"recipe '{recipe.name}': hard = \"{WRITTEN}\", but no statement made wrong is in the rephrasings; "
             "make some with mirblab rephrase --negatives and name the file as rephrased"
         )
-    return [], rows[list(NEGATIVES)].to_numpy().tolist()
+    return [], rows[list(NEGATIVE_COLUMNS)].to_numpy().tolist()
 
 
-def _listed(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
+def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
     path = paths.expand_home(recipe.hard)
     if not path.is_file():
@@ -427,7 +440,7 @@ HELD_OUT = ("dev", "test", "test_new")
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingTexts:
     """The texts of a recipe: `columns` by view, which pairs of views each row has, and what is added to them.
 
     `mixed` is two equally long lists of texts that say the same; `hard` has for each row the positions of rows that
@@ -446,9 +459,9 @@ class Material:
         """Return the number of rows of the main source."""
         return len(self.usable)
 
-    def plan(self, recipe: Recipe) -> Plan:
+    def plan(self, recipe: Recipe) -> BatchPlan:
         """Return the plan of the batches over these texts."""
-        return Plan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
+        return BatchPlan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
 
     def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
         """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
@@ -481,14 +494,14 @@ class Material:
         return state.hexdigest()
 
 
-def gather(recipe: Recipe, views: pd.DataFrame) -> Material:
+def gather_texts(recipe: Recipe, views: pd.DataFrame) -> TrainingTexts:
     """Return what *recipe* trains on, out of a table of *views*: rows of its split that have at least one pair.
 
     A view that is "" or missing is absent. Raises MirblabError for columns that are not there, and for too few rows.
     """
     if recipe.rephrased:
-        views = join(views, read(recipe.rephrased))
-    rows = _apart(recipe, _of_split(recipe, views), views)
+        views = join_rephrasings(views, read_rephrasings(recipe.rephrased))
+    rows = _without_held_out(recipe, _rows_of_split(recipe, views), views)
     if recipe.together > 1:
         rows = _neighbours(recipe, rows)
     for column in recipe.columns():
@@ -505,10 +518,10 @@ def gather(recipe: Recipe, views: pd.DataFrame) -> Material:
         )
     columns = {name: texts[name][kept].tolist() for name in recipe.columns()}
     hard, wrong = hard_negatives(recipe, rows[kept]) if recipe.hard else ([], [])
-    return Material(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
+    return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
 
 
-def _of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
+def _rows_of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
     rows = views
     if recipe.split:
         if "split" not in rows:
@@ -537,15 +550,15 @@ def _neighbours(recipe: Recipe, rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(by, kind="stable")
 
 
-def _apart(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFrame:
+def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFrame:
     """Return *rows* without those that nearly repeat a row which models are tested on; says how many went."""
     if not recipe.near or recipe.split in ("", *HELD_OUT):
         return rows
     held_out = views[views["split"].isin(HELD_OUT).to_numpy()]
-    shown = [name for name in VIEWS if name in views]
+    shown = [name for name in VIEW_COLUMNS if name in views]
     if held_out.empty or not shown:
         return rows
     blank = dict.fromkeys(shown, "")
-    kept = without_near(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
+    kept = drop_near_duplicates(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
     say(f"{recipe.name}: {kept.summary()}")
     return kept.rows

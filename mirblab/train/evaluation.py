@@ -18,7 +18,7 @@ N_QUERIES = 500
 
 
 @dataclass(frozen=True)
-class Live:
+class CurrentModel:
     """The model as it is at this step, with the method of an encoder that makes vectors; nothing is cached."""
 
     passes: Passes
@@ -49,7 +49,7 @@ class Live:
             model.train(was_training)
 
 
-Evaluate = Callable[[Live, int], Mapping[str, float]]
+Evaluate = Callable[[CurrentModel, int], Mapping[str, float]]
 
 
 def held_out(
@@ -85,8 +85,8 @@ def held_out(
     queries, documents = whole[query].iloc[asked].tolist(), whole[document].iloc[corpus].tolist()
     own = np.searchsorted(corpus, asked)
 
-    def evaluate(model: Live, step: int) -> dict[str, float]:
-        ranks = ranks_in(model.scores(queries, documents, instruction), own)
+    def evaluate(model: CurrentModel, step: int) -> dict[str, float]:
+        ranks = own_document_ranks(model.scores(queries, documents, instruction), own)
         return {"R@1": float((ranks <= 1).mean()), "R@5": float((ranks <= 5).mean()), "RR": float((1 / ranks).mean())}
 
     return evaluate
@@ -100,13 +100,13 @@ def partner_ranks(queries: np.ndarray, documents: np.ndarray, own: np.ndarray) -
     >>> partner_ranks(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 2])).tolist()
     [2, 1]
     """
-    return ranks_in(queries @ documents.T, own)
+    return own_document_ranks(queries @ documents.T, own)
 
 
-def ranks_in(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+def own_document_ranks(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return the rank of document *own*[i] for query i, from 1, in scores (n_queries, n_docs); ties as above.
 
-    >>> ranks_in(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
+    >>> own_document_ranks(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
     [3]
     """
     mine = scores[np.arange(len(own)), own][:, None]

@@ -21,17 +21,17 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, threads
-from mirblab.train.data import Material
-from mirblab.train.evaluation import Evaluate, Live
+from mirblab.train.data import TrainingTexts
+from mirblab.train.evaluation import CurrentModel, Evaluate
 from mirblab.train.loss import Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
-from mirblab.train.recipes import Recipe, differences
+from mirblab.train.recipes import Recipe, describe_differences
 
 if TYPE_CHECKING:
     import torch
 
-KEPT = 2
-_BEFORE = "the training goes on from the one before it"
-_NAME = "step-{:08d}.safetensors"
+N_KEPT = 2
+_CONSEQUENCE = "the training goes on from the one before it"
+_CHECKPOINT_NAME = "step-{:08d}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Checkpoint:
     tensors: dict[str, torch.Tensor]
 
 
-def write(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
+def write_checkpoint(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
     """Write the state after *step* steps to *folder* and remove all but the newest two; return the file.
 
     It is written beside, flushed and renamed, so that it is whole or not there, and carries a checksum of its content.
@@ -51,27 +51,27 @@ def write(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity
     from safetensors.torch import save_file
 
     about = json.dumps({"step": step, "identity": dict(identity)}, sort_keys=True)
-    path = folder / _NAME.format(step)
+    path = folder / _CHECKPOINT_NAME.format(step)
     with paths.write_atomically(path) as beside:
-        save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _digest(about, tensors)})
-    for old in files(folder)[:-KEPT]:
+        save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _content_digest(about, tensors)})
+    for old in checkpoint_files(folder)[:-N_KEPT]:
         paths.remove_path(old)
     return path
 
 
-def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
+def newest_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
     """Return the newest sound checkpoint in *folder*, or None; damaged ones are set aside with a warning.
 
     Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
     """
     paths.remove_abandoned(folder)
-    for path in reversed(files(folder)):
+    for path in reversed(checkpoint_files(folder)):
         try:
-            about, tensors = _read(path)
+            about, tensors = _read_checkpoint(path)
         except MirblabError as error:
-            stored_files.set_aside(path, str(error), _BEFORE)
+            stored_files.set_aside(path, str(error), _CONSEQUENCE)
             continue
-        other = differences(about["identity"], json.loads(json.dumps(dict(identity))))
+        other = describe_differences(about["identity"], json.loads(json.dumps(dict(identity))))
         if other:
             raise MirblabError(
                 f"{path} is of another training: {other}. Take the change back, begin anew with --force, "
@@ -81,24 +81,24 @@ def newest(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
     return None
 
 
-def verify(folder: Path) -> list[str]:
+def verify_checkpoints(folder: Path) -> list[str]:
     """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
     wrong = []
-    for path in files(folder):
+    for path in checkpoint_files(folder):
         try:
-            _read(path)
+            _read_checkpoint(path)
         except MirblabError as error:
-            stored_files.set_aside(path, str(error), _BEFORE)
+            stored_files.set_aside(path, str(error), _CONSEQUENCE)
             wrong.append(f"{path}: {error}")
     return wrong
 
 
-def files(folder: Path) -> list[Path]:
+def checkpoint_files(folder: Path) -> list[Path]:
     """Return the checkpoints of *folder*, oldest first."""
     return sorted(path for path in folder.glob("step-*.safetensors") if re.search(r"step-\d{8}\.", path.name))
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Return what a checkpoint says of itself, and its tensors; MirblabError when it is not what was written."""
     from safetensors import SafetensorError, safe_open
 
@@ -108,12 +108,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError) as error:
         raise MirblabError(f"it cannot be read: {error}") from error
-    if said.get("digest") != _digest(said.get("about", ""), tensors):
+    if said.get("digest") != _content_digest(said.get("about", ""), tensors):
         raise MirblabError("its content differs from its checksum")
     return json.loads(said["about"]), tensors
 
 
-def _digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
+def _content_digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
     """Return a checksum over names, shapes and bytes; it finds damage, and does not resist a forger."""
     import torch
 
@@ -125,21 +125,21 @@ def _digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
     return state.hexdigest()
 
 
-def trained(model: Any) -> dict[str, torch.nn.Parameter]:
+def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
     """Return the parameters that are trained, by name; tied ones once."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def snapshot(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
+def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
     """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
-    found = {f"weight/{name}": parameter.detach() for name, parameter in trained(model).items()}
+    found = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
     found |= {f"buffer/{name}": value for name, value in model.named_buffers()}
-    for name, parameter in trained(model).items():
+    for name, parameter in trained_parameters(model).items():
         found |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
     return {name: value.cpu().contiguous() for name, value in found.items()}
 
 
-def average(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
+def average_weights(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
     """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
 
     Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
@@ -147,15 +147,15 @@ def average(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
     import torch
 
     with torch.no_grad():
-        for name, parameter in trained(model).items():
+        for name, parameter in trained_parameters(model).items():
             parameter.copy_(torch.lerp(before[name].to(parameter.device), parameter, share))
 
 
-def restore(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
+def restore_state(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
     """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
     import torch
 
-    weights, buffers = trained(model), dict(model.named_buffers())
+    weights, buffers = trained_parameters(model), dict(model.named_buffers())
     known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
     known |= {f"buffer/{name}": value for name, value in buffers.items()}
     held = {name: value for name, value in found.items() if not name.startswith("optimiser/")}
@@ -172,7 +172,7 @@ def restore(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
             optimiser.state[weights[own]][field] = value.clone().to(place)
 
 
-FILE = "log.jsonl"
+LOG_FILE = "log.jsonl"
 _OF_STEPS = ("loss", "smoothed", "learning_rate", "seconds", "pairs_per_second")
 
 
@@ -181,8 +181,8 @@ class Journal:
 
     def __init__(self, folder: Path, step: int) -> None:
         """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
-        self.path = folder / FILE
-        kept = [line for line in _lines(self.path) if line["step"] <= step]
+        self.path = folder / LOG_FILE
+        kept = [line for line in _log_lines(self.path) if line["step"] <= step]
         paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -196,14 +196,14 @@ class Journal:
             paths.flush_file(self.path)
 
 
-def read(folder: Path) -> pd.DataFrame:
+def read_log(folder: Path) -> pd.DataFrame:
     """Return the log in *folder* as a table with a row per line, in their order."""
-    if not (folder / FILE).is_file():
-        raise FileNotFoundError(f"no log at {folder / FILE}; train the model first, which writes it")
-    return pd.DataFrame(_lines(folder / FILE))
+    if not (folder / LOG_FILE).is_file():
+        raise FileNotFoundError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
+    return pd.DataFrame(_log_lines(folder / LOG_FILE))
 
 
-def evaluations(table: pd.DataFrame) -> pd.DataFrame:
+def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a log that hold an evaluation: step, and a column per measure."""
     columns = [name for name in table.columns if name not in _OF_STEPS]
     if len(columns) < 2:
@@ -211,7 +211,7 @@ def evaluations(table: pd.DataFrame) -> pd.DataFrame:
     return table[columns].dropna(subset=columns[1:], how="all").reset_index(drop=True)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _log_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
     found = []
     lines = path.read_bytes().splitlines() if path.is_file() else []
@@ -228,7 +228,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A training run: a model in `passes`, the encoder it was, its texts, and the folder of its log and checkpoints.
 
     *before* are the base's weights by name, where the last step ends with a mean of them and the trained ones.
@@ -237,7 +237,7 @@ class Run:
     recipe: Recipe
     passes: Passes
     encoder: Encoder
-    material: Material
+    material: TrainingTexts
     folder: Path
     identity: Mapping[str, Any]
     evaluate: Evaluate | None = None
@@ -250,7 +250,7 @@ class Run:
         return self.recipe.n_steps(n_rows)
 
 
-def to_the_end(run: Run) -> None:
+def run_to_end(run: TrainingRun) -> None:
     """Take all steps that are not taken yet, from the newest checkpoint on; the model in *run* is changed in place.
 
     Ctrl-C ends the step, writes a checkpoint and raises KeyboardInterrupt. Whatever is drawn in a step comes from the
@@ -258,14 +258,14 @@ def to_the_end(run: Run) -> None:
     Raises MirblabError for a checkpoint of another run, and for a loss that is no number.
     """
     optimiser = _optimiser(run)
-    found = newest(run.folder, run.identity)
+    found = newest_checkpoint(run.folder, run.identity)
     if found is not None:
-        restore(run.passes.model, optimiser, found.tensors)
+        restore_state(run.passes.model, optimiser, found.tensors)
     start = found.step if found else 0
     journal, stop = Journal(run.folder, found.step if found else -1), threading.Event()
     run.passes.model.train()
     with (
-        _torch_as_it_was(),
+        _torch_restored(),
         defer_interrupt(stop.set),
         progress(run.n_steps, f"training {run.recipe.name}", "steps") as bar,
     ):
@@ -279,14 +279,14 @@ def to_the_end(run: Run) -> None:
             bar.set_postfix_str(f"loss {line['loss']:.3f}")
             bar.update()
             if done == run.n_steps and run.before:  # before the last checkpoint, so that nobody does it twice
-                average(run.passes.model, run.before, run.recipe.trained_share)
+                average_weights(run.passes.model, run.before, run.recipe.trained_share)
             every = run.recipe.evaluate_every
             if done == run.n_steps or (every and done % every == 0):
                 _evaluate(run, journal, done)
             every = run.recipe.checkpoint_every
             if stop.is_set() or done == run.n_steps or (every and time.monotonic() - saved >= every):
                 journal.flush()
-                write(run.folder, done, snapshot(run.passes.model, optimiser), run.identity)
+                write_checkpoint(run.folder, done, training_state(run.passes.model, optimiser), run.identity)
                 saved = time.monotonic()
             if stop.is_set():
                 break
@@ -306,21 +306,21 @@ def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
     return recipe.learning_rate * min(1.0, rising, falling)
 
 
-def _optimiser(run: Run) -> Any:
+def _optimiser(run: TrainingRun) -> Any:
     """Return AdamW over the trained weights: those of the token embeddings, which most texts do not touch, apart."""
     import torch
 
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
     tokens = {id(model.get_input_embeddings().weight) for model in models}
     rest, own = [], []
-    for weight in trained(run.passes.model).values():
+    for weight in trained_parameters(run.passes.model).values():
         (own if id(weight) in tokens else rest).append(weight)
     groups = [{"params": rest, "rate": 1.0}, {"params": own, "rate": run.recipe.embedding_rate}]
     groups = [group for group in groups if group["params"]]
     return torch.optim.AdamW(groups, lr=run.recipe.learning_rate, weight_decay=run.recipe.weight_decay, fused=True)
 
 
-def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
+def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
     """Take one step and return its line of the log."""
     import torch
 
@@ -330,14 +330,14 @@ def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
     anchors, positives, negatives = run.material.texts(plan.draw(step))
     optimiser.zero_grad(set_to_none=True)
     backward = run.passes.cached_backward if recipe.cached else run.passes.backward
-    loss = backward(_strings(run, anchors, positives, negatives), _loss_of(recipe, anchors, positives, negatives))
+    loss = backward(_model_strings(run, anchors, positives, negatives), _loss_of(recipe, anchors, positives, negatives))
     if not math.isfinite(loss):
         raise MirblabError(
             f"recipe '{recipe.name}': the loss of step {step + 1} is {loss}; lower the learning rate or set "
             "precision=float32. The checkpoints before it are kept"
         )
     if recipe.clip:
-        torch.nn.utils.clip_grad_norm_(trained(run.passes.model).values(), recipe.clip)
+        torch.nn.utils.clip_grad_norm_(trained_parameters(run.passes.model).values(), recipe.clip)
     rate = learning_rate(recipe, step, run.n_steps)
     for group in optimiser.param_groups:
         group["lr"] = rate * group["rate"]
@@ -347,7 +347,7 @@ def _step(run: Run, optimiser: Any, step: int) -> dict[str, float]:
     return {"step": step + 1, **facts, "pairs_per_second": round(len(anchors) / seconds, 2)}
 
 
-def _strings(run: Run, anchors: list[str], positives: list[str], negatives: list[str]) -> list[str]:
+def _model_strings(run: TrainingRun, anchors: list[str], positives: list[str], negatives: list[str]) -> list[str]:
     asked = run.encoder.strings(anchors, "query", run.recipe.instruction)
     return asked + run.encoder.strings(positives) + run.encoder.strings(negatives)
 
@@ -370,14 +370,14 @@ def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives
     return loss_of
 
 
-def _evaluate(run: Run, journal: Journal, step: int) -> None:
+def _evaluate(run: TrainingRun, journal: Journal, step: int) -> None:
     if run.evaluate is not None:
-        found = run.evaluate(Live(run.passes, run.encoder), step)
+        found = run.evaluate(CurrentModel(run.passes, run.encoder), step)
         journal.write({"step": step} | {name: float(value) for name, value in found.items()})
 
 
 @contextlib.contextmanager
-def _torch_as_it_was() -> Iterator[None]:
+def _torch_restored() -> Iterator[None]:
     """Give torch the cores that encoding may use, and put its threads and random states back afterwards."""
     import torch
 

@@ -70,7 +70,7 @@ def same_texts(anchors: Sequence[str], positives: Sequence[str]) -> np.ndarray:
     >>> same_texts(["a", "b", "a"], ["x", "x", "y"]).astype(int).tolist()
     [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
     """
-    a, p = _numbers(anchors, positives)
+    a, p = _text_numbers(anchors, positives)
     same = (a[:, None] == a) | (p[:, None] == p) | (a[:, None] == p)
     np.fill_diagonal(same, False)
     return same
@@ -82,22 +82,22 @@ def same_as_negatives(anchors: Sequence[str], positives: Sequence[str], negative
     >>> same_as_negatives(["a"], ["x"], ["x", "y", "a"]).tolist()
     [[True, False, True]]
     """
-    a, p, n = _numbers(anchors, positives, negatives)
+    a, p, n = _text_numbers(anchors, positives, negatives)
     return (a[:, None] == n) | (p[:, None] == n)
 
 
-def _numbers(*columns: Sequence[str]) -> list[np.ndarray]:
+def _text_numbers(*columns: Sequence[str]) -> list[np.ndarray]:
     """Return columns of texts as integers that are equal where the texts are."""
     known: dict[str, int] = {}
     return [np.array([known.setdefault(text, len(known)) for text in column], dtype=np.intp) for column in columns]
 
 
-def chosen(precision: str, device: str) -> str:
+def resolve_precision(precision: str, device: str) -> str:
     """Return "float32" or "bfloat16" for a recipe's *precision*; "auto" takes bfloat16 where it is faster.
 
     That is a GPU with bfloat16, or a CPU with AVX512-BF16 or AMX; without them bfloat16 is emulated and slow.
 
-    >>> chosen("float32", "cpu")
+    >>> resolve_precision("float32", "cpu")
     'float32'
     """
     if precision != "auto":
@@ -177,7 +177,7 @@ class Passes:
         loss = loss_of(vectors)
         loss.backward()
         for batch, state in zip(batches, states, strict=True):
-            _restore(state, self.model.device)
+            _restore_random_state(state, self.model.device)
             again = self._run(strings, batch)
             again.backward(vectors.grad[torch.as_tensor(batch, device=vectors.device)].to(again.dtype))
         return float(loss.detach())
@@ -207,7 +207,7 @@ def _random_state(device: torch.device) -> list[torch.Tensor]:
     return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
 
 
-def _restore(states: list[torch.Tensor], device: torch.device) -> None:
+def _restore_random_state(states: list[torch.Tensor], device: torch.device) -> None:
     import torch
 
     torch.set_rng_state(states[0])
@@ -215,8 +215,8 @@ def _restore(states: list[torch.Tensor], device: torch.device) -> None:
         torch.cuda.set_rng_state(state, device)
 
 
-_SCORED = 512  # document tokens at a time
-OUTPUT = "token_vectors"  # beside the hidden states, so that the model's passage vectors stay what they are
+_TOKENS_PER_BLOCK = 512  # document tokens at a time
+TOKEN_OUTPUT = "token_vectors"  # beside the hidden states, so that the model's passage vectors stay what they are
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class TokenPasses(Passes):
         """Return the MaxSim of every query with every document, exact strings, float32 (n, m), without gradients."""
         asked, held = (self._rows(strings) for strings in (queries, documents))
         own, parts = asked.block(0, len(queries)), [np.empty((len(queries), 0), np.float32)]
-        for cut in token_blocks(held.lengths, _SCORED, _SCORED):
+        for cut in token_blocks(held.lengths, _TOKENS_PER_BLOCK, _TOKENS_PER_BLOCK):
             block = held.block(cut.start, cut.stop)
             parts.append(max_sims(own, asked.lengths, block, held.lengths[cut]))
         return np.concatenate(parts, axis=1)
@@ -297,7 +297,7 @@ def packed_scores(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return late_scores(one[..., :-1], one[..., -1], other[..., :-1], other[..., -1])
 
 
-def add_layer(model: Any, dimensions: int, seed: int = 0) -> None:
+def add_token_layer(model: Any, dimensions: int, seed: int = 0) -> None:
     """Give a sentence-transformers *model*, in place, a linear layer from its hidden states to token vectors.
 
     The layer is an ordinary Dense module without bias, kept with the model; its first weights are a random subspace,
@@ -314,6 +314,6 @@ def add_layer(model: Any, dimensions: int, seed: int = 0) -> None:
         raise MirblabError(f"token vectors are made of {width} numbers; ask for 1 to {width} dimensions")
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, dimensions)))[0].T
     weight = torch.tensor(np.ascontiguousarray(basis), dtype=torch.float32)
-    names = {"module_input_name": local.TOKENS, "module_output_name": OUTPUT}
+    names = {"module_input_name": local.TOKENS, "module_output_name": TOKEN_OUTPUT}
     layer = Dense(width, dimensions, bias=False, activation_function=None, init_weight=weight, **names)
     model.insert(1, layer.to(model.device))

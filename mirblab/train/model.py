@@ -11,7 +11,7 @@ from mirblab.train import loss
 from mirblab.train.recipes import Recipe
 
 
-def add(recipe: Recipe, model: Any) -> None:
+def add_adapters(recipe: Recipe, model: Any) -> None:
     """Freeze *model* and put a trainable adapter of the recipe's rank beside each of its linear layers.
 
     The adapters are held in float32, whatever the frozen weights are held in. Hu et al. 2022 (ICLR).
@@ -30,7 +30,7 @@ def add(recipe: Recipe, model: Any) -> None:
             parameter.data = parameter.data.float()
 
 
-def merge(model: Any) -> None:
+def merge_adapters(model: Any) -> None:
     """Add the adapters' products to the weights beside them, and take the adapters out again."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -44,7 +44,7 @@ def merge(model: Any) -> None:
     del whole.peft_config
 
 
-def start(recipe: Recipe, model: Any) -> None:
+def move_token_embeddings(recipe: Recipe, model: Any) -> None:
     """Move the token embeddings of *model* towards those of the static model `recipe.tokens_from`, by its share.
 
     Each keeps its length, so that position and layer normalisation weigh as before. Raises MirblabError when the two
@@ -87,14 +87,14 @@ def starting_encoder(recipe: Recipe) -> Encoder:
     return found
 
 
-def device() -> str:
+def training_device() -> str:
     """Return where models are loaded: "cuda" where there is such a GPU, else "cpu"."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def build(recipe: Recipe, found: Encoder) -> Any:
+def build_model(recipe: Recipe, found: Encoder) -> Any:
     """Return a new sentence-transformers model of *recipe*, made of the encoder *found*, ready to be trained.
 
     What is drawn for it (LoRA's first weights) comes from the recipe's seed. Texts are cut at the recipe's length.
@@ -104,17 +104,17 @@ def build(recipe: Recipe, found: Encoder) -> Any:
     numbers = {"dtype": "float32" if recipe.is_static else recipe.weights}
     model = local.load_anew(found.name, found.entry | numbers, found.folder)
     if recipe.is_static:
-        return static(model, recipe.max_length)
+        return static_model(model, recipe.max_length)
     if recipe.tokens_from:
-        start(recipe, model)
+        move_token_embeddings(recipe, model)
     if recipe.lora:
         with torch.random.fork_rng():
             torch.manual_seed(recipe.seed)
-            add(recipe, model)
+            add_adapters(recipe, model)
     if not recipe.dropout:
         _without_dropout(model)
     if recipe.late:
-        loss.add_layer(model, recipe.late, recipe.seed)
+        loss.add_token_layer(model, recipe.late, recipe.seed)
     if recipe.recompute:
         whole = model[0].model
         # transformers 5.2x gave it another name
@@ -124,7 +124,7 @@ def build(recipe: Recipe, found: Encoder) -> Any:
     return model
 
 
-def static(model: Any, max_length: int) -> Any:
+def static_model(model: Any, max_length: int) -> Any:
     """Return a model that is the mean of *model*'s token embeddings, normalised: no attention, no order of words."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Normalize
@@ -148,12 +148,12 @@ def _without_dropout(model: Any) -> None:
             module.attention_dropout = 0.0
 
 
-def finish(recipe: Recipe, found: Encoder, model: Any) -> Any:
+def finish_model(recipe: Recipe, found: Encoder, model: Any) -> Any:
     """Return *model* as it is kept: adapters merged into the weights, texts read as far as the encoder *found* does."""
     if recipe.is_static:
         model[0].tokenizer.enable_truncation(found.max_length)
         return model
     if recipe.lora:
-        merge(model)
+        merge_adapters(model)
     model.max_seq_length = found.max_length
     return model

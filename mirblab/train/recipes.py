@@ -13,14 +13,14 @@ from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, unknown
 
 # Change nothing of the weights, so a run may go on with others.
-FREE = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
+FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
 _CHOICES = {
     "precision": ("auto", "float32", "bfloat16"),
     "weights": ("float32", "bfloat16"),
     "modules": ("all", "mathematics"),
 }
-_FILES = ("data", "rephrased", "hard")
-_FROM_ZERO = (
+_PATH_FIELDS = ("data", "rephrased", "hard")
+_MAY_BE_ZERO = (
     "near",
     *("warmup", "weight_decay", "clip", "lora", "late", "share", "n_hard", "seed", "steps", "max_pairs"),
     *("checkpoint_every", "evaluate_every", "evaluate_rows"),
@@ -111,8 +111,12 @@ class Recipe:
 
     def determining(self) -> dict[str, Any]:
         """Return the fields that can change the trained weights, as JSON holds them; of a path its last name."""
-        found = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE}
-        return found | {"view_pairs": list(self.view_pairs)} | {name: Path(getattr(self, name)).name for name in _FILES}
+        found = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE_FIELDS}
+        return (
+            found
+            | {"view_pairs": list(self.view_pairs)}
+            | {name: Path(getattr(self, name)).name for name in _PATH_FIELDS}
+        )
 
 
 def recipe(name: str, **changes: Any) -> Recipe:
@@ -126,10 +130,10 @@ def recipe(name: str, **changes: Any) -> Recipe:
     known = registry.read_registry("trained")
     if name not in known:
         raise unknown("recipe", name, known)
-    return checked(name, known[name] | changes)
+    return check_recipe(name, known[name] | changes)
 
 
-def checked(name: str, fields: Mapping[str, Any]) -> Recipe:
+def check_recipe(name: str, fields: Mapping[str, Any]) -> Recipe:
     """Return the recipe *name* made of *fields*, or raise MirblabError with what is wrong."""
     where = f"recipe '{name}' in {_origin(name)}"
     paths.checked_name(name)
@@ -144,10 +148,10 @@ def checked(name: str, fields: Mapping[str, Any]) -> Recipe:
     return made
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return what differs between two recipes or states as text: "batch was 48 and is 64; ..."; "" for nothing.
 
-    >>> differences({"batch": 48, "seed": 0}, {"batch": 64, "seed": 0})
+    >>> describe_differences({"batch": 48, "seed": 0}, {"batch": 64, "seed": 0})
     'batch was 48 and is 64'
     """
     fields = [field for field in {**old, **new} if old.get(field) != new.get(field)]
@@ -171,7 +175,7 @@ def _check_ranges(where: str, made: Recipe) -> None:
             raise MirblabError(f"{where}: {field} is {getattr(made, field)!r}, not {' or '.join(choices)}")
     for field, value in dataclasses.asdict(made).items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if not math.isfinite(value) or value < 0 or (value == 0 and field not in _FROM_ZERO):
+            if not math.isfinite(value) or value < 0 or (value == 0 and field not in _MAY_BE_ZERO):
                 raise MirblabError(f"{where}: {field} is {value!r}; write a number above 0")
     if made.tokens_from and (made.is_static or made.tokens_share > 1):
         raise MirblabError(

@@ -27,12 +27,12 @@ from mirblab.encoders.hosted.client import Again, Batch, Courier, n_tokens
 from mirblab.encoders.hosted.key import Secret, environment
 from mirblab.encoders.hosted.vendors import Entry, Hosted, OpenAI, endpoint, hosted
 from mirblab.train import data, rules
-from mirblab.train.data import NEGATIVES, check, table
-from mirblab.train.rules import Reply, Unusable
+from mirblab.train.data import NEGATIVE_COLUMNS, check_statements, rephrasing_table
+from mirblab.train.rules import Reply, UnusableReply
 
 STEPS = ("decompose", "rephrase", "negatives")
-_FIELDS = {"system": str, "user": str, "retry": str, "attempts": int, "parameters": dict}
-_PLACE = re.compile(r"\{(statement|hypotheses|conclusions|normalized_form|record)\}")
+_PROMPT_FIELDS = {"system": str, "user": str, "retry": str, "attempts": int, "parameters": dict}
+_PLACEHOLDER = re.compile(r"\{(statement|hypotheses|conclusions|normalized_form|record)\}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Prompt:
         >>> prompt.message({"statement": "$x^{2} > 0$", "hypotheses": ["$x > 0$", "$x$ is real"]})
         'Again: $x^{2} > 0$ (- $x > 0$\\n- $x$ is real)'
         """
-        filled = _PLACE.sub(lambda place: _written(record, place[1]), self.user)
+        filled = _PLACEHOLDER.sub(lambda place: _field_text(record, place[1]), self.user)
         return (filled + (self.retry if attempt else "")).strip()
 
     def fingerprint(self) -> str:
@@ -65,12 +65,12 @@ class Prompt:
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def prompt(name: str) -> Prompt:
+def read_prompt(name: str) -> Prompt:
     """Return the prompt of a step: `prompts.toml` of the package, or the one of that name in the home's registry.
 
     Raises MirblabError for an unknown step, and for fields that are absent, unknown or of another type.
 
-    >>> prompt("rephrase").attempts
+    >>> read_prompt("rephrase").attempts
     3
     """
     known = registry.read_registry("prompts")
@@ -78,31 +78,31 @@ def prompt(name: str) -> Prompt:
         raise unknown("prompt", name, known)
     entry = known[name]
     for key in entry:
-        if key not in _FIELDS:
-            raise unknown(f"field of prompt '{name}' called", key, _FIELDS)
-    for key, kind in _FIELDS.items():
+        if key not in _PROMPT_FIELDS:
+            raise unknown(f"field of prompt '{name}' called", key, _PROMPT_FIELDS)
+    for key, kind in _PROMPT_FIELDS.items():
         if not isinstance(entry.get(key), kind) or isinstance(entry.get(key), bool):
             raise MirblabError(f"prompt '{name}' in prompts.toml: {key} is {entry.get(key)!r}, not {kind.__name__}")
     try:
         json.dumps(entry["parameters"])
     except TypeError as error:
         raise MirblabError(f"prompt '{name}' in prompts.toml: its parameters cannot be sent: {error}") from error
-    if not {"statement", "record"} & set(_PLACE.findall(entry["user"])) or entry["attempts"] < 1:
+    if not {"statement", "record"} & set(_PLACEHOLDER.findall(entry["user"])) or entry["attempts"] < 1:
         raise MirblabError(f"prompt '{name}' in prompts.toml needs {{statement}} in user, and attempts from 1")
-    return Prompt(name, entry["system"].strip(), *(entry[field] for field in list(_FIELDS)[1:]))
+    return Prompt(name, entry["system"].strip(), *(entry[field] for field in list(_PROMPT_FIELDS)[1:]))
 
 
-def fingerprint(prompts: Sequence[Prompt]) -> str:
+def prompts_fingerprint(prompts: Sequence[Prompt]) -> str:
     """Return one hash for several prompts, 16 hexadecimal digits.
 
-    >>> len(fingerprint([prompt("decompose"), prompt("rephrase")]))
+    >>> len(prompts_fingerprint([read_prompt("decompose"), read_prompt("rephrase")]))
     16
     """
     joined = "".join(one.fingerprint() for one in prompts)
     return hashlib.blake2b(joined.encode(), digest_size=8).hexdigest()
 
 
-def _written(record: Mapping[str, str | Sequence[str]], field: str) -> str:
+def _field_text(record: Mapping[str, str | Sequence[str]], field: str) -> str:
     """Return one field of a record as a message has it: a text, a list with dashes, or all of it as JSON."""
     if field == "record":
         return json.dumps(dict(record), ensure_ascii=False, indent=1)
@@ -110,10 +110,10 @@ def _written(record: Mapping[str, str | Sequence[str]], field: str) -> str:
     return value if isinstance(value, str) else "\n".join(f"- {item}" for item in value) or "- nothing"
 
 
-_AGAIN = "what it answered is asked again"
+_CONSEQUENCE = "what it answered is asked again"
 
 
-class Replies:
+class ReplyStore:
     """The answers of one model to one prompt: files of JSON lines that are only ever added to.
 
     Each writer has a file of its own, so any number of processes may share the folder. A line that is torn, by kill
@@ -127,11 +127,13 @@ class Replies:
         self._own = self._new()
         self._places: dict[str, tuple[Path, int]] = {}
         self._held: dict[str, Reply] = {}
-        for path in _files(self.folder):
-            sound, damaged = _read(path)
+        for path in _reply_files(self.folder):
+            sound, damaged = _read_reply_file(path)
             self._places |= {key: (path, start) for key, start in sound}
             if damaged:
-                stored_files.warn_passed_over(path, f"in part: damaged lines {', '.join(map(str, damaged))}", _AGAIN)
+                stored_files.warn_passed_over(
+                    path, f"in part: damaged lines {', '.join(map(str, damaged))}", _CONSEQUENCE
+                )
 
     def __len__(self) -> int:
         """Return how many answers there are."""
@@ -148,7 +150,7 @@ class Replies:
         path, start = self._places[key]
         with path.open("rb") as file:
             file.seek(start)
-            reply = _sound(file.readline())
+            reply = _parse_reply_line(file.readline())
         if reply is None or reply[0] != key:
             raise MirblabError(f"{path} was changed while it was read, at byte {start}; do it again")
         return reply[1]
@@ -163,7 +165,7 @@ class Replies:
             self._held[key] = reply
 
     def _add(self, key: str, reply: Reply) -> None:
-        record = {"key": key, "text": reply.text, "finish": reply.finish, "check": _check(key, reply)}
+        record = {"key": key, "text": reply.text, "finish": reply.finish, "check": _reply_checksum(key, reply)}
         paths.make_folder(self.folder)
         is_new = not self._own.exists()
         with paths.writing(self._own):
@@ -179,25 +181,29 @@ class Replies:
         return self.folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.jsonl"
 
 
-def verify(folder: Path) -> list[str]:
+def verify_replies(folder: Path) -> list[str]:
     """Read all answers in *folder*; return a line for each damaged one, and for strangers."""
     wrong = []
     for path in stored_files.sound_paths(folder):
-        files = _files(path)
+        files = _reply_files(path)
         wrong += [
             stored_files.unknown_file_message(one)
             for one in (stored_files.sound_paths(path) if path.is_dir() else [path])
             if one not in files
         ]
-        wrong += [f"{file}, line {number} is damaged; {_AGAIN}" for file in files for number in _read(file)[1]]
+        wrong += [
+            f"{file}, line {number} is damaged; {_CONSEQUENCE}"
+            for file in files
+            for number in _read_reply_file(file)[1]
+        ]
     return wrong
 
 
-def _files(folder: Path) -> list[Path]:
+def _reply_files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*.jsonl")) if path.is_file()]
 
 
-def _read(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
+def _read_reply_file(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     """Return key and place of each sound line, and the numbers of the damaged ones.
 
     A last line that does not end was torn when its writer was killed: it is no damage, and not there.
@@ -205,7 +211,7 @@ def _read(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     sound, damaged, start = [], [], 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if (reply := _sound(line)) is not None:
+            if (reply := _parse_reply_line(line)) is not None:
                 sound.append((reply[0], start))
             elif line.endswith(b"\n"):
                 damaged.append(number)
@@ -213,27 +219,27 @@ def _read(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     return sound, damaged
 
 
-def _sound(line: bytes) -> tuple[str, Reply] | None:
+def _parse_reply_line(line: bytes) -> tuple[str, Reply] | None:
     """Return key and answer of a line, or None when it is not what was written."""
     try:
         found = json.loads(line)
         name, reply = found["key"], Reply(found["text"], found["finish"])
-        whole = line.endswith(b"\n") and isinstance(name, str) and found["check"] == _check(name, reply)
+        whole = line.endswith(b"\n") and isinstance(name, str) and found["check"] == _reply_checksum(name, reply)
         return (name, reply) if whole else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def key(message: str, attempt: int) -> str:
+def reply_key(message: str, attempt: int) -> str:
     """Return the key of the answer to a *message*: the attempt counts, for a prompt may be sent unchanged again.
 
-    >>> key("Why?", 1) == key("Why?", 1), key("Why?", 1) == key("Why?", 2)
+    >>> reply_key("Why?", 1) == reply_key("Why?", 1), reply_key("Why?", 1) == reply_key("Why?", 2)
     (True, False)
     """
     return hashlib.blake2b(json.dumps([attempt, message]).encode(), digest_size=16).hexdigest()
 
 
-def _check(name: str, reply: Reply) -> str:
+def _reply_checksum(name: str, reply: Reply) -> str:
     return hashlib.blake2b(json.dumps([name, reply.text, reply.finish]).encode(), digest_size=6).hexdigest()
 
 
@@ -245,7 +251,7 @@ _LIMITS = ("in_flight", "requests_per_minute", "tokens_per_minute", "timeout", "
 
 
 @dataclass(frozen=True)
-class Wire(OpenAI):
+class ChatFormat(OpenAI):
     """The wire format of chat completions: a batch is one message, `choices` hold its answer."""
 
     system: str = ""
@@ -255,7 +261,7 @@ class Wire(OpenAI):
     def body(self, entry: Entry, texts: Sequence[str], role: str) -> dict[str, Any]:
         """Return the JSON of one request.
 
-        >>> Wire(system="Be brief.").body({"model": "m"}, ["Why?"], "user")["messages"][1]
+        >>> ChatFormat(system="Be brief.").body({"model": "m"}, ["Why?"], "user")["messages"][1]
         {'role': 'user', 'content': 'Why?'}
         """
         first = [{"role": "system", "content": self.system}] if self.system else []
@@ -264,7 +270,7 @@ class Wire(OpenAI):
 
 
 @dataclass(frozen=True)
-class Chat(Hosted):
+class ChatModel(Hosted):
     """A chat model at an address, with its limits; what the courier brings back are replies, not vectors."""
 
     def vectors(self, answer: Any, n: int) -> list[Reply]:  # type: ignore[override]
@@ -277,7 +283,7 @@ class Chat(Hosted):
         return [Reply(text if isinstance(text, str) else "", str(finish or "stop"))] * n
 
 
-def chat(model: str = "", url: str = "", **limits: Any) -> Chat:
+def chat_model(model: str = "", url: str = "", **limits: Any) -> ChatModel:
     """Return the chat model called *model* at *url*, a base such as http://localhost:8000/v1.
 
     Both are read from MIRBLAB_CHAT_MODEL and MIRBLAB_CHAT_URL when they are "". The key is that of MIRBLAB_CHAT_KEY,
@@ -285,7 +291,7 @@ def chat(model: str = "", url: str = "", **limits: Any) -> Chat:
     requests_per_minute, tokens_per_minute, timeout, price_per_million_tokens, budget. Without them a server on this
     machine gets 16 requests at once, and any other OpenAI's limits. Raises MirblabError for what is absent or wrong.
 
-    >>> chat("qwen3", "http://localhost:8000/v1").url
+    >>> chat_model("qwen3", "http://localhost:8000/v1").url
     'http://localhost:8000/v1/chat/completions'
     """
     model, url = model or os.environ.get(MODEL, ""), url or os.environ.get(URL, "")
@@ -304,11 +310,13 @@ def chat(model: str = "", url: str = "", **limits: Any) -> Chat:
     if found.is_local:
         free = {"in_flight": 16, "requests_per_minute": _UNLIMITED, "tokens_per_minute": _UNLIMITED}
         found = replace(found, **{name: value for name, value in free.items() if name not in limits})
-    return Chat(**{part.name: getattr(found, part.name) for part in fields(Hosted)} | {"url": address, "vendor": USUAL})
+    return ChatModel(
+        **{part.name: getattr(found, part.name) for part in fields(Hosted)} | {"url": address, "vendor": USUAL}
+    )
 
 
-def ask(
-    service: Chat, prompt: Prompt, messages: Sequence[str], *, clock: Clock | None = None
+def ask_model(
+    service: ChatModel, prompt: Prompt, messages: Sequence[str], *, clock: Clock | None = None
 ) -> Iterator[tuple[int, Reply]]:
     """Return an iterator over replies as they come: the place among *messages*, and the reply.
 
@@ -317,8 +325,8 @@ def ask(
     back is still yielded, and KeyboardInterrupt is raised at the end. Raises MirblabError before anything is sent
     (key, budget), or from the iterator when the server refuses or does not answer.
     """
-    secret = _key(service)
-    wire = Wire(system=prompt.system, parameters=prompt.parameters)
+    secret = _service_key(service)
+    wire = ChatFormat(system=prompt.system, parameters=prompt.parameters)
     longest = int(prompt.parameters.get("max_tokens", _ANSWER_TOKENS))
     fixed = n_tokens(prompt.system) + longest
     batches = [Batch([place], [message], n_tokens(message) + fixed) for place, message in enumerate(messages)]
@@ -344,7 +352,7 @@ def _replies(courier: Courier, batches: list[Batch], label: str) -> Iterator[tup
         )
 
 
-def _key(service: Chat) -> Secret:
+def _service_key(service: ChatModel) -> Secret:
     secret = environment(service.key_variable)
     if not secret and not service.is_local:
         raise MirblabError(f"no key for {service.host}: set the environment variable {service.key_variable}")
@@ -354,14 +362,16 @@ def _key(service: Chat) -> Secret:
 
 
 _READERS: dict[str, Callable[[Reply, str], Any]] = {
-    "decompose": lambda reply, _: asdict(rules.decomposition(reply)),
-    "rephrase": lambda reply, statement: {"rephrasing": rules.rephrasing(reply, statement)},
-    "negatives": lambda reply, statement: dict(zip(NEGATIVES, rules.negatives(reply, statement), strict=True)),
+    "decompose": lambda reply, _: asdict(rules.read_decomposition(reply)),
+    "rephrase": lambda reply, statement: {"rephrasing": rules.read_rephrasing(reply, statement)},
+    "negatives": lambda reply, statement: dict(
+        zip(NEGATIVE_COLUMNS, rules.read_negatives(reply, statement), strict=True)
+    ),
 }
 
 
 @dataclass
-class Count:
+class StepCount:
     """What became of one step: how many statements came to it, were asked now, and could be used; and why not."""
 
     statements: int = 0
@@ -372,19 +382,19 @@ class Count:
 
 @dataclass(frozen=True)
 class Rephrased:
-    """The new texts, one row per statement in the order given, of `data.COLUMNS`; "" and [] where there is none.
+    """The new texts: a row per statement, in the order given, with `REPHRASING_COLUMNS`; a missing one is "" or [].
 
-    `problem` says at which step the last attempt failed, and why: "decompose: no JSON". `counts` has a `Count` for
-    each step; its `answers` are the reasons of all answers that were of no use, also of attempts that were repeated.
+    `problem` says at which step the last attempt failed, and why: "decompose: no JSON". `counts` has a `StepCount` for
+    each step; its `answers` count the reasons why answers could not be used, also those of repeated attempts.
     """
 
     table: pd.DataFrame
-    counts: Mapping[str, Count]
+    counts: Mapping[str, StepCount]
 
     def summary(self) -> list[str]:
         """Return a line for each step.
 
-        >>> Rephrased(pd.DataFrame(), {"rephrase": Count(3, 4, 2, Counter({"empty": 2}))}).summary()
+        >>> Rephrased(pd.DataFrame(), {"rephrase": StepCount(3, 4, 2, Counter({"empty": 2}))}).summary()
         ['rephrase: 2 of 3 statements usable, 4 requests now; answers of no use: empty 2']
         """
         lines = []
@@ -397,7 +407,7 @@ class Rephrased:
 
 def rephrase(
     views: pd.DataFrame,
-    service: Chat,
+    service: ChatModel,
     *,
     column: str = "informal",
     with_negatives: bool = False,
@@ -408,22 +418,22 @@ def rephrase(
     The recipe of Ye et al. 2026 (MELD), Appendix B: a statement is taken apart, and said anew with its parts in view;
     an answer of no use is asked for again. One that stays of no use leaves that statement out of the later steps.
     Every answer is kept under model, prompt, parameters, message and attempt, so a second call asks nothing, and one
-    after Ctrl-C or a kill only what is missing. Raises MirblabError as `rephrase.ask` does.
+    after Ctrl-C or a kill only what is missing. Raises MirblabError as `rephrase.ask_model` does.
     """
-    check(views, column)
-    steps = [prompt(name) for name in STEPS if with_negatives or name != "negatives"]
+    check_statements(views, column)
+    steps = [read_prompt(name) for name in STEPS if with_negatives or name != "negatives"]
     records: list[dict[str, Any]] = [{"statement": text.strip()} for text in views[column]]
     rows, problems = [dict[str, Any]() for _ in records], [""] * len(records)
     counts = {}
     for step in steps:
         todo = [row for row, record in enumerate(records) if record["statement"] and _is_ready(step, rows[row])]
-        found, reasons, counts[step.name] = _step(service, step, [records[row] for row in todo], clock)
+        found, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in todo], clock)
         for row, value, reason in zip(todo, found, reasons, strict=True):
             rows[row] |= value
             problems[row] = problems[row] or (f"{step.name}: {reason}" if reason else "")
             records[row] |= value if step.name == "decompose" else {}
-    about = {"model": service.model, "prompts": fingerprint(steps)}
-    return Rephrased(table(views.id.tolist(), rows, problems, about), counts)
+    about = {"model": service.model, "prompts": prompts_fingerprint(steps)}
+    return Rephrased(rephrasing_table(views.id.tolist(), rows, problems, about), counts)
 
 
 def _is_ready(step: Prompt, row: Mapping[str, Any]) -> bool:
@@ -431,21 +441,21 @@ def _is_ready(step: Prompt, row: Mapping[str, Any]) -> bool:
     return step.name == "decompose" or "conclusions" in row
 
 
-def _step(
-    service: Chat, step: Prompt, records: Sequence[Mapping[str, Any]], clock: Clock | None
-) -> tuple[list[dict[str, Any]], list[str], Count]:
+def _run_step(
+    service: ChatModel, step: Prompt, records: Sequence[Mapping[str, Any]], clock: Clock | None
+) -> tuple[list[dict[str, Any]], list[str], StepCount]:
     """Return what one step gives for each record ({} for nothing), why not, and the counts."""
-    store, count = Replies(service.model, step), Count(statements=len(records))
+    store, count = ReplyStore(service.model, step), StepCount(statements=len(records))
     found, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
     pending = list(range(len(records)))
     for attempt in range(step.attempts):
         messages = [step.message(records[row], attempt) for row in pending]
-        count.asked += _fetch(service, step, store, messages, attempt, clock)
+        count.asked += _ask_missing(service, step, store, messages, attempt, clock)
         for row, message in zip(pending, messages, strict=True):
             try:
-                reply = store.get(key(message, attempt))
+                reply = store.get(reply_key(message, attempt))
                 found[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
-            except Unusable as reason:
+            except UnusableReply as reason:
                 reasons[row] = str(reason)
                 count.answers[str(reason)] += 1
         pending = [row for row in pending if reasons[row]]
@@ -453,14 +463,14 @@ def _step(
     return found, reasons, count
 
 
-def _fetch(
-    service: Chat, step: Prompt, store: Replies, messages: Sequence[str], attempt: int, clock: Clock | None
+def _ask_missing(
+    service: ChatModel, step: Prompt, store: ReplyStore, messages: Sequence[str], attempt: int, clock: Clock | None
 ) -> int:
     """Ask for the messages whose answers are not stored, each once, and return how many they were."""
-    name = partial(key, attempt=attempt)
+    name = partial(reply_key, attempt=attempt)
     missing = list(dict.fromkeys(message for message in messages if name(message) not in store))
     if missing:
-        for place, reply in ask(service, step, missing, clock=clock):
+        for place, reply in ask_model(service, step, missing, clock=clock):
             store.put(name(missing[place]), reply)
     return len(missing)
 
@@ -479,16 +489,16 @@ def run_rephrasing(
 ) -> int:
     """Write new texts for the statements of a table of views, print what became of them, and return the exit status.
 
-    *rules*: by `data.by_rules`, without a model; *limits* are those of `rephrase.chat`, *choice* is that of `chosen`.
-    130 after Ctrl-C: what came back by then is kept, and the same command goes on from there.
+    *rules*: by `data.by_rules`, without a model; *limits* are those of `chat_model`, *choice* is that of
+    `choose_statements`. 130 after Ctrl-C: what came back by then is kept, and the same command continues.
     """
-    rows = chosen(read_views(source), seed=seed, **choice)
+    rows = choose_statements(read_views(source), seed=seed, **choice)
     say(f"{source}: {len(rows):,} statements")
     if rules:
         found = data.by_rules(rows, seed, with_negatives=negatives)
         lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
     else:
-        service = chat(model, url, **(limits or {}))
+        service = chat_model(model, url, **(limits or {}))
         try:
             made = rephrase(rows, service, with_negatives=negatives)
         except KeyboardInterrupt:
@@ -498,13 +508,13 @@ def run_rephrasing(
     for line in lines:
         say(f"  {line}")
     if negatives:
-        counts = (found[list(data.NEGATIVES)] != "").sum(axis=1)
+        counts = (found[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
         say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {data.save(found, out or data.default(source))}")
+    say(f"in {data.save(found, out or data.default_path(source))}")
     return 0
 
 
-def chosen(
+def choose_statements(
     table: pd.DataFrame,
     *,
     split: str = "train",
@@ -518,7 +528,7 @@ def chosen(
     *split* "" and *kinds* () mean all; *modules* "mathematics" is the MELD paper's filter, *limit* a sample of that
     size drawn by *seed*, 0 all. Raises MirblabError for a split, kinds or modules that are not there.
 
-    >>> chosen(read_views("mini-views"), split="", kinds=["instance"]).kind.unique().tolist()
+    >>> choose_statements(read_views("mini-views"), split="", kinds=["instance"]).kind.unique().tolist()
     ['instance']
     """
     for column, wanted in (("split", [split] if split else []), ("kind", list(kinds))):

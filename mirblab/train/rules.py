@@ -68,10 +68,10 @@ def rename_variables(text: str, seed: str | int) -> Renamed:
     return Renamed(_replaced(text, places, new), new)
 
 
-def spans(text: str) -> list[tuple[int, int, bool]]:
+def formula_spans(text: str) -> list[tuple[int, int, bool]]:
     r"""Return start and end of each formula and piece of code in a text, in order, and whether it is LaTeX.
 
-    >>> spans("a `f x` of $y$")
+    >>> formula_spans("a `f x` of $y$")
     [(3, 6, False), (12, 13, True)]
     """
     code = [(match.start() + 1, match.end() - 1, False) for match in _CODE.finditer(text)]
@@ -80,14 +80,14 @@ def spans(text: str) -> list[tuple[int, int, bool]]:
     return sorted(code + alone)
 
 
-def prose(text: str) -> str:
+def blank_formulas(text: str) -> str:
     """Return a text, as long as before, with blanks in place of its formulas and code.
 
-    >>> prose("Let `f x` be $0$.")
+    >>> blank_formulas("Let `f x` be $0$.")
     'Let `   ` be $ $.'
     """
     signs = list(text)
-    for start, end, _ in spans(text):
+    for start, end, _ in formula_spans(text):
         signs[start:end] = " " * (end - start)
     return "".join(signs)
 
@@ -97,14 +97,14 @@ def _places(text: str) -> tuple[list[int], set[str]]:
     found: list[int] = []
     kept: set[str] = set()
     used: set[str] = set()
-    for start, end, is_latex in spans(text):
+    for start, end, is_latex in formula_spans(text):
         inside = (_in_latex if is_latex else _in_code)(text[start:end])
         if inside is None:
             return [], set()
         found += [start + place for place in inside[0]]
         kept |= inside[1]
         used |= inside[2]
-    rest = prose(text)
+    rest = blank_formulas(text)
     found += [match.start() for match in _BARE.finditer(rest)]
     kept |= {letter for match in _NO_VARIABLE.finditer(rest) for letter in match.groups() if letter}
     used |= kept | {text[place] for place in found}
@@ -243,7 +243,7 @@ def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
     """
     random, used, words = Random(f"{seed}:{text}"), list[str](), text
     for rule in RULES:
-        hidden = prose(words)
+        hidden = blank_formulas(words)
         for match in reversed(list(rule.pattern.finditer(hidden))):
             new = _chosen(rule, words, match, random)
             if new != words[match.start() : match.end()]:
@@ -275,7 +275,7 @@ _PREAMBLE = re.compile(
 )
 
 
-class Unusable(Exception):
+class UnusableReply(Exception):
     """An answer is of no use; the text is the reason, out of a few, so that they can be counted."""
 
 
@@ -288,7 +288,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Decomposition:
     """A statement taken apart."""
 
     hypotheses: list[str]
@@ -296,84 +296,84 @@ class Parts:
     normalized_form: str
 
 
-def decomposition(reply: Reply) -> Parts:
+def read_decomposition(reply: Reply) -> Decomposition:
     """Return the parts that an answer names: a JSON object, alone or in one fence of code.
 
     Raises Unusable: "empty", "cut off", "no JSON", "other JSON" (lists of texts are wanted), "no conclusion".
 
-    >>> decomposition(Reply('{"hypotheses": ["x is even"], "conclusions": ["x + 2 is even"]}')).conclusions
+    >>> read_decomposition(Reply('{"hypotheses": ["x is even"], "conclusions": ["x + 2 is even"]}')).conclusions
     ['x + 2 is even']
     """
-    found = _json(reply)
+    found = _reply_object(reply)
     form = found.get("normalized_form", "")
     hypotheses, conclusions = (_answer_texts(found.get(name)) for name in ("hypotheses", "conclusions"))
     if not isinstance(form, str):
-        raise Unusable("other JSON")
+        raise UnusableReply("other JSON")
     if not conclusions:
-        raise Unusable("no conclusion")
-    return Parts(hypotheses, conclusions, form.strip())
+        raise UnusableReply("no conclusion")
+    return Decomposition(hypotheses, conclusions, form.strip())
 
 
-def rephrasing(reply: Reply, statement: str) -> str:
+def read_rephrasing(reply: Reply, statement: str) -> str:
     """Return the new text of a *statement*.
 
     Raises Unusable: "empty", "cut off", "unchanged" (but for case and blanks), "not a statement alone" (a fence of
     code, or an introduction such as "Here is ...").
 
-    >>> rephrasing(Reply(" Twice a number is even. "), "2n is even")
+    >>> read_rephrasing(Reply(" Twice a number is even. "), "2n is even")
     'Twice a number is even.'
     """
-    text = _text(reply)
+    text = _reply_text(reply)
     if text.startswith("```") or _PREAMBLE.match(text):
-        raise Unusable("not a statement alone")
+        raise UnusableReply("not a statement alone")
     if fold_text(text) == fold_text(statement):
-        raise Unusable("unchanged")
+        raise UnusableReply("unchanged")
     return text
 
 
-def negatives(reply: Reply, statement: str) -> list[str]:
+def read_negatives(reply: Reply, statement: str) -> list[str]:
     """Return the three wrong versions of a *statement* that an answer holds.
 
     Raises Unusable: as `decomposition`, "not three", and "repeats" (each other, or the statement).
 
-    >>> negatives(Reply('{"hard_negatives": ["a < b", "a = b", "a > c"]}'), "a > b")
+    >>> read_negatives(Reply('{"hard_negatives": ["a < b", "a = b", "a > c"]}'), "a > b")
     ['a < b', 'a = b', 'a > c']
     """
-    found = _answer_texts(_json(reply).get("hard_negatives"))
+    found = _answer_texts(_reply_object(reply).get("hard_negatives"))
     if len(found) != N_NEGATIVES:
-        raise Unusable("not three")
+        raise UnusableReply("not three")
     if len({fold_text(text) for text in [*found, statement]}) != N_NEGATIVES + 1:
-        raise Unusable("repeats")
+        raise UnusableReply("repeats")
     return found
 
 
-def _text(reply: Reply) -> str:
+def _reply_text(reply: Reply) -> str:
     """Return the answer without what a model thought aloud before it."""
     text = _THOUGHT.sub("", reply.text, count=1) if reply.text.lstrip().startswith("<think>") else reply.text
     if reply.finish == "length" or text.lstrip().startswith("<think>"):
-        raise Unusable("cut off")
+        raise UnusableReply("cut off")
     if not text.strip():
-        raise Unusable("empty")
+        raise UnusableReply("empty")
     return text.strip()
 
 
-def _json(reply: Reply) -> dict[str, Any]:
-    text = _text(reply)
+def _reply_object(reply: Reply) -> dict[str, Any]:
+    text = _reply_text(reply)
     fenced = _FENCED.fullmatch(text)
     try:
         found = json.loads(fenced["inner"] if fenced else text)
     except (ValueError, RecursionError):
-        raise Unusable("no JSON") from None
+        raise UnusableReply("no JSON") from None
     if not isinstance(found, dict):
-        raise Unusable("other JSON")
+        raise UnusableReply("other JSON")
     return found
 
 
 def _answer_texts(value: Any) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise Unusable("other JSON")
+        raise UnusableReply("other JSON")
     if not all(isinstance(item, str) and item.strip() for item in value):
-        raise Unusable("other JSON")
+        raise UnusableReply("other JSON")
     return [item.strip() for item in value]
 
 
@@ -399,14 +399,14 @@ _COUNT = re.compile(r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite
 
 
 @dataclass(frozen=True)
-class Wrong:
+class Falsehood:
     """A statement with one change, and which kind of change it is."""
 
     kind: str
     text: str
 
 
-def wrong(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Wrong]:
+def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]:
     """Return up to *n* versions of a statement that say something else, no two alike, of as many kinds as possible.
 
     Changes are those of `sources.corruptions` (a relation reversed, a quantifier or notion exchanged, a hypothesis
@@ -417,21 +417,21 @@ def wrong(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Wrong]:
     It is a stand-in: that the result is false is likely and not checked. A dropped condition may have been
     superfluous, a converse may hold, and a definition that is changed is another definition rather than a falsehood.
 
-    >>> [one.kind for one in wrong("If `f` is injective, then `f x ≤ f y`.", 0)]
+    >>> [one.kind for one in falsify("If `f` is injective, then `f x ≤ f y`.", 0)]
     ['converse', 'sign-exchanged', 'hypothesis-changed']
     """
     random = Random(f"{seed}:{text}")
-    options = [(kind, _changed_texts(text, find)) for kind, find in KINDS.items()]
+    options = [(kind, _changed_texts(text, find)) for kind, find in CHANGE_FINDERS.items()]
     options = [(kind, texts) for kind, texts in options if texts]
     random.shuffle(options)
     for _, texts in options:
         random.shuffle(texts)
-    found, seen = list[Wrong](), {fold_text(text)}
+    found, seen = list[Falsehood](), {fold_text(text)}
     for turn in range(max((len(texts) for _, texts in options), default=0)):
         for kind, texts in options:
             if turn < len(texts) and len(found) < n and fold_text(texts[turn]) not in seen:
                 seen.add(fold_text(texts[turn]))
-                found.append(Wrong(kind, texts[turn]))
+                found.append(Falsehood(kind, texts[turn]))
     return found
 
 
@@ -455,7 +455,7 @@ def _with_code(find: Callable[[str], list[Change]]) -> Callable[[str], list[Chan
 def exchanged_signs(text: str) -> list[Change]:
     """Return the signs of order, sets and logic in formulas and code, each as its opposite."""
     found: list[Change] = []
-    for start, end, _ in spans(text):
+    for start, end, _ in formula_spans(text):
         inner = text[start:end]
         if "<" in inner and ">" in inner:
             continue
@@ -467,11 +467,11 @@ def exchanged_signs(text: str) -> list[Change]:
     return found
 
 
-def flipped(text: str) -> list[Change]:
+def flipped_maps(text: str) -> list[Change]:
     """Return `f ∘ g` as `g ∘ f`, and arrows between two names the other way."""
     return [
         Change(start + match.start(), start + match.end(), f"{match['b']} {match['sign']} {match['a']}")
-        for start, end, _ in spans(text)
+        for start, end, _ in formula_spans(text)
         for match in _FLIP.finditer(text[start:end])
         if match["a"] != match["b"]
     ]
@@ -479,7 +479,7 @@ def flipped(text: str) -> list[Change]:
 
 def negated(text: str) -> list[Change]:
     """Return "is" as "is not", "there exists" as "there does not exist", and "has a" as "has no"."""
-    hidden = prose(text)
+    hidden = blank_formulas(text)
     found = [Change(match.end("verb"), match.end("verb"), " not") for match in _VERB.finditer(hidden)]
     negative = {"exists": "does not exist", "exist": "do not exist", "is": "is not", "are": "are not"}
     for match in _EXISTS.finditer(hidden):
@@ -489,23 +489,23 @@ def negated(text: str) -> list[Change]:
 
 def dropped_conditions(text: str) -> list[Change]:
     """Return "if A and B, then ..." without "and B"."""
-    return [Change(*match.span("dropped"), "") for match in _CONDITION.finditer(prose(text))]
+    return [Change(*match.span("dropped"), "") for match in _CONDITION.finditer(blank_formulas(text))]
 
 
 def changed_numbers(text: str) -> list[Change]:
     """Return "two" as "three", and "finite" as "infinite" and back."""
     found = []
-    for match in _COUNT.finditer(prose(text)):
+    for match in _COUNT.finditer(blank_formulas(text)):
         new = _NUMBER[match["word"].lower()]
         new = new.capitalize() if match["word"][0].isupper() else new
         found.append(Change(match.start(), match.end(), article_before(match["article"] or "", new) + new))
     return found
 
 
-KINDS: dict[str, Callable[[str], list[Change]]] = {
+CHANGE_FINDERS: dict[str, Callable[[str], list[Change]]] = {
     **{kind: _with_code(find) for kind, find in hard_negatives.KINDS.items() if kind != "step-dropped"},
     "sign-exchanged": exchanged_signs,
-    "flipped": flipped,
+    "flipped": flipped_maps,
     "negated": negated,
     "condition-dropped": dropped_conditions,
     "number-changed": changed_numbers,

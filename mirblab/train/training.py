@@ -20,36 +20,36 @@ from mirblab.data import digests
 from mirblab.encoders import local
 from mirblab.encoders.encoding import Encoder
 from mirblab.train import loop
-from mirblab.train.data import gather
+from mirblab.train.data import gather_texts
 from mirblab.train.evaluation import Evaluate, held_out
-from mirblab.train.loop import Run, evaluations, to_the_end
-from mirblab.train.loss import Passes, TokenPasses, chosen
-from mirblab.train.model import build, device, finish, starting_encoder
-from mirblab.train.recipes import Recipe, differences, recipe
+from mirblab.train.loop import TrainingRun, evaluation_rows, run_to_end
+from mirblab.train.loss import Passes, TokenPasses, resolve_precision
+from mirblab.train.model import build_model, finish_model, starting_encoder, training_device
+from mirblab.train.recipes import Recipe, describe_differences, recipe
 
 RECIPE, _WORKSHOPS = "recipe.json", ".training"
 
 
-def home_of(name: str) -> Path:
+def model_folder(name: str) -> Path:
     """Return the folder of the finished model called *name*, whether it is there or not."""
     return paths.models() / paths.checked_name(name)
 
 
-def workshop(name: str) -> Path:
+def workshop_folder(name: str) -> Path:
     """Return the folder of the log and the checkpoints of the model called *name*."""
     return paths.models() / _WORKSHOPS / paths.checked_name(name)
 
 
 def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
     """Return whether the model is there; MirblabError when one is there that was trained in another way."""
-    folder = home_of(name)
+    folder = model_folder(name)
     if not folder.exists():
         return False
     path = folder / RECIPE
     if not path.is_file():
         raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
     local.check_trained(folder)
-    other = differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
+    other = describe_differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
     if other:
         raise MirblabError(
             f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
@@ -58,14 +58,14 @@ def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
     return True
 
 
-def keep(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
+def store_model(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
     """Write *model*, its *card* and what it was made of to its folder, replacing an older one; return the folder.
 
     Readers see the old folder, none for a moment, or the new one, never a part of it.
     """
-    folder = home_of(name)
-    paths.remove_abandoned(workshop(name))
-    beside, old = (paths.unfinished_name(workshop(name) / which) for which in ("new", "old"))
+    folder = model_folder(name)
+    paths.remove_abandoned(workshop_folder(name))
+    beside, old = (paths.unfinished_name(workshop_folder(name) / which) for which in ("new", "old"))
     with paths.writing(folder):
         try:
             model.save(str(beside), create_model_card=False)
@@ -83,7 +83,7 @@ def keep(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
     return folder
 
 
-def verify(folder: Path) -> list[str]:
+def verify_models(folder: Path) -> list[str]:
     """Compare the models in *folder* with their digests, and their checkpoints; return a line for each that is wrong.
 
     Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
@@ -91,7 +91,7 @@ def verify(folder: Path) -> list[str]:
     wrong = []
     for path in stored_files.sound_paths(folder):
         if path.name == _WORKSHOPS:
-            wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify(inner)]
+            wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify_checkpoints(inner)]
         elif not (path / RECIPE).is_file():
             wrong.append(stored_files.unknown_file_message(path))
         elif not digests.has_digests(path):
@@ -113,13 +113,13 @@ def model_card(recipe: Recipe, encoder: Encoder, facts: Mapping[str, Any], table
     *facts* has n_rows, n_steps, fingerprint and precision. Nothing of the machine is written into it.
     """
     parts = [
-        _head(recipe, encoder),
+        _card_header(recipe, encoder),
         f"# {recipe.label or recipe.name}",
-        _what(recipe, encoder),
-        f"## Data\n\n{_data(recipe, facts)}",
-        f"## Recipe\n\n{_recipe(recipe, facts)}",
-        f"## Evaluation\n\n{_evaluation(recipe, table)}",
-        f"## Limits\n\n{_limits(recipe)}",
+        _card_summary(recipe, encoder),
+        f"## Data\n\n{_card_data(recipe, facts)}",
+        f"## Recipe\n\n{_card_recipe(recipe, facts)}",
+        f"## Evaluation\n\n{_card_evaluation(recipe, table)}",
+        f"## Limits\n\n{_card_limits(recipe)}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -129,10 +129,10 @@ def untrained_card(recipe: Recipe, encoder: Encoder) -> str:
     start = encoder.entry.get("id", recipe.encoder)
     about = f"The mean of the token embeddings of {start}, untrained: no attention, no order of words."
     use = f"It is kept to say what training brings to a model that begins as it does (base `{recipe.base}`)."
-    return f"{_head(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
+    return f"{_card_header(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
 
 
-def _head(recipe: Recipe, encoder: Encoder) -> str:
+def _card_header(recipe: Recipe, encoder: Encoder) -> str:
     fields: dict[str, Any] = {
         "language": "en",
         "library_name": "sentence-transformers",
@@ -145,7 +145,7 @@ def _head(recipe: Recipe, encoder: Encoder) -> str:
     return "---\n" + "\n".join(f"{name}: {json.dumps(value)}" for name, value in fields.items()) + "\n---"
 
 
-def _what(recipe: Recipe, encoder: Encoder) -> str:
+def _card_summary(recipe: Recipe, encoder: Encoder) -> str:
     base = encoder.entry.get("id", recipe.encoder)
     start = f"the token embeddings of {base} alone (no attention, no order of words)" if recipe.is_static else base
     if recipe.tokens_from:
@@ -160,7 +160,7 @@ def _what(recipe: Recipe, encoder: Encoder) -> str:
     )
 
 
-def _data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+def _card_data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
     rows = f"split `{recipe.split or 'all'}`, modules: {recipe.modules}; {facts['n_rows']:,} rows"
     lines = [
         f"- {Path(recipe.data).name}, {rows}",
@@ -174,7 +174,7 @@ def _data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+def _card_recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in recipe.determining().items() if value not in ("", 0, 0.0, False)}
     shown["dropout"] = recipe.dropout
     needs = {"n_hard": recipe.hard, "mix_split": recipe.mix, "tokens_share": recipe.tokens_from}
@@ -191,8 +191,8 @@ def _recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
     )
 
 
-def _evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
-    found = evaluations(table)
+def _card_evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
+    found = evaluation_rows(table)
     if not len(found):
         return "Not evaluated while it was trained."
     found = found.iloc[[0, -1]] if len(found) > 1 else found
@@ -206,7 +206,7 @@ def _evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
     return f"{about}\n\n{head}\n" + "\n".join(rows)
 
 
-def _limits(recipe: Recipe) -> str:
+def _card_limits(recipe: Recipe) -> str:
     lines = [
         "- What it knows of mathematics it knows from one library's names, types and docstrings, in English and Lean; "
         "other notations, languages and proof assistants were not seen.",
@@ -247,25 +247,25 @@ def train(
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
     table = _views(plan) if views is None else views
-    material, encoder = gather(plan, table), starting_encoder(plan)
-    facts = {"fingerprint": material.fingerprint(), "precision": chosen(plan.precision, device())}
-    identity = plan.determining() | facts | _begun_with(plan, encoder)
+    material, encoder = gather_texts(plan, table), starting_encoder(plan)
+    facts = {"fingerprint": material.fingerprint(), "precision": resolve_precision(plan.precision, training_device())}
+    identity = plan.determining() | facts | _starting_revisions(plan, encoder)
     # a forced training that was stopped goes on, although the old model is still there
-    is_begun = bool(loop.files(workshop(plan.name)))
+    is_begun = bool(loop.checkpoint_files(workshop_folder(plan.name)))
     if not force and not is_begun and is_finished(plan.name, identity):
-        return home_of(plan.name)
+        return model_folder(plan.name)
     folder = _workshop(plan, force)
     if evaluate is None:
         evaluate = _usual_evaluation(plan, table)
-    model = build(plan, encoder)
+    model = build_model(plan, encoder)
     runs_texts = partial(TokenPasses, length=plan.max_length) if plan.late else Passes
     passes = runs_texts(model, plan.name, plan.tokens_per_pass, facts["precision"])
-    run = Run(plan, passes, encoder, material, folder, identity, evaluate, _before(plan, encoder))
-    to_the_end(run)
+    run = TrainingRun(plan, passes, encoder, material, folder, identity, evaluate, _base_weights(plan, encoder))
+    run_to_end(run)
     facts |= {"n_rows": len(material), "n_steps": run.n_steps}
-    card = model_card(plan, encoder, facts, loop.read(folder))
-    kept = keep(plan.name, finish(plan, encoder, model), card, identity)
-    for path in loop.files(folder):
+    card = model_card(plan, encoder, facts, loop.read_log(folder))
+    kept = store_model(plan.name, finish_model(plan, encoder, model), card, identity)
+    for path in loop.checkpoint_files(folder):
         paths.remove_path(path)
     return kept
 
@@ -285,8 +285,8 @@ def begun_from(name: str | Recipe) -> str:
     system, encoder = f"{plan.encoder}-static-untrained", starting_encoder(plan)
     identity = {"base": plan.base, "base_revision": str(encoder.entry.get("revision", "")), "trained": False}
     if not is_finished(system, identity):
-        model = finish(plan, encoder, build(plan, encoder))
-        keep(system, model, untrained_card(plan, encoder), identity)
+        model = finish_model(plan, encoder, build_model(plan, encoder))
+        store_model(system, model, untrained_card(plan, encoder), identity)
     return system
 
 
@@ -301,7 +301,7 @@ def log(name: str) -> pd.DataFrame:
     Traceback (most recent call last):
     FileNotFoundError: no log at ...
     """
-    table = loop.read(workshop(name))
+    table = loop.read_log(workshop_folder(name))
     losses = table.loss.dropna()
     width = min(20, max(1, len(losses) // 5))
     return table.assign(smoothed=losses.rolling(width, min_periods=1).mean())
@@ -313,16 +313,16 @@ def _views(plan: Recipe) -> pd.DataFrame:
     return lean_views.read_views(plan.data)
 
 
-def _begun_with(plan: Recipe, encoder: Encoder) -> dict[str, str]:
+def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     found = {"base_revision": str(encoder.entry.get("revision", ""))}
     if plan.tokens_from:
-        tokens = local.trained(plan.tokens_from) or train(_static(plan))
+        tokens = local.trained(plan.tokens_from) or train(_static_recipe(plan))
         found["tokens_revision"] = local.folder_digest(tokens)
     return found
 
 
-def _static(plan: Recipe) -> Recipe:
+def _static_recipe(plan: Recipe) -> Recipe:
     """Return the recipe that makes the token embeddings; MirblabError for one that makes something else, or itself."""
     found = recipe(plan.tokens_from)
     if not found.is_static:
@@ -333,15 +333,15 @@ def _static(plan: Recipe) -> Recipe:
     return found
 
 
-def _before(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
+def _base_weights(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
     """Return the base's own weights by name where they become a part of the trained ones."""
     if plan.trained_share == 1:
         return {}
-    return loop.trained(build(replace(plan, tokens_from=""), encoder))
+    return loop.trained_parameters(build_model(replace(plan, tokens_from=""), encoder))
 
 
 def _workshop(plan: Recipe, force: bool) -> Path:
-    folder = workshop(plan.name)
+    folder = workshop_folder(plan.name)
     if force:
         shutil.rmtree(folder, ignore_errors=True)
     return paths.make_folder(folder)

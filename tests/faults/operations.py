@@ -236,9 +236,9 @@ REPLIES = {f"question {number}": f"answer {number}" for number in range(4)}
 
 
 def replies() -> Any:
-    from mirblab.train.rephrase import Replies, prompt
+    from mirblab.train.rephrase import ReplyStore, read_prompt
 
-    return Replies("stub", prompt("rephrase"))
+    return ReplyStore("stub", read_prompt("rephrase"))
 
 
 def ask() -> dict[str, Any]:
@@ -373,7 +373,9 @@ def import_run() -> dict[str, Any]:
     from mirblab.evaluation import imported
 
     made.append("import")
-    imported.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "theirs.trec", collection="mine", origin="theirs")
+    imported.import_results(
+        Path(os.environ["MIRBLAB_HOME"]) / "given" / "theirs.trec", collection="mine", origin="theirs"
+    )
     return read_run()
 
 
@@ -381,9 +383,9 @@ def read_run() -> dict[str, Any]:
     from mirblab.evaluation import imported
     from mirblab.sources import catalogue
 
-    if "theirs" not in imported.names():
+    if "theirs" not in imported.imported_systems():
         return {}
-    return {"theirs": digest(imported.run("theirs", catalogue.load("mine")))}
+    return {"theirs": digest(imported.read_imported_run("theirs", catalogue.load("mine")))}
 
 
 def given_values() -> None:
@@ -397,14 +399,14 @@ def import_values() -> dict[str, Any]:
     from mirblab.evaluation import imported
 
     made.append("import")
-    imported.add(Path(os.environ["MIRBLAB_HOME"]) / "given" / "values.csv", origin="theirs")
+    imported.import_results(Path(os.environ["MIRBLAB_HOME"]) / "given" / "values.csv", origin="theirs")
     return read_values()
 
 
 def read_values() -> dict[str, Any]:
     from mirblab.evaluation import imported
 
-    return {"values": digest(imported.values())} if imported.names() else {}
+    return {"values": digest(imported.read_imported_values())} if imported.imported_systems() else {}
 
 
 def write_run() -> dict[str, Any]:

@@ -607,7 +607,7 @@ READERS: list[Reader] = [
         "submission",
         "a.tsv",
         (b"A.1\t77\t1\t0.9\tours\nA.1\t78\t2\t0.8\tours\n", b"B.1\t7\t5\t1\t0.9\tours\nB.1\t8\t6\t2\t0.8\tours\n"),
-        lambda root: arqmath.read(root / "a.tsv"),
+        lambda root: arqmath.read_submission(root / "a.tsv"),
         CELLS,
     ),
     Reader(

@@ -34,7 +34,7 @@ from mirblab.evaluation import imported
 from mirblab.formula import index as formula_index
 from mirblab.retrieval.run_store import RunStore
 from mirblab.sources import catalogue
-from mirblab.train.rephrase import Replies, prompt
+from mirblab.train.rephrase import ReplyStore, read_prompt
 from mirblab.train.rules import Reply
 
 SPACE = {"model": "toy", "role": "document", "prompt": "", "dimensions": 6}
@@ -141,13 +141,13 @@ class Answers(Store):
     """The answers of a chat model."""
 
     def __init__(self) -> None:
-        self.store = Replies("stub", prompt("rephrase"))
+        self.store = ReplyStore("stub", read_prompt("rephrase"))
 
     def put(self, key: int) -> None:
         self.store.put(str(key), Reply(f"answer {key}", "stop"))
 
     def get(self, key: int) -> Any:
-        store = Replies("stub", prompt("rephrase"))
+        store = ReplyStore("stub", read_prompt("rephrase"))
         return store.get(str(key)).text if str(key) in store else None
 
     def value(self, key: int) -> Any:
@@ -178,12 +178,12 @@ class Imported(Store):
         given = paths.home() / "given" / f"values{key}.csv"
         given.parent.mkdir(parents=True, exist_ok=True)
         given.write_text(f"system,collection,measure,value\ntheirs{key},mini-qa,P@5,0.{key}5\n", encoding="utf-8")
-        imported.add(given)
+        imported.import_results(given)
 
     def get(self, key: int) -> Any:
-        if f"theirs{key}" not in imported.names():
+        if f"theirs{key}" not in imported.imported_systems():
             return None
-        return imported.values([f"theirs{key}"]).value.tolist()
+        return imported.read_imported_values([f"theirs{key}"]).value.tolist()
 
     def value(self, key: int) -> Any:
         return [float(f"0.{key}5")]

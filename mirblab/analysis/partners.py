@@ -139,7 +139,7 @@ def _cuts(system: System, n_docs: int) -> bool:
     """Return whether a system may lack what it would have returned deeper: imported runs, and fusion of cut runs."""
     kind = system.settings["kind"]
     is_cut = kind == "imported" or (kind == "fusion" and system.settings.get("depth", DEPTH) < n_docs)
-    return is_cut or any(_cuts(part, n_docs) for part in system.parts())
+    return is_cut or any(_cuts(part, n_docs) for part in system.parts)
 
 
 def _too_shallow(counts: pd.Series, others: int) -> str:

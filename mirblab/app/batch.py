@@ -201,7 +201,7 @@ def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str]
 
 
 def _with_parts(found: System) -> list[System]:
-    return [*(deeper for part in found.parts() for deeper in _with_parts(part)), found]
+    return [*(deeper for part in found.parts for deeper in _with_parts(part)), found]
 
 
 def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], int], asked: str) -> Step:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import xxhash
@@ -96,10 +96,17 @@ def safetensors_head(about: dict[str, str], parts: list[tuple[str, str, list[int
 def write(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
     """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
     checks, whole = row_checks(keys, vectors), _whole(vectors)
-    with paths.write_atomically(path, vectors.nbytes) as beside, paths.open_to_write(beside) as file:
-        file.write(_header(*vectors.shape, space, whole, _shard_digest(keys, checks, whole)))
-        for part in (checks, vectors, keys):
-            file.write(np.ascontiguousarray(part).data)
+    head = _header(*vectors.shape, space, whole, _shard_digest(keys, checks, whole))
+    write_arrays(path, head, (checks, vectors, keys))
+
+
+def write_arrays(path: Path, head: bytes, arrays: Sequence[np.ndarray]) -> None:
+    """Write *head* and *arrays* behind each other as one file: whole, flushed to disk, or not at all."""
+    with paths.write_atomically(path, sum(array.nbytes for array in arrays)) as beside:
+        with paths.open_to_write(beside) as file:
+            file.write(head)
+            for array in arrays:
+                file.write(np.ascontiguousarray(array).data)
 
 
 @dataclass(eq=False)
@@ -193,8 +200,8 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
     """
     seen = stamp(path)
     with open(path, "rb") as file:
-        head = _read_header(file.read(_LONGEST_HEADER + 8))
-        n, whole = _facts(head, d)
+        head, fields = read_head(file)
+        n, whole = _facts(fields, d)
         size = len(head) + n * (8 + 4 * d + 16)
         if seen[0] != size:
             raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
@@ -211,24 +218,28 @@ def count(path: Path) -> int:
     """Return of how many texts a shard of vectors or of token vectors, of any version, speaks; 0: it cannot be read."""
     try:
         with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            return int(json.loads(file.read(min(length, _LONGEST_HEADER)))["checks"]["shape"][0])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+            return int(read_head(file)[1]["checks"]["shape"][0])
+    except (OSError, Damaged, ValueError, KeyError, TypeError, IndexError):
         return 0
 
 
-def _read_header(start: bytes) -> bytes:
-    length = int.from_bytes(start[:8], "little")
-    if len(start) < 8 or not 0 < length <= min(_LONGEST_HEADER, len(start) - 8):
+def read_head(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of the head with which a shard begins, and its fields; raise Damaged when it has none."""
+    start = file.read(8)
+    length = int.from_bytes(start, "little")
+    head = start + file.read(min(length, _LONGEST_HEADER))
+    if not 0 < length <= _LONGEST_HEADER or len(head) != 8 + length:
         raise Damaged("it does not begin with the header of a shard")
-    return start[: 8 + length]
+    try:
+        return head, json.loads(head[8:])
+    except (ValueError, RecursionError) as error:
+        raise Damaged("its header cannot be read") from error
 
 
-def _facts(head: bytes, d: int) -> tuple[int, str]:
+def _facts(fields: dict[str, Any], d: int) -> tuple[int, str]:
     """Return the number of rows and the checksum of all vectors that a header states."""
     try:
-        found = json.loads(head[8:])
-        (n, width), whole = found["vectors"]["shape"], found["__metadata__"]["vectors"]
+        (n, width), whole = fields["vectors"]["shape"], fields["__metadata__"]["vectors"]
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged("its header cannot be read") from error
     if not isinstance(n, int) or n < 1 or width != d or not isinstance(whole, str):
@@ -387,10 +398,7 @@ class VectorStore:
             raise MirblabError(f"{len(bad)} vectors are not finite, the first for text {bad[0]}; nothing was stored")
         if not len(keys):
             return
-        self._describe()
-        # the time comes first, so that names sort by age
-        name = f"{time.time_ns():019d}-{uuid.uuid4().hex}{SUFFIX}"
-        write(self.path / name, keys, vectors, self.digest)
+        write(self._new_shard(), keys, vectors, self.digest)
 
     def sizes(self) -> dict[str, int]:
         """Return what is stored: texts (counted once per shard), shards, bytes, damaged and partial files."""
@@ -416,6 +424,11 @@ class VectorStore:
         """Delete the space with all its vectors; MirblabError when something of it cannot be deleted."""
         self._index = Index([])
         paths.remove_path(self.path)
+
+    def _new_shard(self) -> Path:
+        """Return the path of a new shard, in a folder that says whose vectors these are; names sort by age."""
+        self._describe()
+        return self.path / f"{time.time_ns():019d}-{uuid.uuid4().hex}{SUFFIX}"
 
     def _describe(self) -> None:
         readable = json.dumps(self.space, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -17,13 +14,21 @@ import xxhash
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.encoders import cache, spaces
-from mirblab.encoders.cache import Damaged, VectorStore, mapped, safetensors_head, stamp, text_keys
+from mirblab.encoders import spaces
+from mirblab.encoders.cache import (
+    Damaged,
+    VectorStore,
+    mapped,
+    read_head,
+    safetensors_head,
+    stamp,
+    text_keys,
+    write_arrays,
+)
 from mirblab.encoders.encoding import Encoder
 from mirblab.encoders.local import unit
 
 FORMAT = "mirblab-tokens-2"
-_LONGEST_HEADER = 4096
 
 
 @dataclass(eq=False)
@@ -73,10 +78,7 @@ def write(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: s
     rows = np.concatenate(matrices)
     ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
     checks = np.array([_check(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
-    with paths.write_atomically(path, rows.nbytes) as beside, paths.open_to_write(beside) as file:
-        file.write(_header(*rows.shape, keys, checks, ends, space))
-        for part in (checks, ends, keys, rows):
-            file.write(np.ascontiguousarray(part).data)
+    write_arrays(path, _header(*rows.shape, keys, checks, ends, space), (checks, ends, keys, rows))
 
 
 def open_shard(path: Path, space: str) -> TokenShard:
@@ -86,10 +88,8 @@ def open_shard(path: Path, space: str) -> TokenShard:
     """
     seen = stamp(path)
     with open(path, "rb") as file:
-        start = file.read(8)
-        length = int.from_bytes(start, "little")
-        head = start + file.read(min(length, _LONGEST_HEADER))
-        n_rows, width, n = _facts(head, length)
+        head, fields = read_head(file)
+        n_rows, width, n = _facts(fields)
         size = len(head) + 32 * n + 2 * n_rows * width
         if seen[0] != size:
             raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
@@ -116,13 +116,10 @@ def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends:
     return safetensors_head(about, parts)
 
 
-def _facts(head: bytes, length: int) -> tuple[int, int, int]:
+def _facts(fields: dict[str, Any]) -> tuple[int, int, int]:
     """Return the numbers of rows, of columns and of texts that a header states."""
-    if not 0 < length <= _LONGEST_HEADER or len(head) != 8 + length:
-        raise Damaged("it does not begin with the header of a shard")
     try:
-        found = json.loads(head[8:])
-        (n_rows, width), (n,) = found["rows"]["shape"], found["checks"]["shape"]
+        (n_rows, width), (n,) = fields["rows"]["shape"], fields["checks"]["shape"]
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged("its header cannot be read") from error
     if not all(isinstance(number, int) for number in (n_rows, width, n)) or n < 1 or min(n_rows, width) < 0:
@@ -242,10 +239,7 @@ class TokenStore(VectorStore):
                     f"the token vectors of text {place} have the shape {one.shape}, where others have {width} columns, "
                     "or are not finite; nothing was stored"
                 )
-        self._describe()
-        # the time comes first, so that names sort by age
-        name = f"{time.time_ns():019d}-{uuid.uuid4().hex}{cache.SUFFIX}"
-        write(self.path / name, keys, halves, self.digest)
+        write(self._new_shard(), keys, halves, self.digest)
 
     def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
         return open_shard(path, self.digest)

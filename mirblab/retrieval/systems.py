@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -285,26 +286,26 @@ class System:
             parts["relevant_from"] = collection.card.relevant_from
         return _hash(parts)
 
-    @property
+    @cached_property
     def origin(self) -> str:
         """Return who made the runs of an imported system, or of such a part of this one; "" for what is made here."""
         if self.settings["kind"] == "imported":
             return " and ".join(dict.fromkeys(origin for *_, origin in self.settings["files"].values()))
-        return ", ".join(f"with {part.name}: {part.origin}" for part in self.parts() if part.origin)
+        return ", ".join(f"with {part.name}: {part.origin}" for part in self.parts if part.origin)
 
-    @property
+    @cached_property
     def learns(self) -> bool:
         """Return whether the run depends on the judgements: somewhere in it weights are cross-validated."""
-        return learns(self.settings) or any(part.learns for part in self.parts())
+        return learns(self.settings) or any(part.learns for part in self.parts)
 
-    @property
+    @cached_property
     def key(self) -> dict[str, Any]:
         """Return all that determines this system's runs, parts of a composition included."""
         found = {name: value for name, value in self.settings.items() if name not in ("label", "paper")}
         if "of" in found:
-            found["of"] = [system(part).key for part in found["of"]]
+            found["of"] = [part.key for part in self.parts]
         if "first" in found:
-            found["first"] = system(found["first"]).key
+            found["first"] = self.parts[0].key
         if "encoder" in found:
             found["encoder"] = _encoder(found).key
             found.pop("compat", None)  # what differs is in the encoder's key
@@ -312,6 +313,7 @@ class System:
             found["reranker"] = rerank.settings(found["reranker"], **pair_options(found))
         return found | {"version": run_store.VERSIONS[found["kind"]]}
 
+    @cached_property
     def parts(self) -> list[System]:
         """Return the systems that this one is composed of, itself not included."""
         return [system(name) for name in parts(self.settings)]
@@ -396,7 +398,7 @@ def _encoder(settings: Mapping[str, Any]) -> Encoder:
 
 def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     # Always the same depth of the parts, else the ranking would depend on how deep somebody asked before.
-    parts = [part.search(collection, self.settings.get("depth", DEPTH)) for part in self.parts()]
+    parts = [part.search(collection, self.settings.get("depth", DEPTH)) for part in self.parts]
     method, options = self.settings.get("method", "rrf"), fusion_options(self.settings)
     if method == "cv":
         return fusion.cross_validated(parts, collection, depth=depth, **options)
@@ -404,7 +406,7 @@ def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 
 def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    first, reranked = self.parts()[0], self.settings["depth"]
+    first, reranked = self.parts[0], self.settings["depth"]
     options = pair_options(self.settings)
     pairs = pair_scores(first, self.settings["reranker"], collection, reranked, **options)
     return rerank.reorder(first.search(collection, max(depth, reranked)), pairs, reranked)
@@ -412,7 +414,7 @@ def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 def _approach0(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     reranked = self.settings["depth"]
-    found = self.parts()[0].search(collection, max(depth, reranked))
+    found = self.parts[0].search(collection, max(depth, reranked))
     scored = approach0.rescore(collection, found, reranked)
     return rerank.reorder(found, scored, reranked)
 

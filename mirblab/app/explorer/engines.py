@@ -361,7 +361,7 @@ def single(collection: Collection, asked: Asked) -> Collection:
 
 def _made(own: System, collection: Collection, made: dict[str, Engine]) -> Engine:
     settings = own.settings
-    kind, parts = settings["kind"], [part.name for part in own.parts()]
+    kind, parts = settings["kind"], [part.name for part in own.parts]
     if kind == "bm25" and settings.get("engine") == "rank-bm25":
         return Kept(collection, own, lambda asked, depth: _read_anew(own, collection, asked, depth))
     if kind in _ALONE:

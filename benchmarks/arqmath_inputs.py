@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--opt", action="store_true", help="also read Content MathML")
     args = parser.parse_args()
     spent, counts, scores, shown = Counter(), Counter(), [], []
-    sources = zip(formulas.read(args.origin), formulas.read(args.origin, "slt"), strict=True)
+    sources = zip(formulas.read_instances(args.origin), formulas.read_instances(args.origin, "slt"), strict=True)
     for written, marked in islice(sources, args.most):
         if written.formula_id != marked.formula_id:
             counts["not side by side"] += 1
@@ -70,7 +70,7 @@ def main() -> None:
     for text, score in shown:
         print(f"  {score:.2f}  {text}")
     if args.opt:
-        rows = islice(formulas.read(args.origin, "opt"), args.most)
+        rows = islice(formulas.read_instances(args.origin, "opt"), args.most)
         sizes = [len(parse_content(row.markup)) for row in rows]
         print(f"opt: {len(sizes):,} operator trees, {sum(sizes) / max(len(sizes), 1):.1f} nodes on average")
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from mirblab.sources.blueprints import build
-from mirblab.sources.blueprints.build import RUN, leaks
+from mirblab.sources.blueprints.build import RUN, leaks_statement
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "../shared"))
 Texts = dict[str, str]
@@ -125,7 +125,7 @@ def show(title: str, differing: Pairs, side: tuple[Texts, Texts, Pairs], given: 
 
 def leaking(side: tuple[Texts, Texts, Pairs]) -> int:
     """Return how many pairs have a document that holds its query: whole, or a run of its words."""
-    return sum(leaks(side[0][query], side[1][doc]) for query, doc in side[2])
+    return sum(leaks_statement(side[0][query], side[1][doc]) for query, doc in side[2])
 
 
 def built(place: Path, mathlib: str) -> list[tuple[Texts, Texts, Pairs]]:

@@ -129,7 +129,8 @@ def child(task: str, origin: str, out: str) -> None:
     elif task == "rows":
         with open(Path(origin) / "Posts.xml", "rb") as file:
             wanted = ("Id", "Title", "Body", "Tags")
-            print(f"rows: {sum(1 for _ in dump.rows(file, 'Posts.xml', wanted, dump.Odd(), build.QUESTION)):,}")
+            rows = dump.read_rows(file, "Posts.xml", wanted, dump.RowProblems(), build.QUESTION)
+            print(f"rows: {sum(1 for _ in rows):,}")
     else:
         seen = [0]
 

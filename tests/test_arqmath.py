@@ -14,10 +14,10 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources.arqmath import build
-from mirblab.sources.arqmath.formulas import EMPTY, IN_COMMENTS, NOT_IN_POST, formula_rows
-from mirblab.sources.arqmath.release import find, lab, read_topics
+from mirblab.sources.arqmath.formulas import EMPTY, IN_COMMENTS, NOT_IN_POST, read_formula_rows
+from mirblab.sources.arqmath.release import find_release, lab_of_topic, read_topics
 from mirblab.sources.shared import readers
-from mirblab.sources.stackexchange.dump import Odd
+from mirblab.sources.stackexchange.dump import RowProblems
 
 NAMES = ("arqmath-2022-answers", "arqmath-2022-formulas", "arqmath-2022-formulas-alone")
 COLUMNS = "id post_id thread_id type comment_id old_visual_id visual_id issue formula".split()
@@ -236,24 +236,24 @@ def test_two_files_of_one_content_are_refused(release: Path):
     """Topics, posts or judgements of one lab, when neither is the official one."""
     other = release / "Qrels" / "qrel_other.tsv"
     other.write_text(QRELS2)
-    assert find(release).labs[2022, 2].passed_over == ["qrel_other.tsv"]
+    assert find_release(release).labs[2022, 2].passed_over == ["qrel_other.tsv"]
     other.with_name("qrel_official_too.tsv").write_text(QRELS2)
     with pytest.raises(MirblabError, match="several files judge task 2 of 2022: .*keep one"):
-        find(release)
+        find_release(release)
     other.with_name("qrel_official_too.tsv").unlink()
     shutil.copy(release / "Topics/Topics_V1.1.xml", release / "topics_again.xml")
     with pytest.raises(MirblabError, match="topics of task 2 of 2022, as another file has"):
-        find(release)
+        find_release(release)
     shutil.copy(release / "Collection/Posts.V1.3.xml", release / "Posts.xml")
     with pytest.raises(MirblabError, match="several files have posts"):
-        find(release)
+        find_release(release)
 
 
 def test_only_version_3_of_the_formulas_is_taken(release: Path):
     """The folder's name says which it is."""
     (release / "Formulas/latex_representation_v3").rename(release / "Formulas/latex_representation_v2")
     with pytest.raises(MirblabError, match="found latex_representation_v2; .* latex_representation_v3"):
-        find(release)
+        find_release(release)
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_broken_rows_of_formulas_are_counted_and_named(tmp_path: Path):
     path = tmp_path / "1.tsv"
     good, other = table(FORMULAS[:2]).splitlines(keepends=True)[1:]
     path.write_text(table([]) + good + "1\t2\n" + other.replace("7", "x", 1) + other)
-    odd = Odd()
-    found = list(formula_rows([path], odd))
+    odd = RowProblems()
+    found = list(read_formula_rows([path], odd))
     assert [row[0] for row in found] == ["5", "7"]
     assert odd.examples == [
         "1.tsv, line 3: rows with another number of cells (2)",
@@ -327,17 +327,17 @@ def test_judgements_by_other_ids_are_refused():
     """Everything would load and mean nothing; the message says which ids they look like."""
     latex = [f"\\int_0^{n} x^{{{n}}} dx + \\alpha_{n}" for n in range(12)]
     queries = {f"B.{n + 1}": latex[n] for n in range(12)}
-    judged = readers.Judged(Path("qrel.tsv"), {(f"B.{n + 1}", str(n)): 3 for n in range(12)}, 0)
+    judged = readers.FileJudgements(Path("qrel.tsv"), {(f"B.{n + 1}", str(n)): 3 for n in range(12)}, 0)
     right = {str(n): latex[n] for n in range(12)}
     wrong = {str(n): "k" for n in range(12)}
-    fits = build.check(judged, queries, {"visual_id": right, "old_visual_id": {}, "id": {}})
+    fits = build.check_visual_ids(judged, queries, {"visual_id": right, "old_visual_id": {}, "id": {}})
     assert fits == {"share_found": 1.0, "pairs_of_grade_3": 12, "similarity": 1.0}
     with pytest.raises(MirblabError, match=r"similarity of 0.0\d \(12 pairs.*ids of single formulas \(column id\)"):
-        build.check(judged, queries, {"visual_id": wrong, "old_visual_id": wrong, "id": right})
+        build.check_visual_ids(judged, queries, {"visual_id": wrong, "old_visual_id": wrong, "id": right})
     with pytest.raises(MirblabError, match="visual ids of version 2"):
-        build.check(judged, queries, {"visual_id": wrong, "old_visual_id": right, "id": wrong})
+        build.check_visual_ids(judged, queries, {"visual_id": wrong, "old_visual_id": right, "id": wrong})
     with pytest.raises(MirblabError, match="0.0% of its ids .* another release: no column"):
-        build.check(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
+        build.check_visual_ids(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
 
 
 def real(shared: Path) -> str:
@@ -400,7 +400,7 @@ def test_the_numbers_of_topics_say_their_lab(shared: Path):
     """All 383 real topics belong to the lab that their file names."""
     counts = {}
     for path in sorted((shared / "sources/arqmath-official").glob("topics*.gz")):
-        found = {lab(topic.id) for topic in read_topics(path)}
+        found = {lab_of_topic(topic.id) for topic in read_topics(path)}
         counts[path.name[15:25]] = (found, len(read_topics(path)))
     assert counts == {
         "2020-task1": ({(2020, 1)}, 98),

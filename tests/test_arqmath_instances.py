@@ -45,29 +45,29 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_latex_comes_without_entities_and_line_marks(release: Path):
-    found = list(formulas.read(release))
+    found = list(formulas.read_instances(release))
     assert [one.markup for one in found] == ["a<b+c", '"x"', "d"]
     assert found[0][:4] == ("5", "50", "100", "question") and found[1].type == "comment"
 
 
 def test_mathml_comes_as_it_stands_however_long(release: Path):
     """A cell of 200,000 characters is more than Python's csv takes by default."""
-    assert [one.markup for one in formulas.read(release, "slt")] == MARKUP["slt"]
-    assert [one.markup for one in formulas.read(release, "opt")] == MARKUP["opt"]
+    assert [one.markup for one in formulas.read_instances(release, "slt")] == MARKUP["slt"]
+    assert [one.markup for one in formulas.read_instances(release, "opt")] == MARKUP["opt"]
 
 
 def test_a_representation_that_is_missing_or_unknown_is_named(release: Path):
     with pytest.raises(MirblabError, match="no representation 'mathml'; found latex, opt, slt"):
-        list(formulas.read(release, "mathml"))
+        list(formulas.read_instances(release, "mathml"))
     with pytest.raises(FileNotFoundError, match=r"no slt_representation_v3/\*.tsv below latex_representation_v3"):
-        list(formulas.read(release / "Formulas" / "latex_representation_v3", "slt"))
+        list(formulas.read_instances(release / "Formulas" / "latex_representation_v3", "slt"))
 
 
 def test_visual_ids_of_wanted_formulas(release: Path):
-    assert formulas.visual_ids(release) == {"5": "100", "6": "100", "7": "200"}
-    assert formulas.visual_ids(release, {"7", "8"}) == {"7": "200"}
+    assert formulas.read_visual_ids(release) == {"5": "100", "6": "100", "7": "200"}
+    assert formulas.read_visual_ids(release, {"7", "8"}) == {"7": "200"}
     with pytest.raises(MirblabError, match="has none of the formulas"):
-        formulas.visual_ids(release, {"q_1"})
+        formulas.read_visual_ids(release, {"q_1"})
 
 
 def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
@@ -75,7 +75,7 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    whole = formulas.visual_ids(folder)
+    whole = formulas.read_visual_ids(folder)
     assert len(whole) == 62_131 and len(set(whole.values())) == 31_061
     by_visual = pd.Series(whole).rename_axis("formula_id").reset_index(name="visual_id")
     often = by_visual.visual_id.value_counts().index[:20]
@@ -83,7 +83,7 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     run = rows.assign(query_id="B." + rows.visual_id, score=range(len(rows), 0, -1))
     others = rows.assign(query_id="B." + often[0], score=range(-1, -len(rows) - 1, -1))
     both = pd.concat([run, others[others.visual_id != often[0]]])
-    visual = arqmath.run_of_visual_ids(both, formulas.visual_ids(folder, set(rows.formula_id)))
+    visual = arqmath.run_of_visual_ids(both, formulas.read_visual_ids(folder, set(rows.formula_id)))
     assert visual.query_id.value_counts().loc["B." + often[0]] == 20 and visual.query_id.nunique() == 20
     qrels = pd.DataFrame({"query_id": "B." + often, "doc_id": often, "relevance": 3})
     assert evaluate(visual, qrels, ["RR"]).value.tolist() == [1.0] * 20
@@ -94,7 +94,7 @@ def test_both_representations_of_the_sample_release_have_the_same_formulas(share
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(formulas.read(folder), formulas.read(folder, "slt"), strict=True)
+    pairs = zip(formulas.read_instances(folder), formulas.read_instances(folder, "slt"), strict=True)
     same = [latex[:4] == slt[:4] and slt.markup.startswith("<math") for latex, slt in pairs]
     assert len(same) == 62_131 and all(same)
 
@@ -104,7 +104,7 @@ def test_latex_and_mathml_of_the_sample_release_give_the_same_trees(shared: Path
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(formulas.read(folder), formulas.read(folder, "slt"), strict=True)
+    pairs = zip(formulas.read_instances(folder), formulas.read_instances(folder, "slt"), strict=True)
     same = [
         parse_latex(written.markup) == parse_mathml(marked.markup)
         for written, marked in islice(pairs, 0, None, 20)

@@ -33,21 +33,21 @@ def test_objects_survive_any_chunk(
     path.write_text(json.dumps(objects, indent=indent) if as_array else lines, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(readers, "_CHUNK", chunk)
-        assert [found for _, found in readers.json_records(path)] == objects
+        assert [found for _, found in readers.read_json_records(path)] == objects
 
 
 def test_places_are_lines_and_items(tmp_path: Path):
     """Lines from 1, also in a gzipped file with a byte-order mark."""
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + b'\n{"a": 1}\n\n{"a":\n 2}\n{"a": 3}'))
-    assert [(place.removeprefix(f"{path}, "), found["a"]) for place, found in readers.json_records(path)] == [
+    assert [(place.removeprefix(f"{path}, "), found["a"]) for place, found in readers.read_json_records(path)] == [
         ("line 2, item 1", 1),
         ("line 4, item 2", 2),
         ("line 6, item 3", 3),
     ]
     path.write_bytes(gzip.compress(b'{"a": 1}\n')[:-12])
     with pytest.raises(MirblabError, match=r"a.jsonl.gz cannot be read: Compressed file ended"):
-        list(readers.json_records(path))
+        list(readers.read_json_records(path))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_broken_files_have_a_place(tmp_path: Path, text: str, message: str):
     """File, line and item."""
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(MirblabError, match=f"a.json, {message}" if message.startswith("line") else message):
-        list(readers.json_records(tmp_path / "a.json"))
+        list(readers.read_json_records(tmp_path / "a.json"))
 
 
 def test_other_encodings_are_refused(tmp_path: Path):
     """With the file."""
     (tmp_path / "a.json").write_bytes('{"a": "ü"}'.encode("latin-1"))
     with pytest.raises(MirblabError, match="a.json: not UTF-8"):
-        list(readers.json_records(tmp_path / "a.json"))
+        list(readers.read_json_records(tmp_path / "a.json"))
 
 
 def test_an_error_is_seen_at_once_and_memory_stays_bounded(tmp_path: Path):
@@ -84,11 +84,11 @@ def test_an_error_is_seen_at_once_and_memory_stays_bounded(tmp_path: Path):
     item = json.dumps({"text": "x" * 10_000})
     path.write_text(f"[{', '.join([item] * 4000)}]")
     tracemalloc.start()
-    assert sum(1 for _ in readers.json_records(path)) == 4000
+    assert sum(1 for _ in readers.read_json_records(path)) == 4000
     assert tracemalloc.get_traced_memory()[1] < 12e6
     path.write_text(f'[{item}, {{"text" 1}}, {", ".join([item] * 4000)}]')
     tracemalloc.reset_peak()
     with pytest.raises(MirblabError, match="item 2: broken JSON"):
-        list(readers.json_records(path))
+        list(readers.read_json_records(path))
     assert tracemalloc.get_traced_memory()[1] < 12e6
     tracemalloc.stop()

@@ -232,12 +232,12 @@ def test_entities_of_a_file_are_never_resolved(name: str, kind: str, tmp_path: P
 def _xml_reader(name: str) -> Callable[[Path], object]:
     def rows(path: Path) -> object:
         with open(path, "rb") as file:
-            return list(dump.rows(file, path.name, ("Id", "Body"), dump.Odd()))
+            return list(dump.read_rows(file, path.name, ("Id", "Body"), dump.RowProblems()))
 
     return {
         "Posts.xml": rows,
         "Topics.xml": release.read_topics,
-        "Area.html": lambda path: list(ntcir.read([path], dump.Odd().counts)),
+        "Area.html": lambda path: list(ntcir.read_formulas([path], dump.RowProblems().counts)),
         "MathML": lambda path: mathml.parse_mathml(path.read_text()).labels,
         "Content MathML": lambda path: parse_content(path.read_text()).labels,
         "thread": lambda path: [safe(path.read_text()), checked(path.read_text())],

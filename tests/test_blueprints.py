@@ -18,8 +18,8 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import catalogue
 from mirblab.sources.blueprints import build, lean_source
-from mirblab.sources.blueprints.build import Blueprint, leaks
-from mirblab.sources.blueprints.nodes import STATEMENTS, kinds, latex_nodes, verso_nodes
+from mirblab.sources.blueprints.build import Blueprint, leaks_statement
+from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_verso_nodes, statement_environments
 from mirblab.sources.blueprints.repository import Repository
 
 SMALL = paths.bundled_path("data", "mini", "blueprint")
@@ -384,7 +384,7 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
 )
 def test_lean_is_read_as_lean_means_it(code: str, expected: list[str]):
     """Names, scopes, variables, and where statements and definitions end."""
-    assert [declaration.statement for declaration in lean_source.read(code).declarations] == expected
+    assert [declaration.statement for declaration in lean_source.read_lean(code).declarations] == expected
 
 
 def test_attributes_are_read_wherever_they_stand():
@@ -426,7 +426,7 @@ A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes.
 \end{satz}
 \begin{itemize}\item \lean{f} an item\end{itemize}"""
     odd: Counter[str] = Counter()
-    [node] = latex_nodes(source, kinds([source]), "", odd)
+    [node] = read_latex_nodes(source, statement_environments([source]), "", odd)
     assert (node.label, node.names[0], node.kind) == ("s", ["a.b"], "satz")
     assert node.text == r"A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes."
     assert odd[r"\lean outside of a statement"] == 2
@@ -447,7 +447,7 @@ An aside.
 never closed
 """
     odd: Counter[str] = Counter()
-    nodes, _ = verso_nodes(prose, STATEMENTS, "", odd)
+    nodes, _ = read_verso_nodes(prose, STATEMENTS, "", odd)
     assert [(node.label, node.text, node.names) for node in nodes] == [
         ("outer", "All $$ x_* $$ are small.", [["a"], ["b"]])
     ]
@@ -456,11 +456,11 @@ never closed
 
 def test_a_leak_is_seen_through_case_and_blanks():
     """Whole, or in six words; formulas and numbers that both sides share by right are none."""
-    assert leaks("There is $x$", "def a := there  is $X$ b")
-    assert leaks(
+    assert leaks_statement("There is $x$", "def a := there  is $X$ b")
+    assert leaks_statement(
         "It holds that every commutative ring has a maximal ideal.", "-- every commutative ring has a maximal ideal"
     )
-    assert not leaks("$1, 2, 3, 4, 5, 6, 7, 8$ are all", "def a := [1, 2, 3, 4, 5, 6, 7, 8]")
+    assert not leaks_statement("$1, 2, 3, 4, 5, 6, 7, 8$ are all", "def a := [1, 2, 3, 4, 5, 6, 7, 8]")
 
 
 def test_a_pair_that_leaks_is_left_out(repository: Callable[..., Path], tmp_path: Path):
@@ -482,7 +482,7 @@ def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: 
     assert ours == {pair for pair in theirs if not pair[1].startswith("mathlib:")} and len(ours) == 81
     for folder, least, most in ((whole, 0, 0), (leaky, 1, len(ours))):
         asked, told = texts(folder, "queries"), texts(folder, "corpus")
-        assert least <= sum(leaks(asked[query], told[doc]) for query, doc in ours) <= most
+        assert least <= sum(leaks_statement(asked[query], told[doc]) for query, doc in ours) <= most
 
 
 def test_index_entries_are_no_text_of_a_statement(repository: Callable[..., Path]):

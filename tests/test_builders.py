@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import digests
 from mirblab.sources import catalogue, mini
 from mirblab.sources.shared import release
-from mirblab.sources.shared.release import together
+from mirblab.sources.shared.release import replace_folders
 
 # Which small input of the fault tests each builder takes; the miniatures have none, and "hard" takes a collection.
 INPUTS = {name: name for name in catalogue.BUILDERS} | {
@@ -120,7 +120,7 @@ def _die_at_rename(step: int, out: Path, names: tuple[str, str], source: Path) -
             os._exit(9)
         return real(one, other)
 
-    with together(out, names) as folders:
+    with replace_folders(out, names) as folders:
         for folder in folders:
             shutil.copytree(source, folder, dirs_exist_ok=True)
         os.replace, digests.write_digests = replace, lambda folder: None

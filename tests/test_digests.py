@@ -78,7 +78,7 @@ def test_the_command_of_the_message_accepts_what_was_changed(added: Path):
     corpus.write_text(kept + "broken\n", encoding="utf-8")
     before = (added / digests.DIGEST_FILE).read_bytes()
     with pytest.raises(MirblabError, match=r"corpus\.jsonl, line 4"):
-        catalogue.again(added)
+        catalogue.accept_changes(added)
     assert (added / digests.DIGEST_FILE).read_bytes() == before
     with pytest.raises(MirblabError, match="with its own card; leave the other options out"):
         cli.add(added, task="other", again=True)
@@ -90,7 +90,7 @@ def test_a_folder_without_digests_loads_as_it_is(added: Path, tmp_path: Path):
     (added / "corpus.jsonl").write_text('{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n'
                                         '{"_id": "d3", "text": "three"}\n', encoding="utf-8")  # fmt: skip
     assert catalogue.load(added.name).document("d2") == "two"
-    catalogue.again(added)
+    catalogue.accept_changes(added)
     assert digests.has_digests(added) and catalogue.load(added.name).document("d2") == "two"
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_miniature_is_named_in_one_line_and_made_anew(capsys: pytest.C
             told = capsys.readouterr().err
             assert told.count("\n") == 1 and "mini-hol was damaged and is made anew" in told
     with pytest.raises(MirblabError, match="derived from the bundled cards"):
-        catalogue.again(folder)
+        catalogue.accept_changes(folder)
 
 
 def test_a_miniature_from_before_digests_is_made_anew_without_a_word(capsys: pytest.CaptureFixture):

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.stackexchange import dump
-from mirblab.sources.stackexchange.dump import Files, find
+from mirblab.sources.stackexchange.dump import DumpFiles, find_dump
 
 WANTED = ("Id", "Body")
 
 
-def read(text: str | bytes, **how: object) -> tuple[list[tuple[int, dict[str, str]]], dump.Odd]:
-    odd = dump.Odd()
+def read(text: str | bytes, **how: object) -> tuple[list[tuple[int, dict[str, str]]], dump.RowProblems]:
+    odd = dump.RowProblems()
     data = text.encode() if isinstance(text, str) else text
-    return list(dump.rows(io.BytesIO(data), "Posts.xml", WANTED, odd, **how)), odd
+    return list(dump.read_rows(io.BytesIO(data), "Posts.xml", WANTED, odd, **how)), odd
 
 
 def posts(*rows: str) -> str:
@@ -223,9 +223,9 @@ def write(folder: Path, **files: str | bytes) -> Path:
     return folder
 
 
-def rows_of(files: Files, odd: dump.Odd) -> list[dict[str, str]]:
+def rows_of(files: DumpFiles, odd: dump.RowProblems) -> list[dict[str, str]]:
     with files.stream("Posts") as stream:
-        return [row for _, row in dump.rows(stream, files.shown("Posts"), WANTED, odd)]
+        return [row for _, row in dump.read_rows(stream, files.shown("Posts"), WANTED, odd)]
 
 
 def test_plain_gzipped_and_archived_files_read_the_same(tmp_path: Path):
@@ -241,8 +241,8 @@ def test_plain_gzipped_and_archived_files_read_the_same(tmp_path: Path):
     with py7zr.SevenZipFile(origins[-1], "w") as archive:
         archive.writestr(b"x" * 10**6, "site/Comments.xml")
         archive.writestr(text.encode(), "site/Posts.xml")
-    found = [find(origin, ("Posts",)) for origin in origins]
-    everything = [rows_of(files, dump.Odd()) for files in found]
+    found = [find_dump(origin, ("Posts",)) for origin in origins]
+    everything = [rows_of(files, dump.RowProblems()) for files in found]
     assert everything[0][4999] == {"Id": "4999", "Body": "b4999"}
     assert all(rows == everything[0] for rows in everything)
     assert [files.site for files in found] == ["plain", "gz", "v", "site.org"]
@@ -253,9 +253,9 @@ def test_a_cut_gzip_says_how_many_rows_were_read(tmp_path: Path):
     """The number is that of whole blocks before the cut."""
     text = posts(*[f'<row Id="{n}" Body="{n * 7919 % 100003}" />' for n in range(200_000)])
     data = gzip.compress(text.encode(), 1)
-    files = find(write(tmp_path / "d", Posts_gz=data[: len(data) * 2 // 3]), ("Posts",))
+    files = find_dump(write(tmp_path / "d", Posts_gz=data[: len(data) * 2 // 3]), ("Posts",))
     with pytest.raises(MirblabError, match=r"Posts.xml.gz breaks off after ([\d,]+) rows: .*fetch it again") as caught:
-        rows_of(files, dump.Odd())
+        rows_of(files, dump.RowProblems())
     read_before = int(str(caught.value).split("after ")[1].split(" rows")[0].replace(",", ""))
     assert 80_000 < read_before < 135_000
 
@@ -270,11 +270,11 @@ def test_a_cut_or_damaged_archive_is_an_error(tmp_path: Path):
     data = bytearray(path.read_bytes())
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(MirblabError, match=r"site.7z is no whole 7z archive, so that no row was read.*fetch it again"):
-        find(path, ("Posts",))
+        find_dump(path, ("Posts",))
     data[len(data) * 3 // 4] ^= 0xFF
     path.write_bytes(data)
     with pytest.raises(MirblabError, match=r"Posts.xml breaks off after [\d,]+ rows: .*fetch it again"):
-        rows_of(find(path, ("Posts",)), dump.Odd())
+        rows_of(find_dump(path, ("Posts",)), dump.RowProblems())
 
 
 def test_names_in_an_archive_never_become_paths(tmp_path: Path):
@@ -285,7 +285,7 @@ def test_names_in_an_archive_never_become_paths(tmp_path: Path):
     with py7zr.SevenZipFile(path, "w") as archive:
         archive.writestr(posts(GOOD).encode(), "inner/Posts.xml")
     before = sorted(tmp_path.rglob("*"))
-    assert len(rows_of(find(path, ("Posts",)), dump.Odd())) == 1
+    assert len(rows_of(find_dump(path, ("Posts",)), dump.RowProblems())) == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -297,7 +297,7 @@ def test_reading_an_archive_may_stop_early(tmp_path: Path):
         archive.writestr(posts(*[GOOD] * 200_000).encode(), "Posts.xml")
     code = (
         "from mirblab.sources.stackexchange import dump\n"
-        f"with dump.find({str(path)!r}, ('Posts',)).stream('Posts') as stream: print(stream.read(5))"
+        f"with dump.find_dump({str(path)!r}, ('Posts',)).stream('Posts') as stream: print(stream.read(5))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr, done.returncode) == ("b'<?xml'\n", "", 0)
@@ -308,30 +308,30 @@ def test_without_py7zr_the_message_says_what_to_do(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "py7zr", None)
     (tmp_path / "site.7z").write_bytes(b"7z")
     with pytest.raises(MirblabError, match=r"pip install 'mirblab\[dumps\]'; or unpack it with `7z x site.7z`"):
-        find(tmp_path / "site.7z", ("Posts",))
+        find_dump(tmp_path / "site.7z", ("Posts",))
 
 
 def test_a_missing_or_doubled_file_is_named(tmp_path: Path):
     """With what is there; comments and the history of posts are not taken for posts."""
     folder = write(tmp_path / "d", PostHistory="", MyPosts="", Posts=posts(GOOD))
-    assert find(folder, ("Posts",)).names == {"Posts": "Posts.xml"}
+    assert find_dump(folder, ("Posts",)).names == {"Posts": "Posts.xml"}
     with pytest.raises(FileNotFoundError, match=r"no PostLinks.xml or PostLinks.xml.gz.*found MyPosts.xml, PostHist"):
-        find(folder, ("Posts", "PostLinks"))
+        find_dump(folder, ("Posts", "PostLinks"))
     write(folder, Posts_gz=b"")
     with pytest.raises(MirblabError, match=r"Posts.xml and Posts.xml.gz; keep one"):
-        find(folder, ("Posts",))
+        find_dump(folder, ("Posts",))
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        find(tmp_path / "nowhere", ("Posts",))
+        find_dump(tmp_path / "nowhere", ("Posts",))
     with pytest.raises(MirblabError, match="neither a .7z archive nor a folder"):
-        find(folder / "Posts.xml", ("Posts",))
+        find_dump(folder / "Posts.xml", ("Posts",))
 
 
 def test_the_revision_is_that_of_the_bytes(tmp_path: Path):
     """It does not depend on where they lie."""
     one, other = (write(tmp_path / name, Posts=posts(GOOD)) for name in "ab")
-    assert find(one, ("Posts",)).revision() == find(other, ("Posts",)).revision()
+    assert find_dump(one, ("Posts",)).revision() == find_dump(other, ("Posts",)).revision()
     write(other, Posts=posts(GOOD, GOOD))
-    assert find(one, ("Posts",)).revision() != find(other, ("Posts",)).revision()
+    assert find_dump(one, ("Posts",)).revision() != find_dump(other, ("Posts",)).revision()
 
 
 def test_the_real_files_have_the_documented_rows(shared: Path):
@@ -346,7 +346,7 @@ def test_the_real_files_have_the_documented_rows(shared: Path):
         "other-site.Tags": (205, {}),
     }
     for name, (count, passed) in expected.items():
-        odd = dump.Odd()
+        odd = dump.RowProblems()
         with gzip.open(folder / f"{name}.xml.gz") as stream:
-            found = sum(1 for _ in dump.rows(stream, name, WANTED, odd, kinds.get(name)))
+            found = sum(1 for _ in dump.read_rows(stream, name, WANTED, odd, kinds.get(name)))
         assert (found, dict(odd.passed), dict(odd.counts)) == (count, passed, {})

@@ -15,7 +15,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import hard_negatives
-from mirblab.sources.hard_negatives import KINDS, build, corrupt, formulas, hidden
+from mirblab.sources.hard_negatives import KINDS, build, corrupt, find_formula_spans, mask_formulas
 
 
 def all_of(kind: str, proof: str) -> list[str]:
@@ -77,9 +77,9 @@ def test_each_kind_of_mistake_by_hand(kind: str, proof: str, expected: list[str]
 def test_formulas_are_found_with_dollars_inside_braces():
     """Escaped dollars open nothing; what does not close is prose."""
     text = r"a \$ $x \text{ $y$ }$ b \begin{align*} c \end{align*} \(d\) $$e$$ $open"
-    found = [text[start:end] for start, end in formulas(text)]
+    found = [text[start:end] for start, end in find_formula_spans(text)]
     assert found == [r"$x \text{ $y$ }$", r"\begin{align*} c \end{align*}", r"\(d\)", "$$e$$"]
-    assert len(hidden(text)) == len(text)
+    assert len(mask_formulas(text)) == len(text)
 
 
 def test_the_same_seed_makes_the_same_mistake():
@@ -100,7 +100,7 @@ def test_a_copy_is_never_another_document():
     """Blanks and case do not make a difference."""
     rows = {"p": {"_id": "p", "text": "so $a < b$"}, "q": {"_id": "q", "text": "So  $a > b$"}}
     left_out = Counter[str]()
-    assert hard_negatives.corrupted(rows, ["p"], 0, left_out) == {"p": []}
+    assert hard_negatives.corrupt_documents(rows, ["p"], 0, left_out) == {"p": []}
     assert left_out["corrupted copies with the text of another document"] == 1
 
 
@@ -115,8 +115,8 @@ def test_near_statements_are_the_nearest_by_bm25():
         "e": "red green",
     }
     proofs = {name: [f"{name}p"] for name in texts} | {"e": ["qp"]}
-    assert hard_negatives.nearest_proofs(texts, proofs, ["q"], 9) == {"q": ["ap", "bp", "cp"]}
-    assert hard_negatives.nearest_proofs(texts, proofs, ["q"], 1) == {"q": ["ap"]}
+    assert hard_negatives.find_nearest_proofs(texts, proofs, ["q"], 9) == {"q": ["ap", "bp", "cp"]}
+    assert hard_negatives.find_nearest_proofs(texts, proofs, ["q"], 1) == {"q": ["ap"]}
 
 
 PROOF = "Since $f$ is flat, $a < b$. Hence $U \\subset V$ by [ref]. It holds for all $x$. If $x$, then $y$."

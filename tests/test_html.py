@@ -48,14 +48,14 @@ from mirblab.sources.stackexchange import dump
 )
 def test_html_becomes_text(source: str, text: str):
     """By hand."""
-    assert html.to_text(source) == (text, False)
+    assert html.html_to_text(source) == (text, False)
 
 
 def test_code_keeps_its_lines():
     """Also beside prose, coloured, with blank lines; its entities are text."""
     code = '<pre class="lang-py"><code>\n<span class="kw">if</span> a &lt; b:\n\n    f()  \n</code></pre>'
-    assert html.to_text(f"<p>See:</p>\n\n{code}\n\n<p>End.</p>") == ("See:\nif a < b:\n\n    f()\nEnd.", False)
-    assert html.to_text("<p>a</p><pre>open") == ("a\nopen", False)
+    assert html.html_to_text(f"<p>See:</p>\n\n{code}\n\n<p>End.</p>") == ("See:\nif a < b:\n\n    f()\nEnd.", False)
+    assert html.html_to_text("<p>a</p><pre>open") == ("a\nopen", False)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_code_keeps_its_lines():
 )
 def test_entities_are_undone_layer_by_layer(source: str, text: str, layers: int):
     """Until nothing changes, and LaTeX's ampersands are none."""
-    assert html.unescape(source) == (text, layers)
+    assert html.unescape_entities(source) == (text, layers)
 
 
 def test_text_that_was_escaped_twice_is_reported():
     """One layer belongs to HTML."""
-    assert html.to_text("<p>a &amp;lt; b</p>") == ("a < b", True)
-    assert html.to_text("<ul><li>a &amp;amp; b</ul>") == ("a & b", True)
-    assert html.title_text("a &amp;lt; b") == ("a < b", True)
+    assert html.html_to_text("<p>a &amp;lt; b</p>") == ("a < b", True)
+    assert html.html_to_text("<ul><li>a &amp;amp; b</ul>") == ("a & b", True)
+    assert html.title_to_text("a &amp;lt; b") == ("a < b", True)
 
 
 @given(st.text(st.sampled_from("ab<>&;#x\n é$"), max_size=30), st.integers(1, 5))
@@ -95,10 +95,10 @@ def test_any_text_comes_back_from_any_number_of_escapings(text: str, layers: int
     escaped = text
     for _ in range(layers):
         escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    bare = html.unescape(text)[0]
-    assert html.unescape(escaped)[0] == bare
-    assert html.to_text(f"<p>{escaped}</p>")[0] == " ".join(bare.split())
-    assert html.unescape(bare) == (bare, 0)
+    bare = html.unescape_entities(text)[0]
+    assert html.unescape_entities(escaped)[0] == bare
+    assert html.html_to_text(f"<p>{escaped}</p>")[0] == " ".join(bare.split())
+    assert html.unescape_entities(bare) == (bare, 0)
 
 
 class _Text(HTMLParser):
@@ -118,13 +118,13 @@ def test_real_posts_have_the_characters_that_a_parser_finds(shared: Path):
     if not source.is_file():
         pytest.skip(f"no {source.name} among the shared sources")
     with gzip.open(source) as stream:
-        bodies = [row["Body"] for _, row in dump.rows(stream, source.name, ("Body",), dump.Odd())]
+        bodies = [row["Body"] for _, row in dump.read_rows(stream, source.name, ("Body",), dump.RowProblems())]
     assert len(bodies) == 592
     for body in bodies:
         oracle = _Text()
         oracle.feed(body)
         oracle.close()
-        text, _ = html.to_text(body)
+        text, _ = html.html_to_text(body)
         assert "".join(text.split()) == "".join("".join(oracle.parts).split())
         assert not re.search(r"</?(?:p|a|em|strong|li|ul|code|br)\b", text)
 
@@ -137,16 +137,16 @@ def test_no_entity_is_left_in_the_formulas_of_arqmath(shared: Path):
     named, entity = re.compile("&(?:lt|gt|amp);"), re.compile("&(?:lt|gt|amp|quot|#[0-9]+);")
     n_deep, n_formulas = 0, 0
     with gzip.open(source) as stream:
-        for _, row in dump.rows(stream, source.name, ("Title", "Body"), dump.Odd()):
+        for _, row in dump.read_rows(stream, source.name, ("Title", "Body"), dump.RowProblems()):
             post = f"{row.get('Title', '')} {row['Body']}"
             for escaped in re.findall(r'class="math-container" id="\d+">([^<]*)<', post):
                 if named.search(standard.unescape(escaped)):
                     n_deep += 1
-                    assert html.unescape(escaped)[1] > 1
-            formulas = html.formulas(post)
+                    assert html.unescape_entities(escaped)[1] > 1
+            formulas = html.find_formulas(post)
             n_formulas += len(formulas)
             assert not [formula for formula in formulas if entity.search(formula.latex)]
-            assert not entity.search(html.to_text(post)[0])
+            assert not entity.search(html.html_to_text(post)[0])
     assert n_deep == 1955
     assert n_formulas == post_count(source)
 
@@ -159,17 +159,17 @@ def post_count(source: Path) -> int:
 
 def test_what_the_paper_leaves_out_is_seen():
     """Figures, links and tables, in any case; not what is only spoken of."""
-    assert html.holds('<p><IMG SRC="x"></p>') == ("figure",)
-    assert html.holds('<a\nhref="x">y</a><svg/>') == ("figure", "link")
-    assert html.holds("<table><tr><td>1</td></tr></table>") == ("table",)
-    assert html.holds("<abbr>a</abbr><em>a</em><code>&lt;a href&gt; &lt;table&gt;</code> a<b $<i$") == ()
+    assert html.find_elements('<p><IMG SRC="x"></p>') == ("figure",)
+    assert html.find_elements('<a\nhref="x">y</a><svg/>') == ("figure", "link")
+    assert html.find_elements("<table><tr><td>1</td></tr></table>") == ("table",)
+    assert html.find_elements("<abbr>a</abbr><em>a</em><code>&lt;a href&gt; &lt;table&gt;</code> a<b $<i$") == ()
 
 
 def test_formulas_come_with_their_ids():
     """Unescaped, without delimiters, in order."""
     one, other = '<span class="math-container" id="1">$a &amp;lt; b$', '<span class="math-container">\\[c\\]'
-    assert html.formulas(f"<p>{one}</span> {other}</span>$d$</p>") == [("1", "a < b"), ("", "c")]
-    assert html.formulas('<span class="math-container">$</span><span class="other">$x$</span>') == [("", "$")]
+    assert html.find_formulas(f"<p>{one}</span> {other}</span>$d$</p>") == [("1", "a < b"), ("", "c")]
+    assert html.find_formulas('<span class="math-container">$</span><span class="other">$x$</span>') == [("", "$")]
 
 
 @pytest.mark.parametrize(
@@ -195,5 +195,5 @@ def test_formulas_come_with_their_ids():
 def test_time_grows_with_the_length_only(evil: str):
     """A post of over a megabyte that was made to be slow takes seconds at worst, not hours."""
     begun = time.process_time()
-    html.holds(evil), html.to_text(evil), html.formulas(evil), html.title_text(evil)
+    html.find_elements(evil), html.html_to_text(evil), html.find_formulas(evil), html.title_to_text(evil)
     assert time.process_time() - begun < 10

@@ -95,7 +95,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_registry_holds_the_fifteen_with_exact_instructions_and_revisions() -> None:
     """As in the reference: one instruction per task, seven restricted, four that share a printed column."""
     found = published()
-    assert list(found) == hub.datasets() and len(found) == 15
+    assert list(found) == hub.dataset_names() and len(found) == 15
     assert all(re.fullmatch("[0-9a-f]{40}", entry["revision"]) for entry in found.values())
     assert len({entry["hub"] for entry in found.values()}) == len({entry["revision"] for entry in found.values()}) == 15
     restricted = {entry["hub"].removeprefix("hcju/") for entry in found.values() if entry.get("restricted")}
@@ -339,12 +339,12 @@ def test_splits_and_forms_are_told_apart() -> None:
     """Several splits of a part are refused; JSON lines go before parquet; other splits of the judgements are left."""
     names = ["corpus.jsonl", "corpus/corpus-00000-of-00001.parquet", "queries/a-00000-of-00001.parquet"]
     names += ["default/train-00000-of-00001.parquet", "qrels/dev.tsv", "qrels/test.tsv", "corpus-old.jsonl"]
-    found = release.parts_of(names, "x")
+    found = release.find_parts(names, "x")
     assert found["corpus"] == ["corpus.jsonl"] and found["qrels"] == ["qrels/test.tsv"] and not found["excluded_ids"]
     with pytest.raises(MirblabError, match="x has several splits of queries: queries/a, queries/b; keep one"):
-        release.parts_of([*names, "queries/b-00000-of-00001.parquet"], "x")
+        release.find_parts([*names, "queries/b-00000-of-00001.parquet"], "x")
     many = [f"data/corpus-{n:05}-of-00012.parquet" for n in range(12)]
-    assert release.parts_of(reversed(many), "x")["corpus"] == many
+    assert release.find_parts(reversed(many), "x")["corpus"] == many
 
 
 def test_one_that_fails_does_not_lose_the_others(home: Path, tmp_path: Path) -> None:
@@ -372,13 +372,13 @@ def test_an_interrupted_build_leaves_what_was_there(
     origin = publish(tmp_path / "holps", "jsonl")
     [folder] = hub.build(origin, home / "data", names=["mirb-hol"])
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    rows = hub.beir.texts
+    rows = hub.beir.read_texts
 
     def stops(*arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
         yield next(rows(*arguments, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hub.beir, "texts", stops)
+    monkeypatch.setattr(hub.beir, "read_texts", stops)
     with pytest.raises(KeyboardInterrupt):
         hub.build(origin, home / "data", names=["mirb-hol"])
     assert before == {path: path.read_bytes() for path in (home / "data").rglob("*") if path.is_file()}
@@ -436,8 +436,8 @@ class Hub:
         """Return names and checksums: a small file has git's, a large one its SHA-256."""
         folder = self.folders[name]
         siblings: list[dict[str, Any]] = [{"rfilename": "README.md", "size": 1, "blobId": "0" * 40}]
-        for inner in release.inside(folder):
-            plain, git = release.digests(folder / inner)
+        for inner in release.list_files(folder):
+            plain, git = release.file_digests(folder / inner)
             size = (folder / inner).stat().st_size
             large = {"lfs": {"sha256": plain, "size": size, "pointerSize": 100}} if "corpus" in inner else {}
             siblings.append({"rfilename": inner, "size": size, "blobId": "f" * 40 if large else git, **large})
@@ -447,7 +447,7 @@ class Hub:
     def file(self, request: BaseHTTPRequestHandler, name: str, inner: str, with_body: bool) -> None:
         path = self.folders[name] / inner
         body, commit = path.read_bytes(), self.file_commits.get(name, self.revisions[name])
-        headers = {"ETag": f'"{release.digests(path)["corpus" not in inner]}"', "X-Repo-Commit": commit}
+        headers = {"ETag": f'"{release.file_digests(path)["corpus" not in inner]}"', "X-Repo-Commit": commit}
         if inner == self.damaged.get(name):
             body = body[:-2] + b"x" + body[-1:]
         start = int(re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", "bytes=0-"))[1])

@@ -73,10 +73,10 @@ def through_parquet_of_mteb(names: list[str], folder: Path) -> set:
     """Read parquet files as MTEB publishes them."""
     table = pd.DataFrame({"_id": names, "text": "x"})
     table.to_parquet(folder / "corpus.parquet")
-    known = beir.ids([folder / "corpus.parquet"])
+    known = beir.read_ids([folder / "corpus.parquet"])
     judged = pd.DataFrame([(one, two, 1) for one in names for two in names], columns=["query-id", "corpus-id", "score"])
     judged.to_parquet(folder / "qrels.parquet")
-    found = beir.judgements([folder / "qrels.parquet"], known, known, Counter())
+    found = beir.read_judgements([folder / "qrels.parquet"], known, known, Counter())
     return {pair[:2] for pair in found}
 
 
@@ -185,10 +185,10 @@ def test_own_json_with_a_float_for_an_id_is_refused_with_its_line(tmp_path, colu
     table = tables.read_table(tmp_path / "a.jsonl")
     taken = {"text": "text"} | ({"id": "_id"} if column == "_id" else {})
     if column == "text":
-        assert build.documents(table, taken, Counter()).rows["row-2"]["text"] == "2.5"
+        assert build.read_documents(table, taken, Counter()).rows["row-2"]["text"] == "2.5"
         return
     with pytest.raises(MirblabError, match=r"a\.jsonl, line 2: '_id' must be a text or .* found 100000.0"):
-        build.documents(table, taken, Counter())
+        build.read_documents(table, taken, Counter())
 
 
 def test_formula_ids_that_became_floats_are_refused():

@@ -43,14 +43,14 @@ READERS = {
     "lines": noted,
     "collection": collection,
     "rows": lambda path: list(readers.read_rows(path, ["_id"], json_text_counter())),
-    "arrays": lambda path: list(readers.json_records(path)),
+    "arrays": lambda path: list(readers.read_json_records(path)),
     "own_table": tables.read_table,
     "rephrasings": data.read_rephrasings,
 }
 WHOLE = {
     "file": text_files.read_json,
     "mteb": lambda path: imported.read_mteb_values(path, "m", "mini-qa"),
-    "naturalproofs": lambda path: naturalproofs.read(path, masked=False),
+    "naturalproofs": lambda path: naturalproofs.read_subset(path, masked=False),
     "map": projection._record,
     "model": local._read,
 }
@@ -97,7 +97,7 @@ def test_the_limit_holds_also_where_python_could_read_more(tmp_path):
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(('{"a": ' + "[" * 300 + "]" * 300 + "}").encode()))
     with pytest.raises(MirblabError, match=r"line 1, item 1: nested too deeply, over 200 levels"):
-        list(readers.json_records(path))
+        list(readers.read_json_records(path))
     assert text_files.parse_json("[" * 200 + "]" * 200)
     text = json.dumps({"a": "[{" * 5000, "b": [[]] * 500})
     assert text_files.parse_json(text) == json.loads(text)

@@ -237,4 +237,4 @@ def test_a_missing_file_is_named(raw: Path, tmp_path: Path):
 )
 def test_lean_statements(code: str, expected: str):
     """Brackets, quotes, `let` and absolute values do not mislead."""
-    assert lean_source.statement(code) == expected
+    assert lean_source.extract_statement(code) == expected

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import mapl
-from mirblab.sources.shared.builder import novel_split
+from mirblab.sources.shared.builder import split_by_novel_premises
 
 
 def pair(goal: str, name: str, **more: object) -> dict[str, object]:
@@ -156,7 +156,7 @@ def test_each_evaluated_state_uses_an_unseen_premise(pairs: list[tuple[int, int]
     """For any pairs: the parts are disjoint, complete and of the wanted size, and training shows too little."""
     states, premises = (np.array(column) for column in zip(*pairs, strict=True))
     try:
-        found = novel_split(states, premises, test=test, dev=dev, seed=seed)
+        found = split_by_novel_premises(states, premises, test=test, dev=dev, seed=seed)
     except MirblabError as error:
         assert "ask for fewer test and dev states" in str(error)
         return
@@ -166,7 +166,7 @@ def test_each_evaluated_state_uses_an_unseen_premise(pairs: list[tuple[int, int]
     seen = {premise for state, premise in pairs if state in found["train"]}
     for state in (*found["test"], *found["dev"]):
         assert {premise for other, premise in pairs if other == state} - seen
-    again = novel_split(states, premises, test=test, dev=dev, seed=seed)
+    again = split_by_novel_premises(states, premises, test=test, dev=dev, seed=seed)
     assert all((found[name] == again[name]).all() for name in found)
 
 
@@ -174,5 +174,5 @@ def test_the_least_used_premises_are_held_out():
     """As in LeanDojo: of three premises the one that two states use is held out, before the one of five."""
     states = np.array([0, 1, 2, 3, 4, 0, 5, 6, 7, 8, 9, 10])
     premises = np.array([0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2])
-    found = novel_split(states, premises, test=2)
+    found = split_by_novel_premises(states, premises, test=2)
     assert found["test"].tolist() == [0, 5] and found["train"].tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10]

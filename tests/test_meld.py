@@ -230,9 +230,9 @@ def test_names_tell_roles() -> None:
     """Sides by number, letter or word, before or after; what is no statement has no role."""
     for names in (("statement1", "statement2"), ("text_a", "text_b"), ("first", "second"), ("firstText", "secondText"),
                   ("left_statement", "right_statement"), ("domain_1_statement", "domain_2_statement")):  # fmt: skip
-        found = meld.recognised(["id", *names, "embedding_1", "title_2"], {}, "")
+        found = meld.recognise_columns(["id", *names, "embedding_1", "title_2"], {}, "")
         assert (found.first, found.second, found.pair, found.first_field) == (*names, "id", "")
-    assert meld.recognised(["Vector_Spaces", "module theory"], {}, "").second == "module theory"
+    assert meld.recognise_columns(["Vector_Spaces", "module theory"], {}, "").second == "module theory"
 
 
 class Hub:
@@ -255,15 +255,15 @@ class Hub:
                         {
                             "rfilename": name,
                             "size": (folder / name).stat().st_size,
-                            "blobId": release.digests(folder / name)[1],
+                            "blobId": release.file_digests(folder / name)[1],
                         }
-                        for name in release.inside(folder)
+                        for name in release.list_files(folder)
                     ]
                     told = {"id": "x", "sha": commit, "siblings": files, "cardData": {"license": "mit"}}
                     headers["Content-Type"], body = "application/json", json.dumps(told).encode()
                 elif path.startswith(start):
                     found = folder / path.removeprefix(start)
-                    headers["ETag"], body = f'"{release.digests(found)[1]}"', found.read_bytes()
+                    headers["ETag"], body = f'"{release.file_digests(found)[1]}"', found.read_bytes()
                 self.send_response(200 if body else 404)
                 for key, value in (headers | {"Content-Length": str(len(body))}).items():
                     self.send_header(key, value)

@@ -13,7 +13,7 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import metamath
-from mirblab.sources.metamath import read
+from mirblab.sources.metamath import read_database
 from mirblab.sources.shared import builder
 
 LOGIC = """
@@ -201,15 +201,15 @@ def test_comments_find_their_statement(built: Path):
 )
 def test_unfit_comments(comment: str, reason: str):
     """Formulas and sources are no words."""
-    found = metamath._unfit(metamath.prose(comment), "own")
+    found = metamath._unfit(metamath.clean_comment(comment), "own")
     assert reason in found and bool(reason) == bool(found)
 
 
 def test_the_seed_draws_the_test_queries_and_nothing_else():
     """The same seed the same, another seed another; every size stands."""
     names = [f"n{number}" for number in range(100)]
-    one, other = builder.splits(names, 0), builder.splits(names, 1)
-    assert one == builder.splits(names[::-1], 0) and one != other
+    one, other = builder.draw_splits(names, 0), builder.draw_splits(names, 1)
+    assert one == builder.draw_splits(names[::-1], 0) and one != other
     for found in (one, other):
         assert [list(found.values()).count(split) for split in ("test", "dev", "train")] == [25, 7, 68]
 
@@ -284,7 +284,7 @@ def test_the_real_database_agrees_with_the_shared_collection(shared: Path):
     source, theirs = shared / "sources" / "set.mm.gz", shared / "data" / "setmm"
     if not source.is_file() or not theirs.is_dir():
         pytest.skip("no set.mm among the shared sources")
-    database = read(source)
+    database = read_database(source)
     ours = {each.label: each for each in database.assertions}
     corpus = rows(theirs / "corpus.jsonl.gz")
     assert {name: each.text for name, each in ours.items()} == {name: row["text"] for name, row in corpus.items()}

@@ -12,7 +12,7 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import naturalproofs
-from mirblab.sources.naturalproofs import readable
+from mirblab.sources.naturalproofs import clean_lines
 
 
 def item(number: int, kind: str, text: str, *proofs: tuple[str, list[int]], **more: object) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_labels_stay_on_demand(raw: Path, tmp_path: Path):
 )
 def test_readable(text: str, expected: str):
     """Labels are masked, links show what they show."""
-    assert readable([text], masked=True) == expected
+    assert clean_lines([text], masked=True) == expected
 
 
 def broken(change: str) -> str:

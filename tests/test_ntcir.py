@@ -15,7 +15,7 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import ntcir
-from mirblab.sources.ntcir import NO_LATEX, in_article
+from mirblab.sources.ntcir import NO_LATEX, find_article_formulas
 
 CONCRETE = "NTCIR12-MathWiki-1\ta+b\nNTCIR12-MathWiki-2\tx &lt; y\n"
 WILDCARDS = "NTCIR12-MathWiki-21\t\\qvar{*1*}+b\nNTCIR12-MathWiki-22\t\\qvar{*1*}\n"
@@ -145,7 +145,7 @@ def test_articles_of_the_release_give_the_formulas(release: Path, tmp_path: Path
     articles.mkdir(parents=True)
     (articles / "Area.html").write_text(AREA, encoding="utf-8")
     left_out: Counter[str] = Counter()
-    assert list(in_article("Area", AREA, left_out)) == [
+    assert list(find_article_formulas("Area", AREA, left_out)) == [
         ("Area:0", "a<b%\nc"),
         ("Area:1", '"2 > 1"'),
         ("Other_article:7", "d"),

@@ -109,15 +109,15 @@ def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
     odd: Counter[str] = Counter()
-    defined = shared_latex.defined(source, odd)
-    macros = {name: macro for name, macro in defined.items() if name not in shared_latex.circular(defined)}
-    assert shared_latex.expanded(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
-    assert shared_latex.circular(defined) == {r"\l", r"\m"}
+    defined = shared_latex.read_macros(source, odd)
+    macros = {name: macro for name, macro in defined.items() if name not in shared_latex.find_circular_macros(defined)}
+    assert shared_latex.expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
+    assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"}
     bomb = {
         rf"\{name}": shared_latex.Macro(0, None, rf"\{after}" * 99)
         for name, after in zip("abcdefg", "bcdefgh", strict=True)
     }
-    assert shared_latex.expanded(r"\a", bomb, odd) == r"\a"
+    assert shared_latex.expand_macros(r"\a", bomb, odd) == r"\a"
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_equal_rows_are_one_document(tmp_path, capsys):
 def test_votes_beside_a_text_are_no_judgements():
     """A column `score` counts in a file of judgements only."""
     columns = ["question", "answer", "score"]
-    assert "relevance" not in tables.taken("a.csv", columns, tables.DOCUMENTS)
-    assert tables.taken("a.csv", ["qid", "docid", "score"], tables.QRELS)["relevance"] == "score"
+    assert "relevance" not in tables.assign_columns("a.csv", columns, tables.DOCUMENTS)
+    assert tables.assign_columns("a.csv", ["qid", "docid", "score"], tables.QRELS)["relevance"] == "score"
 
 
 def test_long_cells_and_odd_line_ends_are_whole(tmp_path):

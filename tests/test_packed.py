@@ -21,9 +21,9 @@ from mirblab.sources import ntcir
 from mirblab.sources.arqmath import formulas, release
 from mirblab.sources.shared import readers
 from mirblab.sources.shared.readers import read_rows
-from mirblab.sources.shared.release import opened_origin
+from mirblab.sources.shared.release import open_origin
 from mirblab.sources.stackexchange import dump
-from mirblab.sources.stackexchange.dump import Odd, find, members
+from mirblab.sources.stackexchange.dump import RowProblems, archive_members, find_dump
 
 BOMB = 12_000_000
 TOO_LARGE = r"{} has [\d,]+ bytes and unpacks to (over )?[\d,]+, while 10,[0-9,]+ are allowed; .*set MIRBLAB_LARGEST"
@@ -46,7 +46,7 @@ def bomb() -> bytes:
 
 
 def _streamed(path: Path) -> None:
-    with find(path.parent, ("Posts",)).stream("Posts") as stream:
+    with find_dump(path.parent, ("Posts",)).stream("Posts") as stream:
         while stream.read(1 << 20):
             pass
 
@@ -55,9 +55,9 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "lines": ("a.jsonl.gz", lambda path: list(read_lines(path, LineProblems(path)))),
     "run": ("run.trec.gz", runs.read_trec_rows),
     "topics": ("topics.xml.gz", release.read_topics),
-    "formulas": ("1.tsv.gz", lambda path: list(formulas.formula_rows([path], Odd()))),
-    "articles": ("Area.html.gz", lambda path: list(ntcir.read([path], Odd().counts))),
-    "arrays": ("a.json.gz", lambda path: list(readers.json_records(path))),
+    "formulas": ("1.tsv.gz", lambda path: list(formulas.read_formula_rows([path], RowProblems()))),
+    "articles": ("Area.html.gz", lambda path: list(ntcir.read_formulas([path], RowProblems().counts))),
+    "arrays": ("a.json.gz", lambda path: list(readers.read_json_records(path))),
     "dump": ("Posts.xml.gz", _streamed),
 }
 
@@ -86,7 +86,7 @@ def test_an_archive_that_unpacks_to_much_is_refused_before_it_is_unpacked(
     member = tarfile.TarInfo("zeros")
     member.size = BOMB
     (tmp_path / "a.tar.gz").write_bytes(pack(member.tobuf() + bytes(2048)))
-    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tar\.gz")), opened_origin(tmp_path / "a.tar.gz", ""):
+    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tar\.gz")), open_origin(tmp_path / "a.tar.gz", ""):
         pass
 
 
@@ -100,7 +100,7 @@ def test_a_header_of_an_archive_does_not_fill_the_memory(tmp_path: Path):
         for _ in range(BOMB // 10**6):
             file.write(bytes(10**6))
     (tmp_path / "a.tgz").write_bytes(made.getvalue())
-    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tgz")), opened_origin(tmp_path / "a.tgz", ""):
+    with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.tgz")), open_origin(tmp_path / "a.tgz", ""):
         pass
 
 
@@ -111,7 +111,7 @@ def test_a_7z_archive_that_unpacks_to_much_is_refused(tmp_path: Path):
     with py7zr.SevenZipFile(tmp_path / "a.7z", "w", filters=[{"id": py7zr.FILTER_LZMA2, "preset": 0}]) as archive:
         archive.writestr(bytes(BOMB), "Posts.xml")
     with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.7z")):
-        members(tmp_path / "a.7z")
+        archive_members(tmp_path / "a.7z")
 
 
 @pytest.mark.parametrize("rows", [["x" * BOMB], [0] * BOMB], ids=["a long text", "many rows"])
@@ -202,7 +202,7 @@ def test_an_archive_writes_and_shows_nothing_outside_its_folder(
             name, target = (text.replace("{root}", str(tmp_path)) for text in (member.name, member.linkname))
             tar.addfile(member.replace(name=name, linkname=target, deep=False))
     try:
-        with opened_origin(archive, "") as found:
+        with open_origin(archive, "") as found:
             inside = [path.resolve() for path in found.folder.rglob("*")]
             assert all(path.is_relative_to(found.folder.resolve()) for path in inside)
             assert not any(path.is_file() and path.read_bytes() for path in inside)
@@ -225,9 +225,9 @@ def test_names_in_a_7z_archive_write_nothing(name: str, tmp_path: Path):
         archive.header.files_info.files[0]["filename"] = name
     before = sorted(tmp_path.rglob("*"))
     try:
-        files = find(place, ("Posts",))
+        files = find_dump(place, ("Posts",))
         with files.stream("Posts") as stream:
-            assert list(dump.rows(stream, files.shown("Posts"), ("Id",), Odd())) == []
+            assert list(dump.read_rows(stream, files.shown("Posts"), ("Id",), RowProblems())) == []
     except (MirblabError, FileNotFoundError) as error:
         assert "site.7z" in str(error) or "Posts.xml" in str(error)
     assert sorted(tmp_path.rglob("*")) == before

@@ -55,7 +55,12 @@ BY_NAME: dict[str, Callable[[str], object]] = {
     "trained": lambda name: recipe(name).determining(),
     "scales": grades.meanings,
 }
-TOGETHER = (catalogue.collection_table, catalogue.collection_groups, mini.revision, catalogue.collection_names)
+TOGETHER = (
+    catalogue.collection_table,
+    catalogue.collection_groups,
+    mini.miniature_revision,
+    catalogue.collection_names,
+)
 
 
 def used(kind: str) -> list[str]:
@@ -157,7 +162,7 @@ def test_a_mark_of_order_before_the_text_does_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "~nobody-of-this-name", "+".join(["bm25"] * 60)])
 def test_a_name_that_no_file_can_have_is_unknown_or_works(name: str) -> None:
     """Too long for a file, with a zero byte, or the home of a user who is not there."""
-    for ask in (system, encoder, rerank.settings, catalogue.where):
+    for ask in (system, encoder, rerank.settings, catalogue.collection_folder):
         if ask is system and "+" in name:
             assert len(system(name).parts) == 60
             continue

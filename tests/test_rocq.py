@@ -14,7 +14,7 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import rocq
-from mirblab.sources.rocq import File, sentences, statement
+from mirblab.sources.rocq import RocqFile, split_sentences, split_statement
 
 PROJECT = """-R . tiny
 a_last.v
@@ -210,7 +210,7 @@ def test_candidates_stand_earlier(built: Path):
 )
 def test_sentences_end_where_rocq_ends_them(source: str, expected: list[str]):
     """Not in numbers, strings, comments or two dots."""
-    assert list(sentences(source)) == expected
+    assert list(split_sentences(source)) == expected
 
 
 @pytest.mark.parametrize(
@@ -225,21 +225,21 @@ def test_sentences_end_where_rocq_ends_them(source: str, expected: list[str]):
 )
 def test_a_statement_ends_at_its_own_assignment(text: str, expected: tuple[str, str]):
     """Not at one of a `let`, in brackets, or at the sign :=:."""
-    assert statement(text) == expected
+    assert split_statement(text) == expected
 
 
 def test_circles_and_foreign_libraries_do_not_stop_the_order():
     """A circle is counted; a file of another library with a known name is passed over."""
     odd: Counter[str] = Counter()
-    files = {"a.v": File([("", ["b"])]), "b.v": File([("", ["a"])]), "x/c.v": File([("Other", ["a"])])}
-    ordered, needed = rocq.in_order(files, {"tiny"}, odd)
+    files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile([("", ["a"])]), "x/c.v": RocqFile([("Other", ["a"])])}
+    ordered, needed = rocq.sort_by_requirements(files, {"tiny"}, odd)
     assert sorted(ordered) == sorted(files) and needed["x/c.v"] == set() and odd["requirements in a circle"] == 1
 
 
 def test_of_two_files_with_a_name_the_prefix_decides():
     """From tiny.base Require nat."""
-    files = {"base/nat.v": File(), "other/nat.v": File(), "z.v": File([("tiny.base", ["nat"])])}
-    assert rocq.in_order(files, {"tiny"}, Counter())[1]["z.v"] == {"base/nat.v"}
+    files = {"base/nat.v": RocqFile(), "other/nat.v": RocqFile(), "z.v": RocqFile([("tiny.base", ["nat"])])}
+    assert rocq.sort_by_requirements(files, {"tiny"}, Counter())[1]["z.v"] == {"base/nat.v"}
 
 
 def test_the_same_input_gives_the_same_bytes(library: Path, built: Path, tmp_path: Path):

@@ -39,7 +39,7 @@ def test_a_published_collection_is_known_before_it_is_here():
     with pytest.raises(MirblabError, match=r"no collection 'mirb-mathlb'.*did you mean 'mirb-mathlib'\?"):
         catalogue.load("mirb-mathlb")
     with pytest.raises(MirblabError, match="'mirb-mathlib' is not built yet; run: mirblab build mirb-mathlib"):
-        catalogue.where("mirb-mathlib")
+        catalogue.collection_folder("mirb-mathlib")
     assert not (paths.data() / "mirb-mathlib").exists()
 
 
@@ -53,7 +53,7 @@ def test_mini_is_derived_again_when_it_is_old():
     """Another revision in the card means that the cards have changed since."""
     before = catalogue.load("mini-hol").fingerprint
     card = paths.data() / "mini-hol" / "card.toml"
-    card.write_text(card.read_text().replace(mini.revision(), "old"), encoding="utf-8")
+    card.write_text(card.read_text().replace(mini.miniature_revision(), "old"), encoding="utf-8")
     (paths.data() / "mini-hol" / "corpus.jsonl").write_text('{"_id": "x", "text": "y"}\n', encoding="utf-8")
     assert catalogue.load("mini-hol").fingerprint == before
 
@@ -117,7 +117,7 @@ def test_a_path_is_a_folder_and_never_a_name(make_folder, monkeypatch):
     """Also with Windows' separator."""
     folder = make_folder(name="here")
     monkeypatch.chdir(folder.parent)
-    assert catalogue.where("./here").name == "here"
+    assert catalogue.collection_folder("./here").name == "here"
     assert catalogue.load("here").name == "here"
     with pytest.raises(FileNotFoundError):
         catalogue.load("C:\\nowhere\\at all")

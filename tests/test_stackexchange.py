@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
-from mirblab.sources.shared.builder import components
+from mirblab.sources.shared.builder import connected_groups
 from mirblab.sources.stackexchange import build as stackexchange_build
 
 
@@ -286,14 +286,14 @@ def test_components_are_the_transitive_closure(pairs: list[tuple[int, int]]):
             both = reach[one] | reach[other]
             reach |= {thing: both for thing in both}
     expected = sorted(sorted(group) for group in {frozenset(group) for group in reach.values()})
-    assert components(pairs) == expected
-    assert components([(other, one) for one, other in reversed(pairs)]) == expected
+    assert connected_groups(pairs) == expected
+    assert connected_groups([(other, one) for one, other in reversed(pairs)]) == expected
 
 
 def test_a_long_chain_needs_no_deep_recursion():
     """A hundred thousand in a row, either way."""
     chain = [(n, n + 1) for n in range(100_000)]
-    assert components(chain) == components(chain[::-1]) == [list(range(100_001))]
+    assert connected_groups(chain) == connected_groups(chain[::-1]) == [list(range(100_001))]
 
 
 def oracle(posts: Path, links: Path) -> tuple[Counter[str], set[str], set[frozenset[str]]]:

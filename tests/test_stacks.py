@@ -606,13 +606,13 @@ def test_comments_go_as_in_tex(source: str, expected: str):
 )
 def test_clean(source: str, expected: str):
     """Prose loses its commands; formulas keep theirs."""
-    assert latex.clean(source) == expected
+    assert latex.latex_to_prose(source) == expected
 
 
 def test_what_cannot_be_read_is_counted_and_kept():
     """An open formula, an open brace and an unknown command lose no word."""
     odd: Counter[str] = Counter()
-    assert latex.clean(r"cost $5 and \emph{more \unknown{x}", odd) == "cost 5 and more x"
+    assert latex.latex_to_prose(r"cost $5 and \emph{more \unknown{x}", odd) == "cost 5 and more x"
     assert odd == {
         "formulas that do not close": 1,
         "braces that do not close": 1,
@@ -688,7 +688,7 @@ def test_the_real_archive_agrees_with_the_shared_collections(shared: Path, tmp_p
 )
 def test_what_is_not_printed_in_the_text_is_no_text(source: str, prose: str):
     """Index entries, labels, notes and the like, with braces in them, in formulas, and on lines of their own."""
-    assert latex.clean(latex.strip_comments(source)) == prose
+    assert latex.latex_to_prose(latex.strip_comments(source)) == prose
 
 
 @pytest.mark.parametrize(
@@ -717,7 +717,7 @@ def test_prose_takes_linear_time(piece: str):
     def seconds(size: int) -> float:
         text = "Let " + piece * (size // len(piece))
         begin = time.process_time()
-        latex.clean(latex.strip_comments(text))
+        latex.latex_to_prose(latex.strip_comments(text))
         return time.process_time() - begin
 
     assert seconds(80_000) < 12 * seconds(20_000) + 0.1
@@ -728,4 +728,4 @@ def test_numbers_of_lists_do_not_fill_the_memory():
     source = (
         rf"\begin{{enumerate}}\setcounter{{enumi}}{{{'9' * 5000}}}\item a \romannumeral{'9' * 5000} b\end{{enumerate}}"
     )
-    assert len(latex.clean(source)) < 20_000
+    assert len(latex.latex_to_prose(source)) < 20_000

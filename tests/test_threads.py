@@ -70,7 +70,7 @@ def dumped(tmp_path: Path) -> Path:
 
 def test_a_thread_is_read_with_all_that_belongs_to_it(dumped: Path):
     """Answers: the accepted one first, then by score; links in both directions; names instead of numbers."""
-    [thread] = reader.read(dumped, ["1"])
+    [thread] = reader.read_threads(dumped, ["1"])
     assert thread.question.title == "How to sum $k$ & more?" and thread.question.tags == ["sums", "limits"]
     assert [post.id for post in thread.answers] == ["12", "10", "11"] and thread.accepted == "12"
     assert [(post.score, post.author) for post in thread.answers] == [(0, "Carl"), (5, "gone"), (-2, "")]
@@ -87,7 +87,7 @@ def test_posts_alone_are_enough(tmp_path: Path):
     """As in the sample of the ARQMath collection: no score, no date, no other file."""
     (tmp_path / "Posts.xml").write_text(file_of("posts", *({k: v for k, v in row.items() if k in (
         "Id", "PostTypeId", "ParentId", "Body", "Title")} for row in POSTS)))  # fmt: skip
-    [thread] = reader.read(tmp_path, [1])
+    [thread] = reader.read_threads(tmp_path, [1])
     assert [post.id for post in thread.answers] == ["10", "11", "12"] and not thread.accepted and not thread.links
     assert thread.question.score is None and thread.question.votes is None
     assert "3 answers" in page(thread)
@@ -98,32 +98,32 @@ def test_votes_stand_in_for_scores_and_for_the_accepted_answer(dumped: Path):
     stripped = [{k: v for k, v in row.items() if k not in ("Score", "AcceptedAnswerId")} for row in POSTS]
     (dumped / "Posts.V1.3.xml.gz").unlink()
     (dumped / "Posts.xml").write_text(file_of("posts", *stripped), encoding="utf-8")
-    [thread] = reader.read(dumped, ["1"])
+    [thread] = reader.read_threads(dumped, ["1"])
     assert thread.accepted == "12" and thread.answers[0].id == "12" and thread.answers[0].score == 1
 
 
 def test_the_id_of_an_answer_gives_its_thread_once(dumped: Path):
     """In the order of the ids that were given."""
-    assert [thread.question.id for thread in reader.read(dumped, ["13", "1", "11", "2"])] == ["2", "1"]
+    assert [thread.question.id for thread in reader.read_threads(dumped, ["13", "1", "11", "2"])] == ["2", "1"]
 
 
 def test_unknown_ids_are_named(dumped: Path):
     with pytest.raises(
         MirblabError, match=r"Posts.V1.3.xml.gz has no question and no answer 77, 78; 6 posts were read"
     ):
-        reader.read(dumped, ["1", "77", "78"])
+        reader.read_threads(dumped, ["1", "77", "78"])
     with pytest.raises(MirblabError, match="ids of posts are whole numbers, found 'A.1'"):
-        reader.read(dumped, ["A.1"])
+        reader.read_threads(dumped, ["A.1"])
     with pytest.raises(MirblabError, match="give the ids of the questions"):
-        reader.read(dumped, [])
+        reader.read_threads(dumped, [])
     with pytest.raises(FileNotFoundError, match="no Posts.xml"):
-        reader.read(dumped.parent, ["1"])
+        reader.read_threads(dumped.parent, ["1"])
 
 
 def test_broken_rows_are_noted_and_passed_over(dumped: Path):
     (dumped / "Comments.xml").write_text('<comments>\n<row Id="1" PostId="10" Text="cut\n</comments>\n')
-    odd = dump.Odd()
-    [thread] = reader.read(dumped, ["1"], odd)
+    odd = dump.RowProblems()
+    [thread] = reader.read_threads(dumped, ["1"], odd)
     assert not thread.answers[1].comments and odd.counts == {"Comments.xml: rows cut off": 1}
 
 
@@ -138,7 +138,8 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path):
     code = (
         "import resource, sys; from mirblab.sources.stackexchange import threads\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(len(threads.read(sys.argv[1], ['7'])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+        "n_threads = len(threads.read_threads(sys.argv[1], ['7']))\n"
+        "print(n_threads, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     n_threads, more = map(int, done.stdout.split())

@@ -16,7 +16,7 @@ from mirblab.core import paths
 from mirblab.formula.latex import parser
 from mirblab.sources.shared import html
 from mirblab.sources.stackexchange import dump
-from mirblab.sources.stackexchange.threads import Post, Thread, read
+from mirblab.sources.stackexchange.threads import Post, Thread, read_threads
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = ["1", "5", "9", "12"]
@@ -25,8 +25,8 @@ QUESTIONS = ["1", "5", "9", "12"]
 @pytest.fixture(scope="module")
 def bundled() -> list[Thread]:
     """Return all threads of the bundled dump; a broken row fails."""
-    odd = dump.Odd()
-    found = read(paths.bundled_path("data", "mini", "threads"), QUESTIONS, odd)
+    odd = dump.RowProblems()
+    found = read_threads(paths.bundled_path("data", "mini", "threads"), QUESTIONS, odd)
     assert not odd.counts
     return found
 
@@ -58,7 +58,7 @@ def test_scores_are_what_the_votes_give(bundled):
 
 def test_every_formula_has_a_number_of_its_own_and_is_understood(bundled):
     """No dollar stands outside a container, and the parser has no question about any formula."""
-    found = [formula for text in texts(bundled) for formula in html.formulas(text)]
+    found = [formula for text in texts(bundled) for formula in html.find_formulas(text)]
     assert len(found) > 100 and max(Counter(formula.id for formula in found).values()) == 1
     assert not [formula for formula in found if parser.parse_latex(formula.latex).problems]
     bare = [re.sub(r"<span class=\"math-container\".*?</span>", "", text) for text in texts(bundled)]

@@ -25,7 +25,7 @@ from mirblab.evaluation import measures
 from mirblab.sources import catalogue, lean_views, mini
 from mirblab.sources import lean_views as source
 from mirblab.sources.lean_views import MATHEMATICS, SPLITS
-from mirblab.sources.mini import cards
+from mirblab.sources.mini import read_cards
 
 KEYS = ["id", "module", "kind", "split", "informal", "signature", "type"]
 ROWS = [
@@ -128,11 +128,11 @@ def test_the_filter_looks_at_the_second_component_of_the_module(tmp_path: Path):
 def test_the_cards_make_a_table_of_mathematics():
     """About half to train on, two in five to ask; every field has its place in Mathlib."""
     found = read_views("mini-views")
-    assert found.columns.tolist() == KEYS and found.id.is_unique and len(found) == len(cards())
+    assert found.columns.tolist() == KEYS and found.id.is_unique and len(found) == len(read_cards())
     assert len(in_modules(found)) == len(found)
     share = found.split.value_counts(normalize=True)
     assert 0.4 < share["train"] < 0.6 and 0.05 < share["dev"] < 0.15 and 0.3 < share["test"] < 0.5
-    lean = {card["lean"]["name"]: card["lean"] for card in cards()}
+    lean = {card["lean"]["name"]: card["lean"] for card in read_cards()}
     assert all(lean[row.id]["type"].strip() == row.type for row in found.itertuples())
 
 
@@ -159,9 +159,9 @@ def test_real_and_miniature_tasks_give_the_same_instruction():
 
 def test_mini_is_derived_anew_when_its_version_is_raised(monkeypatch: pytest.MonkeyPatch):
     """Also when a card changes, which is tested with the cards."""
-    before = mini.revision()
+    before = mini.miniature_revision()
     monkeypatch.setattr(mini, "VERSION", mini.VERSION + 1)
-    assert mini.revision() != before
+    assert mini.miniature_revision() != before
 
 
 def test_building_writes_a_table_and_six_collections(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -340,7 +340,7 @@ def test_the_real_table_has_the_counts_that_its_readme_states(real: pd.DataFrame
 
 def test_one_real_direction_is_bounded_by_repeated_types(real: pd.DataFrame):
     """125 of 1,998 targets have a twin, so that row identity gives at most 95.8 percent at rank 1."""
-    judged = lean_views.parts(real.to_dict("records"), "informal-type").judged
+    judged = lean_views.view_collection(real.to_dict("records"), "informal-type").judged
     n_equal = Counter(query for query, _, _ in judged["test-identical"])
     assert len(judged["test"]) == len(n_equal) == 1_998 and sum(n > 1 for n in n_equal.values()) == 125
     assert sum(1 / n for n in n_equal.values()) / 1_998 == pytest.approx(0.9581528537636705)

@@ -17,8 +17,8 @@ from mirblab.data.collection import Collection
 from mirblab.evaluation import published
 from mirblab.evaluation.measures import Measure, mean, parse_measure
 from mirblab.sources import lean_views, mini
-from mirblab.sources.lean_views import COLUMNS, MATHEMATICS, files_of, of_mathematics, read
-from mirblab.sources.mini import cards
+from mirblab.sources.lean_views import COLUMNS, MATHEMATICS, find_view_files, is_mathematical, read_declarations
+from mirblab.sources.mini import read_cards
 from mirblab.sources.shared import release
 
 # The MELD paper prints one table for each direction.
@@ -40,7 +40,7 @@ def read_views(name_or_file: str | Path = BUNDLED) -> pd.DataFrame:
     ['id', 'module', 'kind', 'split', 'informal', 'signature', 'type']
     """
     left_out = Counter[str]()
-    rows = mini.views(cards()) if str(name_or_file) == BUNDLED else _read(name_or_file, left_out)
+    rows = mini.view_rows(read_cards()) if str(name_or_file) == BUNDLED else _read(name_or_file, left_out)
     more = sorted({key for row in rows for key in row} - set(COLUMNS))
     table = pd.DataFrame(rows, columns=[*COLUMNS, *more]).astype(dict.fromkeys(COLUMNS, "str"))
     table.attrs["left_out"] = {reason: count for reason, count in left_out.items() if count}
@@ -56,8 +56,8 @@ def _read(name_or_file: str | Path, left_out: Counter[str]) -> list[dict[str, An
         digests.check_digests(path.parent)
     elif not path.exists():
         raise unknown("table of views, and no file,", str(name_or_file), [BUNDLED, BUILT])
-    with release.opened_release(path, "views.jsonl", "") as found:
-        return read(files_of(found), left_out)
+    with release.open_release(path, "views.jsonl", "") as found:
+        return read_declarations(find_view_files(found), left_out)
 
 
 def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.
     """
     if "module" not in views:
         raise MirblabError(f"a table of views has a column module; found {', '.join(map(str, views.columns))}")
-    kept = views[[of_mathematics(module, modules) for module in views.module]].reset_index(drop=True)
+    kept = views[[is_mathematical(module, modules) for module in views.module]].reset_index(drop=True)
     if len(views) and kept.empty:
         found = sorted({str(part) for part in views.module.str.split(".").str[1].dropna()})
         raise MirblabError(f"no module has the second component {', '.join(modules)}; found {', '.join(found)}")

@@ -238,7 +238,7 @@ def add(
     from mirblab.sources import catalogue
 
     card = {"candidates": candidates, "task": task, "paper": paper, "relevant_from": relevant_from or None}
-    target, notes = catalogue.again(folder, name, **card) if again else catalogue.add(folder, name, **card)
+    target, notes = catalogue.accept_changes(folder, name, **card) if again else catalogue.add(folder, name, **card)
     _describe(target, notes)
 
 

@@ -69,7 +69,7 @@ def key(
     digest = hashlib.blake2b(notebook.read_bytes() if notebook else b"", digest_size=16)
     for name, path in _data(parameters, root or (notebook.parent if notebook else Path.cwd())).items():
         if name not in contents:
-            contents[name] = paths.content_digest(catalogue.where(name) if path is None else path)
+            contents[name] = paths.content_digest(catalogue.collection_folder(name) if path is None else path)
         digest.update(contents[name])
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
     digest.update(json.dumps(parts, sort_keys=True).encode())

@@ -176,7 +176,7 @@ def _check(job: Job, known: dict[str, Any], fetch: bool) -> None:
     """Raise MirblabError for a parameter of the wrong type, and for unknown collections and systems."""
     check_types(job.parameters, known, job.name)
     for name in job.collections:
-        catalogue.where(name, fetch=fetch)
+        catalogue.collection_folder(name, fetch=fetch)
     for name in job.systems:
         systems.system(name)
     for name in hand_runs.named(job.parameters, ("measure", "measures")):

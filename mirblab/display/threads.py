@@ -17,7 +17,7 @@ from mirblab.core.terminal import say
 from mirblab.display.text import template
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import html
-from mirblab.sources.shared.html import title_text
+from mirblab.sources.shared.html import title_to_text
 from mirblab.sources.stackexchange import dump
 from mirblab.sources.stackexchange import threads as reader
 from mirblab.sources.stackexchange.threads import Comment, Link, Post, Thread
@@ -42,7 +42,7 @@ def formula(source: str, render: Render | None = None) -> str:
     >>> formula("$x &lt; 1$")
     '<code class="latex">x &lt; 1</code>'
     """
-    text = texts.of_latex(source).text
+    text = texts.clean_latex(source).text
     latex = _bare(text)
     if not latex:
         return ""
@@ -157,7 +157,7 @@ def safe_line(source: str, render: Render | None = None) -> str:
     >>> safe_line("Is a<b & c?")
     'Is a&lt;b &amp; c?'
     """
-    return safe(source if "math-container" in source else standard.escape(html.unescape(source)[0]), render)
+    return safe(source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render)
 
 
 def _alternative(found: re.Match[str]) -> str:
@@ -240,7 +240,7 @@ def _document(title: str, body: str, language: str) -> str:
 
 def _words(title: str) -> str:
     """Return a title without tags, for the browser's bar."""
-    return title_text(title)[0]
+    return title_to_text(title)[0]
 
 
 def _score(post: Post) -> str:
@@ -307,8 +307,8 @@ def write(origin: str | Path, ids: Iterable[str | int], out: str | Path, *, form
     """
     if formulas not in ("mathml", "latex"):
         raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
-    odd = dump.Odd()
-    found = reader.read(origin, ids, odd)
+    odd = dump.RowProblems()
+    found = reader.read_threads(origin, ids, odd)
     render = mathml if formulas == "mathml" else None
     shown = [thread.question.id for thread in found]
     texts = {file_name(one.question.id): page(one, render, shown) for one in found}

@@ -38,7 +38,7 @@ from mirblab.sources import (
 from mirblab.sources.arqmath import build as arqmath
 from mirblab.sources.blueprints import build as blueprints
 from mirblab.sources.own import build as own
-from mirblab.sources.shared.release import finish, together
+from mirblab.sources.shared.release import finish_interrupted_builds, replace_folders
 from mirblab.sources.stackexchange import build as stackexchange
 
 
@@ -68,13 +68,13 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
     """
-    folder = where(name_or_folder, fetch=True)
+    folder = collection_folder(name_or_folder, fetch=True)
     try:
         return load_folder(folder, split)
     except MirblabError:
         if name_or_folder not in mini.COLLECTIONS or digests.find_differences(folder) == []:
             raise
-        return load_folder(where(name_or_folder), split)  # it was damaged after `where` had looked
+        return load_folder(collection_folder(name_or_folder), split)  # it was damaged after `where` had looked
 
 
 def collection_table() -> pd.DataFrame:
@@ -109,7 +109,7 @@ def collection_groups(collections: Iterable[Collection] = ()) -> dict[str, str]:
     return {part if part in names else rebuilt.get(part, part): group for part, group in parts.items()}
 
 
-def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
+def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
     """Return the folder of a collection; a bundled one is derived from its cards when it is missing or old.
 
     With *fetch* a published one that is not here yet comes from the Hub. Else, and for what has to be built, raises
@@ -122,7 +122,7 @@ def where(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
         return _fresh(name)
     if name not in _on_disk() and paths.data().is_dir():
         with suppress(OSError):  # a folder that cannot be written is left as it is
-            finish(paths.data())
+            finish_interrupted_builds(paths.data())
     if name in _on_disk():
         return paths.data() / name
     entries = registry.read_registry("collections")
@@ -165,7 +165,11 @@ def _is_fresh(folder: Path) -> bool:
     damage = digests.find_differences(folder)
     if damage:
         say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
-    return not damage and digests.has_digests(folder) and read_card_table(folder).get("revision") == mini.revision()
+    return (
+        not damage
+        and digests.has_digests(folder)
+        and read_card_table(folder).get("revision") == mini.miniature_revision()
+    )
 
 
 def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
@@ -216,13 +220,13 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
         )
     if target.exists() and not _same(read_splits(target, ["test"])[0], collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
-    with together(paths.data(), (name,)) as [beside]:
+    with replace_folders(paths.data(), (name,)) as [beside]:
         _copy(source, beside)
         paths.write_text(beside / "card.toml", tomli_w.dumps(found))
     return target, notes
 
 
-def again(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
+def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
     """Accept a changed collection as a new one, in place: it is read in every split, and new digests are kept.
 
     Also for a collection that has no digests yet; it keeps its name and card, so none are taken here. Returns the
@@ -233,7 +237,7 @@ def again(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[s
     >>> from mirblab.data.beir import write_collection
     >>> rows = [{"_id": "d1", "text": "Every group has a unit."}], [{"_id": "q1", "text": "neutral element"}]
     >>> with TemporaryDirectory() as place:
-    ...     again(write_collection(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
+    ...     accept_changes(write_collection(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
     ['its digests were kept; card.toml is as it was, so say there what is different now']
     """
     target = paths.expand_home(folder)
@@ -277,10 +281,10 @@ def build(source: str, origin: str = "", **options: Any) -> list[Path]:
     >>> [folder.name for folder in build("mini")][:2]
     ['mini-mathlib', 'mini-mse-dup']
     """
-    if source in hub.datasets():
+    if source in hub.dataset_names():
         return hub.build(origin or None, paths.data(), names=[source])
     if source not in BUILDERS:
-        raise unknown("source", source, [*BUILDERS, *hub.datasets()])
+        raise unknown("source", source, [*BUILDERS, *hub.dataset_names()])
     builder = BUILDERS[source]
     known = list(inspect.signature(builder).parameters)[2:]
     for option in options:
@@ -325,7 +329,7 @@ def _mini(origin: str | None, out: Path) -> list[Path]:
     if origin:
         raise MirblabError("mini is built from the bundled cards; leave --from out")
     names = tuple(mini.COLLECTIONS)
-    with together(out, names) as folders:  # a half without its card would be read, with other rules
+    with replace_folders(out, names) as folders:  # a half without its card would be read, with other rules
         for name, folder in zip(names, folders, strict=True):
             mini.build(name, folder)
     return [out / name for name in names]

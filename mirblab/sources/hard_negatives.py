@@ -23,7 +23,7 @@ from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Parts, Row, folded
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
 from mirblab.sources.shared.release import Origin
 
 HIDDEN = "\ue000"
@@ -82,15 +82,15 @@ NON = re.compile(
 )
 
 
-def command(names: Iterable[str]) -> str:
+def command_pattern(names: Iterable[str]) -> str:
     """Return a pattern for commands, none of which goes on, longest first."""
     return "(?:" + "|".join(re.escape(name) for name in sorted(names, reverse=True)) + ")(?![A-Za-z])"
 
 
-def article_before(old: str, new: str) -> str:
+def fit_article(old: str, new: str) -> str:
     """Return the article and blank that stood before a word, right for the word *new*; "" when none did.
 
-    >>> article_before("an", "surjective"), article_before("A", "intersection"), article_before("", "odd")
+    >>> fit_article("an", "surjective"), fit_article("A", "intersection"), fit_article("", "odd")
     ('a ', 'An ', '')
     """
     if not old:
@@ -99,10 +99,10 @@ def article_before(old: str, new: str) -> str:
     return f"{old[0]}{'n' if with_n else ''} "
 
 
-def formulas(text: str) -> list[tuple[int, int]]:
+def find_formula_spans(text: str) -> list[tuple[int, int]]:
     r"""Return start and end of each formula of a text, delimiters included; a dollar inside braces ends none.
 
-    >>> formulas(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
+    >>> find_formula_spans(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
     [(4, 22), (27, 32)]
     """
     found: list[tuple[int, int]] = []
@@ -130,13 +130,13 @@ def _end(text: str, opening: re.Match[str]) -> int:
     return 0
 
 
-def hidden(text: str) -> str:
+def mask_formulas(text: str) -> str:
     """Return the text, as long as before, with a private sign in place of every sign of a formula.
 
-    >>> hidden("if $x$, then").replace(HIDDEN, "*")
+    >>> mask_formulas("if $x$, then").replace(HIDDEN, "*")
     'if ***, then'
     """
-    for start, end in formulas(text):
+    for start, end in find_formula_spans(text):
         text = text[:start] + HIDDEN * (end - start) + text[end:]
     return text
 
@@ -159,7 +159,7 @@ _IF_THEN = re.compile(
 _ITEM = rf"(?:\(\w{{1,4}}\)|{HIDDEN}+)"
 _IMPLIES = re.compile(rf"(?P<one>{_ITEM}) implies (?:that )?(?P<other>{_ITEM})(?=\s*(?:[.,;:)]|\Z|and\b))")
 _COMMANDS = [name for name in OPPOSITE_RELATION if name[0] == "\\"]
-_RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
+_RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command_pattern(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
 _DIAGRAM = re.compile(r"\\xymatrix|\\begin\{(?:CD|tikzcd|array|matrix)|\\left\s*[<>]|\\right\s*[<>]")
 _INDEX = re.compile(
     r"(?P<base>\\[A-Za-z]+\{[A-Za-z]+\}|\\?[A-Za-z]+'*)_(?:(?P<bare>[a-z0-9])(?![A-Za-z0-9])|\{(?P<braced>[a-z0-9]{1,3})\})"
@@ -211,7 +211,7 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def reversed_relations(proof: str) -> list[Change]:
+def reverse_relations(proof: str) -> list[Change]:
     """Return the inequalities and inclusions of the formulas, turned round; not in indices or diagrams."""
     found: list[Change] = []
     for start, formula in _formulas(proof):
@@ -224,46 +224,46 @@ def reversed_relations(proof: str) -> list[Change]:
     return found
 
 
-def changed_quantifiers(proof: str) -> list[Change]:
+def change_quantifiers(proof: str) -> list[Change]:
     r"""Return "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
     found = [Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
-             for match in QUANTIFIER.finditer(hidden(proof))]  # fmt: skip
+             for match in QUANTIFIER.finditer(mask_formulas(proof))]  # fmt: skip
     return found + list(_exchanged(proof, OPPOSITE_LOGIC))
 
 
-def exchanged_notions(proof: str) -> list[Change]:
+def exchange_notions(proof: str) -> list[Change]:
     r"""Return words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
     found: list[Change] = []
-    for match in NOTION.finditer(hidden(proof)):
+    for match in NOTION.finditer(mask_formulas(proof)):
         new = _alike(match["word"], OPPOSITE_NOTION[" ".join(match["word"].lower().split())])
         article = match["article"] or ""
-        found.append(Change(match.start(), match.end(), article_before(article, new) + new))
+        found.append(Change(match.start(), match.end(), fit_article(article, new) + new))
     return found + list(_exchanged(proof, OPPOSITE_OPERATION))
 
 
-def changed_hypotheses(proof: str) -> list[Change]:
+def change_hypotheses(proof: str) -> list[Change]:
     """Return "since $x$ is ..." with a "not" added, and "nonzero" and its like without their "non"."""
-    prose = hidden(proof)
+    prose = mask_formulas(proof)
     found = [Change(match.end("verb"), match.end("verb"), " not") for match in _HYPOTHESIS.finditer(prose)]
     for match in NON.finditer(prose):
         new = _alike(match["word"], match["rest"].lower())
-        found.append(Change(match.start(), match.end(), article_before(match["article"] or "", new) + new))
+        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
     return found
 
 
-def dropped_steps(proof: str) -> list[Change]:
+def drop_steps(proof: str) -> list[Change]:
     """Return the inner sentences that argue or refer, each left out; not those that begin a list's item."""
     spans = list(_sentences(proof))
     found: list[Change] = []
     for (start, end), (later, _) in zip(spans[1:-1], spans[2:], strict=True):
         text = proof[start:end]
-        argues = _STEP.search(hidden(text)) and not _SIGNPOST.search(text)
+        argues = _STEP.search(mask_formulas(text)) and not _SIGNPOST.search(text)
         if argues and text[0] not in "(*" and "\n" not in proof[end:later]:
             found.append(Change(start, later, ""))
     return found
 
 
-def swapped_indices(proof: str) -> list[Change]:
+def swap_indices(proof: str) -> list[Change]:
     """Return formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
     found: list[Change] = []
     for start, formula in ((start, formula) for start, formula in _formulas(proof) if not _DIAGRAM.search(formula)):
@@ -281,11 +281,11 @@ def swapped_indices(proof: str) -> list[Change]:
     return found
 
 
-def converses(proof: str) -> list[Change]:
+def reverse_implications(proof: str) -> list[Change]:
     r"""Return "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
     found: list[Change] = []
     for pattern in (_IF_THEN, _IMPLIES):
-        for match in pattern.finditer(hidden(proof)):
+        for match in pattern.finditer(mask_formulas(proof)):
             (first, one_end), (other_start, last) = match.span("one"), match.span("other")
             if "only if" not in match[0]:
                 new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
@@ -295,7 +295,7 @@ def converses(proof: str) -> list[Change]:
 
 def _formulas(proof: str) -> Iterator[tuple[int, str]]:
     """Yield where each formula begins, and its source."""
-    for start, end in formulas(proof):
+    for start, end in find_formula_spans(proof):
         yield start, proof[start:end]
 
 
@@ -312,7 +312,7 @@ def _in_script(formula: str, place: int) -> bool:
 
 def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
     """Yield the commands of the formulas that have an opposite, replaced by it."""
-    pattern = re.compile(command(commands))
+    pattern = re.compile(command_pattern(commands))
     for start, formula in _formulas(proof):
         for match in pattern.finditer(formula):
             yield Change(start + match.start(), start + match.end(), commands[match[0]])
@@ -333,7 +333,7 @@ def _subscript(match: re.Match[str]) -> str:
 
 def _sentences(proof: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each sentence; a line is at least one."""
-    prose, start = hidden(proof), 0
+    prose, start = mask_formulas(proof), 0
     for match in _END.finditer(prose):
         if match[0] == "\n" or not _ABBREVIATION.search(prose[: match.end()][-8:]):
             if proof[start : match.end()].strip():
@@ -344,13 +344,13 @@ def _sentences(proof: str) -> Iterator[tuple[int, int]]:
 
 
 KINDS: dict[str, Callable[[str], list[Change]]] = {
-    "relation-reversed": reversed_relations,
-    "quantifier-changed": changed_quantifiers,
-    "notion-exchanged": exchanged_notions,
-    "hypothesis-changed": changed_hypotheses,
-    "step-dropped": dropped_steps,
-    "indices-swapped": swapped_indices,
-    "converse": converses,
+    "relation-reversed": reverse_relations,
+    "quantifier-changed": change_quantifiers,
+    "notion-exchanged": exchange_notions,
+    "hypothesis-changed": change_hypotheses,
+    "step-dropped": drop_steps,
+    "indices-swapped": swap_indices,
+    "converse": reverse_implications,
 }
 
 
@@ -358,7 +358,7 @@ _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
 _LONGEST = 200  # signs of an edit that are kept in the metadata
 
 
-def corrupted(
+def corrupt_documents(
     corpus: Mapping[str, Row], wanted: Sequence[str], seed: int, left_out: Counter[str]
 ) -> dict[str, list[Row]]:
     """Return, for each *wanted* document, at most one copy per kind of mistake; ids are `<document>~<kind>`.
@@ -367,10 +367,10 @@ def corrupted(
     left out, and so is a kind that finds no place; both are added to *left_out*.
 
     >>> rows = {"p": {"_id": "p", "text": "Since $f$ is flat, we are done."}}
-    >>> [row["text"] for row in corrupted(rows, ["p"], 0, Counter())["p"]]
+    >>> [row["text"] for row in corrupt_documents(rows, ["p"], 0, Counter())["p"]]
     ['Since $f$ is not flat, we are done.']
     """
-    texts = {folded(row["text"]) for row in corpus.values()}
+    texts = {fold_text(row["text"]) for row in corpus.values()}
     found: dict[str, list[Row]] = {name: [] for name in wanted}
     with progress(len(wanted), "corrupting proofs", "proof") as bar:
         for name, kind in itertools.product(wanted, KINDS):
@@ -378,10 +378,10 @@ def corrupted(
             bar.update(kind == next(iter(KINDS)))
             if bad is None:
                 left_out[f"proofs without a place for a mistake of the kind {kind}"] += 1
-            elif folded(bad.text) in texts:
+            elif fold_text(bad.text) in texts:
                 left_out["corrupted copies with the text of another document"] += 1
             else:
-                texts.add(folded(bad.text))
+                texts.add(fold_text(bad.text))
                 edit = {"of": name, "before": bad.before[:_LONGEST], "after": bad.after[:_LONGEST]}
                 more = {**(row.get("metadata") or {}), "corrupted": kind, **edit}
                 found[name].append(
@@ -390,7 +390,7 @@ def corrupted(
     return found
 
 
-def nearest_proofs(
+def find_nearest_proofs(
     texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], asked: Sequence[str], n: int
 ) -> dict[str, list[str]]:
     """Return for each statement *asked* the first proofs of the *n* other ones whose texts are nearest to it.
@@ -399,7 +399,7 @@ def nearest_proofs(
     equal scores by id; statements without a shared word, or with a proof of the query's own, are passed over.
 
     >>> texts = {"a": "open sets", "b": "open maps", "c": "rings"}
-    >>> nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
+    >>> find_nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
     {'a': ['pb']}
     """
     import bm25s
@@ -476,13 +476,13 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
     names = (f"{name}-hard", f"{name}-hard-pool")
     licence = str(source.card.get("licence") or "unknown")
     where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
-    with origins.together(out, names) as folders:
+    with origins.replace_folders(out, names) as folders:
         for target, pools in zip(folders, ({}, _pools(source, negatives)), strict=True):
             if pools:
                 _write_pools(target / "candidates.jsonl", pools)
             about = _about(source, negatives, bool(pools)) | {"seed": seed, "near": near}
             parts = _parts(source, negatives, pools)
-            builder.save(target, parts, about, where, builder="hard", revision="unknown", licence=licence)
+            builder.write_collection(target, parts, about, where, builder="hard", revision="unknown", licence=licence)
     return [out / name for name in names]
 
 
@@ -529,9 +529,9 @@ def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:
     if not any(source.proofs[query] for query in asked):
         raise MirblabError("no query of test has a relevant document, so that there is no proof to corrupt")
     right = sorted({doc for query in asked for doc in source.proofs[query]})
-    by_proof = corrupted(source.corpus, right, seed, left_out)
+    by_proof = corrupt_documents(source.corpus, right, seed, left_out)
     texts = {name: row["text"] for name, row in source.queries.items()}
-    near = nearest_proofs(texts, source.proofs, asked, n_near)
+    near = find_nearest_proofs(texts, source.proofs, asked, n_near)
     copies = {query: [row for doc in source.proofs[query] for row in by_proof[doc]] for query in asked}
     left_out["queries without a corrupted copy of their proof"] = sum(not rows for rows in copies.values())
     left_out["queries without a relevant document"] = sum(not source.proofs[query] for query in asked)
@@ -554,7 +554,7 @@ def _write_pools(path: Path, pools: dict[str, list[str]]) -> None:
             file.write(json.dumps({"query-id": query, "candidate-ids": names}, ensure_ascii=False) + "\n")
 
 
-def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) -> Parts:
+def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) -> CollectionRows:
     """Return the collection over all documents, or, with *pools*, over what is in one."""
     near_to: dict[str, list[str]] = defaultdict(list)
     for query, docs in negatives.near.items():
@@ -571,7 +571,7 @@ def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) 
     )  # fmt: skip
     wrong = [(query, row["_id"], 0) for query, made in negatives.copies.items() for row in made]
     judged = [pair for pair in (*source.judged, *wrong) if pair[1] in rows]
-    return Parts(rows.values(), queries, {"test": judged}, Counter(negatives.left_out))
+    return CollectionRows(rows.values(), queries, {"test": judged}, Counter(negatives.left_out))
 
 
 def _marked(row: Row, more: Row) -> Row:

@@ -17,8 +17,8 @@ from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.release import Names, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.release import UniqueIds, replace_folders
 
 ADDRESS = "http://cl-informatik.uibk.ac.at/cek/holstep/"
 LICENCE = "BSD-3-Clause"
@@ -48,7 +48,10 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
     if corpus not in CORPORA:
         raise unknown("corpus of HolStep", corpus, CORPORA)
     out = Path(out)
-    with releases.opened_release(origin, "the HolStep release", ADDRESS) as release, together(out, (NAME,)) as [folder]:
+    with (
+        releases.open_release(origin, "the HolStep release", ADDRESS) as release,
+        replace_folders(out, (NAME,)) as [folder],
+    ):
         files = {split: release.matching(rf"{split}/\d+") for split in SPLITS}
         if not files["test"]:
             raise FileNotFoundError(
@@ -59,9 +62,11 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
         parts = _parts(found, names, corpus)
         sizes = {f"documents_of_{split}": len(docs) for split, docs in found.used.items()}
         about = ABOUT | {"names_in_queries": names, "corpus": corpus, "sizes": sizes}
-        revision = releases.revision([*files["train"], *files["test"]])
+        revision = releases.hash_files([*files["train"], *files["test"]])
         made = {"builder": "holstep", "revision": revision, "licence": LICENCE}
-        builder.save(folder, parts, about, release.origin, **made, options={"names": names, "corpus": corpus})
+        builder.write_collection(
+            folder, parts, about, release.origin, **made, options={"names": names, "corpus": corpus}
+        )
     return [out / NAME]
 
 
@@ -71,7 +76,7 @@ class _Found:
 
     statements: dict[str, tuple[str, str]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    names: Names = field(default_factory=Names)
+    names: UniqueIds = field(default_factory=UniqueIds)
     depends: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
     used: dict[str, set[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -93,7 +98,7 @@ def _read(files: dict[str, list[Path]]) -> _Found:
         for split, paths in files.items():
             of_split = found.depends.setdefault(split, {})
             for path in paths:
-                (name, statement), *premises = statements(path)
+                (name, statement), *premises = read_statements(path)
                 conjecture = found.add(name, statement)
                 found.left_out["conjectures with the statement of another one (merged)"] += conjecture in of_split
                 of_split.setdefault(conjecture, {}).update((found.add(*premise), None) for premise in premises)
@@ -102,7 +107,7 @@ def _read(files: dict[str, list[Path]]) -> _Found:
     return found
 
 
-def statements(path: Path) -> list[tuple[str, str]]:
+def read_statements(path: Path) -> list[tuple[str, str]]:
     """Return name and printed statement of the conjecture in a file and then of each of its dependencies.
 
     Proof steps and token lines are passed over. Raises MirblabError with file and line when a line has another mark,
@@ -134,7 +139,7 @@ def _marked(path: Path, problems: LineProblems) -> Iterator[tuple[int, str, str]
         yield number, text[0], text[2:].strip()
 
 
-def _parts(found: _Found, names: bool, corpus: str) -> Parts:
+def _parts(found: _Found, names: bool, corpus: str) -> CollectionRows:
     docs = found.used["test"] if corpus == "test" else set().union(*found.used.values())
     judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in reversed(SPLITS)}
     left_out = found.left_out
@@ -152,7 +157,7 @@ def _parts(found: _Found, names: bool, corpus: str) -> Parts:
                 pairs += [(conjecture, doc, 1) for doc in kept]
     rows = (_row(doc, *found.statements[doc]) for doc in found.statements if doc in docs)
     queries = ({"_id": key, "text": _text(*found.statements[key], names)} for key in asked)
-    return Parts(rows, queries, judged, left_out)
+    return CollectionRows(rows, queries, judged, left_out)
 
 
 def _row(doc_id: str, name: str, text: str) -> Row:

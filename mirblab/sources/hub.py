@@ -17,15 +17,15 @@ from mirblab.data.collection import read_card_table
 from mirblab.sources.shared import beir, builder, release
 from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import Row
-from mirblab.sources.shared.release import Found
+from mirblab.sources.shared.release import DatasetFiles
 
 ABOUT = ("title", "task", "instruction", "paper", "group", "relevance_levels", "relevant_from", "restricted", "hub")
 
 
-def datasets() -> list[str]:
+def dataset_names() -> list[str]:
     """Return the names of the published datasets, in the paper's order.
 
-    >>> len(datasets()), datasets()[0]
+    >>> len(dataset_names()), dataset_names()[0]
     (15, 'mirb-mathlib')
     """
     return [name for name, entry in registry.read_registry("collections").items() if entry.get("builder") == "mirb"]
@@ -38,7 +38,7 @@ def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> li
     one, its own folder; None fetches each from the Hub at its pinned revision. Each collection appears whole or not
     at all; when one of several fails, the others are built and the error at the end says which failed and why.
     """
-    known = datasets()
+    known = dataset_names()
     for name in names:
         if name not in known:
             raise unknown("dataset of MIRB", name, known)
@@ -64,49 +64,50 @@ def _build(name: str, origin: str | Path | None, out: Path, *, alone: bool) -> P
     if not re.fullmatch("[0-9a-f]{40}", revision):
         raise MirblabError(f"{name}: a revision is a commit of 40 hexadecimal digits, found '{revision}'")
     by_tags = restricted and entry.get("rule") == "tags"
-    choose = partial(release.needed, restricted=restricted and not by_tags)
+    choose = partial(release.find_required_parts, restricted=restricted and not by_tags)
     if origin is None:
         instead = (
             f"run 'mirblab build {name}' where there is a network and copy its folder to {out / name}, "
             f"or give a copy of the dataset: mirblab build {name} --from FOLDER"
         )
-        found = release.dataset(hub, revision, choose=choose, instead=instead)
+        found = release.fetch_dataset(hub, revision, choose=choose, instead=instead)
     else:
-        folder = release.local(str(origin), hub, name, alone=alone)
-        found = Found(folder, choose(release.inside(folder), str(folder)))
+        folder = release.find_local_dataset(str(origin), hub, name, alone=alone)
+        found = DatasetFiles(folder, choose(release.list_files(folder), str(folder)))
     sums = found.checked(f"mirblab build {name}")
     _compare(out / name, revision, sums)
     # A published list stands even where documents carry tags: it is what the paper's numbers were made with.
     by_tags = by_tags and not found.parts["excluded_ids"]
-    with origins.together(out, (name,)) as [beside]:
+    with origins.replace_folders(out, (name,)) as [beside]:
         _write(beside, entry, found, sums, origin, by_tags=by_tags)
     return out / name
 
 
 def _write(
-    folder: Path, entry: Row, found: Found, sums: dict[str, str], origin: str | Path | None, *, by_tags: bool
+    folder: Path, entry: Row, found: DatasetFiles, sums: dict[str, str], origin: str | Path | None, *, by_tags: bool
 ) -> None:
     left_out: Counter[str] = Counter()
-    docs, queries = beir.ids(found.paths("corpus")), beir.ids(found.paths("queries"))
-    judged = beir.judgements(found.paths("qrels"), queries, docs, left_out)
+    docs, queries = beir.read_ids(found.paths("corpus")), beir.read_ids(found.paths("queries"))
+    judged = beir.read_judgements(found.paths("qrels"), queries, docs, left_out)
     counts = {"queries": len({query for query, *_ in judged}), "documents": len(docs)}
     left_out["queries without a judgement (kept, outside the split)"] = len(queries) - counts["queries"]
     if entry.get("restricted") and not by_tags:
-        _write_lists(folder, beir.excluded(found.paths("excluded_ids"), queries, docs, _relevant(judged), left_out),
-                     len(queries))  # fmt: skip
+        paths_of_lists, relevant = found.paths("excluded_ids"), _relevant(judged)
+        lists = beir.read_excluded_ids(paths_of_lists, queries, docs, relevant, left_out)
+        _write_lists(folder, lists, len(queries))
     content = "sha256:" + hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()
     about = {key: entry[key] for key in ABOUT if key in entry}
     about |= {"candidates": ["tags"]} if by_tags else {}
     about |= {"hub_revision": entry["revision"], "published": _published(entry, counts), "files": sums}
     rows = (
-        _shown(beir.texts(found.paths(what), what, left_out, tags=by_tags), len(ids), f"{folder.name}: {what}")
+        _shown(beir.read_texts(found.paths(what), what, left_out, tags=by_tags), len(ids), f"{folder.name}: {what}")
         for what, ids in (("corpus", docs), ("queries", queries))
     )
-    parts = builder.Parts(*rows, {"test": judged}, left_out)
+    parts = builder.CollectionRows(*rows, {"test": judged}, left_out)
     shown = "" if origin is None else paths.expand_home(origin).resolve().name
     where = origins.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
     licence = entry.get("licence") or found.licence or "unknown"
-    builder.save(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
+    builder.write_collection(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
     say(f"  {about['published']}")
 
 

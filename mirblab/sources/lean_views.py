@@ -18,8 +18,8 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers, release
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.release import Origin, Release, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.release import Origin, Release, replace_folders
 
 VIEWS = ("informal", "signature", "type")
 SPLITS = ("train", "dev", "test", "test_new", "new_extra")
@@ -46,7 +46,7 @@ _OTHER_SPLITS = {"val": "dev", "valid": "dev", "validation": "dev"}
 _SHARD = re.compile(r"(?P<split>[a-z_]+?)(?:[-_]\d+(?:-of-\d+)?)?\.(?:jsonl|jsonl\.gz|parquet)")
 
 
-def read(files: Sequence[Path], left_out: Counter[str]) -> list[Row]:
+def read_declarations(files: Sequence[Path], left_out: Counter[str]) -> list[Row]:
     """Return one row per declaration, sorted by id: the `COLUMNS`, and `names_itself` where the source has it.
 
     Texts are stripped. A row without a split takes it from its file's name when the files are named by splits, else
@@ -70,7 +70,7 @@ def read(files: Sequence[Path], left_out: Counter[str]) -> list[Row]:
             found += [] if lacking else [row]
     if not found:
         raise MirblabError(
-            f"{release.shown_places(files)}: no declaration with the views {', '.join(VIEWS)}; give data that has them"
+            f"{release.join_names(files)}: no declaration with the views {', '.join(VIEWS)}; give data that has them"
         )
     return sorted(found, key=lambda row: row["id"])
 
@@ -95,12 +95,12 @@ def _text(record: Row, key: str, place: str) -> str:
     if record[key] is None:
         return ""
     if isinstance(record[key], list):
-        return ".".join(release.texts(record, key, place))
-    return str(release.record_field(record, key, str, place)).strip()
+        return ".".join(release.read_text_list(record, key, place))
+    return str(release.read_field(record, key, str, place)).strip()
 
 
 def _split(record: Row, name: str, place: str, by_file: str) -> str:
-    given = str(record.get("split") or by_file or drawn(name, (80, 10)))
+    given = str(record.get("split") or by_file or draw_split(name, (80, 10)))
     split = _OTHER_SPLITS.get(given, given)
     if split not in SPLITS:
         raise MirblabError(f"{place}: {unknown('split', split, SPLITS)}")
@@ -114,20 +114,20 @@ def _split_of(name: str) -> str:
     return split if split in SPLITS else ""
 
 
-def drawn(name: str, percent: tuple[int, int]) -> str:
+def draw_split(name: str, percent: tuple[int, int]) -> str:
     """Return the split that the md5 of a name draws: *percent* of train and of dev, the rest is test.
 
-    >>> [drawn(name, (50, 10)) for name in ("add_pow", "Nat.add_comm", "bezout")]
+    >>> [draw_split(name, (50, 10)) for name in ("add_pow", "Nat.add_comm", "bezout")]
     ['test', 'train', 'train']
     """
     place = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8], 16) % 100
     return "train" if place < percent[0] else "dev" if place < sum(percent) else "test"
 
 
-def of_mathematics(module: str, modules: Sequence[str] = MATHEMATICS) -> bool:
+def is_mathematical(module: str, modules: Sequence[str] = MATHEMATICS) -> bool:
     """Return whether the second component of a module's name is one of *modules*.
 
-    >>> of_mathematics("Mathlib.Order.Lattice"), of_mathematics("Mathlib.Tactic.Ring"), of_mathematics("Mathlib")
+    >>> is_mathematical("Mathlib.Order.Lattice"), is_mathematical("Mathlib.Tactic.Ring"), is_mathematical("Mathlib")
     (True, False, False)
     """
     return module.split(".")[1:2] != [] and module.split(".")[1] in modules
@@ -147,7 +147,7 @@ IDENTICAL = "-identical"  # behind the name of a split
 THEOREMS = ("theorem", "lemma")
 
 
-def parts(rows: Sequence[Row], direction: str) -> Parts:
+def view_collection(rows: Sequence[Row], direction: str) -> CollectionRows:
     """Return one directed task: queries are one view of the rows of test, test_new and dev, documents another of all.
 
     A query and a document have the id of their declaration. In these splits only the declaration itself is relevant;
@@ -155,7 +155,7 @@ def parts(rows: Sequence[Row], direction: str) -> Parts:
     ask with. Case counts, since Lean tells `=o[l]` from `=O[l]`.
 
     >>> rows = [{"id": f"d{n}", "split": "test", "informal": f"{n}", "type": "Nat"} for n in (1, 2)]
-    >>> parts(rows, "informal-type").judged["test-identical"]
+    >>> view_collection(rows, "informal-type").judged["test-identical"]
     [('d1', 'd1', 1), ('d1', 'd2', 1), ('d2', 'd1', 1), ('d2', 'd2', 1)]
     """
     query, document = DIRECTIONS[direction]
@@ -166,7 +166,7 @@ def parts(rows: Sequence[Row], direction: str) -> Parts:
         judged[split] = [(row["id"], row["id"], 1) for row in mine]
         equal = {row["id"]: {name for view, found in same for name in found[row[view]]} for row in mine}
         judged[split + IDENTICAL] = [(name, other, 1) for name, others in equal.items() for other in sorted(others)]
-    return Parts(
+    return CollectionRows(
         [{"_id": row["id"], "title": "", "text": row[document]} for row in rows],
         [{"_id": row["id"], "text": row[query]} for mine in asked.values() for row in mine],
         judged,
@@ -210,7 +210,7 @@ def _repeated(rows: Sequence[Row], view: str) -> int:
 NAME, FILE = "mathlib-views", "views.jsonl.gz"
 
 
-def save(
+def write_views(
     folder: Path,
     rows: Sequence[Row],
     found: Origin,
@@ -275,13 +275,13 @@ def build(origin: str | Path | None, out: Path, *, modules: str = "all") -> list
         raise unknown("choice of modules", modules, MODULES)
     out, left_out = Path(out), Counter[str]()
     with (
-        releases.opened_release(origin, "views.jsonl, or a dataset mathlib_informal_v4.*,", ADDRESS) as release,
-        together(out, (NAME, *COLLECTIONS)) as [table, *folders],
+        releases.open_release(origin, "views.jsonl, or a dataset mathlib_informal_v4.*,", ADDRESS) as release,
+        replace_folders(out, (NAME, *COLLECTIONS)) as [table, *folders],
     ):
-        files = files_of(release)
-        rows = read(files, left_out)
+        files = find_view_files(release)
+        rows = read_declarations(files, left_out)
         if modules == "mathematics":
-            kept = [row for row in rows if of_mathematics(row["module"])]
+            kept = [row for row in rows if is_mathematical(row["module"])]
             left_out["declarations of other modules"] = len(rows) - len(kept)
             rows = kept
         if not any(row["split"] == "test" for row in rows):
@@ -290,15 +290,15 @@ def build(origin: str | Path | None, out: Path, *, modules: str = "all") -> list
                 "give data with such a split"
             )
         found = replace(release.origin, source=SOURCE)
-        made: Row = {"builder": "views", "revision": releases.revision(files), "licence": LICENCE}
+        made: Row = {"builder": "views", "revision": releases.hash_files(files), "licence": LICENCE}
         made["options"] = {"modules": modules}
-        save(table, rows, found, left_out, **made)
+        write_views(table, rows, found, left_out, **made)
         for folder, direction in zip(folders, DIRECTIONS, strict=True):
-            builder.save(folder, parts(rows, direction), _about(folder.name), found, **made)
+            builder.write_collection(folder, view_collection(rows, direction), _about(folder.name), found, **made)
     return [out / name for name in COLLECTIONS]
 
 
-def files_of(release: Release) -> list[Path]:
+def find_view_files(release: Release) -> list[Path]:
     """Return the files that hold the rows: the one named `views`, else all JSON lines, or all parquet files, there are.
 
     Raises FileNotFoundError when there are none.

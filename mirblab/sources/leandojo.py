@@ -12,8 +12,8 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.blueprints import lean_source
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.release import Names, fields, record_field, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.release import UniqueIds, read_field, replace_folders, require_object
 
 Position = tuple[int, int]
 
@@ -26,35 +26,35 @@ class Premises:
     """
 
     def __init__(self, path: Path, left_out: Counter[str], *, published: bool) -> None:
-        """Begin with the corpus.jsonl at *path*; *published* keeps code as it is, else `lean_source.statement`."""
+        """Take the corpus.jsonl at *path*; *published* keeps code as it is instead of `extract_statement` of it."""
         self.path, self.left_out, self.published = path, left_out, published
         self._by_name: dict[tuple[str, str], str] = {}
         self._by_place: dict[str, list[tuple[Position, Position, str]]] = {}
 
     def rows(self) -> Iterator[Row]:
         """Yield one document per premise: its full name as id (`#2` for a second one), its code as text."""
-        names = Names()
-        for place, file in readers.json_records(self.path):
-            path = record_field(file, "path", str, place)
+        names = UniqueIds()
+        for place, file in readers.read_json_records(self.path):
+            path = read_field(file, "path", str, place)
             if path in self._by_place:
                 raise MirblabError(f"{place}: the file '{path}' came before")
             here = self._by_place[path] = []
-            for record in record_field(file, "premises", list, place):
-                premise = fields(record, f"{place}, premises")
+            for record in read_field(file, "premises", list, place):
+                premise = require_object(record, f"{place}, premises")
                 name, code = premise.get("full_name"), str(premise.get("code") or "")
                 if reason := _no_premise(name, code):
                     self.left_out[f"declarations that are no premises: {reason}"] += 1
                     continue
-                name = record_field(premise, "full_name", str, place)
+                name = read_field(premise, "full_name", str, place)
                 doc = names.new(name)
                 self.left_out["premises that repeat a full name (kept, with a number)"] += doc != name
                 self._by_name.setdefault((path, name), doc)
-                here.append((position(premise, "start", place), position(premise, "end", place), doc))
-                record_field(premise, "code", str, place)
+                here.append((read_position(premise, "start", place), read_position(premise, "end", place), doc))
+                read_field(premise, "code", str, place)
                 yield {"_id": doc, "title": "", "text": self._text(code), "metadata": {"path": path}}
 
     def _text(self, code: str) -> str:
-        text = code.strip() if self.published else lean_source.statement(code)
+        text = code.strip() if self.published else lean_source.extract_statement(code)
         self.left_out["premises of which only comments are left (kept as published)"] += not text
         self.left_out["premises with comments, attributes or proofs taken out"] += bool(text) and text != code.strip()
         return text or code.strip()
@@ -65,8 +65,8 @@ class Premises:
         It is the premise of that name in that file, else the first one of the file that holds the position, which is
         how ReProver finds all of them: generated declarations and fields lie inside another one.
         """
-        path, name = record_field(mention, "def_path", str, place), record_field(mention, "full_name", str, place)
-        at = position(mention, "def_pos", place)
+        path, name = read_field(mention, "def_path", str, place), read_field(mention, "full_name", str, place)
+        at = read_position(mention, "def_pos", place)
         if (path, name) in self._by_name:
             return self._by_name[path, name]
         found = next((doc for start, end, doc in self._by_place.get(path, ()) if start <= at <= end), "")
@@ -85,13 +85,13 @@ def _no_premise(name: object, code: str) -> str:
     return ""
 
 
-def position(record: Mapping[str, Any], key: str, place: str) -> Position:
+def read_position(record: Mapping[str, Any], key: str, place: str) -> Position:
     """Return a position, [line, column] from 1; MirblabError with *place* for anything else.
 
-    >>> position({"start": [3, 1]}, "start", "corpus.jsonl, line 1")
+    >>> read_position({"start": [3, 1]}, "start", "corpus.jsonl, line 1")
     (3, 1)
     """
-    found = record_field(record, key, list, place)
+    found = read_field(record, key, list, place)
     if len(found) != 2 or not all(type(number) is int for number in found):
         raise MirblabError(f"{place}: '{key}' must be [line, column], found {found}")
     return found[0], found[1]
@@ -128,8 +128,8 @@ def build(
             raise unknown(what, given, known)
     out = Path(out)
     with (
-        releases.opened_release(origin, "LeanDojo Benchmark 4", ADDRESS) as release,
-        together(out, (NAME,)) as [folder],
+        releases.open_release(origin, "LeanDojo Benchmark 4", ADDRESS) as release,
+        replace_folders(out, (NAME,)) as [folder],
     ):
         corpus = release.one(r"corpus\.jsonl", "corpus.jsonl")
         files = {
@@ -137,11 +137,13 @@ def build(
         }
         left_out: Counter[str] = Counter()
         states = _States(files, Premises(corpus, left_out, published=code == "published"), left_out)
-        parts = Parts(states.premises.rows(), states.queries(), states.judged, left_out)
+        parts = CollectionRows(states.premises.rows(), states.queries(), states.judged, left_out)
         about = ABOUT | {"code": code, "split": strategy}
-        revision = releases.revision([corpus, *files.values()])
+        revision = releases.hash_files([corpus, *files.values()])
         made = {"builder": "leandojo", "revision": revision, "licence": LICENCE}
-        builder.save(folder, parts, about, release.origin, **made, options={"code": code, "strategy": strategy})
+        builder.write_collection(
+            folder, parts, about, release.origin, **made, options={"code": code, "strategy": strategy}
+        )
     return [out / NAME]
 
 
@@ -151,7 +153,7 @@ class _States:
     def __init__(self, files: dict[str, Path], premises: Premises, left_out: Counter[str]) -> None:
         self.files, self.premises, self.left_out = files, premises, left_out
         self.judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in files}
-        self._names = Names()
+        self._names = UniqueIds()
         self._seen: dict[bytes, tuple[str, str]] = {}
 
     def queries(self) -> Iterator[Row]:
@@ -189,12 +191,12 @@ class _States:
 
     def _tactics(self, split: str) -> Iterator[tuple[str, str, list[str]]]:
         """Yield state, name and premises of each tactic that names a premise of the corpus."""
-        for place, theorem in readers.json_records(self.files[split]):
-            name = record_field(theorem, "full_name", str, place)
-            for number, record in enumerate(record_field(theorem, "traced_tactics", list, place)):
+        for place, theorem in readers.read_json_records(self.files[split]):
+            name = read_field(theorem, "full_name", str, place)
+            for number, record in enumerate(read_field(theorem, "traced_tactics", list, place)):
                 where = f"{place}, tactic {number + 1}"
-                tactic = fields(record, where)
-                state = record_field(tactic, "state_before", str, where).strip()
+                tactic = require_object(record, where)
+                state = read_field(tactic, "state_before", str, where).strip()
                 premises = [self.premises.find(mention, where) for mention in _mentions(tactic, where)]
                 if not any(premises):
                     self.left_out[f"tactics of {split} that name no premise"] += 1
@@ -205,7 +207,7 @@ class _States:
 
 
 def _mentions(tactic: Mapping[str, Any], place: str) -> list[Mapping[str, Any]]:
-    found = record_field(tactic, "annotated_tactic", list, place)
+    found = read_field(tactic, "annotated_tactic", list, place)
     if len(found) != 2 or not isinstance(found[0], str) or not isinstance(found[1], list):
         raise MirblabError(f"{place}: 'annotated_tactic' must be [text, list of premises], found {str(found)[:60]}")
-    return [fields(mention, f"{place}, annotated_tactic") for mention in found[1]]
+    return [require_object(mention, f"{place}, annotated_tactic") for mention in found[1]]

@@ -21,8 +21,8 @@ import numpy as np
 from mirblab.core.errors import MirblabError
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.release import Release, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.release import Release, replace_folders
 
 ADDRESS = "https://huggingface.co/datasets/Simontwice/premise_selection_in_isabelle"
 LICENCE = "Apache-2.0"
@@ -42,26 +42,26 @@ def build(
     """Write the collection `mapl` under *out*, print what was left out, and return its folder.
 
     Queries are distinct states, documents distinct premise statements (which begin with the premise's name). Each of
-    the *test* and *dev* queries uses a premise that no state outside them uses (`builder.novel_split`, drawn with
-    *seed*); of the other states *train* are drawn as training queries. *origin* is the file of pairs, or a folder
-    with it. Texts wait on disk: memory is about 150 bytes a state or premise and 16 a pair (of some four million).
-    The same file and seed give the same bytes. Raises MirblabError, with file and line, for what is no pair, and
+    the *test* and *dev* queries uses a premise that no state outside them uses (`builder.split_by_novel_premises`,
+    drawn with *seed*); of the other states *train* are drawn as training queries. *origin* is the file of pairs, or
+    a folder with it. Texts wait on disk: memory is about 150 bytes a state or premise and 16 a pair (of some four
+    million). The same file and seed give the same bytes. Raises MirblabError, with file and line, for what is no pair, and
     when the states are too few.
     """
     if min(test - 1, dev, train) < 0:
         raise MirblabError(f"test must be at least 1, dev and train at least 0, found {test}, {dev} and {train}")
     out = Path(out)
     with (
-        releases.opened_release(origin, "the pairs of MAPL (full_dataset.json)", ADDRESS) as release,
-        together(out, (NAME,)) as [folder],
+        releases.open_release(origin, "the pairs of MAPL (full_dataset.json)", ADDRESS) as release,
+        replace_folders(out, (NAME,)) as [folder],
         tempfile.TemporaryFile("w+b", dir=folder.parent) as spool,
     ):
-        files = pair_files(release)
+        files = find_pair_files(release)
         reading = _Reading(files, spool, {"test": test, "dev": dev}, train, seed)
-        parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
-        revision, about = releases.revision(files), ABOUT | {"seed": seed, "split": "novel premises"}
+        parts = CollectionRows(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
+        revision, about = releases.hash_files(files), ABOUT | {"seed": seed, "split": "novel premises"}
         made = {"builder": "mapl", "revision": revision, "licence": LICENCE}
-        builder.save(
+        builder.write_collection(
             folder,
             parts,
             about,
@@ -72,7 +72,7 @@ def build(
     return [out / NAME]
 
 
-def pair_files(release: Release) -> list[Path]:
+def find_pair_files(release: Release) -> list[Path]:
     """Return the files with pairs: `full_dataset.json`, else all .jsonl, else all .parquet files."""
     for pattern in (r"full_dataset\.jsonl?(?:\.gz)?", r"[^/]*\.jsonl(?:\.gz)?", r"[^/]*\.parquet", r"[^/]*\.json"):
         found = [path.relative_to(release.origin.folder) for path in release.matching(pattern)]
@@ -83,14 +83,14 @@ def pair_files(release: Release) -> list[Path]:
     )
 
 
-def pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
+def read_pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
     """Yield place and columns of each pair; MirblabError for what cannot be read."""
     for path in files:
         if path.suffix == ".parquet":
             for number, row in readers.read_rows(path, COLUMNS, Counter()):
                 yield readers.row_place(path, number), row
         else:
-            yield from readers.json_records(path)
+            yield from readers.read_json_records(path)
 
 
 class _Reading:
@@ -106,7 +106,7 @@ class _Reading:
         """Yield the documents; the judgements and counts are filled when they are through."""
         states, premises = _Known(), _Known()
         ends = (array("q"), array("q"))
-        for place, pair in pairs(self.files):
+        for place, pair in read_pairs(self.files):
             state, name, premise = (_text(pair, key, place) for key in COLUMNS)
             if not state or not premise:
                 self.left_out["pairs without a state or a premise statement"] += 1
@@ -136,7 +136,7 @@ class _Reading:
         self.left_out["pairs that repeat an earlier one"] = len(states) - len(distinct)
         states, premises = np.divmod(distinct, base)
         try:
-            found = builder.novel_split(states, premises, **self.wanted, seed=self.seed)
+            found = builder.split_by_novel_premises(states, premises, **self.wanted, seed=self.seed)
         except MirblabError as error:
             raise MirblabError(f"{', '.join(map(str, self.files))}: {error}") from error
         self.left_out["states with a held-out premise beyond the wanted number"] = len(found.pop("left"))
@@ -168,8 +168,8 @@ class _Known:
 
 def _text(pair: Row, key: str, place: str) -> str:
     """Return a text of a pair without blanks around it; an absent value of a known key is an empty text."""
-    value: Any = releases.record_field(pair, key, object, place)
-    return "" if value is None else str(releases.record_field(pair, key, str, place)).strip()
+    value: Any = releases.read_field(pair, key, object, place)
+    return "" if value is None else str(releases.read_field(pair, key, str, place)).strip()
 
 
 def _query(number: int) -> str:

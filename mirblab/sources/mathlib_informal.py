@@ -18,8 +18,8 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import read_id
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.release import Names, Release, record_field, texts, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.release import Release, UniqueIds, read_field, read_text_list, replace_folders
 
 ADDRESS = "https://huggingface.co/datasets/hcju/leansearch_bench"
 LICENCE = "CC-BY-4.0 (hcju), Apache-2.0 (FrenzyMath)"
@@ -46,15 +46,15 @@ def build(origin: str | Path | None, out: Path, *, formal: bool = False) -> list
     """
     out = Path(out)
     with (
-        releases.opened_release(origin, "declarations, queries and judgements", ADDRESS) as release,
-        together(out, (NAME,)) as [folder],
+        releases.open_release(origin, "declarations, queries and judgements", ADDRESS) as release,
+        replace_folders(out, (NAME,)) as [folder],
     ):
         files = _files(release)
         reading = _Reading(files, formal)
-        parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
-        revision, about = releases.revision(files.values()), ABOUT | {"formal": formal}
+        parts = CollectionRows(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
+        revision, about = releases.hash_files(files.values()), ABOUT | {"formal": formal}
         made = {"builder": "mathlib-informal", "revision": revision, "licence": LICENCE}
-        builder.save(folder, parts, about, release.origin, **made, options={"formal": formal})
+        builder.write_collection(folder, parts, about, release.origin, **made, options={"formal": formal})
     return [out / NAME]
 
 
@@ -82,9 +82,9 @@ class _Reading:
 
     def corpus(self) -> Iterator[Row]:
         """Yield the declarations that have an informal statement."""
-        names = Names()
-        for place, record in readers.json_records(self.files["declarations"]):
-            name, informal = declaration(record, place), first(record, INFORMAL, place)
+        names = UniqueIds()
+        for place, record in readers.read_json_records(self.files["declarations"]):
+            name, informal = declaration_name(record, place), first_text(record, INFORMAL, place)
             if not any(key in record for key in INFORMAL):
                 raise MirblabError(f"{place}: none of {', '.join(INFORMAL)}; found {', '.join(record)}")
             if not informal:
@@ -96,16 +96,16 @@ class _Reading:
             yield {"_id": doc, "title": "", "text": self._text(record, informal, place)}
 
     def _text(self, record: Row, informal: str, place: str) -> str:
-        title = first(record, ("informal_name",), place)
+        title = first_text(record, ("informal_name",), place)
         shown = f"{title.rstrip('.:')}: {informal}" if title else informal
-        formal = first(record, FORMAL, place) if self.formal else ""
+        formal = first_text(record, FORMAL, place) if self.formal else ""
         return f"{shown}\n{formal}".strip()
 
     def queries(self) -> Iterator[Row]:
         """Yield the queries that have a judgement; the judgements are filled before."""
         asked: dict[str, str] = {}
         for place, row in self._rows("queries", ["_id", "text"]):
-            name, text = _word(row, "_id", place), record_field(row, "text", str, place)
+            name, text = _word(row, "_id", place), read_field(row, "text", str, place)
             if name in asked:
                 raise MirblabError(f"{place}: '{name}' is the _id of an earlier query, too")
             asked[name] = text.strip()
@@ -144,22 +144,22 @@ class _Reading:
         self.left_out.update({f"values of other columns of {what}: {key}": count for key, count in unused.items()})
 
 
-def declaration(record: Mapping[str, Any], place: str) -> str:
+def declaration_name(record: Mapping[str, Any], place: str) -> str:
     """Return the full name of a declaration, given as a text or as a list of its parts.
 
-    >>> declaration({"name": ["Nat", "add_comm"]}, "data.jsonl, line 1")
+    >>> declaration_name({"name": ["Nat", "add_comm"]}, "data.jsonl, line 1")
     'Nat.add_comm'
     """
     if isinstance(record.get("name"), list):
-        return ".".join(texts(record, "name", place))
-    return str(record_field(record, "name", str, place))
+        return ".".join(read_text_list(record, "name", place))
+    return str(read_field(record, "name", str, place))
 
 
-def first(record: Mapping[str, Any], keys: Sequence[str], place: str) -> str:
+def first_text(record: Mapping[str, Any], keys: Sequence[str], place: str) -> str:
     """Return the first text that the record has under one of the *keys*, or "" when it has none."""
     for key in keys:
         if record.get(key) is not None:
-            return str(record_field(record, key, str, place)).strip()
+            return str(read_field(record, key, str, place)).strip()
     return ""
 
 

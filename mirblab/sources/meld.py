@@ -15,8 +15,8 @@ from mirblab.core.ids import read_id
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row, folded
-from mirblab.sources.shared.release import Names, Origin, Release, dataset, together
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.release import Origin, Release, UniqueIds, fetch_dataset, replace_folders
 
 # The nine pairs of fields of Ye et al. 2026, Table 1.
 DOMAINS = (
@@ -43,7 +43,7 @@ _BETWEEN = re.compile(r"\s+(?:vs\.?|versus|and|to|<->|↔|–|—|-|/|\|)\s+|\s*
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRoles:
     """The column of each role ("" for none): first and second for a pair in a row, else text for one statement."""
 
     first: str = ""
@@ -57,14 +57,14 @@ class Columns:
     kind: str = ""
 
 
-def recognised(names: Sequence[str], given: Mapping[str, str], place: str) -> Columns:
+def recognise_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> ColumnRoles:
     """Return which of a row's columns plays which role: as *given* (role to column), else told by its name.
 
     Two columns that differ in 1 and 2, a and b, first and second and the like hold the two sides of a pair; two that
     are named like the fields of Table 1 do, too. Raises MirblabError, with the columns found and the options to name
     them, where neither the two sides nor one statement with its pair can be told, or several columns would do.
 
-    >>> found = recognised(["id", "domain_a", "domain_b", "statement_a", "statement_b"], {}, "")
+    >>> found = recognise_columns(["id", "domain_a", "domain_b", "statement_a", "statement_b"], {}, "")
     >>> found.first, found.second, found.first_field, found.pair
     ('statement_a', 'statement_b', 'domain_a', 'id')
     """
@@ -86,27 +86,27 @@ def recognised(names: Sequence[str], given: Mapping[str, str], place: str) -> Co
             found["pair"] = "id"
     elif "text" not in found or "first" in found or "second" in found:
         raise MirblabError(f"{place}: cannot tell the two statements of a pair; {_how(names)}")
-    return Columns(**{role: found[role] for role in ROLES if role in found})
+    return ColumnRoles(**{role: found[role] for role in ROLES if role in found})
 
 
-def domains_in(text: str) -> tuple[str, str] | None:
+def find_domains(text: str) -> tuple[str, str] | None:
     """Return the two fields that a name speaks of, in its order: a pair of Table 1, or what "vs" or a slash divides.
 
-    >>> domains_in("module_theory-vector_spaces"), domains_in("knots vs braids"), domains_in("train")
+    >>> find_domains("module_theory-vector_spaces"), find_domains("knots vs braids"), find_domains("train")
     (('module theory', 'vector spaces'), ('knots', 'braids'), None)
     """
-    plain = field_name(text)
+    plain = normalise_field(text)
     for one, other in DOMAINS:
         if one in plain and other in plain:
             return (one, other) if plain.index(one) < plain.index(other) else (other, one)
-    parts = [field_name(part) for part in _BETWEEN.split(text.strip())]
+    parts = [normalise_field(part) for part in _BETWEEN.split(text.strip())]
     return (parts[0], parts[1]) if len(parts) == 2 and all(parts) else None
 
 
-def field_name(text: str) -> str:
+def normalise_field(text: str) -> str:
     """Return the name of a field as words in lower case.
 
-    >>> field_name("Vector_Spaces")
+    >>> normalise_field("Vector_Spaces")
     'vector spaces'
     """
     return " ".join(_words(text))
@@ -138,7 +138,7 @@ def _role(name: str) -> str:
 
 def _as_fields(names: Sequence[str]) -> dict[str, str]:
     """Return the two columns that are named like the two fields of a pair of Table 1, if there are."""
-    plain = {field_name(name): name for name in names}
+    plain = {normalise_field(name): name for name in names}
     for one, other in DOMAINS:
         if one in plain and other in plain:
             return {"first": plain[one], "second": plain[other]}
@@ -156,7 +156,7 @@ def _how(names: Sequence[str]) -> str:
 FORMS = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".tsv")
 
 
-def records(path: Path) -> Iterator[tuple[str, Row]]:
+def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """Yield the place, for messages, and all columns of each row.
 
     A JSON object that holds lists of objects (`{"fields": ..., "pairs": [{...}], "distractors": [{...}]}`) stands for
@@ -169,7 +169,7 @@ def records(path: Path) -> Iterator[tuple[str, Row]]:
     elif path.suffix in (".csv", ".tsv"):
         yield from _separated(path)
     else:
-        for place, record in readers.json_records(path):
+        for place, record in readers.read_json_records(path):
             yield from ((place, row) for row in _spread(record))
 
 
@@ -221,7 +221,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Alone:
+class Distractor:
     """A statement without a partner, its field, the fields of the pairs among which it stands, and where."""
 
     text: str
@@ -233,23 +233,25 @@ class Alone:
 @dataclass
 class _Found:
     pairs: list[Pair] = field(default_factory=list)
-    alone: list[Alone] = field(default_factory=list)
-    halves: dict[tuple[str, ...], list[Alone]] = field(default_factory=dict)
+    alone: list[Distractor] = field(default_factory=list)
+    halves: dict[tuple[str, ...], list[Distractor]] = field(default_factory=dict)
 
 
-def read(files: Mapping[str, Path], given: Mapping[str, str], left_out: Counter[str]) -> tuple[list[Pair], list[Alone]]:
+def read_pairs(
+    files: Mapping[str, Path], given: Mapping[str, str], left_out: Counter[str]
+) -> tuple[list[Pair], list[Distractor]]:
     """Return the pairs, and the statements without a partner, in *files* (by path inside the release), each once.
 
     *given* maps roles to columns (`meld.ROLES`). What stands in several files or forms is counted in
     *left_out*, and so are the values of columns that play no role. Raises MirblabError, with file and line or row, for
     an empty statement, a pair that has not two, two equal statements, and fields that are not named anywhere.
     """
-    found, known = _Found(), dict[tuple[str, ...], Columns]()
+    found, known = _Found(), dict[tuple[str, ...], ColumnRoles]()
     for name, path in files.items():
-        for place, row in records(path):
+        for place, row in read_rows(path):
             names = tuple(map(str, row))
             if names not in known:
-                known[names] = recognised(names, given, place)
+                known[names] = recognise_columns(names, given, place)
             unused = set(names) - set(vars(known[names]).values()) - {"list"}
             left_out.update(f"values of the column {column} (not used)" for column in unused)
             _add(found, known[names], row, name, place)
@@ -262,11 +264,11 @@ def read(files: Mapping[str, Path], given: Mapping[str, str], left_out: Counter[
     return pairs, alone
 
 
-def _add(found: _Found, columns: Columns, row: Row, name: str, place: str) -> None:
+def _add(found: _Found, columns: ColumnRoles, row: Row, name: str, place: str) -> None:
     """Add what a row holds: a pair, half of one, or a statement without a partner."""
     pieces = [piece.partition(".")[0] for piece in reversed(name.split("/"))]
     spoken = [_cell_text(row, columns.domains), _cell_text(row, columns.kind), *pieces]
-    fields = next((told for text in spoken if text and (told := domains_in(text))), None)
+    fields = next((told for text in spoken if text and (told := find_domains(text))), None)
     distractor = _is_distractor(row, columns, name)
     if columns.first and not distractor:
         own = [_field(row, column, text) for column, text in
@@ -277,7 +279,7 @@ def _add(found: _Found, columns: Columns, row: Row, name: str, place: str) -> No
         return
     at, of = (columns.first, columns.first_field) if columns.first else (columns.text, columns.field)
     own_field = _field(row, of, at)
-    one = Alone(_text(row, at, place), own_field, fields or _home(own_field), place)
+    one = Distractor(_text(row, at, place), own_field, fields or _home(own_field), place)
     pair = _pair(row, columns.pair, place)
     if distractor or not pair:
         found.alone.append(replace(one, fields=_as_in_the_paper(one.fields)))
@@ -285,7 +287,7 @@ def _add(found: _Found, columns: Columns, row: Row, name: str, place: str) -> No
         found.halves.setdefault((name, *(fields or ()), pair), []).append(one)
 
 
-def _joined(key: tuple[str, ...], halves: list[Alone]) -> Pair:
+def _joined(key: tuple[str, ...], halves: list[Distractor]) -> Pair:
     if len(halves) != 2:
         raise MirblabError(f"{halves[0].place}: the pair '{key[-1]}' has {len(halves)} statements instead of two; "
                            "name the column of the pair with --set pair=COLUMN")  # fmt: skip
@@ -296,32 +298,32 @@ def _joined(key: tuple[str, ...], halves: list[Alone]) -> Pair:
 
 def _ordered(pair: Pair) -> Pair:
     """Return the pair with its sides in the order of Table 1; MirblabError for two equal statements."""
-    if folded(pair.texts[0]) == folded(pair.texts[1]):
+    if fold_text(pair.texts[0]) == fold_text(pair.texts[1]):
         raise MirblabError(f"{pair.place}: both statements of the pair are the same: {pair.texts[0][:60]!r}")
     fields = _as_in_the_paper(pair.fields)
     return pair if fields == pair.fields else replace(pair, texts=(pair.texts[1], pair.texts[0]), fields=fields)
 
 
-def _once(found: _Found, left_out: Counter[str]) -> tuple[list[Pair], list[Alone]]:
+def _once(found: _Found, left_out: Counter[str]) -> tuple[list[Pair], list[Distractor]]:
     """Return pairs and lone statements without repeats, of several that with its fields; each needs fields."""
     pairs: dict[frozenset[str], Pair] = {}
     for pair in sorted(found.pairs, key=lambda pair: not all(pair.fields)):
-        pairs.setdefault(frozenset(map(folded, pair.texts)), pair)
-    alone: dict[str, Alone] = {}
+        pairs.setdefault(frozenset(map(fold_text, pair.texts)), pair)
+    alone: dict[str, Distractor] = {}
     told = {text for key in pairs for text in key}
     for one in sorted(found.alone, key=lambda one: not one.field):
-        if folded(one.text) not in told:
-            alone.setdefault(folded(one.text), one)
+        if fold_text(one.text) not in told:
+            alone.setdefault(fold_text(one.text), one)
     left_out["pairs that stand in the data several times (once here)"] += len(found.pairs) - len(pairs)
     left_out["statements without a partner that stand elsewhere, too"] += len(found.alone) - len(alone)
     for one in [*pairs.values(), *alone.values()]:
-        if not all(one.fields) or (isinstance(one, Alone) and not one.field):
+        if not all(one.fields) or (isinstance(one, Distractor) and not one.field):
             raise MirblabError(f"{one.place}: the fields are named in no column and not by the file; name the column: "
                                "--set first_field=... and second_field=..., field=..., or domains=...")  # fmt: skip
     return list(pairs.values()), list(alone.values())
 
 
-def _is_distractor(row: Row, columns: Columns, name: str) -> bool:
+def _is_distractor(row: Row, columns: ColumnRoles, name: str) -> bool:
     value = row.get(columns.kind) if columns.kind else None
     if "distract" in columns.kind.lower() and str(value).strip().lower() in ("true", "1", "yes"):
         return True
@@ -340,9 +342,9 @@ def _home(own: str) -> Fields:
 
 def _field(row: Row, column: str, text_column: str) -> str:
     """Return the field in a column; without one, a text's column may be named like its field."""
-    plain = field_name(text_column)
+    plain = normalise_field(text_column)
     known = {name for pair in DOMAINS for name in pair}
-    return field_name(_cell_text(row, column)) if column else plain if plain in known else ""
+    return normalise_field(_cell_text(row, column)) if column else plain if plain in known else ""
 
 
 def _text(row: Row, column: str, place: str) -> str:
@@ -379,7 +381,7 @@ ADDRESS = f"https://huggingface.co/datasets/{HUB}"
 
 
 @contextlib.contextmanager
-def opened(origin: str | Path | None, revision: str) -> Iterator[tuple[Release, str]]:
+def open_tables(origin: str | Path | None, revision: str) -> Iterator[tuple[Release, str]]:
     """Yield the files, and their licence ("unknown" for a local copy), of *origin*, or of the Hub at *revision*.
 
     Raises MirblabError for neither or both of the two, and for a revision that is no commit.
@@ -387,7 +389,7 @@ def opened(origin: str | Path | None, revision: str) -> Iterator[tuple[Release, 
     if origin:
         if revision:
             raise MirblabError(f"a revision is for the Hub; --from {origin} is read as it is, so leave one of them out")
-        with releases.opened_release(origin, "the tables of MELD", ADDRESS) as release:
+        with releases.open_release(origin, "the tables of MELD", ADDRESS) as release:
             yield release, "unknown"
         return
     if not re.fullmatch("[0-9a-f]{40}", revision):
@@ -396,7 +398,7 @@ def opened(origin: str | Path | None, revision: str) -> Iterator[tuple[Release, 
             f"mirblab build meld --set revision=COMMIT; found '{revision}'"
         )
     instead = "copy its files here and run: mirblab build meld --from FOLDER"
-    found = dataset(HUB, revision, choose=_tables, instead=instead)
+    found = fetch_dataset(HUB, revision, choose=_tables, instead=instead)
     found.checked("mirblab build meld")
     files = {name: found.folder / name for name in sorted(found.parts["tables"])}
     yield Release(Origin(found.folder, ADDRESS, found.commit, ""), files), found.licence or "unknown"
@@ -455,15 +457,15 @@ def build(
     given = {role: name for role, name in named.items() if name}
     options = given | ({"files": files} if files else {}) | ({"revision": revision} if revision else {})
     out = Path(out)
-    with opened(origin, revision) as (release, licence), together(out, (NAME,)) as [folder]:
+    with open_tables(origin, revision) as (release, licence), replace_folders(out, (NAME,)) as [folder]:
         chosen = _files(release, files)
         left_out = Counter[str]()
-        pairs, alone = read(chosen, given, left_out)
+        pairs, alone = read_pairs(chosen, given, left_out)
         about = ABOUT | {"published": _published(pairs)}
-        hashed = releases.revision(chosen.values())
+        hashed = releases.hash_files(chosen.values())
         parts = _parts(pairs, alone, left_out)
         how = {"builder": NAME, "revision": hashed, "licence": licence, "options": options}
-        builder.save(folder, parts, about, release.origin, **how)
+        builder.write_collection(folder, parts, about, release.origin, **how)
     say(f"  {about['published']}")
     return [out / NAME]
 
@@ -481,11 +483,11 @@ def _files(release: Release, pattern: str) -> dict[str, Path]:
     return chosen
 
 
-def _parts(pairs: Iterable[Pair], alone: Iterable[Alone], left_out: Counter[str]) -> Parts:
+def _parts(pairs: Iterable[Pair], alone: Iterable[Distractor], left_out: Counter[str]) -> CollectionRows:
     """Return documents, queries and judgements, pairs in the order of their fields in the paper, then as they come."""
     docs: list[Row] = []
     judged: list[tuple[str, str, int]] = []
-    names, numbers = Names(), Counter[tuple[str, str]]()
+    names, numbers = UniqueIds(), Counter[tuple[str, str]]()
     for pair in sorted(pairs, key=lambda pair: _place(pair.fields)):
         numbers[pair.fields] += 1
         stem = names.new(f"{_slug(pair.fields)}--{_name_part(pair.name) or f'{numbers[pair.fields]:02}'}")
@@ -500,7 +502,7 @@ def _parts(pairs: Iterable[Pair], alone: Iterable[Alone], left_out: Counter[str]
         counts[one.field] += 1
         name = names.new(f"{_slug(one.fields)}--{_name_part(one.field)}-d{counts[one.field]:02}")
         docs.append({"_id": name, "title": "", "text": one.text, "tags": [one.field]})
-    return Parts(docs, queries, {"test": judged}, left_out)
+    return CollectionRows(docs, queries, {"test": judged}, left_out)
 
 
 def _place(fields: tuple[str, str]) -> tuple[int, tuple[str, str]]:

@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Parts, Row, Stated
+from mirblab.sources.shared.builder import CollectionRows, LibraryStatement, Row
 from mirblab.sources.shared.release import Origin
 
 _LONGEST = 12  # letters of a step
@@ -24,7 +24,7 @@ _CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
 
 
 @dataclass(frozen=True)
-class Used:
+class ProofLabels:
     """The labels that a proof uses, each once; how many a compressed one lists in vain; whether steps are missing."""
 
     labels: list[str]
@@ -32,22 +32,22 @@ class Used:
     incomplete: bool = False
 
 
-def used(proof: Sequence[str], mandatory: Sequence[str], where: str) -> Used:
+def read_proof(proof: Sequence[str], mandatory: Sequence[str], where: str) -> ProofLabels:
     """Return what the tokens between `$=` and `$.` use, in the order of first use, or of the list in parentheses.
 
     *mandatory* are the labels of the theorem's own hypotheses, which a compressed proof counts before its list.
     Both notations are those of the Metamath book (Megill and Wheeler, 2019, section 4.4 and appendix B). Raises
     MirblabError, which begins with *where*, for a proof that cannot be read.
 
-    >>> used(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
+    >>> read_proof(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
     ['wph', 'wps', 'ax-mp']
-    >>> used("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
-    Used(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
+    >>> read_proof("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
+    ProofLabels(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
     """
     if not proof:
         raise MirblabError(f"{where}: the proof is empty; an unfinished one is written '?'")
     if proof[0] != "(":
-        return Used([label for label in dict.fromkeys(proof) if label != "?"], incomplete="?" in proof)
+        return ProofLabels([label for label in dict.fromkeys(proof) if label != "?"], incomplete="?" in proof)
     if ")" not in proof:
         raise MirblabError(f"{where}: the list of labels of a compressed proof has no ')'")
     close = list(proof).index(")")
@@ -61,18 +61,18 @@ def used(proof: Sequence[str], mandatory: Sequence[str], where: str) -> Used:
         raise MirblabError(
             f"{where}: '{long[0][:40]}' is no step of a compressed proof: it has {len(long[0]):,} letters"
         )
-    numbers = {number(code) for code in codes}
+    numbers = {decode_step(code) for code in codes}
     first, known = len(mandatory) + 1, len(mandatory) + len(listed)
     if numbers and max(numbers) > known + letters.count("Z"):
         raise MirblabError(f"{where}: a compressed proof of {known} labels names the step {max(numbers)}")
     labels = [label for place, label in enumerate(listed, first) if place in numbers]
-    return Used(list(dict.fromkeys(labels)), len(listed) - len(labels), "?" in letters)
+    return ProofLabels(list(dict.fromkeys(labels)), len(listed) - len(labels), "?" in letters)
 
 
-def number(code: str) -> int:
+def decode_step(code: str) -> int:
     """Return the number, from 1, that some of U to Y and one of A to T write.
 
-    >>> [number(code) for code in ("A", "T", "UA", "YT", "UUA")]
+    >>> [decode_step(code) for code in ("A", "T", "UA", "YT", "UUA")]
     [1, 20, 21, 120, 121]
     """
     high = 0
@@ -114,7 +114,7 @@ class Database:
     odd: Counter[str]
 
 
-def read(path: Path) -> Database:
+def read_database(path: Path) -> Database:
     """Read a database, plain or gzipped, with the files that it includes, which must lie in the same folder.
 
     Raises MirblabError with file and line for what is no Metamath, and FileNotFoundError for a missing file.
@@ -242,13 +242,13 @@ class _Reader:
 
     def _assertion(self, keyword: str, label: str, words: list[str]) -> None:
         order, self.n_assertions = self.n_assertions, self.n_assertions + 1
-        statement, proof = words, Used([])
+        statement, proof = words, ProofLabels([])
         if keyword == "$p":
             if "$=" not in words:
                 raise self._error(f"the theorem '{label}' has no proof; expected '$='")
             split = words.index("$=")
             statement = words[:split]
-            proof = used(words[split + 1 :], self._mandatory(statement), f"{self.tokens.where} ('{label}')")
+            proof = read_proof(words[split + 1 :], self._mandatory(statement), f"{self.tokens.where} ('{label}')")
         if not statement or statement[0] != PROVABLE:
             return
         self._count(proof)
@@ -268,7 +268,7 @@ class _Reader:
             *(label for label, _ in self.essential),
         ]
 
-    def _count(self, proof: Used) -> None:
+    def _count(self, proof: ProofLabels) -> None:
         self.odd["labels that a compressed proof lists and does not use"] += proof.idle
         self.odd["labels in proofs that nothing earlier has"] += sum(name not in self.codes for name in proof.labels)
         self.odd["proofs that lack steps (documents, no queries)"] += proof.incomplete
@@ -307,8 +307,8 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     bytes. Raises MirblabError for what is no Metamath. The licence in the card is that of set.mm.
     """
     out = Path(out)
-    with _opened(origin) as (found, path), origins.together(out, tuple(COLLECTIONS)) as folders:
-        database = read(path)
+    with _opened(origin) as (found, path), origins.replace_folders(out, tuple(COLLECTIONS)) as folders:
+        database = read_database(path)
         if not database.assertions:
             raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
         content = f"blake2b:{database.digest}"
@@ -316,7 +316,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
             derive, about = COLLECTIONS[folder.name]
             parts, more = derive(database, seed)
             about = about | {"content": content, "seed": seed, "database": path.name, **more}
-            builder.save(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
+            builder.write_collection(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
     return [out / name for name in COLLECTIONS]
 
 
@@ -327,7 +327,7 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return
-    with origins.opened_origin(origin, URL) as found:
+    with origins.open_origin(origin, URL) as found:
         inside = [found.folder, *sorted(folder for folder in found.folder.iterdir() if folder.is_dir())]
         known = [path for folder in inside for suffix in ("mm", "mm.gz") for path in sorted(folder.glob(f"*.{suffix}"))]
         named = [path for path in known if path.name in ("set.mm", "set.mm.gz")]
@@ -337,17 +337,17 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
         yield found, (named or known)[0]
 
 
-def _premises(database: Database, seed: int) -> tuple[Parts, Row]:
+def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     """Return statement to the assertions that its proof uses, and what the card says of hubs."""
     left_out = Counter(database.odd)
     stated = [
-        Stated(each.label, "", each.text, [] if each.kind == "unproved" else each.uses, each.order,
+        LibraryStatement(each.label, "", each.text, [] if each.kind == "unproved" else each.uses, each.order,
                {"kind": each.kind, "section": each.section}, _bar(each))
         for each in database.assertions
     ]  # fmt: skip
-    parts = builder.parts(stated, seed, left_out)
-    hubs = builder.hubs(stated)
-    parts.judged["test_nohub"] = builder.without(parts.judged["test"], hubs, left_out)
+    parts = builder.premise_collection(stated, seed, left_out)
+    hubs = builder.find_hubs(stated)
+    parts.judged["test_nohub"] = builder.drop_documents(parts.judged["test"], hubs, left_out)
     n_judged = sum(len(item.uses) for item in stated)
     share = round(sum(hubs.values()) / max(1, n_judged), 4)
     return parts, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
@@ -361,10 +361,10 @@ def _bar(each: Assertion) -> str:
     return "an old or alternative version" if is_old else ""
 
 
-def _informal(database: Database, seed: int) -> tuple[Parts, Row]:
+def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     """Return comment to statement; what does not describe one statement alone is left out."""
     left_out = Counter(database.odd)
-    comments = {each.label: prose(each.comment) for each in database.assertions}
+    comments = {each.label: clean_comment(each.comment) for each in database.assertions}
     repeated, texts = Counter(comments.values()), Counter(each.text for each in database.assertions)
     asked: list[Assertion] = []
     for each in database.assertions:
@@ -373,7 +373,7 @@ def _informal(database: Database, seed: int) -> tuple[Parts, Row]:
         reason = reason or ("the text of another one" if texts[each.text] > 1 else "")
         left_out[f"assertions that are no query: {reason}"] += bool(reason)
         asked += [] if reason else [each]
-    where = builder.splits([each.label for each in asked], seed)
+    where = builder.draw_splits([each.label for each in asked], seed)
     judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in (*builder.SIZES, "train")}
     for each in asked:
         judged[where[each.label]].append((f"{each.label}-comment", each.label, 1))
@@ -381,17 +381,17 @@ def _informal(database: Database, seed: int) -> tuple[Parts, Row]:
                for each in asked)  # fmt: skip
     corpus = ({"_id": each.label, "title": "", "text": each.text, "metadata": _metadata(each)}
               for each in database.assertions)  # fmt: skip
-    return Parts(corpus, queries, judged, left_out), {}
+    return CollectionRows(corpus, queries, judged, left_out), {}
 
 
 def _metadata(each: Assertion) -> Row:
     return {"order": each.order, "kind": each.kind, "section": each.section}
 
 
-def prose(comment: str) -> str:
+def clean_comment(comment: str) -> str:
     """Return a comment without the marks of labels and the notes on who contributed, shortened or revised what.
 
-    >>> prose("Inference form of ~ con3 . (Contributed by NM, 5-Aug-1993.) (Proof shortened by X Y, 3-Jan-2013.)")
+    >>> clean_comment("Inference form of ~ con3 . (Contributed by N, 5-Aug-1993.) (Proof shortened by X, 3-Jan-2013.)")
     'Inference form of con3 .'
     """
     return " ".join(_LABEL_MARK.sub("", _NOTE.sub("", comment)).split())

@@ -19,9 +19,9 @@ from mirblab.data import digests
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import read_card_table
 from mirblab.sources import lean_views
-from mirblab.sources.blueprints.build import bundled, bundled_files
-from mirblab.sources.lean_views import COLUMNS, VIEWS, drawn
-from mirblab.sources.shared.builder import Row, folded
+from mirblab.sources.blueprints.build import bundled_collection, bundled_files
+from mirblab.sources.lean_views import COLUMNS, VIEWS, draw_split
+from mirblab.sources.shared.builder import Row, fold_text
 
 Card = dict[str, Any]
 Shape = dict[str, Any]
@@ -53,39 +53,39 @@ _GROUP: Shape = {
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
 
 
-def files(kind: str) -> list[Path]:
+def bundled_card_files(kind: str) -> list[Path]:
     """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
     return sorted(paths.bundled_path("data", "mini", kind).glob("*.toml"))
 
 
-def cards() -> list[Card]:
+def read_cards() -> list[Card]:
     """Return the bundled cards, sorted by id; MirblabError for one that cannot be read.
 
-    >>> cards()[0]["id"]
+    >>> read_cards()[0]["id"]
     'a5-simple'
     """
-    return [read(path, _CARD) for path in files("cards")]
+    return [read_card_file(path, _CARD) for path in bundled_card_files("cards")]
 
 
-def pairs() -> list[Card]:
+def read_pairs() -> list[Card]:
     """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError likewise.
 
-    >>> len(pairs())
+    >>> len(read_pairs())
     9
     """
-    return [read(path, _GROUP) for path in files("pairs")]
+    return [read_card_file(path, _GROUP) for path in bundled_card_files("pairs")]
 
 
-def bridges() -> list[Card]:
+def read_bridges() -> list[Card]:
     """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
 
-    >>> len(bridges())
+    >>> len(read_bridges())
     16
     """
-    return [read(path, _GROUP) for path in files("bridges")]
+    return [read_card_file(path, _GROUP) for path in bundled_card_files("bridges")]
 
 
-def read(path: Path, shape: Shape | None = None) -> Card:
+def read_card_file(path: Path, shape: Shape | None = None) -> Card:
     """Return the content of one file; MirblabError when it is not TOML, is named otherwise than its id, or lacks a key.
 
     *shape* says which keys it must have, and of which types; None: any.
@@ -117,10 +117,10 @@ def _misfits(value: Any, shape: Any, place: str) -> Iterator[str]:
         yield from (f"'{place}.{key}' is not known".replace("'.", "'") for key in value if key not in shape)
 
 
-def problems(found: Iterable[Card]) -> list[str]:
+def find_card_problems(found: Iterable[Card]) -> list[str]:
     """Return what is wrong with cards, one sentence each: keys, grades, premises, LaTeX, repeated texts.
 
-    >>> problems([])
+    >>> find_card_problems([])
     []
     """
     known = {card["id"]: card for card in found}
@@ -131,10 +131,10 @@ def problems(found: Iterable[Card]) -> list[str]:
     return [*dict.fromkeys(circle for circle in circles if circle), *_repeated(known)]
 
 
-def pair_problems(found: Iterable[Card]) -> list[str]:
+def find_pair_problems(found: Iterable[Card]) -> list[str]:
     """Return what is wrong with files of equivalent statements, one sentence each.
 
-    >>> pair_problems([{"id": "a--b", "domains": ["a", "b"], "dictionary": "", "pair": []}])
+    >>> find_pair_problems([{"id": "a--b", "domains": ["a", "b"], "dictionary": "", "pair": []}])
     ['a--b: 0 pairs, fewer than 15']
     """
     wrong, seen = [], Counter[str]()
@@ -150,7 +150,7 @@ def pair_problems(found: Iterable[Card]) -> list[str]:
             wrong += [f"{name}: {what}" for key in ("first", "second") for what in _latex(str(pair.get(key, "")))]
         names = Counter(row.get("id") for row in [*group.get("pair", []), *group.get("distractor", [])])
         wrong += [f"{group['id']}: the id {name!r} stands {n} times" for name, n in names.items() if n > 1]
-        seen.update(folded(row[key]) for row in group.get("pair", []) for key in ("first", "second") if key in row)
+        seen.update(fold_text(row[key]) for row in group.get("pair", []) for key in ("first", "second") if key in row)
     return wrong + [f"{n} statements say {text[:60]!r}" for text, n in seen.items() if n > 1]
 
 
@@ -209,7 +209,7 @@ def _circle(name: str, known: Mapping[str, Card], seen: tuple[str, ...]) -> str:
 def _repeated(known: Mapping[str, Card]) -> Iterator[str]:
     for view in (*PROSE[:5], "informal"):
         texts = {name: card["lean"]["informal"] if view == "informal" else card[view] for name, card in known.items()}
-        counts = Counter(folded(text) for text in texts.values())
+        counts = Counter(fold_text(text) for text in texts.values())
         yield from (f"{n} cards have the {view} {text[:60]!r}" for text, n in counts.items() if n > 1)
 
 
@@ -231,11 +231,11 @@ COMPONENTS = {
 }
 
 
-def views(found: list[Card]) -> list[Row]:
+def view_rows(found: list[Card]) -> list[Row]:
     """Return the declarations of the cards as a table of views, sorted by id; about half are for training.
 
-    >>> from mirblab.sources.mini import cards
-    >>> views(cards())[0]["module"]
+    >>> from mirblab.sources.mini import read_cards
+    >>> view_rows(read_cards())[0]["module"]
     'Mathlib.GroupTheory.Basic'
     """
     rows = [_declaration(card["lean"], card["field"]) for card in found]
@@ -245,7 +245,11 @@ def views(found: list[Card]) -> list[Row]:
 def _declaration(lean: Row, field: str) -> Row:
     name, own = lean["name"], "".join(word.capitalize() for word in field.split())
     part = COMPONENTS.get(field, own)
-    row = {"id": name, "module": f"Mathlib.{part}.{'Basic' if part == own else own}", "split": drawn(name, (50, 10))}
+    row = {
+        "id": name,
+        "module": f"Mathlib.{part}.{'Basic' if part == own else own}",
+        "split": draw_split(name, (50, 10)),
+    }
     row |= {key: lean[key].strip() for key in ("kind", *VIEWS)}
     return {column: row[column] for column in COLUMNS}
 
@@ -280,12 +284,17 @@ class Parts(NamedTuple):
     others: Mapping[str, list[Judgement]] = MappingProxyType({})
 
 
-def revision() -> str:
+def miniature_revision() -> str:
     """Return a hash over cards, registry entries and `VERSION`: another one means that mini is out of date."""
     entries = {name: entry for name, entry in registry.read_registry("collections").items() if name in COLLECTIONS}
     digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
     digest.update(str(VERSION).encode())
-    for path in [*files("cards"), *files("pairs"), *files("bridges"), *bundled_files()]:
+    for path in [
+        *bundled_card_files("cards"),
+        *bundled_card_files("pairs"),
+        *bundled_card_files("bridges"),
+        *bundled_files(),
+    ]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 
@@ -298,9 +307,9 @@ def build(name: str, out: Path) -> Path:
     if name not in COLLECTIONS:
         raise MirblabError(f"'{name}' is not derived from the cards; known: {', '.join(sorted(COLLECTIONS))}")
     entry = registry.read_registry("collections")[name]
-    parts = COLLECTIONS[name](cards())
+    parts = COLLECTIONS[name](read_cards())
     about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
-    card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": revision()}
+    card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": miniature_revision()}
     # While another process writes files of newer cards, no digests are better than those of older ones.
     with paths.writing(out), suppress(MirblabError):
         if read_card_table(out).get("revision") != card["revision"]:
@@ -421,7 +430,7 @@ def _equivalents(groups: list[Card]) -> Parts:
 
 def _bridges(_: list[Card]) -> Parts:
     """Equivalent statements to train on, the same judgements under both names of a split."""
-    made = _equivalents(bridges())
+    made = _equivalents(read_bridges())
     return made._replace(others={"train": made.qrels})
 
 
@@ -429,7 +438,7 @@ def _directed(direction: str) -> Callable[[list[Card]], Parts]:
     """Return the derivation "one view of a declaration to another view of it", among the declarations of all cards."""
 
     def derive(found: list[Card]) -> Parts:
-        made = lean_views.parts(views(found), direction)
+        made = lean_views.view_collection(view_rows(found), direction)
         others = {split: judged for split, judged in made.judged.items() if split != "test"}
         return Parts(list(made.corpus), list(made.queries), made.judged["test"], others)
 
@@ -438,7 +447,7 @@ def _directed(direction: str) -> Callable[[list[Card]], Parts]:
 
 def _blueprint(_: list[Card]) -> Parts:
     """Return informal statement to the Lean declarations that it names, of the bundled blueprint; no cards here."""
-    made = bundled()
+    made = bundled_collection()
     return Parts(list(made.corpus), list(made.queries), made.judged["test"])
 
 
@@ -459,7 +468,7 @@ COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
     "mini-formula": _formulas(
         lambda card: f"Formula: {card['formula']['latex']} Context: {card['formula']['context']}"
     ),
-    "mini-pairs": lambda _: _equivalents(pairs()),
+    "mini-pairs": lambda _: _equivalents(read_pairs()),
     "mini-bridges": _bridges,
     **{f"mini-views-{direction}": _directed(direction) for direction in lean_views.DIRECTIONS},
     "mini-blueprint": _blueprint,

@@ -14,9 +14,9 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import Parts, Row, folded
-from mirblab.sources.shared.release import Release, fields, record_field, texts, together
-from mirblab.sources.stacks import is_trivial
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.release import Release, read_field, read_text_list, replace_folders, require_object
+from mirblab.sources.stacks import is_trivial_proof
 
 SPLITS = {"test": "test", "dev": "valid", "train": "train"}
 _REFERENCE = re.compile(r"\\(?:eq|page|auto|[cC])?ref\*?\s*\{[^{}]*\}|(?<![\\\w])ref\{[^{}]*\}")
@@ -53,19 +53,19 @@ class Subset:
     examples: dict[str, list[tuple[int, int]]]
 
 
-def read(path: Path, *, masked: bool) -> Subset:
+def read_subset(path: Path, *, masked: bool) -> Subset:
     """Return what a naturalproofs_*.json says; *masked* hides labels (see `readable`).
 
     The whole file is held in memory, a few times its size (ProofWiki's is the largest, about 100 MB). Raises
     MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of
     June 2021: `dataset` with `theorems`, `definitions` and `others`, and `splits` with `examples`.
     """
-    top = fields(text_files.read_json(path), str(path))
-    dataset, splits = (record_field(top, key, dict, str(path)) for key in ("dataset", "splits"))
+    top = require_object(text_files.read_json(path), str(path))
+    dataset, splits = (read_field(top, key, dict, str(path)) for key in ("dataset", "splits"))
     items: dict[int, Item] = {}
     for key, kind in (("theorems", "theorem"), ("definitions", "definition"), ("others", "other")):
-        for number, record in enumerate(record_field(dataset, key, list, f"{path}, dataset")):
-            item = _item(fields(record, f"{path}, {key}[{number}]"), kind, f"{path}, {key}[{number}]", masked)
+        for number, record in enumerate(read_field(dataset, key, list, f"{path}, dataset")):
+            item = _item(require_object(record, f"{path}, {key}[{number}]"), kind, f"{path}, {key}[{number}]", masked)
             if item.id in items:
                 raise MirblabError(f"{path}, {key}[{number}]: the id {item.id} is an earlier item's, too")
             items[item.id] = item
@@ -73,21 +73,25 @@ def read(path: Path, *, masked: bool) -> Subset:
 
 
 def _item(record: Row, kind: str, place: str, masked: bool) -> Item:
-    number, place = record_field(record, "id", int, place), f"{place} (id {record['id']})"
+    number, place = read_field(record, "id", int, place), f"{place} (id {record['id']})"
     title, label = (str(record.get(key) or "").strip() for key in ("title", "label"))
     # The Stacks subset has labels such as algebra-lemma-noetherian for titles: they tell what a statement is about.
     if masked and title == label and re.fullmatch(r"[\w:.]+-[\w:.-]+", title):
         title = ""
-    found = [fields(proof, place) for proof in record_field(record, "proofs", list, place)] if kind == "theorem" else []
+    found = (
+        [require_object(proof, place) for proof in read_field(record, "proofs", list, place)]
+        if kind == "theorem"
+        else []
+    )
     proofs = [
-        Proof(readable(texts(proof, "contents", place), masked=masked), _numbers(proof, "ref_ids", place))
+        Proof(clean_lines(read_text_list(proof, "contents", place), masked=masked), _numbers(proof, "ref_ids", place))
         for proof in found
     ]
-    return Item(number, kind, title, readable(texts(record, "contents", place), masked=masked), proofs)
+    return Item(number, kind, title, clean_lines(read_text_list(record, "contents", place), masked=masked), proofs)
 
 
 def _numbers(record: Row, key: str, place: str) -> list[int]:
-    found = record_field(record, key, list, place)
+    found = read_field(record, key, list, place)
     if not all(type(number) is int for number in found):
         raise MirblabError(f"{place}: '{key}' must be a list of whole numbers, found {str(found)[:60]}")
     return found
@@ -95,11 +99,11 @@ def _numbers(record: Row, key: str, place: str) -> list[int]:
 
 def _examples(splits: Row, name: str, items: dict[int, Item], path: Path) -> list[tuple[int, int]]:
     place = f"{path}, splits.{name}"
-    split = fields(record_field(splits, name, dict, f"{path}, splits"), place)
+    split = require_object(read_field(splits, name, dict, f"{path}, splits"), place)
     if "examples" not in split and "example_ids" in split:
         raise MirblabError(f"{place} has example_ids, as in the first release; get that of June 2021, with examples")
     examples: list[tuple[int, int]] = []
-    for number, pair in enumerate(record_field(split, "examples", list, place)):
+    for number, pair in enumerate(read_field(split, "examples", list, place)):
         if not _is_proof(pair, items):
             raise MirblabError(f"{place}.examples[{number}] must be [id of a theorem, number of its proof], not {pair}")
         examples.append((pair[0], pair[1]))
@@ -112,10 +116,10 @@ def _is_proof(pair: Any, items: dict[int, Item]) -> bool:
     return pair[0] in items and 0 <= pair[1] < len(items[pair[0]].proofs)
 
 
-def readable(lines: Sequence[str], *, masked: bool) -> str:
+def clean_lines(lines: Sequence[str], *, masked: bool) -> str:
     r"""Return the lines of a text joined, links of the wiki by what they show; *masked*: LaTeX labels as `[ref]`.
 
-    >>> readable(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
+    >>> clean_lines(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
     'By open sets and\nLemma [ref].'
     """
     text = _WIKI_LINK.sub(lambda link: link[2] or link[1], _NO_LINK.sub("", "\n".join(lines)))
@@ -127,7 +131,7 @@ def readable(lines: Sequence[str], *, masked: bool) -> str:
 Wanted = dict[str, dict[int, list[str]]]
 
 
-def references(subset: Subset, *, published: bool = False) -> Parts:
+def reference_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
     """Return theorem to the items that the proofs of its examples refer to, among all items that have a text.
 
     *published*: the title stands before the theorem after a blank, as MIRB prints it; else as a sentence.
@@ -150,15 +154,15 @@ def references(subset: Subset, *, published: bool = False) -> Parts:
     )
 
 
-def answers(subset: Subset, *, published: bool = False) -> Parts:
+def proof_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
     """Return theorem to its proofs: trivial ones out, equal texts once, no query whose proof another one shares."""
     left_out: Counter[str] = Counter()
     owners: dict[str, set[int]] = {}
     ids: dict[str, str] = {}
     corpus: list[Row] = []
     for item, number, proof in _proofs(subset):
-        key = folded(proof.text)
-        if is_trivial(proof.text):
+        key = fold_text(proof.text)
+        if is_trivial_proof(proof.text):
             left_out["proofs under six words, or omitted"] += 1
         elif key in owners:
             left_out["proofs with the text of another one (merged)"] += 1
@@ -176,7 +180,7 @@ def answers(subset: Subset, *, published: bool = False) -> Parts:
 
 
 def _own(item: Item, ids: dict[str, str]) -> list[str]:
-    keys = (folded(proof.text) for proof in item.proofs)
+    keys = (fold_text(proof.text) for proof in item.proofs)
     return list(dict.fromkeys(ids[key] for key in keys if key in ids))
 
 
@@ -184,7 +188,9 @@ def _proofs(subset: Subset) -> list[tuple[Item, int, Proof]]:
     return [(item, number, proof) for item in subset.items.values() for number, proof in enumerate(item.proofs, 1)]
 
 
-def _parts(corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool) -> Parts:
+def _parts(
+    corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool
+) -> CollectionRows:
     """Return the collection whose queries are the theorems of each split that have a text and something to find."""
     asked: dict[int, Row] = {}
     judged: dict[str, list[tuple[str, str, int]]] = {}
@@ -199,7 +205,9 @@ def _parts(corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[
             else:
                 asked[theorem] = {"_id": str(theorem), "text": _named(item, published)}
                 pairs += [(str(theorem), doc, 1) for doc in docs]
-    return Parts(corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out)
+    return CollectionRows(
+        corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out
+    )
 
 
 def _row(name: str, title: str, text: str, item: Item) -> Row:
@@ -240,12 +248,12 @@ def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> li
     if labels not in LABELS:
         raise unknown("treatment of labels", labels, LABELS)
     out = Path(out)
-    with releases.opened_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
+    with releases.open_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
         files = _files(release)
         names = tuple(name for stem in files for name in _names(stem))
-        with together(out, names) as folders:
+        with replace_folders(out, names) as folders:
             for stem, path in files.items():
-                subset = read(path, masked=labels == "masked")
+                subset = read_subset(path, masked=labels == "masked")
                 for folder in folders:
                     if folder.name in _names(stem):
                         _save(folder, subset, stem, path, labels, release)
@@ -274,15 +282,15 @@ def _names(stem: str) -> list[str]:
 
 def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, release: Release) -> None:
     _, shown, licence = SUBSETS[stem]
-    derive = answers if folder.name.endswith("-qa") else references
+    derive = proof_collection if folder.name.endswith("-qa") else reference_collection
     about: Row = {
-        answers: {
+        proof_collection: {
             "title": f"NaturalProofs, {shown}: theorem to its proof",
             "follows": f"mirb-{stem}-qa",
             "task": "Question-Answer Retrieval",
             "instruction": "Given a math theorem, retrieve its proof.",
         },
-        references: {
+        reference_collection: {
             "title": f"NaturalProofs, {shown}: theorem to the references of its proof",
             "follows": f"mirb-{SUBSETS[stem][0]}-premise",
             "task": "Premise Retrieval",
@@ -291,6 +299,6 @@ def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, rele
         },
     }[derive]
     parts = derive(subset, published=labels == "published")
-    revision, about = releases.revision([path]), about | {"labels": labels}
+    revision, about = releases.hash_files([path]), about | {"labels": labels}
     made = {"builder": "naturalproofs", "revision": revision, "licence": licence}
-    builder.save(folder, parts, about, release.origin, **made, options={"labels": labels})
+    builder.write_collection(folder, parts, about, release.origin, **made, options={"labels": labels})

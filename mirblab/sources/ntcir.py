@@ -15,9 +15,9 @@ from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines, read_records
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import builder, html, readers, release
-from mirblab.sources.shared.builder import Parts, Row
+from mirblab.sources.shared.builder import CollectionRows, Row
 from mirblab.sources.shared.readers import Judgement
-from mirblab.sources.shared.release import Origin, together
+from mirblab.sources.shared.release import Origin, replace_folders
 
 TABLES, ARTICLES = (".tsv", ".jsonl"), (".html", ".xhtml", ".xml")
 NO_LATEX = "formulas of articles without LaTeX"
@@ -35,14 +35,14 @@ _ALTTEXT = re.compile(r"""\balttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNOREC
 _OWN_ID = re.compile(r"""\bid\s*=\s*["']([^"']*:[0-9]+)["']""")
 
 
-def find(where: tuple[Path, ...]) -> list[Path]:
+def find_formula_files(where: tuple[Path, ...]) -> list[Path]:
     """Return the files of formulas: tables that are given themselves or named so, else articles in HTML or XML.
 
     A table in a folder counts when its name has "formula" or "corpus"; an XML file of topics does not.
     """
-    below = release.files(where)
-    tables = [path for path in below if release.kind(path) in TABLES and (path in where or _is_named(path))]
-    articles = [path for path in below if release.kind(path) in ARTICLES and "topic" not in path.name.lower()]
+    below = release.files_below(where)
+    tables = [path for path in below if release.file_suffix(path) in TABLES and (path in where or _is_named(path))]
+    articles = [path for path in below if release.file_suffix(path) in ARTICLES and "topic" not in path.name.lower()]
     return tables or articles
 
 
@@ -50,7 +50,7 @@ def _is_named(path: Path) -> bool:
     return any(word in path.name.lower() for word in ("formula", "corpus"))
 
 
-def read(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+def read_formulas(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     """Yield id and LaTeX of every formula, as they stand in the files.
 
     A line of a .tsv has id and LaTeX; an object of a .jsonl `_id` or `id`, and `text` or `latex`. In an article
@@ -60,8 +60,8 @@ def read(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]
     readers = {".tsv": _tabbed, ".jsonl": _objects}
     with progress(len(paths), "reading formulas", "files") as bar:
         for path in paths:
-            if release.kind(path) in readers:
-                yield from readers[release.kind(path)](path)
+            if release.file_suffix(path) in readers:
+                yield from readers[release.file_suffix(path)](path)
             else:
                 yield from _article(path, left_out)
             bar.update()
@@ -96,13 +96,13 @@ def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error
     title = path.name.removesuffix(".gz")
-    yield from in_article(title[: title.rindex(".")], source, left_out)
+    yield from find_article_formulas(title[: title.rindex(".")], source, left_out)
 
 
-def in_article(title: str, source: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+def find_article_formulas(title: str, source: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     r"""Yield id and LaTeX of the formulas of one article; nothing in it is resolved or fetched.
 
-    >>> list(in_article("Area", '<p><math alttext="a &lt; b"><mi>a</mi></math> <math alttext="c"/></p>', Counter()))
+    >>> list(find_article_formulas("Area", '<math alttext="a &lt; b"><mi>a</mi></math> <math alttext="c"/>', Counter()))
     [('Area:0', 'a < b'), ('Area:1', 'c')]
     """
     place, outer = 0, None
@@ -114,7 +114,7 @@ def in_article(title: str, source: str, left_out: Counter[str]) -> Iterator[tupl
         tex, alttext = _TEX.search(match[3] or ""), _ALTTEXT.search(match[2])
         latex = tex[2] if tex else (alttext[1] or alttext[2] or "") if alttext else ""
         if latex.strip():
-            yield (own[1] if own else f"{title}:{place}"), html.unescape(latex)[0]
+            yield (own[1] if own else f"{title}:{place}"), html.unescape_entities(latex)[0]
         else:
             left_out[NO_LATEX] += 1
         place, outer = place + 1, None
@@ -148,35 +148,35 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
         raise unknown("pool", pool, POOLS)
     if origin is None:
         raise MirblabError(f"give topics, judgements and formulas with --from: {SOURCE}")
-    where = release.split(origin)
+    where = release.split_origin(origin)
     name = "ntcir12-formulas" + ("-3-levels" if levels == 3 else "") + ("-open" if pool == "all" else "")
     topics, judged, formulas = _files(where)
-    with together(out := Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=out) as spool:
+    with replace_folders(out := Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=out) as spool:
         left_out: Counter[str] = Counter()
         queries, grades = _topics(topics), _grades(judged, left_out)
-        store = texts.Store(spool, {doc_id for _, doc_id in grades})
+        store = texts.RowStore(spool, {doc_id for _, doc_id in grades})
         _store(formulas, store, left_out, everything=pool == "all")
         pairs, missing = _pairs(queries, grades, store, levels, left_out)
         if not pairs:
             raise MirblabError(
-                f"{release.shown_places(where)}: none of the judged formulas is among the texts (formulas.tsv, or the "
+                f"{release.join_names(where)}: none of the judged formulas is among the texts (formulas.tsv, or the "
                 "articles "
                 "in pages/); are they named Article_title:number?"
             )
         asked = {query_id for query_id, _, _ in pairs}
         rows = [_query(name, latex) for name, latex in queries.items() if name in asked]
         wanted = None if pool == "all" else {doc_id for _, doc_id, _ in pairs}
-        parts = Parts(store.rows(wanted, "formulas", left_out), rows, _splits(pairs, queries), left_out)
+        parts = CollectionRows(store.rows(wanted, "formulas", left_out), rows, _splits(pairs, queries), left_out)
         about = _about(levels, pool) | {"first_missing_documents": missing[:_NAMED]}
-        found = Origin(where[0], SOURCE, "", release.shown_places(where))
-        revision = release.revision([*topics, *judged, *formulas])
+        found = Origin(where[0], SOURCE, "", release.join_names(where))
+        revision = release.hash_files([*topics, *judged, *formulas])
         made = {
             "builder": "ntcir",
             "revision": revision,
             "licence": LICENCE,
             "options": {"levels": levels, "pool": pool},
         }
-        builder.save(folder, parts, about, found, **made)
+        builder.write_collection(folder, parts, about, found, **made)
     return [out / name]
 
 
@@ -195,10 +195,10 @@ def _about(levels: int, pool: str) -> Row:
 
 def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]:
     """Return the files of topics, judgements and formulas; MirblabError when one kind is missing."""
-    below = release.files(where)
-    topics = [path for path in below if "topic" in path.name.lower() and release.kind(path) in _TEXTS]
-    judged = [path for path in below if "qrel" in path.name.lower() and release.kind(path) in _QRELS]
-    formulas = find(where)
+    below = release.files_below(where)
+    topics = [path for path in below if "topic" in path.name.lower() and release.file_suffix(path) in _TEXTS]
+    judged = [path for path in below if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
+    formulas = find_formula_files(where)
     lacks = {
         "topics (a file *topics*.txt: id, tab, LaTeX)": not topics,
         "judgements (a file *qrels*)": not judged,
@@ -207,7 +207,7 @@ def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]
     missing = [what for what, is_missing in lacks.items() if is_missing]
     if missing:
         seen = ", ".join(path.name for path in below[:8]) or "nothing"
-        raise MirblabError(f"{release.shown_places(where)} has no {' and no '.join(missing)}; found {seen}")
+        raise MirblabError(f"{release.join_names(where)} has no {' and no '.join(missing)}; found {seen}")
     return topics, judged, formulas
 
 
@@ -218,7 +218,7 @@ def _topics(paths: list[Path]) -> dict[str, str]:
         problems = LineProblems(path)
         for number, text in read_lines(path, problems):
             name, tab, latex = text.partition("\t")
-            latex = texts.of_latex(latex).text
+            latex = texts.clean_latex(latex).text
             if not tab or not latex or not name.strip():
                 problems.note(number, f"expected topic and LaTeX separated by a tab, found {text[:60]!r}")
             elif found.setdefault(name.strip(), latex) != latex:
@@ -248,26 +248,26 @@ def _grades(paths: list[Path], left_out: Counter[str]) -> dict[tuple[str, str], 
             if grades.setdefault(same, grade) != grade:
                 raise MirblabError(f"{one.path} gives '{pair[1]}' for '{pair[0]}' {grade}, another file {grades[same]}")
             if not pair[1].isascii():
-                full[pair[0], stripped(pair[1])] = pair
+                full[pair[0], strip_non_ascii(pair[1])] = pair
     return dict(sorted(grades.items(), key=lambda item: (_in_order(item[0][0]), item[0][1])))
 
 
-def stripped(name: str) -> str:
+def strip_non_ascii(name: str) -> str:
     """Return an id as some files of the release have it, without non-ASCII characters.
 
-    >>> stripped("Zermelo–Fraenkel_set_theory:19")
+    >>> strip_non_ascii("Zermelo–Fraenkel_set_theory:19")
     'ZermeloFraenkel_set_theory:19'
     """
     return name.encode("ascii", "ignore").decode()
 
 
-def _store(paths: list[Path], store: texts.Store, left_out: Counter[str], *, everything: bool) -> None:
+def _store(paths: list[Path], store: texts.RowStore, left_out: Counter[str], *, everything: bool) -> None:
     """Put formulas into *store* under the ids of the judgements, also where only one side has stripped ids."""
-    by_stripped = {stripped(name): name for name in sorted(store.judged, reverse=True)}
+    by_stripped = {strip_non_ascii(name): name for name in sorted(store.judged, reverse=True)}
     waiting: dict[str, str] = {}
     seen: set[str] = set()
-    for name, latex in read(paths, left_out):
-        known = by_stripped.get(stripped(name), name)
+    for name, latex in read_formulas(paths, left_out):
+        known = by_stripped.get(strip_non_ascii(name), name)
         is_spelling = known != name and (name.isascii() or known.isascii())
         if name in seen:
             left_out[REPEATED] += 1
@@ -286,8 +286,8 @@ def _store(paths: list[Path], store: texts.Store, left_out: Counter[str], *, eve
             _add(store, known, latex, left_out)
 
 
-def _add(store: texts.Store, name: str, latex: str, left_out: Counter[str]) -> None:
-    text, odd = texts.of_latex(latex)
+def _add(store: texts.RowStore, name: str, latex: str, left_out: Counter[str]) -> None:
+    text, odd = texts.clean_latex(latex)
     if text:
         store.add({"_id": name, "title": "", "text": text}, odd)
     else:
@@ -297,7 +297,7 @@ def _add(store: texts.Store, name: str, latex: str, left_out: Counter[str]) -> N
 def _pairs(
     queries: dict[str, str],
     grades: dict[tuple[str, str], int],
-    store: texts.Store,
+    store: texts.RowStore,
     levels: int,
     left_out: Counter[str],
 ) -> tuple[list[Judgement], list[str]]:

@@ -13,7 +13,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Row, Stated
+from mirblab.sources.shared.builder import LibraryStatement, Row
 
 LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition")
 _GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Property", "Coercion", "Canonical")
@@ -46,7 +46,7 @@ class Lemma:
 
 
 @dataclass
-class File:
+class RocqFile:
     """What a file requires (prefix, names), its lemmas in order, the tactics that it defines, and what was odd."""
 
     requires: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -55,12 +55,12 @@ class File:
     odd: Counter[str] = field(default_factory=Counter)
 
 
-def sentences(source: str) -> Iterator[str]:
+def split_sentences(source: str) -> Iterator[str]:
     r"""Yield the sentences of a file, each with its full stop, blanks folded, without comments, which may be nested.
 
     A full stop in a string, in a comment, or without a blank after it ends nothing.
 
-    >>> list(sentences('Lemma a : x.1 = "b. ". (* c. (* d. *) " *) " e. *) by []. Qed.'))
+    >>> list(split_sentences('Lemma a : x.1 = "b. ". (* c. (* d. *) " *) " e. *) by []. Qed.'))
     ['Lemma a : x.1 = "b. ".', 'by [].', 'Qed.']
     """
     depth, start = 0, 0
@@ -77,12 +77,12 @@ def sentences(source: str) -> Iterator[str]:
             yield sentence
 
 
-def statement(text: str) -> tuple[str, str]:
+def split_statement(text: str) -> tuple[str, str]:
     """Return binders and type of what follows a lemma's name, and the term after `:=`, "" without one.
 
-    >>> statement("n : let m := n in P m := proof_of n.")
+    >>> split_statement("n : let m := n in P m := proof_of n.")
     ('n : let m := n in P m', 'proof_of n')
-    >>> statement(": left_id 0 add.")
+    >>> split_statement(": left_id 0 add.")
     ('left_id 0 add', '')
     """
     text = text.strip().removesuffix(".")
@@ -101,10 +101,10 @@ def statement(text: str) -> tuple[str, str]:
     return (stated[1:].strip() if stated.startswith(":") else stated), text[end + 2 :].strip()
 
 
-def read(source: str) -> File:
+def read_file(source: str) -> RocqFile:
     """Return what a file says; nothing is run, and what cannot be read is counted, never an error."""
     reader = _Reader()
-    for sentence in sentences(source):
+    for sentence in split_sentences(source):
         reader.take(sentence)
     reader.close("proofs that do not end")
     return reader.file
@@ -114,7 +114,7 @@ class _Reader:
     """Takes sentence by sentence and keeps the open scopes and the open proof."""
 
     def __init__(self) -> None:
-        self.file = File()
+        self.file = RocqFile()
         self.scopes: list[tuple[str, bool, set[str]]] = []  # name, whether a module, names that it declares
         self.proof: tuple[str, str, str] | None = None  # kind, name, statement
         self.script: list[str] = []
@@ -164,7 +164,7 @@ class _Reader:
             self.file.odd["lemmas without a name"] += kind in LEMMAS
             self.proof, self.script = ("", "", ""), []
             return
-        stated, term = statement(named[2])
+        stated, term = split_statement(named[2])
         self.proof, self.script = (kind, named[1], stated), [term]
         if term or kind in ("Coercion", "Canonical"):
             self._finish(":=")
@@ -237,20 +237,20 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     UTF-8. The licence in the card is that of math-comp.
     """
     out = Path(out)
-    with origins.opened_origin(origin, URL) as found, origins.together(out, (NAME,)) as [folder]:
+    with origins.open_origin(origin, URL) as found, origins.replace_folders(out, (NAME,)) as [folder]:
         left_out: Counter[str] = Counter()
         files, roots, digest = _read(found.folder, left_out)
-        ordered, needed = in_order(files, roots, left_out)
+        ordered, needed = sort_by_requirements(files, roots, left_out)
         stated, more = _resolved(files, ordered, needed, left_out)
         if not stated:
             raise MirblabError(f"{found.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?")
-        parts, content = builder.parts(stated, seed, left_out), f"blake2b:{digest}"
+        parts, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
         about = ABOUT | {"content": content, "seed": seed, **more}
-        builder.save(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
+        builder.write_collection(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
     return [out / NAME]
 
 
-def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, File], set[str], str]:
+def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
     """Return the files by path, the logical names of the project, and a hash of what was read."""
     root, listed, roots = _project(folder)
     known = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.v"))}
@@ -258,13 +258,13 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, File], set[st
     kept = sorted({name for name in names if not _TESTS.search(name)})
     left_out["files of tests, or that the project does not list"] = len(known) - len(kept)
     digest = hashlib.blake2b(digest_size=16)
-    files: dict[str, File] = {}
+    files: dict[str, RocqFile] = {}
     with progress(len(kept), "reading files", "file") as bar:
         for name in kept:
             raw = known[name].read_bytes()
             digest.update(f"{name} {len(raw)}\n".encode() + raw)
             try:
-                files[name] = read(raw.decode("utf-8-sig"))
+                files[name] = read_file(raw.decode("utf-8-sig"))
             except UnicodeDecodeError as error:
                 line = raw.count(b"\n", 0, error.start) + 1
                 raise MirblabError(f"{name}, line {line}: not UTF-8; take the files of the git repository") from error
@@ -285,13 +285,15 @@ def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
     return folder, [], set()
 
 
-def in_order(files: dict[str, File], roots: set[str], left_out: Counter[str]) -> tuple[list[str], dict[str, set[str]]]:
+def sort_by_requirements(
+    files: dict[str, RocqFile], roots: set[str], left_out: Counter[str]
+) -> tuple[list[str], dict[str, set[str]]]:
     """Return the files so that each stands after those that it requires, and all that each requires, far or near.
 
     Ties go by path. What is required from other libraries is passed over; a circle is broken and counted.
 
-    >>> files = {"a.v": File([("", ["b"])]), "b.v": File()}
-    >>> in_order(files, set(), Counter())
+    >>> files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile()}
+    >>> sort_by_requirements(files, set(), Counter())
     (['b.v', 'a.v'], {'b.v': set(), 'a.v': {'b.v'}})
     """
     by_stem: dict[str, list[str]] = defaultdict(list)
@@ -319,7 +321,7 @@ def in_order(files: dict[str, File], roots: set[str], left_out: Counter[str]) ->
     return list(needed), needed
 
 
-def _required(file: File, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:
+def _required(file: RocqFile, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:
     """Return the files that one requires; of several with the name, those in the folder that the prefix names."""
     found: list[str] = []
     for prefix, names in file.requires:
@@ -334,14 +336,14 @@ def _required(file: File, by_stem: dict[str, list[str]], roots: set[str]) -> lis
 
 
 def _resolved(
-    files: dict[str, File], ordered: list[str], needed: dict[str, set[str]], left_out: Counter[str]
-) -> tuple[list[Stated], Row]:
+    files: dict[str, RocqFile], ordered: list[str], needed: dict[str, set[str]], left_out: Counter[str]
+) -> tuple[list[LibraryStatement], Row]:
     """Return the lemmas in order with the lemmas that they name, and how many names were ambiguous."""
     tactics = _TACTICS.union(*(file.tactics for file in files.values()))
     stems = Counter(Path(name).stem for name in files)
     known: dict[str, list[tuple[str, int, str]]] = defaultdict(list)  # name to path, order and id of each lemma
     taken: Counter[str] = Counter()
-    stated: list[Stated] = []
+    stated: list[LibraryStatement] = []
     mentions: Counter[str] = Counter()
     for path in ordered:
         file = Path(path).stem if stems[Path(path).stem] == 1 else path.removesuffix(".v").replace("/", ".")
@@ -351,7 +353,9 @@ def _resolved(
             taken[name] += 1
             name += f"#{taken[name]}" if taken[name] > 1 else ""
             place = len(stated)
-            stated.append(Stated(name, lemma.name, lemma.text, uses, place, {"file": path, "kind": lemma.kind}))
+            stated.append(
+                LibraryStatement(name, lemma.name, lemma.text, uses, place, {"file": path, "kind": lemma.kind})
+            )
             known[lemma.name].append((path, place, name))
     left_out["lemmas with the name of an earlier one in the same module (their id ends with #2)"] = sum(
         count - 1 for count in taken.values()

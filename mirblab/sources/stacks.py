@@ -13,8 +13,8 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.sources.shared import builder, latex
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Parts, Row, folded
-from mirblab.sources.shared.latex import Block, scan
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.latex import Environment, find_environments
 
 PROVABLE = ("lemma", "proposition", "theorem")
 STATEMENTS = ("definition", *PROVABLE)
@@ -66,7 +66,7 @@ class Book:
         return self.places.get(f"{stem}-{label}") or self.places.get(label) or "nothing (they do not exist)"
 
 
-def read(folder: Path) -> Book:
+def read_book(folder: Path) -> Book:
     """Read a checkout of the Stacks project, whose root is *folder* or a folder in it, in the order of chapters.tex.
 
     Raises MirblabError when chapters.tex, tags/tags or every chapter is missing, and for text that is not UTF-8.
@@ -134,8 +134,8 @@ class _Reader:
 
     def chapter(self, stem: str, text: str) -> None:
         """Read one chapter: its items, its proofs, and where its labels stand."""
-        source = latex.without(latex.strip_comments(text), ("verbatim", "comment"))
-        blocks, loose = scan(source, (*STATEMENTS, *_OTHERS, *_INNER), self.odd)
+        source = latex.drop_environments(latex.strip_comments(text), ("verbatim", "comment"))
+        blocks, loose = find_environments(source, (*STATEMENTS, *_OTHERS, *_INNER), self.odd)
         if stem in _LEFT_OUT:
             self.odd["chapters left out (coding, exercises)"] += 1
             named = [*loose, *(label for block in blocks for label in block.labels)]
@@ -144,9 +144,9 @@ class _Reader:
         self.places |= {f"{stem}-{label}": "sections, or equations outside items" for label in loose}
         heading = re.search(r"\\title\s*(?=\{)", source)
         brace = heading.end() if heading else -1
-        title = latex.clean(source[brace : latex.closing_brace(source, brace) + 1]) if heading else stem
+        title = latex.latex_to_prose(source[brace : latex.find_closing_brace(source, brace) + 1]) if heading else stem
         items: dict[int, Item] = {}
-        last: Block | None = None
+        last: Environment | None = None
         for block in blocks:
             if block.kind == "proof":
                 self._proof(block, source, stem, _owner(block, last, items))
@@ -159,10 +159,10 @@ class _Reader:
             for label in block.labels if block.kind in _INNER else ():
                 self.places.setdefault(f"{stem}-{label}", "proofs")
 
-    def _item(self, block: Block, source: str, stem: str, chapter: str) -> Item | None:
+    def _item(self, block: Environment, source: str, stem: str, chapter: str) -> Item | None:
         own = next((label for label in block.labels if label.startswith(f"{block.kind}-")), (block.labels or [""])[0])
         full, content, is_statement = f"{stem}-{own}", block.content(source), block.kind in STATEMENTS
-        text = latex.clean(content, self.odd) if is_statement else ""
+        text = latex.latex_to_prose(content, self.odd) if is_statement else ""
         broken = {"without a label": not own, "whose label is taken": full in self.places}
         broken["without text"] = is_statement and not text
         if any(broken.values()):
@@ -170,19 +170,21 @@ class _Reader:
             self.odd[f"items {reason}: {block.kind}"] += 1
             return None
         self.odd["statements without a tag (their label is the id)"] += is_statement and full not in self.tags
-        title = latex.clean(block.option, self.odd) if is_statement else ""
+        title = latex.latex_to_prose(block.option, self.odd) if is_statement else ""
         item = Item(block.kind, stem, chapter, len(self.items), full, self.tags.get(full, full), title, text)
-        slogans = [latex.clean(inner.content(source), self.odd) for inner in block.inner if inner.kind == "slogan"]
-        item.references, item.slogans = latex.references(content), [slogan for slogan in slogans if slogan]
+        slogans = [
+            latex.latex_to_prose(inner.content(source), self.odd) for inner in block.inner if inner.kind == "slogan"
+        ]
+        item.references, item.slogans = latex.find_references(content), [slogan for slogan in slogans if slogan]
         self.items.append(item)
         for label in block.labels:
             self.places.setdefault(f"{stem}-{label}", item)
         return item
 
-    def _proof(self, block: Block, source: str, stem: str, owner: Item | None) -> None:
+    def _proof(self, block: Environment, source: str, stem: str, owner: Item | None) -> None:
         content = block.content(source)
-        proof = Proof(latex.clean(content, self.odd), latex.references(content), stem)
-        self.proofs.append((proof, latex.references(block.option), owner))
+        proof = Proof(latex.latex_to_prose(content, self.odd), latex.find_references(content), stem)
+        self.proofs.append((proof, latex.find_references(block.option), owner))
 
     def book(self, digest: str) -> Book:
         """Give every proof to the statements that its heading names, else to the statement before it."""
@@ -196,7 +198,7 @@ class _Reader:
         return book
 
 
-def _owner(block: Block, last: Block | None, items: dict[int, Item]) -> Item | None:
+def _owner(block: Environment, last: Environment | None, items: dict[int, Item]) -> Item | None:
     """Return the statement that a proof stands in, or else the last item before it in the same section."""
     if block.parent is not None and id(block.parent) in items:
         return items[id(block.parent)]
@@ -217,18 +219,18 @@ def build(origin: str | Path | None, out: Path) -> list[Path]:
     MirblabError when the origin cannot be had or is no Stacks project. The licence of the texts is the GFDL.
     """
     out = Path(out)
-    with origins.opened_origin(origin, URL) as found, origins.together(out, tuple(COLLECTIONS)) as folders:
-        book = read(found.folder)
+    with origins.open_origin(origin, URL) as found, origins.replace_folders(out, tuple(COLLECTIONS)) as folders:
+        book = read_book(found.folder)
         for folder in folders:
             derive, about = COLLECTIONS[folder.name]
             parts, content = derive(book), f"blake2b:{book.digest}"
             parts.left_out += book.odd
             about = about | {"content": content}
-            builder.save(folder, parts, about, found, builder="stacks", revision=content, licence=LICENCE)
+            builder.write_collection(folder, parts, about, found, builder="stacks", revision=content, licence=LICENCE)
     return [out / name for name in COLLECTIONS]
 
 
-def _answers(book: Book) -> Parts:
+def _answers(book: Book) -> CollectionRows:
     """Return statement to proof: trivial proofs out, equal texts once, no query whose proof another one shares."""
     left_out: Counter[str] = Counter()
     texts: dict[str, list[Item]] = {}
@@ -237,8 +239,8 @@ def _answers(book: Book) -> Parts:
     for item in _statements(book, PROVABLE):
         left_out["statements without a proof"] += not item.proofs
         for number, proof in enumerate(item.proofs, 1):
-            key = folded(proof.text)
-            if is_trivial(proof.text):
+            key = fold_text(proof.text)
+            if is_trivial_proof(proof.text):
                 left_out["proofs under six words, or omitted"] += 1
             elif key in texts:
                 texts[key].append(item)
@@ -249,23 +251,23 @@ def _answers(book: Book) -> Parts:
     shared = {item.id for items in texts.values() if len({item.id for item in items}) > 1 for item in items}
     left_out["statements whose proof another one shares (documents, no queries)"] = len(shared)
     judged = {
-        item.id: list(dict.fromkeys(ids[key] for proof in item.proofs if (key := folded(proof.text)) in ids))
+        item.id: list(dict.fromkeys(ids[key] for proof in item.proofs if (key := fold_text(proof.text)) in ids))
         for item in _statements(book, PROVABLE)
         if item.id not in shared
     }
     return _parts(book, corpus, judged, left_out)
 
 
-def is_trivial(proof: str) -> bool:
+def is_trivial_proof(proof: str) -> bool:
     """Return whether a proof says nothing: under six words, or it begins with "Omitted".
 
-    >>> is_trivial("Omitted. Hint: use Lemma [ref] and induction on $n$.")
+    >>> is_trivial_proof("Omitted. Hint: use Lemma [ref] and induction on $n$.")
     True
     """
     return len(proof.split()) < 6 or proof.lower().startswith("omitted")
 
 
-def _premises(book: Book) -> Parts:
+def _premises(book: Book) -> CollectionRows:
     """Return statement to the statements that its proofs refer to; a label inside a statement counts for it."""
     left_out: Counter[str] = Counter()
     judged: dict[str, list[str]] = {}
@@ -277,7 +279,7 @@ def _premises(book: Book) -> Parts:
     return _parts(book, _corpus(book), judged, left_out)
 
 
-def _earlier(book: Book) -> Parts:
+def _earlier(book: Book) -> CollectionRows:
     """Return `_premises` without the judgements that the rule "earlier" would put out of reach.
 
     A collection of its own, since the same name must not stand for two tasks in tables and in stored runs.
@@ -305,7 +307,7 @@ def _no_premise(place: Item | str, item: Item) -> str:
     return "" if place.kind in STATEMENTS else f"references in proofs to items of the kind {place.kind}"
 
 
-def _slogans(book: Book) -> Parts:
+def _slogans(book: Book) -> CollectionRows:
     """Return slogan to statement; all slogans are test queries."""
     stated = _statements(book, STATEMENTS)
     left_out = Counter(f"slogans of items of the kind {item.kind}" for item in book.items if item.slogans)
@@ -318,21 +320,21 @@ def _slogans(book: Book) -> Parts:
             name = f"{item.id}-slogan" + (f"-{number}" if number > 1 else "")
             queries.append({"_id": name, "text": slogan, "metadata": _metadata(item)})
             pairs.append((name, item.id, 1))
-    return Parts(_corpus(book), queries, {"test": pairs}, left_out)
+    return CollectionRows(_corpus(book), queries, {"test": pairs}, left_out)
 
 
-def _parts(book: Book, corpus: list[Row], judged: dict[str, list[str]], left_out: Counter[str]) -> Parts:
+def _parts(book: Book, corpus: list[Row], judged: dict[str, list[str]], left_out: Counter[str]) -> CollectionRows:
     """Return the collection whose queries are the provable statements with a judgement, split by `splits()`."""
     asked = [item for item in _statements(book, PROVABLE) if judged.get(item.id)]
     queries = [{"_id": item.id, "text": _named(item), "metadata": _metadata(item)} for item in asked]
     pairs: dict[str, list[Judgement]] = {split: [] for split in SPLITS}
-    where = splits(book)
+    where = split_by_leaves(book)
     for item in asked:
         pairs[where[item.id]] += [(item.id, doc_id, 1) for doc_id in judged[item.id]]
-    return Parts(corpus, queries, pairs, left_out)
+    return CollectionRows(corpus, queries, pairs, left_out)
 
 
-def splits(book: Book) -> dict[str, str]:
+def split_by_leaves(book: Book) -> dict[str, str]:
     """Return the split of each provable statement: test, dev or train.
 
     The rule of NaturalProofs (Welleck et al., NeurIPS 2021): evaluation uses the leaves of the reference graph,
@@ -373,7 +375,7 @@ def _named(item: Item) -> str:
     return f"{item.title.rstrip('.')}. {item.text}" if item.title else item.text
 
 
-COLLECTIONS: dict[str, tuple[Callable[[Book], Parts], Row]] = {
+COLLECTIONS: dict[str, tuple[Callable[[Book], CollectionRows], Row]] = {
     "stacks-qa": (
         _answers,
         {

@@ -14,7 +14,7 @@ from mirblab.data.near_duplicates import fold_text
 from mirblab.formula import in_text
 from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
-from mirblab.sources.hard_negatives import Change, article_before
+from mirblab.sources.hard_negatives import Change, fit_article
 
 # A letter becomes another one of its line, so that indices stay indices and maps maps. Not in the lines, because they
 # may be a constant, a space of fixed meaning, a differential, an article or a pronoun: C, I, L, O, d, e, i, o, a and A.
@@ -498,7 +498,7 @@ def changed_numbers(text: str) -> list[Change]:
     for match in _COUNT.finditer(blank_formulas(text)):
         new = _NUMBER[match["word"].lower()]
         new = new.capitalize() if match["word"][0].isupper() else new
-        found.append(Change(match.start(), match.end(), article_before(match["article"] or "", new) + new))
+        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
     return found
 
 

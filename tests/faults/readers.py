@@ -41,11 +41,11 @@ from mirblab.sources import (
     stacks,
 )
 from mirblab.sources.arqmath import build as arqmath_build
-from mirblab.sources.arqmath.formulas import read
+from mirblab.sources.arqmath.formulas import read_instances
 from mirblab.sources.blueprints import build as blueprints_build
 from mirblab.sources.own import build as own_build
 from mirblab.sources.shared import html
-from mirblab.sources.shared.latex import clean, strip_comments
+from mirblab.sources.shared.latex import latex_to_prose, strip_comments
 from mirblab.sources.stackexchange import build, threads
 
 
@@ -502,7 +502,9 @@ READERS: list[Reader] = [
         "threads",
         _DUMP,
         lambda root: [
-            safe(post.body) for thread in threads.read(root, ["1"]) for post in (thread.question, *thread.answers)
+            safe(post.body)
+            for thread in threads.read_threads(root, ["1"])
+            for post in (thread.question, *thread.answers)
         ],
         XML,
     ),
@@ -511,7 +513,7 @@ READERS: list[Reader] = [
         "arqmath instances",
         "latex_representation_v3/1.tsv",
         (_FORMULAS,),
-        lambda root: list(read(root)),
+        lambda root: list(read_instances(root)),
         CELLS,
     ),
     *_family("ntcir", _NTCIR, _build(ntcir.build), CELLS),
@@ -634,12 +636,21 @@ READERS: list[Reader] = [
         _text(parser.parse_latex, "a.tex"),
         LATEX,
     ),
-    Reader("text: LaTeX prose", "a.tex", (_PAPER,), _text(lambda text: clean(strip_comments(text)), "a.tex"), LATEX),
+    Reader(
+        "text: LaTeX prose",
+        "a.tex",
+        (_PAPER,),
+        _text(lambda text: latex_to_prose(strip_comments(text)), "a.tex"),
+        LATEX,
+    ),
     Reader(
         "text: post",
         "a.html",
         (_POST,),
-        _text(lambda text: (html.to_text(text), html.formulas(text), safe(text), marked_formulas(text)), "a.html"),
+        _text(
+            lambda text: (html.html_to_text(text), html.find_formulas(text), safe(text), marked_formulas(text)),
+            "a.html",
+        ),
         XML,
     ),
 ]

@@ -14,11 +14,11 @@ from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import say
 from mirblab.sources.arqmath import formulas
 from mirblab.sources.arqmath import release as texts
-from mirblab.sources.arqmath.release import URL, Lab, Release, Topic, find
+from mirblab.sources.arqmath.release import URL, Lab, Release, Topic, find_release
 from mirblab.sources.shared import builder
-from mirblab.sources.shared.builder import Parts, Row
-from mirblab.sources.shared.readers import Judged, Judgement
-from mirblab.sources.shared.release import Origin, revision, shown_places, together
+from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.readers import FileJudgements, Judgement
+from mirblab.sources.shared.release import Origin, hash_files, join_names, replace_folders
 from mirblab.sources.stackexchange import dump
 
 # On real files: 0.60 and 0.72 for the right ids, 0.15 to 0.16 for formulas drawn at random.
@@ -33,7 +33,9 @@ _SAYS = {
 }
 
 
-def check(judged: Judged, queries: Mapping[str, str], occurs: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
+def check_visual_ids(
+    judged: FileJudgements, queries: Mapping[str, str], occurs: Mapping[str, Mapping[str, str]]
+) -> dict[str, float]:
     """Return how many judged ids occur, and how alike the pairs of grade 3 are; MirblabError for another version.
 
     With ids of another version everything loads and means nothing, because ids are dense: most occur, as other
@@ -42,7 +44,7 @@ def check(judged: Judged, queries: Mapping[str, str], occurs: Mapping[str, Mappi
     """
     ids = {doc_id for _, doc_id in judged.grades}
     shares = {key: len(found) / len(ids) for key, found in occurs.items()}
-    alike = {key: likeness(judged, queries, found) for key, found in occurs.items()}
+    alike = {key: formula_similarity(judged, queries, found) for key, found in occurs.items()}
     share, (n_pairs, similarity) = shares["visual_id"], alike["visual_id"]
     if share < LEAST_SHARE or (n_pairs >= _FEWEST and similarity < LEAST_SIMILARITY):
         fit = [key for key, (n, value) in alike.items() if n >= _FEWEST and value >= LEAST_SIMILARITY]
@@ -55,7 +57,9 @@ def check(judged: Judged, queries: Mapping[str, str], occurs: Mapping[str, Mappi
     return {"share_found": round(share, 4), "pairs_of_grade_3": n_pairs, "similarity": round(similarity, 4)}
 
 
-def likeness(judged: Judged, queries: Mapping[str, str], found: Mapping[str, str]) -> tuple[int, float]:
+def formula_similarity(
+    judged: FileJudgements, queries: Mapping[str, str], found: Mapping[str, str]
+) -> tuple[int, float]:
     """Return number and mean similarity of the pairs of the highest grade whose formula is *found*."""
     highest = max(judged.grades.values())
     pairs = [
@@ -64,7 +68,7 @@ def likeness(judged: Judged, queries: Mapping[str, str], found: Mapping[str, str
         if grade == highest and query_id in queries and doc_id in found
     ][:_MOST]
     ratios = [
-        difflib.SequenceMatcher(None, query, texts.of_latex(latex).text[:_LONGEST], autojunk=False).ratio()
+        difflib.SequenceMatcher(None, query, texts.clean_latex(latex).text[:_LONGEST], autojunk=False).ratio()
         for query, latex in ((query[:_LONGEST], latex) for query, latex in pairs)
     ]
     return len(ratios), sum(ratios) / len(ratios) if ratios else 0.0
@@ -96,34 +100,34 @@ def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list
         raise unknown("pool", pool, POOLS)
     if origin is None:
         raise MirblabError(f"give the folder of an ARQMath release with --from; it can be had from {URL}")
-    release = find(origin)
+    release = find_release(origin)
     labs = _complete(release)
     suffix = "-open" if pool == "all" else ""
     names = tuple(f"arqmath-{lab.year}-{kind}{suffix}" for lab in labs for kind in _KIND[lab.task])
-    with together(out := Path(out), names) as folders, _stores(out, labs) as stores:
+    with replace_folders(out := Path(out), names) as folders, _stores(out, labs) as stores:
         reading = _Reading(release, labs, everything=pool == "all")
         if any(lab.task == 1 for lab in labs):
             reading.answers(stores[1])
         if any(lab.task == 2 for lab in labs):
             reading.formulas(stores[2])
-        made = {"builder": "arqmath", "revision": revision(release.used), "licence": LICENCE}
+        made = {"builder": "arqmath", "revision": hash_files(release.used), "licence": LICENCE}
         made["options"] = {"pool": pool}
-        found = Origin(release.places[0], URL, "", shown_places(release.places))
+        found = Origin(release.places[0], URL, "", join_names(release.places))
         left = iter(folders)
         for lab in labs:
             for kind in _KIND[lab.task]:
                 parts, about = reading.parts(lab, kind, stores[lab.task])
-                builder.save(next(left), parts, about, found, **made)
+                builder.write_collection(next(left), parts, about, found, **made)
         for example in reading.odd.examples:
             say(f"  {example}")
     return [out / name for name in names]
 
 
 @contextmanager
-def _stores(out: Path, labs: list[Lab]) -> Iterator[dict[int, texts.Store]]:
+def _stores(out: Path, labs: list[Lab]) -> Iterator[dict[int, texts.RowStore]]:
     """Yield a place on disk for the documents of each task."""
     with tempfile.TemporaryFile("w+b", dir=out) as one, tempfile.TemporaryFile("w+b", dir=out) as other:
-        yield {task: texts.Store(spool, _judged(labs, task)) for task, spool in ((1, one), (2, other))}
+        yield {task: texts.RowStore(spool, _judged(labs, task)) for task, spool in ((1, one), (2, other))}
 
 
 def _judged(labs: list[Lab], task: int) -> set[str]:
@@ -137,7 +141,7 @@ def _complete(release: Release) -> list[Lab]:
     if len(lacks) == len(labs):
         shown = "; ".join(f"{lab} has no {missing}" for lab, missing in lacks.items())
         raise MirblabError(
-            f"{shown_places(release.places)} has no ARQMath task that is complete: "
+            f"{join_names(release.places)} has no ARQMath task that is complete: "
             f"{shown or 'neither topics (*topics*.xml) nor judgements (*qrel*)'}"
         )
     for lab, missing in lacks.items():
@@ -150,16 +154,16 @@ class _Reading:
 
     def __init__(self, release: Release, labs: list[Lab], *, everything: bool) -> None:
         self.release, self.labs, self.everything = release, labs, everything
-        self.odd = dump.Odd()
+        self.odd = dump.RowProblems()
         self.left_out: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
         self.versions: dict[int, dict[str, float]] = {}
 
-    def answers(self, store: texts.Store) -> None:
+    def answers(self, store: texts.RowStore) -> None:
         """Put the answers that are wanted into *store*."""
-        files = dump.find(self.release.posts.parent, ("Posts",))
+        files = dump.find_dump(self.release.posts.parent, ("Posts",))
         name, left_out, seen = files.shown("Posts"), self.left_out[1], set[int]()
         with files.stream("Posts") as stream:
-            for line, row in dump.rows(stream, name, ("Id", "ParentId", "Body", "CreationDate"), self.odd, ANSWER):
+            for line, row in dump.read_rows(stream, name, ("Id", "ParentId", "Body", "CreationDate"), self.odd, ANSWER):
                 post_id = row.get("Id", "")
                 if not self.everything and post_id not in store.judged:
                     left_out["answers that no one judged"] += 1
@@ -173,8 +177,8 @@ class _Reading:
                     self._keep(store, post_id, row)
         left_out.update({f"posts that are no answers (PostTypeId {kind})": n for kind, n in self.odd.passed.items()})
 
-    def _keep(self, store: texts.Store, post_id: str, row: dict[str, str]) -> None:
-        text, odd = texts.of_post(row.get("Body", ""))
+    def _keep(self, store: texts.RowStore, post_id: str, row: dict[str, str]) -> None:
+        text, odd = texts.clean_post(row.get("Body", ""))
         if text:
             store.add(
                 {"_id": post_id, "title": "", "text": text, "metadata": {"question": row.get("ParentId", "")}}, odd
@@ -182,18 +186,18 @@ class _Reading:
         else:
             self.left_out[1]["answers without text"] += 1
 
-    def formulas(self, store: texts.Store) -> None:
+    def formulas(self, store: texts.RowStore) -> None:
         """Put the formulas that are wanted into *store*, after the judgements were seen to name these."""
-        picked = formulas.Picked(store.judged, everything=self.everything)
+        picked = formulas.PickedFormulas(store.judged, everything=self.everything)
         picked.read(self.release.formulas, self.odd)
         for lab in self.labs:
             if lab.task == 2:
-                queries = {topic.id: texts.of_latex(topic.latex).text for topic in lab.topics}
-                self.versions[lab.year] = check(lab.judged, queries, picked.occurs)
+                queries = {topic.id: texts.clean_latex(topic.latex).text for topic in lab.topics}
+                self.versions[lab.year] = check_visual_ids(lab.judged, queries, picked.occurs)
         picked.documents(self.release.formulas, store)
         self.left_out[2] += picked.left_out
 
-    def parts(self, lab: Lab, kind: str, store: texts.Store) -> tuple[Parts, Row]:
+    def parts(self, lab: Lab, kind: str, store: texts.RowStore) -> tuple[CollectionRows, Row]:
         """Return one collection of a lab, and what its card says."""
         left_out = Counter(self.left_out[lab.task])
         left_out.update(self.odd.counts)
@@ -206,10 +210,12 @@ class _Reading:
         about |= {"judgements_file": lab.judged.path.name, "first_missing_documents": missing[:_NAMED]}
         if lab.task == 2:
             about["visual_ids"] = self.versions[lab.year]
-        return Parts(store.rows(wanted, _DOCUMENT[lab.task], left_out), queries, {"test": pairs}, left_out), about
+        return CollectionRows(
+            store.rows(wanted, _DOCUMENT[lab.task], left_out), queries, {"test": pairs}, left_out
+        ), about
 
 
-def _split(lab: Lab, store: texts.Store, left_out: Counter[str]) -> tuple[list[Judgement], list[str]]:
+def _split(lab: Lab, store: texts.RowStore, left_out: Counter[str]) -> tuple[list[Judgement], list[str]]:
     """Return the judgements whose topic and document exist, and the judged documents that do not."""
     known, what = {topic.id for topic in lab.topics}, _DOCUMENT[lab.task]
     pairs: list[Judgement] = []
@@ -233,12 +239,12 @@ def _split(lab: Lab, store: texts.Store, left_out: Counter[str]) -> tuple[list[J
 
 
 def _query(topic: Topic, kind: str, left_out: Counter[str]) -> Row:
-    title, body = texts.of_post(topic.title, is_title=True), texts.of_post(topic.question)
+    title, body = texts.clean_post(topic.title, is_title=True), texts.clean_post(topic.question)
     question, odd = f"{title.text} {body.text}".strip(), {*title.odd, *body.odd}
     if kind == "answers":
         text, about = question, {}
     else:
-        formula = texts.of_latex(topic.latex)
+        formula = texts.clean_latex(topic.latex)
         odd = set(formula.odd) | (odd if kind == "formulas" else set())
         text = f"Formula: ${formula.text}$ Context: {question}" if kind == "formulas" else formula.text
         about = {"metadata": {"formula": formula.text, "formula_id": topic.formula_id}}

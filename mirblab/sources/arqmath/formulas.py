@@ -18,7 +18,7 @@ from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import progress
 from mirblab.sources.arqmath import release
 from mirblab.sources.arqmath import release as texts
-from mirblab.sources.stackexchange.dump import Odd
+from mirblab.sources.stackexchange.dump import RowProblems
 
 COLUMNS = ("id", "post_id", "type", "old_visual_id", "visual_id", "issue", "formula")
 KEYS = ("visual_id", "old_visual_id", "id")
@@ -41,7 +41,7 @@ class Formula(NamedTuple):
     formula: str
 
 
-def formula_rows(paths: list[Path], odd: Odd) -> Iterator[tuple[str, ...]]:
+def read_formula_rows(paths: list[Path], odd: RowProblems) -> Iterator[tuple[str, ...]]:
     """Yield the columns of `Formula` of each row of all files, in order, plain or gzipped.
 
     Rows with another number of cells, or without whole numbers as ids, are noted in *odd* and passed over. Raises
@@ -53,7 +53,7 @@ def formula_rows(paths: list[Path], odd: Odd) -> Iterator[tuple[str, ...]]:
             bar.update()
 
 
-def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
+def _rows(path: Path, odd: RowProblems) -> Iterator[tuple[str, ...]]:
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
     try:
         with text_files.open_unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
@@ -76,7 +76,7 @@ def _rows(path: Path, odd: Odd) -> Iterator[tuple[str, ...]]:
         raise MirblabError(f"{path} cannot be read: {error}; fetch or unpack it again") from error
 
 
-class First:
+class FirstFormulas:
     """The smallest id of a formula for each visual id: 8 bytes each where these lie close together, as ARQMath's do."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class First:
         return self._pages[page][place] if page in self._pages else _NEVER
 
 
-class Picked:
+class PickedFormulas:
     """What a pass over the formulas finds: which one stands for each visual id, and how the ids of judgements occur.
 
     The formula of the smallest id stands for its visual id; those in comments are no documents, nor those that the
@@ -108,12 +108,12 @@ class Picked:
         self.judged, self.everything = judged, everything
         self.left_out: Counter[str] = Counter()
         self.occurs: dict[str, dict[str, str]] = {key: {} for key in KEYS}
-        self._all, self._found = First(), dict[str, Formula]()
+        self._all, self._found = FirstFormulas(), dict[str, Formula]()
 
-    def read(self, paths: list[Path], odd: Odd) -> None:
+    def read(self, paths: list[Path], odd: RowProblems) -> None:
         """Read all rows."""
         judged, everything = self.judged, self.everything
-        for row in formula_rows(paths, odd):
+        for row in read_formula_rows(paths, odd):
             is_judged = row[4] in judged
             if is_judged or row[0] in judged or row[3] in judged:
                 self._note(Formula._make(row))
@@ -132,16 +132,16 @@ class Picked:
             if value in self.judged:
                 self.occurs[key].setdefault(value, row.formula)
 
-    def documents(self, paths: list[Path], store: texts.Store) -> None:
+    def documents(self, paths: list[Path], store: texts.RowStore) -> None:
         """Put the formulas that were decided on into *store*; for all of them the files are read again."""
         found = sorted(self._found.values(), key=lambda row: int(row.visual_id))
         for row in map(Formula._make, self._again(paths)) if self.everything else found:
-            text, odd = texts.of_latex(row.formula)
+            text, odd = texts.clean_latex(row.formula)
             about = {"post_id": row.post_id, "formula_id": row.id, "type": row.type}
             store.add({"_id": row.visual_id, "title": "", "text": text, "metadata": about}, odd)
 
     def _again(self, paths: list[Path]) -> Iterator[tuple[str, ...]]:
-        for row in formula_rows(paths, Odd()):
+        for row in read_formula_rows(paths, RowProblems()):
             if self._all.get(int(row[4])) == int(row[0]) and not _unfit(row):
                 self._all.put(int(row[4]), -1)  # so that a row that is there twice is taken once
                 yield row
@@ -156,7 +156,7 @@ def _unfit(row: tuple[str, ...]) -> str:
     return "" if row[6] and not row[6].isspace() else EMPTY
 
 
-class Instance(NamedTuple):
+class FormulaInstance(NamedTuple):
     """One formula in one post: `markup` is LaTeX without entities and line marks, or MathML as it stands."""
 
     formula_id: str
@@ -166,28 +166,30 @@ class Instance(NamedTuple):
     markup: str
 
 
-def read(origin: str | Path, representation: str = "latex", odd: Odd | None = None) -> Iterator[Instance]:
+def read_instances(
+    origin: str | Path, representation: str = "latex", odd: RowProblems | None = None
+) -> Iterator[FormulaInstance]:
     """Yield the formulas of a release in one representation, as the files have them: latex, slt or opt.
 
     "slt" is LaTeXML's Presentation MathML and "opt" its Content MathML; what LaTeXML could not convert has no row,
     or MathML with its error markup. `type` is title, question, answer or comment. One row is in memory at a time.
-    Broken rows are noted in *odd*. Raises MirblabError and FileNotFoundError as `release.formulas` and
-    `formulas.formula_rows` do.
+    Broken rows are noted in *odd*. Raises MirblabError and FileNotFoundError as `release.find_formula_files` and
+    `formulas.read_formula_rows` do.
     """
     is_latex = representation == "latex"
-    paths = release.formulas(origin, representation)
-    for row in map(Formula._make, formula_rows(paths, Odd() if odd is None else odd)):
-        markup = texts.of_latex(row.formula).text if is_latex else row.formula
-        yield Instance(row.id, row.post_id, row.visual_id, row.type, markup)
+    paths = release.find_formula_files(origin, representation)
+    for row in map(Formula._make, read_formula_rows(paths, RowProblems() if odd is None else odd)):
+        markup = texts.clean_latex(row.formula).text if is_latex else row.formula
+        yield FormulaInstance(row.id, row.post_id, row.visual_id, row.type, markup)
 
 
-def visual_ids(origin: str | Path, wanted: Container[str] | None = None) -> dict[str, str]:
+def read_visual_ids(origin: str | Path, wanted: Container[str] | None = None) -> dict[str, str]:
     """Return visual id by formula id, for the formulas that are *wanted* (None: all, 28 million in the release).
 
     The files with LaTeX are read, since only they have all formulas. MirblabError when none of the wanted is there.
     """
-    paths = release.formulas(origin)
-    rows = formula_rows(paths, Odd())
+    paths = release.find_formula_files(origin)
+    rows = read_formula_rows(paths, RowProblems())
     found = {row[0]: row[4] for row in rows if wanted is None or row[0] in wanted}
     if not found:
         raise MirblabError(f"{paths[0].parent.name} has none of the formulas; are the ids those of single formulas?")

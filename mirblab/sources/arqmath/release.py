@@ -16,7 +16,7 @@ from mirblab.core import text_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.shared import html, readers, release
 from mirblab.sources.shared.builder import Row
-from mirblab.sources.shared.readers import Judged
+from mirblab.sources.shared.readers import FileJudgements
 
 _NUMBER = re.compile(r"([AB])\.([0-9]{1,3})")
 _TASKS = {"A": 1, "B": 2}
@@ -36,12 +36,12 @@ class Topic:
     formula_id: str
 
 
-def lab(topic_id: str) -> tuple[int, int] | None:
+def lab_of_topic(topic_id: str) -> tuple[int, int] | None:
     """Return year and task of a topic's number, or None for no number of ARQMath.
 
     The labs number their topics from 1 (2020), 201 (2021) and 301 (2022), after A. in task 1 and B. in task 2.
 
-    >>> lab("A.98"), lab("B.300"), lab("A.301"), lab("A.101"), lab("Q1")
+    >>> lab_of_topic("A.98"), lab_of_topic("B.300"), lab_of_topic("A.301"), lab_of_topic("A.101"), lab_of_topic("Q1")
     ((2020, 1), (2021, 2), (2022, 1), None, None)
     """
     found = _NUMBER.fullmatch(topic_id)
@@ -88,7 +88,7 @@ class _Reading:
         self.parts.clear()
         if name == "Topic":
             self.number, self.fields = attributes.get("number", "").strip(), {}
-            if lab(self.number) is None:
+            if lab_of_topic(self.number) is None:
                 raise self._error(f"the number '{self.number}' is no topic of ARQMath; expected A.1 or B.201, say")
             if self.number in self.topics:
                 raise self._error(f"the topic {self.number} a second time")
@@ -127,7 +127,7 @@ class Lab:
     year: int
     task: int
     topics: list[Topic] = field(default_factory=list)
-    judged: Judged | None = None
+    judged: FileJudgements | None = None
     passed_over: list[str] = field(default_factory=list)
 
 
@@ -152,46 +152,46 @@ class Release:
         return " and ".join(what for what, is_missing in lacks.items() if is_missing)
 
 
-def find(origin: str | Path) -> Release:
+def find_release(origin: str | Path) -> Release:
     """Return what lies at *origin*: a folder, or several joined as in `PATH`; archives in them are not looked into.
 
     Posts are found by name, topics and judgements by name and the numbers of their topics, formulas in folders
     named latex_representation_v3. Where one lab has several judgements, the file named "official" or "v3" is taken.
     Raises MirblabError when two files have the same content, and for what cannot be read.
     """
-    where = release.split(origin)
-    found = release.files(where)
+    where = release.split_origin(origin)
+    found = release.files_below(where)
     labs: dict[tuple[int, int], Lab] = {}
-    posts = release.only([path for path in found if _POSTS.fullmatch(path.name)], "posts")
+    posts = release.pick_single_file([path for path in found if _POSTS.fullmatch(path.name)], "posts")
     formulas = sorted((path for path in found if _is_formulas(path)), key=_by_number)
     _no_other_version(found, formulas)
-    used = [path for path in found if release.kind(path) == ".xml" and "topics" in path.name.lower()]
+    used = [path for path in found if release.file_suffix(path) == ".xml" and "topics" in path.name.lower()]
     for path in used:
         _add_topics(labs, path)
     used += _add_judgements(
-        labs, [path for path in found if "qrel" in path.name.lower() and release.kind(path) in _QRELS]
+        labs, [path for path in found if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
     )
     return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
 
 
-def formulas(origin: str | Path, representation: str = "latex") -> list[Path]:
+def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
     """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
 
     They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
     """
     if representation not in REPRESENTATIONS:
         raise unknown("representation", representation, REPRESENTATIONS)
-    where, folder = release.split(origin), f"{representation}_representation_v3"
-    found = sorted((path for path in release.files(where) if _is_formulas(path, folder)), key=_by_number)
+    where, folder = release.split_origin(origin), f"{representation}_representation_v3"
+    found = sorted((path for path in release.files_below(where) if _is_formulas(path, folder)), key=_by_number)
     if not found:
         raise FileNotFoundError(
-            f"no {folder}/*.tsv below {release.shown_places(where)}; the release can be had from {URL}"
+            f"no {folder}/*.tsv below {release.join_names(where)}; the release can be had from {URL}"
         )
     return found
 
 
 def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:
-    return path.parent.name.lower().startswith(folder) and release.kind(path) == ".tsv"
+    return path.parent.name.lower().startswith(folder) and release.file_suffix(path) == ".tsv"
 
 
 def _by_number(path: Path) -> tuple[int, str]:
@@ -218,13 +218,13 @@ def _add_topics(labs: dict[tuple[int, int], Lab], path: Path) -> None:
 
 def _add_judgements(labs: dict[tuple[int, int], Lab], paths: list[Path]) -> list[Path]:
     """Give each lab its judgements; return the files that were taken."""
-    choices: dict[tuple[int, int], list[Judged]] = {}
+    choices: dict[tuple[int, int], list[FileJudgements]] = {}
     for path in paths:
         read = readers.read_judgements(path, HIGHEST)
         keys = {query_id: _key(query_id, path) for query_id in dict.fromkeys(query_id for query_id, _ in read.grades)}
         for key in sorted(set(keys.values())):
             grades = {pair: grade for pair, grade in read.grades.items() if keys[pair[0]] == key}
-            choices.setdefault(key, []).append(Judged(path, grades, read.n_repeated))
+            choices.setdefault(key, []).append(FileJudgements(path, grades, read.n_repeated))
     for key, found in choices.items():
         taken = found if len(found) == 1 else [one for one in found if _PREFERRED.search(one.path.name.lower())]
         if len(taken) != 1:
@@ -237,7 +237,7 @@ def _add_judgements(labs: dict[tuple[int, int], Lab], paths: list[Path]) -> list
 
 
 def _key(topic_id: str, path: Path) -> tuple[int, int]:
-    key = lab(topic_id)
+    key = lab_of_topic(topic_id)
     if key is None:
         raise MirblabError(f"{path}: '{topic_id}' is no topic of ARQMath; expected A.1 or B.201, say")
     return key
@@ -252,47 +252,47 @@ ENTITIES = "with HTML entities left in them (unescaped)"
 MARKS = "with LaTeXML's line marks (dropped)"
 
 
-class Mended(NamedTuple):
+class CleanText(NamedTuple):
     """A text, and what was mended in it: some of `ENTITIES` (in a post: escaped twice) and `MARKS`."""
 
     text: str
     odd: tuple[str, ...]
 
 
-def of_latex(latex: str) -> Mended:
+def clean_latex(latex: str) -> CleanText:
     r"""Return a formula without entities (in any number of layers), line marks and doubled white space.
 
-    >>> of_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
+    >>> clean_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
     'a\\geq{r} < 5\\% of b'
     """
     text, is_deep, is_marked = latex, False, False
     # A mark may stand inside an entity, and an escaped sign may be a mark: both until nothing changes.
-    while (step := without_marks(plain := html.unescape(text)[0])) != text:
+    while (step := drop_line_marks(plain := html.unescape_entities(text)[0])) != text:
         is_deep, is_marked, text = is_deep or plain != text, is_marked or step != plain, step
-    return Mended(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
+    return CleanText(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
 
 
-def of_post(source: str, *, is_title: bool = False) -> Mended:
+def clean_post(source: str, *, is_title: bool = False) -> CleanText:
     """Return the text of a post or title in HTML, its formulas between dollars.
 
-    >>> of_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
+    >>> clean_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
     'Is $a{b}$ 5% off?'
     """
     unmarked = source
     if "%" in source and "math-container" in source:
-        unmarked = _FORMULA.sub(lambda found: found[1] + without_marks(found[2]), source)
-    text, is_deep = html.title_text(unmarked) if is_title else html.to_text(unmarked)
-    return Mended(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
+        unmarked = _FORMULA.sub(lambda found: found[1] + drop_line_marks(found[2]), source)
+    text, is_deep = html.title_to_text(unmarked) if is_title else html.html_to_text(unmarked)
+    return CleanText(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
 
 
 def _odd(*, is_deep: bool, is_marked: bool) -> tuple[str, ...]:
     return (ENTITIES,) * is_deep + (MARKS,) * is_marked
 
 
-def without_marks(latex: str) -> str:
+def drop_line_marks(latex: str) -> str:
     r"""Return LaTeX without LaTeXML's line marks; comments of the author in a formula of several lines stay.
 
-    >>> without_marks("a+% b"), without_marks(r"5\% of a"), without_marks("a+%\nb % why\n")
+    >>> drop_line_marks("a+% b"), drop_line_marks(r"5\% of a"), drop_line_marks("a+%\nb % why\n")
     ('a+b', '5\\% of a', 'a+b % why\n')
     """
     if "%" not in latex:
@@ -300,7 +300,7 @@ def without_marks(latex: str) -> str:
     return (_LINE_MARK if "\n" in latex.strip() else _BLANK_MARK).sub(r"\1", latex)
 
 
-class Store:
+class RowStore:
     """Rows of a corpus that wait on disk, so that several collections are written from one reading of the source."""
 
     def __init__(self, spool: IO[bytes], judged: Container[str]) -> None:

@@ -14,13 +14,13 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.blueprints import lean_source, nodes
 from mirblab.sources.blueprints import repository as blueprints_repository
-from mirblab.sources.blueprints.lean_source import Declaration, Lean
+from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
 from mirblab.sources.blueprints.nodes import Node
 from mirblab.sources.blueprints.repository import Repository
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Parts, Row, folded
-from mirblab.sources.shared.release import Names
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.release import UniqueIds
 
 _HAVE_MEMBERS = ("structure", "class", "inductive", "class inductive")
 MOST = 1000  # characters of a definition; what a longer one says first is what a reader looks at
@@ -43,13 +43,13 @@ class Document:
 class Library:
     """What a repository declares, found by name."""
 
-    def __init__(self, repository: str, leans: Iterable[Lean], odd: Counter[str]) -> None:
+    def __init__(self, repository: str, leans: Iterable[LeanFile], odd: Counter[str]) -> None:
         """Make a document of each declaration; one that says the same as another one of its name is left out."""
         self.documents: list[Document] = []
         self._by_name: dict[str, list[Document]] = defaultdict(list)
         self._by_end: dict[str, set[str]] = defaultdict(set)
         self._aliases: dict[str, list[str]] = {}
-        ids = Names()
+        ids = UniqueIds()
         found = list(leans)
         # A name in a blueprint means the declaration that others can use.
         for declaration in sorted((one for lean in found for one in lean.declarations), key=lambda one: one.is_private):
@@ -58,9 +58,9 @@ class Library:
             self._aliases |= lean.aliases
             odd["instances and other declarations without a name"] += lean.unnamed
 
-    def _add(self, repository: str, found: Declaration, ids: Names, odd: Counter[str]) -> None:
+    def _add(self, repository: str, found: Declaration, ids: UniqueIds, odd: Counter[str]) -> None:
         same = self._by_name[found.name]
-        text = cut(found.statement)
+        text = cut_text(found.statement)
         if any(text == document.text for document in same):
             odd["declarations with name and text of another one"] += 1
             return
@@ -105,25 +105,27 @@ def _declares(source: str, member: str) -> bool:
     return re.search(rf"(?:\n\s*|\|\s*|[({{]){re.escape(member)}(?![\w'])", source) is not None
 
 
-def cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """Return the first `MOST` characters of a text, up to a blank.
 
-    >>> len(cut("word " * 400))
+    >>> len(cut_text("word " * 400))
     999
     """
     return text if len(text) <= MOST else text[: text.rindex(" ", 0, MOST + 1) if " " in text[:MOST] else MOST]
 
 
-def from_mathlib(names: Iterable[str], mathlib: Mapping[str, str]) -> Document | None:
+def mathlib_document(names: Iterable[str], mathlib: Mapping[str, str]) -> Document | None:
     """Return the document of the first of the *names* that mathlib has, given its statements by name.
 
-    >>> from_mathlib(["A.b", "b"], {"b": "theorem b : c"}).id
+    >>> mathlib_document(["A.b", "b"], {"b": "theorem b : c"}).id
     'mathlib:b'
     """
     for name in names:
         if name in mathlib:
             text = mathlib[name]
-            return Document(f"mathlib:{name}", name, text.split()[0] if text else "", cut(text), text, "", "mathlib")
+            return Document(
+                f"mathlib:{name}", name, text.split()[0] if text else "", cut_text(text), text, "", "mathlib"
+            )
     return None
 
 
@@ -147,7 +149,7 @@ class Pair:
             self.documents.append(document)
 
 
-def pairs(
+def pair_statements(
     nodes: Iterable[Node], library: Library, mathlib: Mapping[str, str], found: Counter[str], left_out: Counter[str]
 ) -> list[Pair]:
     """Return the statements of one repository that make queries, in order.
@@ -167,7 +169,7 @@ def pairs(
             told.append(pair)
     kept: dict[str, Pair] = {}
     for pair in told:
-        first = kept.setdefault(folded(pair.node.text), pair)
+        first = kept.setdefault(fold_text(pair.node.text), pair)
         left_out["statements with the text of another one (merged)"] += first is not pair
         for document in pair.documents:
             first.add(document)
@@ -191,7 +193,7 @@ def _by_label(
         pair.sources.add(node.source)
         for names in node.names:
             document, how = library.find(names, node.file)
-            if document is None and (document := from_mathlib(names, mathlib)):
+            if document is None and (document := mathlib_document(names, mathlib)):
                 how = "in mathlib"
             found[how] += 1
             if document:
@@ -223,22 +225,22 @@ def _in_one_format(told: Iterable[Pair], left_out: Counter[str]) -> list[Pair]:
 
 def _without_leaks(pair: Pair, left_out: Counter[str]) -> bool:
     """Take documents that hold the statement off a pair, and return whether one is left."""
-    clean = [document for document in pair.documents if not leaks(pair.node.text, document.text)]
+    clean = [document for document in pair.documents if not leaks_statement(pair.node.text, document.text)]
     left_out["judgements of documents that hold their statement"] += len(pair.documents) - len(clean)
     pair.documents = clean
     return bool(clean)
 
 
-def leaks(statement: str, document: str, run: int = RUN) -> bool:
+def leaks_statement(statement: str, document: str, run: int = RUN) -> bool:
     """Return whether a document holds a statement: its whole text, or *run* of its words in a row.
 
     Case and blanks do not count; words are runs of two or more letters, so that formulas and numbers, which both
     sides share by right, are none.
 
-    >>> leaks("Every group of prime order $p$ is cyclic", "/-- every group of prime order `p` is cyclic -/ theorem a")
+    >>> leaks_statement("Every group of prime order $p$ is cyclic", "/-- every group of prime order `p` is cyclic -/")
     True
     """
-    if folded(statement) in folded(document):
+    if fold_text(statement) in fold_text(document):
         return True
     asked, told = (_WORD.findall(text.casefold()) for text in (statement, document))
     runs = {tuple(told[at : at + run]) for at in range(len(told) - run + 1)}
@@ -252,15 +254,15 @@ class Blueprint:
         """Read all files of a repository; what is odd in them is counted."""
         self.repository = repository
         self.nodes: list[Node] = []
-        leans: list[Lean] = []
+        leans: list[LeanFile] = []
         verso: list[Node] = []
-        known = nodes.kinds(repository.latex.values())
+        known = nodes.statement_environments(repository.latex.values())
         for path, source in repository.latex.items():
-            self.nodes += nodes.latex_nodes(source, known, path, odd)
+            self.nodes += nodes.read_latex_nodes(source, known, path, odd)
         for path, code in repository.lean.items():
-            lean = lean_source.read(code)
-            told, more = nodes.verso_nodes(code[lean_source.prose(code) :], known, path, odd)
-            self.nodes += nodes.attribute_nodes(lean, path, odd)
+            lean = lean_source.read_lean(code)
+            told, more = nodes.read_verso_nodes(code[lean_source.find_prose(code) :], known, path, odd)
+            self.nodes += nodes.read_attribute_nodes(lean, path, odd)
             verso += told
             for found in (lean, *more):
                 for declaration in found.declarations:
@@ -278,7 +280,7 @@ class Blueprint:
     def pairs(self, mathlib: Mapping[str, str], left_out: Counter[str]) -> tuple[list[Pair], Row]:
         """Return the statements with their declarations, and what the card says of the repository."""
         found: Counter[str] = Counter()
-        made = pairs(self.nodes, self.library, mathlib, found, left_out)
+        made = pair_statements(self.nodes, self.library, mathlib, found, left_out)
         left_out["names that no file declares (mathlib's, of another library, or out of date)"] += found["not found"]
         names = {how: count for how, count in sorted(found.items()) if count}
         counts = {"declarations": len(self.library.documents), "nodes": len(self.nodes), "queries": len(made)}
@@ -315,38 +317,40 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
         raise MirblabError("give a folder of repositories with --from, each a folder or a .tar.gz, or one of them")
     options = {"names": ",".join(chosen)} if chosen else {}
     options |= {"mathlib": Path(mathlib).name} if mathlib else {}
-    with origins.opened_origin(origin, "the repositories named in this card") as found:
+    with origins.open_origin(origin, "the repositories named in this card") as found:
         odd: Counter[str] = Counter()
         read, here = list[Blueprint](), set[str]()
-        for repository in blueprints_repository.repositories(found, odd):
+        for repository in blueprints_repository.read_repositories(found, odd):
             here.add(repository.name)
             if not chosen or repository.name in chosen:
                 read.append(Blueprint(repository, odd))
         if missing := sorted(set(chosen) - here):
             raise unknown("repository", missing[0], here)
-        made = Made(read, mathlib, odd)
+        made = BlueprintCollections(read, mathlib, odd)
         if not made.pairs:
             raise MirblabError(
                 f"{found.shown}: {len(read)} repositories, and no statement that names a declaration; "
                 f"give others, or check for \\lean{{...}}"
             )
-        with origins.together(out, tuple(COLLECTIONS)) as folders:
+        with origins.replace_folders(out, tuple(COLLECTIONS)) as folders:
             for folder in folders:
                 about = {"title": COLLECTIONS[folder.name], **ABOUT, **made.about}
                 facts = {"builder": "blueprints", "revision": made.revision, "licence": made.licence}
-                builder.save(folder, made.parts(folder.name), about, found, **facts, options=options)
+                builder.write_collection(folder, made.parts(folder.name), about, found, **facts, options=options)
     return [out / name for name in COLLECTIONS]
 
 
-def bundled() -> Parts:
+def bundled_collection() -> CollectionRows:
     """Return the collection of the small blueprint that ships with the project.
 
-    >>> [row["_id"] for row in bundled().queries][:2]
+    >>> [row["_id"] for row in bundled_collection().queries][:2]
     ['q:small:def:double', 'q:small:lem:double-add']
     """
     odd: Counter[str] = Counter()
-    repository = blueprints_repository.read(paths.bundled_path("data", "mini", "blueprint"), "small", "", odd)
-    return Made([Blueprint(repository, odd)], "", odd).parts("blueprints")
+    repository = blueprints_repository.read_repository(
+        paths.bundled_path("data", "mini", "blueprint"), "small", "", odd
+    )
+    return BlueprintCollections([Blueprint(repository, odd)], "", odd).parts("blueprints")
 
 
 def bundled_files() -> list[Path]:
@@ -354,15 +358,15 @@ def bundled_files() -> list[Path]:
     return sorted(path for path in paths.bundled_path("data", "mini", "blueprint").rglob("*") if path.is_file())
 
 
-class Made:
+class BlueprintCollections:
     """What the blueprints give together: pairs with the ids of their queries, and documents."""
 
     def __init__(self, read: Sequence[Blueprint], mathlib: str, odd: Counter[str]) -> None:
         """Pair the statements of each blueprint; what makes no pair is counted in *odd*."""
         wanted = {name for blueprint in read for name in blueprint.missing()} if mathlib else set()
-        statements, source = nodes.statements(mathlib, wanted)
+        statements, source = nodes.read_mathlib_statements(mathlib, wanted)
         self.pairs, self.cards, self.left_out = dict[str, Pair](), Row(), odd
-        ids, used = Names(), list[Blueprint]()
+        ids, used = UniqueIds(), list[Blueprint]()
         for blueprint in read:
             found, card = blueprint.pairs(statements, odd)
             if found:
@@ -386,14 +390,14 @@ class Made:
         self._private = len(declared) - len(self._all)
         self._all |= self._paired
 
-    def parts(self, name: str) -> Parts:
+    def parts(self, name: str) -> CollectionRows:
         """Return one of the `COLLECTIONS`."""
         everything, left_out = name == "blueprints", self.left_out.copy()
         left_out["private declarations that no statement names"] = self._private * everything
         chosen = [one for one in self._all.values() if everything or one.id in self._paired]
         corpus = [self._document(one, name == "blueprints-leaky") for one in chosen]
         judged = [(query, one.id, 1) for query, pair in self.pairs.items() for one in pair.documents]
-        return Parts(corpus, [_query(*item) for item in self.pairs.items()], {"test": judged}, left_out)
+        return CollectionRows(corpus, [_query(*item) for item in self.pairs.items()], {"test": judged}, left_out)
 
     def _document(self, one: Document, leaky: bool) -> Row:
         about = {"repo": one.repository, "kind": one.kind, "path": one.path, "paired": one.id in self._paired}

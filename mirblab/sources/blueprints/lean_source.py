@@ -43,10 +43,10 @@ class Binder:
         return self.style == "["
 
 
-def groups(text: str) -> tuple[list[str], int]:
+def split_binder_groups(text: str) -> tuple[list[str], int]:
     """Return the bracketed groups at the beginning of *text*, and where what follows them begins.
 
-    >>> groups("{a : A} [B a] (h : (a)) : c (d)")
+    >>> split_binder_groups("{a : A} [B a] (h : (a)) : c (d)")
     (['{a : A}', '[B a]', '(h : (a))'], 24)
     """
     found: list[str] = []
@@ -63,12 +63,12 @@ def groups(text: str) -> tuple[list[str], int]:
     return found, len(text) - len(text[at:].lstrip())
 
 
-def binders(group: str) -> list[Binder]:
+def read_binders(group: str) -> list[Binder]:
     """Return the names that one bracketed group binds; a type that is not given is "".
 
-    >>> binders("(x y : A)")
+    >>> read_binders("(x y : A)")
     [Binder(style='(', name='x', type='A'), Binder(style='(', name='y', type='A')]
-    >>> binders("[B a]"), binders("{x}")
+    >>> read_binders("[B a]"), read_binders("{x}")
     ([Binder(style='[', name='', type='B a')], [Binder(style='{', name='x', type='')])
     """
     style, inner = group[0], " ".join(group[1:-1].split())
@@ -79,10 +79,10 @@ def binders(group: str) -> list[Binder]:
     return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
 
 
-def shown(chosen: list[Binder]) -> str:
+def format_binders(chosen: list[Binder]) -> str:
     """Return binders as Lean writes them, neighbours of one type in one group.
 
-    >>> shown([*binders("{x y : A}"), *binders("[B x]")])
+    >>> format_binders([*read_binders("{x y : A}"), *read_binders("[B x]")])
     '{x y : A} [B x]'
     """
     parts: list[tuple[str, list[str], str]] = []
@@ -99,13 +99,13 @@ def _group(style: str, names: list[str], kind: str) -> str:
     return style + inner + CLOSING[OPENING.index(style)]
 
 
-def mentioned(text: str) -> set[str]:
+def free_names(text: str) -> set[str]:
     """Return the names that *text* mentions without binding them; of `a.b` the name `a`.
 
     Quantifiers, sums, lambdas and the like bind up to the end of the bracket that they stand in; the name of an
     argument or field, `(a := b)`, is no mention. Notations of a project's own that bind are not known.
 
-    >>> sorted(mentioned("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
+    >>> sorted(free_names("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
     ['f', 'g', 'm', 's', 'w', 'z']
     """
     return set(_free(text))
@@ -199,12 +199,12 @@ class Scope:
     def variable(self, text: str) -> None:
         """Add the binders of a `variable` command; one without a type changes how an older one is bound."""
         level = self._levels[-1]
-        for group in groups(text)[0]:
-            for binder in binders(group):
+        for group in split_binder_groups(text)[0]:
+            for binder in read_binders(group):
                 older = [known for known, _ in self._variables() if known.name and known.name == binder.name]
                 if older and not binder.type:
                     binder = Binder(binder.style, binder.name, older[-1].type)
-                level.variables.append((binder, mentioned(binder.type)))
+                level.variables.append((binder, free_names(binder.type)))
 
     def include(self, text: str) -> None:
         """Note the names of an `include` command."""
@@ -212,7 +212,7 @@ class Scope:
 
     def omit(self, text: str) -> None:
         """Note the names and instances of an `omit` command."""
-        found, after = groups(text)
+        found, after = split_binder_groups(text)
         inner = {" ".join(group[1:-1].split()) for group in found}
         self._levels[-1].omitted |= inner | {name for part in inner for name in part.split()[:1]}
         self._levels[-1].omitted |= set(re.findall(ATOM, text[after:]))
@@ -229,7 +229,7 @@ class Scope:
         known = self._visible()
         omitted = set().union(*(level.omitted for level in self._levels))
         included = set().union(*(level.included for level in self._levels)) - omitted
-        wanted = mentioned(text) - set(own) | included
+        wanted = free_names(text) - set(own) | included
         taken: set[int] = set()
         while more := {place for place in known if place not in taken and _is_taken(known, place, wanted, omitted)}:
             taken |= more
@@ -294,11 +294,11 @@ class Command:
     once: list[tuple[str, str]] = field(default_factory=list)
 
 
-def commands(code: str, masked: str) -> Iterator[Command]:
+def split_commands(code: str, masked: str) -> Iterator[Command]:
     """Yield the commands of Lean source in order; *masked* is the source with blanks for comments and texts.
 
     >>> code = "open A in\\n@[simp]\\nprivate theorem a : b := c\\nend A"
-    >>> [(code[one.at : one.end], one.attributes, one.once) for one in commands(code, code)]
+    >>> [(code[one.at : one.end], one.attributes, one.once) for one in split_commands(code, code)]
     [('private theorem a : b := c', ['simp'], [('open', ' A')]), ('end A', [], [])]
     """
     starts = [match.start() for match in _BEGINS.finditer(masked)]
@@ -319,7 +319,7 @@ def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
     while True:
         at = end - len(masked[at:end].lstrip())
         if masked.startswith("@[", at):
-            close = closing(masked, at + 1, end)
+            close = find_closing_bracket(masked, at + 1, end)
             found.attributes.append(code[at + 2 : close])
             at = close + 1
         elif once := _ONCE.match(masked, at, end):
@@ -329,10 +329,10 @@ def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
             return at
 
 
-def closing(masked: str, start: int, end: int) -> int:
+def find_closing_bracket(masked: str, start: int, end: int) -> int:
     """Return the place of the bracket that closes the first one at or after *start*, *end* when none does.
 
-    >>> closing("a [b [c]] d", 0, 11)
+    >>> find_closing_bracket("a [b [c]] d", 0, 11)
     8
     """
     depth = 0
@@ -353,21 +353,21 @@ _IN_STATEMENT = re.compile(
 )
 
 
-def without_comments(code: str) -> str:
+def drop_comments(code: str) -> str:
     """Return Lean source without line comments, block comments (they nest) and docstrings; texts in quotes stay.
 
-    >>> without_comments('def f := "a -- b" /- c /- d -/ e -/ -- g')
+    >>> drop_comments('def f := "a -- b" /- c /- d -/ e -/ -- g')
     'def f := "a -- b"'
     """
-    kept = (code[start:end] for kind, start, end in pieces(code) if kind != "comment")
+    kept = (code[start:end] for kind, start, end in split_pieces(code) if kind != "comment")
     lines = (line.rstrip() for line in "".join(kept).split("\n"))
     return "\n".join(line for line in lines if line).strip()
 
 
-def pieces(code: str) -> Iterator[tuple[str, int, int]]:
+def split_pieces(code: str) -> Iterator[tuple[str, int, int]]:
     """Yield what Lean source consists of, in order: the kind (code, text in quotes, or comment) and its place.
 
-    >>> list(pieces('f "--" /-- g -/'))
+    >>> list(split_pieces('f "--" /-- g -/'))
     [('code', 0, 2), ('text', 2, 6), ('code', 6, 7), ('comment', 7, 15)]
     """
     at = 0
@@ -381,14 +381,14 @@ def pieces(code: str) -> Iterator[tuple[str, int, int]]:
         yield "code", at, len(code)
 
 
-def blanked(code: str) -> str:
+def blank_comments(code: str) -> str:
     """Return Lean source, as long as it was, with blanks for comments and for what stands in quotes.
 
-    >>> blanked('f "--" -- g')
+    >>> blank_comments('f "--" -- g')
     'f "  "     '
     """
     parts = []
-    for kind, start, end in pieces(code):
+    for kind, start, end in split_pieces(code):
         part = code[start:end]
         if kind == "text":
             part = part[0] + _INK.sub(" ", part[1:-1]) + part[-1]
@@ -406,10 +406,10 @@ def _comment_end(code: str, at: int) -> int:
     return len(code)
 
 
-def without_attributes(code: str) -> str:
+def drop_attributes(code: str) -> str:
     """Return a declaration without the attributes before it, `@[simp, to_additive "a text"]`.
 
-    >>> without_attributes('@[simp, to_additive (attr := simp) "x ] y"] theorem a : b')
+    >>> drop_attributes('@[simp, to_additive (attr := simp) "x ] y"] theorem a : b')
     'theorem a : b'
     """
     while code.startswith("@["):
@@ -423,18 +423,18 @@ def without_attributes(code: str) -> str:
     return code
 
 
-def statement(code: str) -> str:
+def extract_statement(code: str) -> str:
     """Return a declaration without comments, docstrings and attributes, and a theorem or lemma without its proof.
 
     What a definition, structure or instance says is in its body, which stays. A proof begins at the first `:=` that
     stands in no bracket and belongs to no `let`, at `where`, or at the first case `| pattern =>` of its own line.
 
-    >>> statement("/-- Doc. -/ @[simp] theorem a (n : Nat := 0) : n = n := by\\n  rfl -- done")
+    >>> extract_statement("/-- Doc. -/ @[simp] theorem a (n : Nat := 0) : n = n := by\\n  rfl -- done")
     'theorem a (n : Nat := 0) : n = n'
-    >>> statement("def two : Nat := 1 + 1")
+    >>> extract_statement("def two : Nat := 1 + 1")
     'def two : Nat := 1 + 1'
     """
-    code = without_attributes(without_comments(code))
+    code = drop_attributes(drop_comments(code))
     if not _IS_THEOREM.match(code):
         return code
     depth, bindings = 0, 0
@@ -477,7 +477,7 @@ class Declaration:
 
 
 @dataclass
-class Lean:
+class LeanFile:
     """What a file declares; `marked` are attributes given later, each with what every name may stand for."""
 
     declarations: list[Declaration] = field(default_factory=list)
@@ -486,28 +486,28 @@ class Lean:
     unnamed: int = 0
 
 
-def prose(code: str) -> int:
+def find_prose(code: str) -> int:
     """Return where Verso's prose begins, the end of the file when it has none.
 
-    >>> prose("open Verso\\n#doc (Manual) \\"A\\" =>\\ntheorem says")
+    >>> find_prose("open Verso\\n#doc (Manual) \\"A\\" =>\\ntheorem says")
     11
     """
     found = _PROSE.search(code)
     return found.start() if found else len(code)
 
 
-def read(code: str) -> Lean:
+def read_lean(code: str) -> LeanFile:
     """Return what the Lean part of a file declares, in order; nothing is elaborated.
 
     A statement has the keyword, the full name, the variables that Lean would add, the binders and the type. That of
     a definition, structure or instance has its body up to the first tactic block, too.
 
-    >>> found = read("namespace A\\nvariable (n : Nat)\\n/-- Doc. -/\\n@[simp] theorem b : n = n := by rfl")
+    >>> found = read_lean("namespace A\\nvariable (n : Nat)\\n/-- Doc. -/\\n@[simp] theorem b : n = n := by rfl")
     >>> found.declarations[0].statement, found.declarations[0].attributes
     ('theorem A.b (n : Nat) : n = n', ['simp'])
     """
-    reading = _Reading(code[: prose(code)])
-    for command in commands(reading.code, reading.masked):
+    reading = _Reading(code[: find_prose(code)])
+    for command in split_commands(reading.code, reading.masked):
         reading.command(command)
     return reading.lean
 
@@ -516,9 +516,9 @@ class _Reading:
     """One pass over a file; `masked` is the source with blanks for comments and texts, place for place."""
 
     def __init__(self, code: str) -> None:
-        self.code, self.masked = code, blanked(code)
-        self.lean, self.scope = Lean(), Scope()
-        docs = (place for place in pieces(code) if place[0] == "comment")
+        self.code, self.masked = code, blank_comments(code)
+        self.lean, self.scope = LeanFile(), Scope()
+        docs = (place for place in split_pieces(code) if place[0] == "comment")
         self._docs = {end: start for _, start, end in docs if code.startswith("/--", start)}
 
     def command(self, command: Command) -> None:
@@ -555,7 +555,7 @@ class _Reading:
             for name in re.findall(NAME, alias["both"] or alias["one"]):
                 self.lean.aliases[self.scope.full_name(name)] = self.scope.names(alias["target"])
         elif word == "attribute" and given.lstrip().startswith("["):
-            close = closing(self.masked, found.end(), command.end)
+            close = find_closing_bracket(self.masked, found.end(), command.end)
             names = re.findall(NAME, self.masked[close : command.end])
             inside = self.code[self.masked.index("[", found.end()) + 1 : close]
             self.lean.marked.append((inside, [self.scope.names(name) for name in names]))
@@ -566,7 +566,7 @@ class _Reading:
             self.lean.unnamed += 1
             return
         name = self.scope.full_name(named["name"])
-        told = statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
+        told = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
         text = " ".join([f"{kind} {name}", *_told(kind, told.strip(), self.scope)])
         source = self.code[self._documented(command.begin) : command.end]
         is_private = "private" in self.masked[command.at : found.start("word")]
@@ -579,18 +579,18 @@ class _Reading:
 
 def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
     """Yield the variables that a declaration takes, and what it says itself; `told` is what follows its name."""
-    own, after = groups(told)
-    names = {binder.name for group in own for binder in binders(group)}
+    own, after = split_binder_groups(told)
+    names = {binder.name for group in own for binder in read_binders(group)}
     if kind not in PROVED:
-        told = told[:after] + body(told[after:])
-    taken = shown(scope.needed(told, names))
+        told = told[:after] + shorten_body(told[after:])
+    taken = format_binders(scope.needed(told, names))
     yield from (part for part in (taken, " ".join(told.split())) if part)
 
 
-def body(text: str) -> str:
+def shorten_body(text: str) -> str:
     """Return what a definition says after its binders, without what begins with its first tactic block.
 
-    >>> body(": Nat where\\n  a := 1\\n  b := by simp"), body(":= by exact 2")
+    >>> shorten_body(": Nat where\\n  a := 1\\n  b := by simp"), shorten_body(":= by exact 2")
     (': Nat where\\n  a := 1', '')
     """
     assigned = re.search(r":=|\bwhere\b|\n\s*\|", text)

@@ -11,10 +11,10 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.sources.blueprints import lean_source, repository
-from mirblab.sources.blueprints.lean_source import Lean, closing
+from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
 from mirblab.sources.shared import latex
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.latex import scan
+from mirblab.sources.shared.latex import find_environments
 
 STATEMENTS = frozenset(
     """theorem lemma sublemma proposition prop corollary cor definition defn remark example claim fact observation
@@ -46,10 +46,10 @@ class Node:
     file: str = ""
 
 
-def kinds(sources: Iterable[str]) -> set[str]:
+def statement_environments(sources: Iterable[str]) -> set[str]:
     r"""Return the environments that hold statements: the usual ones and those that *sources* define.
 
-    >>> sorted(kind for kind in kinds([r"\newtheorem*{satz}[theorem]{Satz}"]) if "satz" in kind)
+    >>> sorted(kind for kind in statement_environments([r"\newtheorem*{satz}[theorem]{Satz}"]) if "satz" in kind)
     ['satz', 'satz*']
     """
     named = {name.strip() for source in sources for name in _NEW.findall(latex.strip_comments(source))}
@@ -57,18 +57,18 @@ def kinds(sources: Iterable[str]) -> set[str]:
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
 
 
-def latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
+def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
     r"""Return the nodes of one LaTeX file, in order; *known* are the environments of statements.
 
     Comments do not count. A node without \lean is no pair, and is counted in *odd*, as is a \lean that stands in no
     statement.
 
     >>> source = r"\begin{lemma}[Sum]\label{s}\lean{A.s, t} One\ref{x}. \end{lemma}% \lean{u}"
-    >>> latex_nodes(source, ["lemma"], "", Counter())
+    >>> read_latex_nodes(source, ["lemma"], "", Counter())
     [Node(label='s', text='One[ref].', names=[['A.s'], ['t']], source='latex', kind='lemma', title='Sum', file='')]
     """
     source = latex.strip_comments(source)
-    blocks, _ = scan(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
+    blocks, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     nodes: list[Node] = []
     taken = 0
     for block in blocks:
@@ -80,8 +80,8 @@ def latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str])
         taken += len(named)
         names = [[name] for part in named for each in part.split(",") if (name := _name(each))]
         label = block.labels[0] if block.labels else ""
-        title = cleaned(block.option, odd)
-        nodes.append(Node(label, cleaned(content, odd), names, "latex", block.kind, title, file))
+        title = clean_statement(block.option, odd)
+        nodes.append(Node(label, clean_statement(content, odd), names, "latex", block.kind, title, file))
     odd[r"\lean outside of a statement"] += len(_LEAN.findall(source)) - taken
     return nodes
 
@@ -91,17 +91,17 @@ def _name(text: str) -> str:
     return "".join(text.replace(r"\_", "_").split())
 
 
-def cleaned(source: str, odd: Counter[str]) -> str:
+def clean_statement(source: str, odd: Counter[str]) -> str:
     r"""Return a statement without what a blueprint marks in it, as prose in which only the mathematics is LaTeX.
 
     A diagram counts as mathematics; verbatim text is code and goes.
 
-    >>> cleaned(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
+    >>> clean_statement(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
     'Let $x \\in \\bbR$, see [cite].'
     """
     unknown: Counter[str] = Counter()
-    source = _DIAGRAM.sub(_as_mathematics, latex.without(_MARKUP.sub("", source), CODE, " "))
-    text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.clean(source, unknown))
+    source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
+    text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
     for what, count in unknown.items():
         odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count
     return text
@@ -127,26 +127,29 @@ _CODE_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}(?=`)")
 _STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]{1,500}?)(?<=\S)\1(?![\w*])")
 
 
-def verso_nodes(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> tuple[list[Node], list[Lean]]:
+def read_verso_nodes(
+    prose: str, known: Collection[str], file: str, odd: Counter[str]
+) -> tuple[list[Node], list[LeanFile]]:
     """Return the nodes of the Verso part of a file, and what its Lean code declares.
 
     A node names declarations by `(lean := "A, B")` or in a block of Lean code with its label; a block of LaTeX may
     hold the same node once more. Code is no part of a statement.
 
-    >>> verso_nodes(':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::', ["lemma"], "", Counter())[0]
+    >>> source = ':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::'
+    >>> read_verso_nodes(source, ["lemma"], "", Counter())[0]
     [Node(label='s', text='Let $x$ be big.', names=[['A.s']], source='verso', kind='lemma', title='', file='')]
     """
     nodes: list[Node] = []
-    code: list[Lean] = []
+    code: list[LeanFile] = []
     fences, rest = _marked(prose, _FENCE)
     for fence, inside in fences:
         label = re.search(r'"([^"]*)"', fence["given"])
         if fence["kind"] == "lean":
-            code.append(lean_source.read(inside))
+            code.append(lean_source.read_lean(inside))
             names = [[declaration.name] for declaration in code[-1].declarations]
             nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
         elif fence["kind"] in ("tex", "latex"):
-            nodes += latex_nodes(inside, known, file, odd)
+            nodes += read_latex_nodes(inside, known, file, odd)
     nodes += _blocks(rest, known, file, odd)
     return nodes, code
 
@@ -187,14 +190,14 @@ def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) ->
             continue
         options = {name: text or word for name, text, word in _VERSO_OPTION.findall(opened["options"])}
         names = [[name] for each in options.get("lean", "").split(",") if (name := each.strip())]
-        text = cleaned(plain(prose[opened.end() : closed.start()]), odd)
+        text = clean_statement(verso_to_latex(prose[opened.end() : closed.start()]), odd)
         yield Node((opened["label"] or "").strip(), text, names, "verso", kind, options.get("title", ""), file)
 
 
-def plain(text: str) -> str:
+def verso_to_latex(text: str) -> str:
     """Return Verso's markup as LaTeX, without blocks that stand in it; a reference without words becomes `[ref]`.
 
-    >>> plain('By {uses "a"}[], *all* $`f_*` and {lean}`g` with $$`x*y*z`')
+    >>> verso_to_latex('By {uses "a"}[], *all* $`f_*` and {lean}`g` with $$`x*y*z`')
     'By [ref], all $f_*$ and `g` with $$x*y*z$$'
     """
     text = _marked(text, _INNER)[1]
@@ -217,12 +220,12 @@ _ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
 _KINDS = {"theorem": "theorem", "lemma": "theorem"}
 
 
-def attribute_nodes(lean: Lean, file: str, odd: Counter[str]) -> list[Node]:
+def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[Node]:
     r"""Return the nodes of one Lean file, one for each attribute; those with one label are not joined yet.
 
     >>> from mirblab.sources.blueprints import lean_source
     >>> code = '@[simp, blueprint "l" (title := "T") (statement := /-- One \\ref{x}. -/)]\ntheorem a : b := c'
-    >>> attribute_nodes(lean_source.read(code), "A.lean", Counter())
+    >>> read_attribute_nodes(lean_source.read_lean(code), "A.lean", Counter())
     [Node(label='l', text='One [ref].', names=[['a']], source='attribute', kind='theorem', title='T', file='A.lean')]
     """
     nodes: list[Node] = []
@@ -239,19 +242,19 @@ def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Count
     """Return the nodes of one `@[...]`: one, or none when it says nothing of a blueprint."""
     if "blueprint" not in inside:
         return []
-    masked = lean_source.blanked(inside)
+    masked = lean_source.blank_comments(inside)
     found = _BLUEPRINT.search(masked)
     if found is None:
         return []
     given = inside[found.end() : _end(masked, found.end())]
-    named, told = _LABEL.match(given), options(given)
+    named, told = _LABEL.match(given), read_options(given)
     label = (
         told.get("latexLabel")
         or (named[1].strip() if named else "")
         or next((name for each in names for name in each), "")
     )
-    text = cleaned(latex.strip_comments(told.get("statement", "")), odd)
-    title = cleaned(told.get("title", ""), odd)
+    text = clean_statement(latex.strip_comments(told.get("statement", "")), odd)
+    title = clean_statement(told.get("title", ""), odd)
     return [Node(label, text, names, "attribute", told.get("latexEnv", kind), title, file)]
 
 
@@ -265,16 +268,16 @@ def _end(masked: str, start: int) -> int:
     return len(masked)
 
 
-def options(given: str) -> dict[str, str]:
+def read_options(given: str) -> dict[str, str]:
     r"""Return the options of an attribute by name: of a docstring or text what stands in it.
 
-    >>> options(r'"l" (title := "A \\alpha") (statement := /-- B -/) (hasProof := true)')
+    >>> read_options(r'"l" (title := "A \\alpha") (statement := /-- B -/) (hasProof := true)')
     {'title': 'A \\alpha', 'statement': 'B', 'hasProof': 'true'}
     """
-    masked, found = lean_source.blanked(given), {}
+    masked, found = lean_source.blank_comments(given), {}
     at = 0
     while option := _ATTRIBUTE_OPTION.search(masked, at):
-        at = closing(masked, option.start(), len(masked))
+        at = find_closing_bracket(masked, option.start(), len(masked))
         # In the blanked text a docstring is nothing but blanks, which the pattern has taken, too.
         begin = given.index(":=", option.start()) + 2
         found[option[1]] = _value(given[begin:at].strip())
@@ -292,7 +295,7 @@ def _value(text: str) -> str:
 ADDRESS = "https://github.com/leanprover-community/mathlib4"
 
 
-def statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the statements of the *wanted* declarations that mathlib has, by name, and where they are from.
 
     *place* is a collection whose document ids are names, a file of JSON lines with `id` and `signature` (or `_id`
@@ -308,7 +311,7 @@ def statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dic
     )
     if lines is not None:
         return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
-    with origins.opened_origin(place, ADDRESS) as opened:
+    with origins.open_origin(place, ADDRESS) as opened:
         return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
 
 
@@ -317,9 +320,9 @@ def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
     ends = {name.rpartition(".")[2] for name in wanted}
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*.lean")):
-        code = repository.decoded(path.read_bytes(), Counter())
+        code = repository.decode_source(path.read_bytes(), Counter())
         if any(end in code for end in ends):
-            for one in lean_source.read(code).declarations:
+            for one in lean_source.read_lean(code).declarations:
                 if one.name in wanted and not one.is_private:
                     found.setdefault(one.name, one.statement)
     return found

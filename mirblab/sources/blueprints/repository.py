@@ -43,7 +43,7 @@ class Repository:
     digest: str = ""
 
 
-def repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
+def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     """Yield the repositories at an origin, by name: the folder itself, or the folders and archives in it.
 
     Archives are unpacked one after the other, with path checks. Raises MirblabError when there is none, for an archive
@@ -85,7 +85,7 @@ def _roots(folder: Path) -> list[Path]:
 
 def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     """Yield the repository in a folder or archive; one without any file of Lean is counted and passed over."""
-    with origins.opened_origin(place, "") as opened:
+    with origins.open_origin(place, "") as opened:
         for root in _roots(opened.folder) or [opened.folder]:
             name = _ARCHIVE.sub("", place.name) if root == opened.folder and place.is_file() else root.name
             # An archive that was given alone lies in a temporary folder without a name of its own.
@@ -93,14 +93,14 @@ def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]
             commit = opened.commit or (found.commit if place == found.folder else "")
             if revision := _REVISION.search(name):
                 name, commit = name[: revision.start()], commit or revision["commit"] or ""
-            repository = read(root, "_".join(name.split()), commit, odd)
+            repository = read_repository(root, "_".join(name.split()), commit, odd)
             if repository.lean:
                 yield repository
             else:
                 odd["repositories without Lean"] += 1
 
 
-def read(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
+def read_repository(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
     """Return the texts of the repository in the folder *root*; files in other encodings are counted in *odd*."""
     repository, digest = Repository(name, commit, _licence(root)), hashlib.blake2b(digest_size=16)
     files = sorted((path.relative_to(root).as_posix(), path) for path in root.rglob("*") if path.is_file())
@@ -111,15 +111,15 @@ def read(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
         if _NOT_ITS_OWN.isdisjoint(parts) and (is_lean or is_latex):
             raw = path.read_bytes()
             digest.update(f"{short} {len(raw)}\n".encode() + raw)
-            (repository.lean if is_lean else repository.latex)[short] = decoded(raw, odd)
+            (repository.lean if is_lean else repository.latex)[short] = decode_source(raw, odd)
     repository.digest = f"blake2b:{digest.hexdigest()}"
     return repository
 
 
-def decoded(raw: bytes, odd: Counter[str]) -> str:
+def decode_source(raw: bytes, odd: Counter[str]) -> str:
     r"""Return a file's text with Unix line ends; one that is not UTF-8 is read as UTF-16 or Latin-1, and counted.
 
-    >>> decoded(b"\xef\xbb\xbfa\r\nb", odd := Counter()), decoded("ö".encode("latin-1"), odd), odd.total()
+    >>> decode_source(b"\xef\xbb\xbfa\r\nb", odd := Counter()), decode_source("ö".encode("latin-1"), odd), odd.total()
     ('a\nb', 'ö', 1)
     """
     try:

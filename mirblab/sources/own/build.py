@@ -16,13 +16,13 @@ from mirblab.core.text_files import LineProblems
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.own import latex, tables
-from mirblab.sources.own.latex import Found, Statement
-from mirblab.sources.own.tables import SUFFIXES, Cells, Table, decoded
+from mirblab.sources.own.latex import LatexContent, Statement
+from mirblab.sources.own.tables import SUFFIXES, Cells, Table, decode_file
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import Parts, Row, folded
-from mirblab.sources.shared.release import Names, Origin, together
-from mirblab.sources.stacks import is_trivial
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.release import Origin, UniqueIds, replace_folders
+from mirblab.sources.stacks import is_trivial_proof
 
 _SEVERAL = re.compile(r"[;,|\s]+")
 _MOST = 2**31
@@ -36,7 +36,7 @@ class Documents:
     of_line: dict[int, str] = field(default_factory=dict)
 
 
-def documents(table: Table, taken: Mapping[str, str], left_out: Counter[str], *, titled: bool = True) -> Documents:
+def read_documents(table: Table, taken: Mapping[str, str], left_out: Counter[str], *, titled: bool = True) -> Documents:
     """Return the documents of a *table*; without *titled* their titles are left out, since they become the queries.
 
     Without a column of ids they are numbered. Rows without a text are left out, those that repeat a document merged;
@@ -69,29 +69,31 @@ def documents(table: Table, taken: Mapping[str, str], left_out: Counter[str], *,
     return found
 
 
-def beside(table: Table, taken: Mapping[str, str], found: Documents, role: str, left_out: Counter[str]) -> Parts:
+def queries_in_column(
+    table: Table, taken: Mapping[str, str], found: Documents, role: str, left_out: Counter[str]
+) -> CollectionRows:
     """Return the collection whose queries stand beside their documents, in the column of the *role* (query, title).
 
     Equal texts, but for case and blanks, are one query with several relevant documents.
     """
-    asked, names, problems = _Asked(), Names(), _problems(table, taken)
+    asked, names, problems = _Asked(), UniqueIds(), _problems(table, taken)
     for line, cells in table.rows:
         text, doc = _cell(cells, taken, role), found.of_line.get(line, "")
         if doc and not text:
             left_out[f"documents without a {role} (no queries)"] += 1
         elif doc:
             given = _cell(cells, taken, "query_id") if role == "query" else ""
-            name = asked.names.get(folded(text)) or names.new(given or f"{doc}-{role}")
+            name = asked.names.get(fold_text(text)) or names.new(given or f"{doc}-{role}")
             relevance = _relevance(cells, taken, line, problems) if role == "query" else 1
             asked.add(name, text, doc, relevance, line, problems)
     problems.raise_if_any()
     return asked.parts(found, left_out, table, role)
 
 
-def listed(
+def queries_in_table(
     table: Table, taken: Mapping[str, str], found: Documents, left_out: Counter[str],
     judged: tuple[Table, Mapping[str, str]] | None = None,
-) -> Parts:  # fmt: skip
+) -> CollectionRows:  # fmt: skip
     """Return the collection whose queries stand in a *table* of their own, with the documents that answer them.
 
     The documents are named in that table, several of them with ";" between, or in a third one, *judged*: query_id,
@@ -154,11 +156,11 @@ class _Asked:
     def add(self, name: str, text: str, doc: str, relevance: int, line: int, problems: LineProblems) -> None:
         """Take in one judgement; a pair that is judged twice must be judged alike."""
         self.texts.setdefault(name, text)
-        self.names.setdefault(folded(text), name)
+        self.names.setdefault(fold_text(text), name)
         if self.judged.setdefault((name, doc), relevance) != relevance:
             problems.note(line, f"judges '{doc}' for '{name}' a second time, with another relevance; keep one")
 
-    def parts(self, found: Documents, left_out: Counter[str], table: Table, role: str) -> Parts:
+    def parts(self, found: Documents, left_out: Counter[str], table: Table, role: str) -> CollectionRows:
         """Return the collection; a query without a judgement is left out. MirblabError when no query is left."""
         asked = {name for name, _ in self.judged}
         left_out["queries without a judgement"] += len(self.texts.keys() - asked)
@@ -166,7 +168,7 @@ class _Asked:
             raise MirblabError(f"{table.path.name}: no {role} has a relevant document; judge at least one")
         queries = [{"_id": name, "text": text} for name, text in self.texts.items() if name in asked]
         pairs = [(*pair, relevance) for pair, relevance in self.judged.items()]
-        return Parts(list(found.rows.values()), queries, {"test": pairs}, left_out)
+        return CollectionRows(list(found.rows.values()), queries, {"test": pairs}, left_out)
 
 
 def _problems(table: Table, taken: Mapping[str, str]) -> LineProblems:
@@ -216,22 +218,24 @@ _TITLES: Row = {"task": "Known-Item Retrieval", "instruction": "Given a title, r
 
 
 @dataclass
-class Made:
+class OwnCollection:
     """One collection to write: its name, its parts, and what its card says of it."""
 
     name: str
-    parts: Parts
+    parts: CollectionRows
     about: Row
 
 
-def of_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[Made]:
+def collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[OwnCollection]:
     """Return statement to proof, and statement to the results that it refers to, as far as the files have any."""
     found = latex.read_latex(files, encoding)
-    latex.refuse_empty(found, len(files), stem)
+    latex.require_statements(found, len(files), stem)
     answers, premises = _answers(found), _premises(found)
     made = [
-        Made(f"{stem}-qa", answers, {"title": f"{stem}: statement to its proof", **_PROOFS}),
-        Made(f"{stem}-premise", premises, {"title": f"{stem}: statement to the results it refers to", **_REFERENCES}),
+        OwnCollection(f"{stem}-qa", answers, {"title": f"{stem}: statement to its proof", **_PROOFS}),
+        OwnCollection(
+            f"{stem}-premise", premises, {"title": f"{stem}: statement to the results it refers to", **_REFERENCES}
+        ),
     ]
     made = [one for one in made if one.parts.queries]
     if not made:
@@ -246,7 +250,7 @@ def of_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[Made]:
     return made
 
 
-def _answers(found: Found) -> Parts:
+def _answers(found: LatexContent) -> CollectionRows:
     """Return statement to proof; equal proofs are one document, which answers each of its statements."""
     left_out, rows, queries, pairs = (
         Counter(found.odd),
@@ -256,18 +260,20 @@ def _answers(found: Found) -> Parts:
     )
     for one in found.statements:
         left_out["statements without a proof"] += not one.proofs
-        proofs = [proof.text for proof in one.proofs if not is_trivial(proof.text)]
+        proofs = [proof.text for proof in one.proofs if not is_trivial_proof(proof.text)]
         left_out["proofs under six words, or omitted"] += len(one.proofs) - len(proofs)
         for number, proof in enumerate(proofs, 1):
             name = f"{one.id}-proof" + (f"-{number}" if number > 1 else "")
-            left_out["proofs with the text of another one (merged)"] += folded(proof) in rows
-            row = rows.setdefault(folded(proof), {"_id": name, "title": "", "text": proof, "metadata": _metadata(one)})
+            left_out["proofs with the text of another one (merged)"] += fold_text(proof) in rows
+            row = rows.setdefault(
+                fold_text(proof), {"_id": name, "title": "", "text": proof, "metadata": _metadata(one)}
+            )
             pairs[one.id, row["_id"], 1] = None
         queries += [_query(one)] if proofs else []
-    return Parts(list(rows.values()), queries, {"test": list(pairs)}, left_out)
+    return CollectionRows(list(rows.values()), queries, {"test": list(pairs)}, left_out)
 
 
-def _premises(found: Found) -> Parts:
+def _premises(found: LatexContent) -> CollectionRows:
     """Return statement to the other statements that it or its proof refers to."""
     left_out, queries, pairs = Counter(found.odd), list[Row](), list[tuple[str, str, int]]()
     for one in found.statements:
@@ -283,7 +289,7 @@ def _premises(found: Found) -> Parts:
     corpus = [
         {"_id": one.id, "title": one.title, "text": one.text, "metadata": _metadata(one)} for one in found.statements
     ]
-    return Parts(corpus, queries, {"test": pairs}, left_out)
+    return CollectionRows(corpus, queries, {"test": pairs}, left_out)
 
 
 def _query(one: Statement) -> Row:
@@ -295,50 +301,50 @@ def _metadata(one: Statement) -> Row:
     return {"order": one.order, "kind": one.kind, "file": one.file, "line": one.line, "label": one.label}
 
 
-def of_table(
+def collection_from_table(
     stem: str, path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str
-) -> tuple[list[Made], list[Path]]:
+) -> tuple[list[OwnCollection], list[Path]]:
     """Return the collection of a table, with those of its queries and judgements, and the files that were read."""
     left_out: Counter[str] = Counter()
     table, taken = _taken(path, tables.DOCUMENTS, columns, encoding, delimiter, left_out)
     if files["qrels"] and not files["queries"]:
         raise MirblabError("--set qrels=FILE says which document answers which query; give --set queries=FILE, too")
     if not files["queries"]:
-        tables.need(path.name, taken, table.columns, "text")
+        tables.require_roles(path.name, taken, table.columns, "text")
         if "query" not in taken and "title" not in taken:
             raise MirblabError(_no_queries(path, table.columns))
         role = "query" if "query" in taken else "title"
-        say(f"{path.name}: {len(table.rows):,} rows; taken: {tables.told(taken, table.columns)}"
+        say(f"{path.name}: {len(table.rows):,} rows; taken: {tables.describe_assignment(taken, table.columns)}"
               + ("" if role == "query" else "; each title is the query for its own text"))  # fmt: skip
-        found = documents(table, taken, left_out, titled=role == "query")
-        parts = beside(table, taken, found, role, left_out)
+        found = read_documents(table, taken, left_out, titled=role == "query")
+        parts = queries_in_column(table, taken, found, role, left_out)
         about = _QUESTIONS if role == "query" else _TITLES
-        return [Made(stem, parts, _about(stem, parts, about))], [path]
+        return [OwnCollection(stem, parts, _about(stem, parts, about))], [path]
     parts, read = _with_queries(path, columns, files, encoding, delimiter, left_out)
-    return [Made(stem, parts, _about(stem, parts, _QUESTIONS))], read
+    return [OwnCollection(stem, parts, _about(stem, parts, _QUESTIONS))], read
 
 
 def _with_queries(
     path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str,
     left_out: Counter[str],
-) -> tuple[Parts, list[Path]]:  # fmt: skip
+) -> tuple[CollectionRows, list[Path]]:  # fmt: skip
     """Return the collection of documents and queries that stand in files of their own."""
     roles = {role: tables.DOCUMENTS[role] for role in ("text", "id", "title")}
     table, taken = _taken(path, roles, columns, encoding, delimiter, left_out)
-    tables.need(path.name, taken, table.columns, "text", "id")
-    say(f"{path.name}: {len(table.rows):,} documents; taken: {tables.told(taken, table.columns)}")
+    tables.require_roles(path.name, taken, table.columns, "text", "id")
+    say(f"{path.name}: {len(table.rows):,} documents; taken: {tables.describe_assignment(taken, table.columns)}")
     asked, chosen = _taken(_beside(path, files["queries"]), tables.QUERIES, columns, encoding, delimiter, left_out)
-    tables.need(asked.path.name, chosen, asked.columns, "query", *([] if files["qrels"] else ["doc_id"]))
-    say(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {tables.told(chosen, asked.columns)}")
-    found, read, judged = documents(table, taken, left_out), [path, asked.path], None
+    tables.require_roles(asked.path.name, chosen, asked.columns, "query", *([] if files["qrels"] else ["doc_id"]))
+    say(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {tables.describe_assignment(chosen, asked.columns)}")
+    found, read, judged = read_documents(table, taken, left_out), [path, asked.path], None
     if files["qrels"]:
-        tables.need(asked.path.name, chosen, asked.columns, "query_id")
+        tables.require_roles(asked.path.name, chosen, asked.columns, "query_id")
         judged = _taken(_beside(path, files["qrels"]), tables.QRELS, columns, encoding, delimiter, left_out)
-        tables.need(judged[0].path.name, judged[1], judged[0].columns, "query_id", "doc_id")
-        told = tables.told(judged[1], judged[0].columns)
+        tables.require_roles(judged[0].path.name, judged[1], judged[0].columns, "query_id", "doc_id")
+        told = tables.describe_assignment(judged[1], judged[0].columns)
         say(f"{judged[0].path.name}: {len(judged[0].rows):,} judgements; taken: {told}")
         read.append(judged[0].path)
-    return listed(asked, chosen, found, left_out, judged), read
+    return queries_in_table(asked, chosen, found, left_out, judged), read
 
 
 def _taken(
@@ -349,7 +355,7 @@ def _taken(
     table = tables.read_table(path, encoding, delimiter)
     left_out["empty rows"] += table.n_empty
     asked = {role: columns[role] for role in roles if role in columns}
-    return table, tables.taken(path.name, table.columns, roles, asked)
+    return table, tables.assign_columns(path.name, table.columns, roles, asked)
 
 
 def _beside(path: Path, given: str) -> Path:
@@ -369,7 +375,7 @@ def _no_queries(path: Path, columns: list[str]) -> str:
     )
 
 
-def _about(stem: str, parts: Parts, about: Row) -> Row:
+def _about(stem: str, parts: CollectionRows, about: Row) -> Row:
     """Return what the card says: title, task, and the grades that occur."""
     grades = sorted({0, 1, *(relevance for *_, relevance in parts.judged["test"])})
     return {"title": stem, **about, "relevance_levels": grades}
@@ -403,19 +409,19 @@ def build(
         chosen = _files(found)
         if isinstance(chosen, dict):
             _refuse_for_latex({**columns, **files, "delimiter": delimiter})
-            made, read = of_latex(stem, chosen, encoding), list(chosen.values())
+            made, read = collections_from_latex(stem, chosen, encoding), list(chosen.values())
         else:
-            made, read = of_table(stem, chosen, columns, files, encoding, delimiter)
+            made, read = collection_from_table(stem, chosen, columns, files, encoding, delimiter)
         for one in made:
             _refuse_taken(Path(out) / one.name)
         told = {key: value for key, value in {"name": name, **given}.items() if value}
         told |= {key: Path(value).name for key, value in files.items() if value}
         told |= {"licence": licence} if licence != _UNSTATED else {}
-        revision = release.revision(read)
-        with together(Path(out), tuple(one.name for one in made)) as folders:
+        revision = release.hash_files(read)
+        with replace_folders(Path(out), tuple(one.name for one in made)) as folders:
             for folder, one in zip(folders, made, strict=True):
-                builder.save(folder, one.parts, one.about, found, builder="own", revision=revision, licence=licence,
-                           options=told)  # fmt: skip
+                facts = {"builder": "own", "revision": revision, "licence": licence, "options": told}
+                builder.write_collection(folder, one.parts, one.about, found, **facts)
     return [Path(out) / one.name for one in made]
 
 
@@ -425,11 +431,11 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
         raise MirblabError(f"say where your files are: --from, with {_WANTED}")
     path = paths.expand_home(origin)
     if path.is_dir() or _is_remote(str(origin)) or re.search(r"\.(tar|tgz|tar\.\w+)$", path.name.lower()):
-        return origins.opened_origin(path if path.exists() else str(origin), _SOURCE)
+        return origins.open_origin(path if path.exists() else str(origin), _SOURCE)
     if not path.is_file():
         raise MirblabError(f"no file or folder '{origin}'; looked in {Path.cwd()}; give the whole path to {_WANTED}")
     if not path.name.lower().endswith((*SUFFIXES, ".tex")):
-        decoded(path)  # a spreadsheet's own format is told as that
+        decode_file(path)  # a spreadsheet's own format is told as that
         raise MirblabError(f"{path.name} is not {_WANTED}; give it the right ending if it is one")
     return nullcontext(Origin(path, _SOURCE, "", path.name))
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
-from mirblab.sources.own.tables import decoded
+from mirblab.sources.own.tables import decode_file
 from mirblab.sources.shared import latex
-from mirblab.sources.shared.latex import Block, Macro, scan
-from mirblab.sources.shared.release import Names
+from mirblab.sources.shared.latex import Environment, Macro, find_environments
+from mirblab.sources.shared.release import UniqueIds
 from mirblab.sources.stacks import Proof
 
 PROOFS = ("proof", "proof*", "pf", "Proof")
@@ -41,7 +41,7 @@ _NEAR = 12  # characters that a mark takes at most
 
 
 @dataclass
-class Sources:
+class LatexSources:
     """The texts of the files by name, the environments that hold statements, and what print calls them."""
 
     texts: dict[str, str]
@@ -49,7 +49,7 @@ class Sources:
     printed: dict[str, str]
 
 
-def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> Sources:
+def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> LatexSources:
     r"""Return LaTeX *files* (by their names for people) without comments and verbatim text, with marks for lines.
 
     Commands are written out in the document that defines them: a file and what it inputs. Environments that any file
@@ -59,15 +59,15 @@ def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) ->
     """
     whole = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
     _refuse(whole, odd)
-    texts = {name: latex.without(text, nodes.CODE) for name, text in whole.items()}
-    plain = {name: unmarked(text) for name, text in texts.items()}
-    kinds, wrapped = nodes.kinds(plain.values()), _environments(plain.values())
+    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in whole.items()}
+    plain = {name: drop_line_marks(text) for name, text in texts.items()}
+    kinds, wrapped = nodes.statement_environments(plain.values()), _environments(plain.values())
     macros = _macros(plain, odd)
     for name, text in texts.items():
         for environment in wrapped.keys() - kinds - set(PROOFS):
             text = _unwrapped(text, environment, wrapped[environment])
-        texts[name] = latex.expanded(text, macros[name], odd)
-    return Sources(texts, kinds - set(PROOFS), _printed(plain.values()))
+        texts[name] = latex.expand_macros(text, macros[name], odd)
+    return LatexSources(texts, kinds - set(PROOFS), _printed(plain.values()))
 
 
 def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dic
     errors: list[MirblabError] = []
     for name, path in files.items():
         try:
-            texts[name] = _marked(decoded(path, encoding))
+            texts[name] = _marked(decode_file(path, encoding))
         except MirblabError as error:
             errors.append(error)
     if errors and not texts:
@@ -100,13 +100,13 @@ def _refuse(texts: dict[str, str], odd: Counter[str]) -> None:
 
 def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
-    defined = {name: latex.defined(text, odd) for name, text in texts.items()}
+    defined = {name: latex.read_macros(text, odd) for name, text in texts.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
     circular: set[str] = set()
     scopes = _scopes(texts)
     for scope in set(scopes.values()):
         macros = {command: macro for name in scope for command, macro in defined[name].items()}
-        endless = latex.circular(macros)
+        endless = latex.find_circular_macros(macros)
         circular |= endless
         made[scope] = {command: macro for command, macro in macros.items() if command not in endless}
     odd["definitions of commands that use themselves"] += len(circular)
@@ -155,12 +155,12 @@ def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def unmarked(text: str) -> str:
+def drop_line_marks(text: str) -> str:
     """Return *text* without the marks."""
     return _MARK.sub("", text)
 
 
-def line_of(text: str, start: int) -> int:
+def find_line(text: str, start: int) -> int:
     """Return the line of its file on which the environment stands that begins at *start*, 0 where it is not known."""
     marks = _MARK.findall(text, max(0, start - _NEAR), start)
     return int(marks[-1]) if marks else 0
@@ -184,7 +184,7 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
         for name, printed, options, named in _PRINTED.findall(text):
             given = _NAME.findall(options)[-1:]
             if name or given:
-                found[(name or named).strip()] = latex.clean(printed or given[0]).casefold()
+                found[(name or named).strip()] = latex.latex_to_prose(printed or given[0]).casefold()
     return found
 
 
@@ -201,7 +201,7 @@ def _unwrapped(text: str, environment: str, is_hidden: bool) -> str:
     """Return *text* without the marks of an environment, and without what stands in it where print leaves it out."""
     name = re.escape(environment)
     if is_hidden:
-        text = latex.without(text, [environment])
+        text = latex.drop_environments(text, [environment])
     return re.sub(rf"\\(?:begin|end)\s*\{{{name}\}}", "", text)
 
 
@@ -229,15 +229,15 @@ class Statement:
 
 
 @dataclass
-class Found:
+class LatexContent:
     """All statements in the order of files and lines, which of them each label belongs to, and what was odd."""
 
     statements: list[Statement]
-    places: Places
+    places: LabelIndex
     odd: Counter[str]
 
 
-class Places:
+class LabelIndex:
     """Which statement each label belongs to; a label of several files means the one in the file that refers to it."""
 
     def __init__(self) -> None:
@@ -256,7 +256,7 @@ class Places:
         return self._own.get((file, label)) or (others[0] if len(others) == 1 else None)
 
 
-def read_latex(files: Mapping[str, Path], encoding: str = "") -> Found:
+def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     """Return the statements in LaTeX *files* (by their names for people), read one after another.
 
     Statements are the usual theorem-like environments and those that the files define. Commands that the files
@@ -275,52 +275,52 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> Found:
 class _Reader:
     """Collects statements file by file; proofs find theirs at the end, when all labels are known."""
 
-    def __init__(self, sources: Sources, odd: Counter[str]) -> None:
+    def __init__(self, sources: LatexSources, odd: Counter[str]) -> None:
         self.kinds = [re.escape(kind) for kind in sorted({*sources.kinds, *PROOFS})]
         self.printed, self.odd = sources.printed, odd
         self.statements: list[Statement] = []
-        self.places = Places()
-        self.names = Names()
+        self.places = LabelIndex()
+        self.names = UniqueIds()
         self.proofs: list[tuple[Proof, list[str], Statement | None]] = []
 
     def file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
         made: dict[int, Statement] = {}
         last: tuple[Statement, int] | None = None
-        for block in scan(source, self.kinds, self.odd)[0]:
+        for block in find_environments(source, self.kinds, self.odd)[0]:
             if block.kind in PROOFS:
                 parent = made.get(id(block.parent))
                 near = last[0] if last and last[1] == block.section else None
-                content = unmarked(block.content(source))
-                proof = Proof(self._clean(content), latex.references(content), name)
-                self.proofs.append((proof, latex.references(block.option), parent or near))
+                content = drop_line_marks(block.content(source))
+                proof = Proof(self._clean(content), latex.find_references(content), name)
+                self.proofs.append((proof, latex.find_references(block.option), parent or near))
                 continue
             statement = self._statement(block, source, name)
             if statement is not None:
                 made[id(block)] = statement
                 last = last if _NOT_PROVED & set(statement.kind.split()) else (statement, block.section)
 
-    def _statement(self, block: Block, source: str, name: str) -> Statement | None:
-        content = unmarked(block.content(source))
+    def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
+        content = drop_line_marks(block.content(source))
         text = self._clean(content)
         if not text:
             self.odd["statements without a text"] += 1
             return None
-        line, label = line_of(source, block.start), block.labels[0] if block.labels else ""
+        line, label = find_line(source, block.start), block.labels[0] if block.labels else ""
         kind = self.printed.get(block.kind, block.kind.rstrip("*"))
         place = f"{name}:{line}" if line else name
-        title = self._clean(unmarked(block.option))
+        title = self._clean(drop_line_marks(block.option))
         found = Statement(self.names.new(label or place), kind, title, text, name, line, label, len(self.statements),
-                          latex.references(content))  # fmt: skip
+                          latex.find_references(content))  # fmt: skip
         self.statements.append(found)
         for own in block.labels:
             self.odd["labels that stand twice in a file (the first counts)"] += not self.places.add(own, found)
         return found
 
     def _clean(self, content: str) -> str:
-        return nodes.cleaned(content, self.odd)
+        return nodes.clean_statement(content, self.odd)
 
-    def found(self) -> Found:
+    def found(self) -> LatexContent:
         """Give every proof to the statements that its heading names, else to the one before it."""
         for proof, named, near in self.proofs:
             places = [self.places.find(label, proof.stem) for label in dict.fromkeys(named)]
@@ -328,10 +328,10 @@ class _Reader:
             for owner in owners:
                 owner.proofs.append(proof)
             self.odd["proofs of no statement"] += not owners
-        return Found(self.statements, self.places, self.odd)
+        return LatexContent(self.statements, self.places, self.odd)
 
 
-def refuse_empty(found: Found, n_files: int, shown: str) -> None:
+def require_statements(found: LatexContent, n_files: int, shown: str) -> None:
     """Raise MirblabError where there is nothing to build from, with what is looked for."""
     if not found.statements:
         usual = ", ".join(sorted({"theorem", "lemma", "proposition", "corollary", "definition"}))

@@ -49,7 +49,7 @@ def read_table(path: Path, encoding: str = "", delimiter: str = "") -> Table:
     [(2, {'id': '1', 'text': 'two\nlines; quoted'})]
     """
     table = _json_lines(path) if path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson")) else _cells(
-        path, decoded(path, encoding), delimiter)  # fmt: skip
+        path, decode_file(path, encoding), delimiter)  # fmt: skip
     kept = [(line, row) for line, row in table.rows if any(cell.strip() for cell in row.values())]
     table.n_empty, table.rows = len(table.rows) - len(kept), kept
     if not kept:
@@ -57,7 +57,7 @@ def read_table(path: Path, encoding: str = "", delimiter: str = "") -> Table:
     return table
 
 
-def decoded(path: Path, encoding: str = "") -> str:
+def decode_file(path: Path, encoding: str = "") -> str:
     """Return the text of a file, UTF-8 unless an *encoding* is named; MirblabError that names line and byte."""
     raw = path.read_bytes()
     if raw.startswith(_SHEETS):
@@ -192,7 +192,7 @@ QRELS = {"query_id": (*_QUERY_ID, "query", "topic", "q"), "doc_id": (*_DOC, *_ID
 NONE = "-"
 
 
-def taken(
+def assign_columns(
     file: str, columns: list[str], roles: Mapping[str, Iterable[str]], asked: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return which of a file's *columns* is taken for which of the *roles*; those that none fits are left out.
@@ -200,9 +200,9 @@ def taken(
     *asked* says so for some roles ("-": no column), and is never overruled. A table in which one column is left over
     takes that for the text. MirblabError for a column that is asked for and not there.
 
-    >>> taken("a.csv", ["Nr.", "Body", "year"], DOCUMENTS)
+    >>> assign_columns("a.csv", ["Nr.", "Body", "year"], DOCUMENTS)
     {'text': 'Body', 'id': 'Nr.'}
-    >>> taken("a.csv", ["question", "answer"], DOCUMENTS), taken("a.csv", ["Satz"], DOCUMENTS)
+    >>> assign_columns("a.csv", ["question", "answer"], DOCUMENTS), assign_columns("a.csv", ["Satz"], DOCUMENTS)
     ({'text': 'answer', 'query': 'question'}, {'text': 'Satz'})
     """
     asked = {role: column for role, column in (asked or {}).items() if column}
@@ -218,10 +218,10 @@ def taken(
     return {role: found[role] for role in roles if role in found}
 
 
-def told(chosen: Mapping[str, str], columns: Iterable[str]) -> str:
+def describe_assignment(chosen: Mapping[str, str], columns: Iterable[str]) -> str:
     """Return in words what was taken for what, and what was not used.
 
-    >>> told({"text": "Body"}, ["Body", "year"])
+    >>> describe_assignment({"text": "Body"}, ["Body", "year"])
     "text = 'Body'; not used: 'year'"
     """
     unused = [f"'{name}'" for name in columns if name not in chosen.values()]
@@ -229,7 +229,7 @@ def told(chosen: Mapping[str, str], columns: Iterable[str]) -> str:
     return words + (f"; not used: {', '.join(unused)}" if unused else "")
 
 
-def need(file: str, chosen: Mapping[str, str], columns: list[str], *roles: str) -> None:
+def require_roles(file: str, chosen: Mapping[str, str], columns: list[str], *roles: str) -> None:
     """Raise MirblabError for the first of the *roles* for which no column was taken, with how to name one."""
     for role in roles:
         if role not in chosen:

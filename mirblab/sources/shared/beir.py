@@ -16,7 +16,7 @@ from mirblab.sources.shared.readers import read_rows, row_place
 Judgement = tuple[str, str, int]
 
 
-def ids(files: Sequence[Path]) -> set[str]:
+def read_ids(files: Sequence[Path]) -> set[str]:
     """Return the ids of corpus or queries as texts; MirblabError with file and row for a missing or double one."""
     found: set[str] = set()
     for path in files:
@@ -30,7 +30,7 @@ def ids(files: Sequence[Path]) -> set[str]:
     return found
 
 
-def texts(files: Sequence[Path], what: str, left_out: Counter[str], *, tags: bool = False) -> Iterator[Row]:
+def read_texts(files: Sequence[Path], what: str, left_out: Counter[str], *, tags: bool = False) -> Iterator[Row]:
     """Yield the rows of corpus or queries: `_id`, `title` where there is one, and `text`, unchanged.
 
     With *tags* every row must have a list of tags, which is kept. How many values of other columns are dropped is
@@ -53,7 +53,7 @@ def texts(files: Sequence[Path], what: str, left_out: Counter[str], *, tags: boo
     _count(unused, what, left_out)
 
 
-def judgements(
+def read_judgements(
     files: Sequence[Path], queries: Container[str], docs: Container[str], left_out: Counter[str]
 ) -> list[Judgement]:
     """Return (query, document, relevance), each pair once; relevance is the score cut to a whole number.
@@ -85,7 +85,7 @@ def judgements(
     return [(*pair, relevance) for pair, relevance in found.items()]
 
 
-def excluded(
+def read_excluded_ids(
     files: Sequence[Path],
     queries: Container[str],
     docs: Container[str],

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 @dataclass
-class Parts:
+class CollectionRows:
     """One collection to be written: rows of corpus and queries, judgements by split, and what was left out.
 
     `corpus` and `queries` may be generators, so that nothing has to fit in memory; `left_out` may count while
@@ -35,9 +35,9 @@ class Parts:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def save(
+def write_collection(
     folder: Path,
-    parts: Parts,
+    parts: CollectionRows,
     about: Row,
     found: Origin,
     *,
@@ -90,7 +90,7 @@ def _counted(rows: Iterable[Row], counts: Counter[str], what: str) -> Iterator[R
         yield row
 
 
-def _judgements(parts: Parts) -> Row:
+def _judgements(parts: CollectionRows) -> Row:
     counts: Row = {}
     for split, pairs in parts.judged.items():
         counts |= {f"queries_{split}": len({query for query, *_ in pairs}), f"judgements_{split}": len(pairs)}
@@ -104,10 +104,10 @@ def _report(name: str, counts: Row) -> None:
         say(f"  left out or odd: {count:>6,}  {reason}")
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return *text* as it counts for repeats: case folded, blanks of every kind as one.
 
-    >>> folded("A  Ring\\n")
+    >>> fold_text("A  Ring\\n")
     'a ring'
     """
     return " ".join(text.casefold().split())
@@ -118,7 +118,7 @@ Judgement = tuple[str, str, int]
 
 
 @dataclass(eq=False, slots=True)
-class Stated:
+class LibraryStatement:
     """A statement of a library: its text, the ids of the earlier ones that its proof uses, and its place `order`.
 
     `barred` says why it may not be a query of test or dev, "" when it may.
@@ -133,7 +133,7 @@ class Stated:
     barred: str = ""
 
 
-def parts(stated: Sequence[Stated], seed: int, left_out: Counter[str]) -> Parts:
+def premise_collection(stated: Sequence[LibraryStatement], seed: int, left_out: Counter[str]) -> CollectionRows:
     """Return the collection "statement to what its proof uses": all are documents, those that use something queries.
 
     A text that several statements share makes none of them a query of test or dev; this and every other bar is
@@ -145,26 +145,26 @@ def parts(stated: Sequence[Stated], seed: int, left_out: Counter[str]) -> Parts:
     left_out["statements with the text of another one"] += sum(texts[item.text] > 1 for item in stated)
     bars = {item.id: item.barred or ("shared text" if texts[item.text] > 1 else "") for item in asked}
     left_out.update(f"queries kept from test and dev: {bar}" for bar in bars.values() if bar)
-    where = splits([item.id for item in asked if not bars[item.id]], seed)
+    where = draw_splits([item.id for item in asked if not bars[item.id]], seed)
     judged: dict[str, list[Judgement]] = {split: [] for split in (*SIZES, "train")}
     for item in asked:
         judged[where.get(item.id, "train")] += [(item.id, name, 1) for name in item.uses]
     corpus = ({"_id": item.id, "title": item.title, "text": item.text, "metadata": _metadata(item)} for item in stated)
     queries = ({"_id": item.id, "text": item.text, "metadata": _metadata(item)} for item in asked)
-    return Parts(corpus, queries, judged, left_out)
+    return CollectionRows(corpus, queries, judged, left_out)
 
 
-def _metadata(item: Stated) -> Row:
+def _metadata(item: LibraryStatement) -> Row:
     return {"order": item.order, **item.metadata}
 
 
-def splits(names: Iterable[str], seed: int) -> dict[str, str]:
+def draw_splits(names: Iterable[str], seed: int) -> dict[str, str]:
     """Return the split of each of *names*: test, dev or train.
 
     Ordered by the md5 of seed, colon and name, the first quarter is test, 2,000 names at most; the next
     sixteenth is dev, 500 at most; the rest is train. So the split of a name hardly moves when a library grows.
 
-    >>> splits(["add0n", "addnA", "addnC", "mul0n"], 0)
+    >>> draw_splits(["add0n", "addnA", "addnC", "mul0n"], 0)
     {'add0n': 'dev', 'addnA': 'test', 'addnC': 'train', 'mul0n': 'train'}
     """
     names = sorted(names)
@@ -175,11 +175,11 @@ def splits(names: Iterable[str], seed: int) -> dict[str, str]:
     return {name: found.get(name, "train") for name in names}
 
 
-def hubs(stated: Iterable[Stated], share: float = 0.01) -> dict[str, int]:
+def find_hubs(stated: Iterable[LibraryStatement], share: float = 0.01) -> dict[str, int]:
     """Return the premises of more than *share* of the proofs that use any, with their number, most used first.
 
-    >>> ones = [Stated("c", "", "C", ["a", "b"], 2, {}), Stated("d", "", "D", ["a"], 3, {})]
-    >>> hubs(ones, 0.5)
+    >>> ones = [LibraryStatement("c", "", "C", ["a", "b"], 2, {}), LibraryStatement("d", "", "D", ["a"], 3, {})]
+    >>> find_hubs(ones, 0.5)
     {'a': 2}
     """
     proofs = [item.uses for item in stated if item.uses]
@@ -187,7 +187,7 @@ def hubs(stated: Iterable[Stated], share: float = 0.01) -> dict[str, int]:
     return {name: count for name, count in counts.most_common() if count > share * len(proofs)}
 
 
-def without(judged: list[Judgement], names: Iterable[str], left_out: Counter[str]) -> list[Judgement]:
+def drop_documents(judged: list[Judgement], names: Iterable[str], left_out: Counter[str]) -> list[Judgement]:
     """Return the judgements whose document is none of *names*; what is lost is added to *left_out*."""
     unwanted = set(names)
     kept = [pair for pair in judged if pair[1] not in unwanted]
@@ -197,7 +197,7 @@ def without(judged: list[Judgement], names: Iterable[str], left_out: Counter[str
     return kept
 
 
-def novel_split(
+def split_by_novel_premises(
     states: np.ndarray, premises: np.ndarray, *, test: int, dev: int = 0, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Return the states of `test`, `dev` and `train`, and those `left` in none of them; each sorted.
@@ -209,7 +209,7 @@ def novel_split(
     `dev`, the surplus of the last premise is `left`. Test and dev may share premises. Raises MirblabError when no
     state would be left for training.
 
-    >>> found = novel_split(np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 0, 0]), test=1)
+    >>> found = split_by_novel_premises(np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 0, 0]), test=1)
     >>> {name: states.tolist() for name, states in found.items()}
     {'train': [0, 2, 3], 'test': [1], 'dev': [], 'left': []}
     """
@@ -242,13 +242,13 @@ def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: n
     return np.array(sorted(found), dtype=np.int64)
 
 
-def components(pairs: Iterable[tuple[Any, Any]]) -> list[list[Any]]:
+def connected_groups(pairs: Iterable[tuple[Any, Any]]) -> list[list[Any]]:
     """Return the connected components of an undirected graph, given its edges, each sorted, by their first member.
 
     The transitive closure of "is a duplicate of" is "is in the same component as". Union-find with path halving
     (Tarjan and van Leeuwen, JACM 1984); things must be hashable and sortable.
 
-    >>> components([(5, 3), (1, 2), (3, 4), (2, 2)])
+    >>> connected_groups([(5, 3), (1, 2), (3, 4), (2, 2)])
     [[1, 2], [3, 4, 5]]
     """
     above: dict[Any, Any] = {}

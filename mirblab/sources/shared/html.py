@@ -36,16 +36,16 @@ class Formula(NamedTuple):
     latex: str
 
 
-def to_text(source: str) -> tuple[str, bool]:
+def html_to_text(source: str) -> tuple[str, bool]:
     r"""Return the text of HTML, and whether entities were escaped more often than HTML asks for.
 
     Formulas stay between dollars as MathJax reads them (`$`, `$$`, and bare environments such as align outside a
     `math-container`); a container without dollars gets them. White space becomes single spaces, but the lines of
     `<pre>` stay lines. Comments, scripts and styles are removed with what is in them, other tags without.
 
-    >>> to_text('<p>Is <span class="math-container">$a &amp;lt; b$</span> <em>so</em>?</p>\n<p>Yes</p>')
+    >>> html_to_text('<p>Is <span class="math-container">$a &amp;lt; b$</span> <em>so</em>?</p>\n<p>Yes</p>')
     ('Is $a < b$ so? Yes', True)
-    >>> to_text("<pre><code>if x:\n    y\n</code></pre><p>a &amp; b</p>")
+    >>> html_to_text("<pre><code>if x:\n    y\n</code></pre><p>a &amp; b</p>")
     ('if x:\n    y\na & b', False)
     """
     if source.count("math-container") > source.count('"math-container">$'):
@@ -73,7 +73,7 @@ def _without_tags(source: str, between: str) -> str:
 
 def _add(blocks: list[str], source: str, *, is_code: bool) -> bool:
     """Append the text of a part of a post unless there is none; return whether it was escaped twice."""
-    text, layers = unescape(source)
+    text, layers = unescape_entities(source)
     if is_code:
         text = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
     else:
@@ -89,27 +89,27 @@ def _between_dollars(latex: str) -> str:
     return f"{sign}{_bare(inner)}{sign}" if inner else ""
 
 
-def title_text(source: str) -> tuple[str, bool]:
+def title_to_text(source: str) -> tuple[str, bool]:
     """Return the text of a title, as `to_text()` does.
 
     A title is plain text ("is $a<b$?"), except in ARQMath's files, whose containers of formulas show that it is HTML.
 
-    >>> title_text("When  is $a<b$ &amp; $c>d$?")
+    >>> title_to_text("When  is $a<b$ &amp; $c>d$?")
     ('When is $a<b$ & $c>d$?', False)
     """
     if "math-container" in source:
-        return to_text(source)
-    text, layers = unescape(source)
+        return html_to_text(source)
+    text, layers = unescape_entities(source)
     return " ".join(text.split()), layers > 1
 
 
-def unescape(text: str) -> tuple[str, int]:
+def unescape_entities(text: str) -> tuple[str, int]:
     r"""Return *text* without entities, and how many layers of escaping it had.
 
     Only entities that end in a semicolon count: the alignments of LaTeX (`a &not b`) are not taken for entities.
     Unknown names stay. Half characters (surrogates) become U+FFFD and other control characters nothing.
 
-    >>> unescape("a &lt; b &amp;amp;amp;gt; c & d &nosuch; &not e")
+    >>> unescape_entities("a &lt; b &amp;amp;amp;gt; c & d &nosuch; &not e")
     ('a < b > c & d &nosuch; &not e', 4)
     """
     quick = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in text else text
@@ -137,23 +137,25 @@ def _character(name: str) -> str | None:
     return standard.unescape(f"&{name};") if name[0] == "#" else entities.html5.get(f"{name};")
 
 
-def holds(source: str) -> tuple[str, ...]:
+def find_elements(source: str) -> tuple[str, ...]:
     """Return which of "figure", "link" and "table" the HTML of a post has, in this order.
 
-    >>> holds('<p><a href="x">see</a> <b>bold</b> <code>&lt;img&gt;</code></p><table><tr></tr></table>')
+    >>> find_elements('<p><a href="x">see</a> <b>bold</b> <code>&lt;img&gt;</code></p><table><tr></tr></table>')
     ('link', 'table')
     """
     found = {match.lastindex for match in _HELD.finditer(source)}
     return tuple(kind for number, kind in enumerate(_KINDS, 1) if number in found)
 
 
-def formulas(source: str) -> list[Formula]:
+def find_formulas(source: str) -> list[Formula]:
     r"""Return the formulas in the `math-container`s of a post, in order, unescaped and without their delimiters.
 
-    >>> formulas('<span class="math-container" id="7">$$a &amp;lt; b$$</span>')
+    >>> find_formulas('<span class="math-container" id="7">$$a &amp;lt; b$$</span>')
     [Formula(id='7', latex='a < b')]
     """
-    return [Formula(_own_id(match[1]), _bare(unescape(match[2])[0].strip())) for match in _FORMULA.finditer(source)]
+    return [
+        Formula(_own_id(match[1]), _bare(unescape_entities(match[2])[0].strip())) for match in _FORMULA.finditer(source)
+    ]
 
 
 def _own_id(attributes: str) -> str:

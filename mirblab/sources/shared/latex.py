@@ -21,10 +21,10 @@ _LINE_END = re.compile(r"(?:[ \t]*+\n(?![ \t]*+\n))?")
 _ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
-def brace_ends(text: str) -> dict[int, int]:
+def match_braces(text: str) -> dict[int, int]:
     r"""Return for the place of each brace that opens the place of the one that closes it; those without one not.
 
-    >>> brace_ends(r"{a\}{b}}{")
+    >>> match_braces(r"{a\}{b}}{")
     {4: 6, 0: 7}
     """
     ends: dict[int, int] = {}
@@ -37,10 +37,10 @@ def brace_ends(text: str) -> dict[int, int]:
     return ends
 
 
-def silenced(source: str) -> str:
+def drop_silent_commands(source: str) -> str:
     r"""Return *source* without the commands that print nothing where they stand, and without their arguments.
 
-    >>> silenced(r"A \emph{ring}\index{ring!of $\{\}$}\label{a} is \hypertarget{b}{small}\todo[inline]{prove}.")
+    >>> drop_silent_commands(r"A \emph{ring}\index{ring!of $\{\}$}\label{a} is \hypertarget{b}{small}\todo{prove}.")
     'A \\emph{ring} is {small}.'
     """
     ends: dict[int, int] | None = None
@@ -49,7 +49,7 @@ def silenced(source: str) -> str:
     for match in _SILENT.finditer(source):
         if match["name"] is None or match.start() < at:
             continue
-        ends = brace_ends(source) if ends is None else ends
+        ends = match_braces(source) if ends is None else ends
         after = match.end()
         for _ in range(_ARGUMENTS[match["name"]]):
             start = _OPTIONS.match(source, after).end()
@@ -67,10 +67,10 @@ def silenced(source: str) -> str:
     return "".join([*parts, source[at:]])
 
 
-def without(source: str, names: Iterable[str], instead: str = "") -> str:
+def drop_environments(source: str, names: Iterable[str], instead: str = "") -> str:
     r"""Return *source* with *instead* in the place of the environments of the *names*; one that does not end stays.
 
-    >>> without(r"a\begin{verbatim}\begin{lemma}\end{verbatim}b\begin{comment}", ["verbatim", "comment"])
+    >>> drop_environments(r"a\begin{verbatim}\begin{lemma}\end{verbatim}b\begin{comment}", ["verbatim", "comment"])
     'ab\\begin{comment}'
     """
     begins = re.compile(r"\\begin\s*\{(" + "|".join(re.escape(name) for name in names) + r")\}")
@@ -79,7 +79,7 @@ def without(source: str, names: Iterable[str], instead: str = "") -> str:
     at = place = 0
     while match := begins.search(source, place):
         place = match.end()
-        end = None if match[1] in endless else ending(match[1]).search(source, place)
+        end = None if match[1] in endless else end_pattern(match[1]).search(source, place)
         if end is None:
             endless.add(match[1])
             continue
@@ -88,7 +88,7 @@ def without(source: str, names: Iterable[str], instead: str = "") -> str:
     return "".join([*parts, source[at:]])
 
 
-def ending(name: str) -> re.Pattern[str]:
+def end_pattern(name: str) -> re.Pattern[str]:
     """Return the pattern of the end of an environment."""
     return re.compile(r"\\end\s*\{" + re.escape(name) + r"\}")
 
@@ -98,11 +98,11 @@ _OPENS_FORMULA = re.compile(r"\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
 
 
-def hidden(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
+def mask_formulas(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
     r"""Return the text with a numbered mark for each formula, and the formulas; odd ones are counted in *odd*.
 
-    >>> marked, formulas = hidden(r"Let $a$ be \[b\]", Counter())
-    >>> formulas, shown(marked, formulas)
+    >>> marked, formulas = mask_formulas(r"Let $a$ be \[b\]", Counter())
+    >>> formulas, unmask_formulas(marked, formulas)
     (['$a$', '\\[b\\]'], 'Let $a$ be \\[b\\]')
     """
     parts: list[str] = []
@@ -122,7 +122,7 @@ def hidden(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
     return "".join([*parts, text[position:]]), formulas
 
 
-def shown(text: str, formulas: list[str]) -> str:
+def unmask_formulas(text: str, formulas: list[str]) -> str:
     """Return the *text* with the *formulas* in the place of their marks."""
     return _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
 
@@ -233,16 +233,16 @@ def strip_comments(source: str) -> str:
             parts.append(source[at : match.start()])
             at = place
         elif match["code"] and match["code"] not in endless:
-            end = ending(match["code"]).search(source, place)
+            end = end_pattern(match["code"]).search(source, place)
             place = end.end() if end else place
             endless |= set() if end else {match["code"]}
     return "".join([*parts, source[at:]])
 
 
-def closing_brace(text: str, start: int) -> int:
+def find_closing_brace(text: str, start: int) -> int:
     r"""Return the position of the brace that closes the one at *start*, or -1 when none does.
 
-    >>> closing_brace(r"{a\}{b}}c", 0)
+    >>> find_closing_brace(r"{a\}{b}}c", 0)
     7
     """
     depth = 0
@@ -253,12 +253,12 @@ def closing_brace(text: str, start: int) -> int:
     return -1
 
 
-def optional_argument(text: str, start: int) -> tuple[str, int]:
+def read_optional_argument(text: str, start: int) -> tuple[str, int]:
     r"""Return the optional argument that follows position *start* and where it ends ("" and *start* without one).
 
     Brackets inside braces do not end it. One that is longer than two thousand characters is none.
 
-    >>> optional_argument(r"\begin{lemma}[Fact {[1]}] Let", 13)
+    >>> read_optional_argument(r"\begin{lemma}[Fact {[1]}] Let", 13)
     ('Fact {[1]}', 25)
     """
     begin = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[").match(text, start)
@@ -272,16 +272,16 @@ def optional_argument(text: str, start: int) -> tuple[str, int]:
     return "", start
 
 
-def references(source: str) -> list[str]:
+def find_references(source: str) -> list[str]:
     r"""Return the labels that *source* refers to, in order, each as often as it occurs.
 
-    >>> references(r"By Lemmas \ref{lemma-a}, \ref{b} and (\eqref{lemma-a})")
+    >>> find_references(r"By Lemmas \ref{lemma-a}, \ref{b} and (\eqref{lemma-a})")
     ['lemma-a', 'b', 'lemma-a']
     """
     return [(named or linked).strip() for named, linked in _REFERENCE.findall(source)]
 
 
-def clean(source: str, odd: Counter[str] | None = None) -> str:
+def latex_to_prose(source: str, odd: Counter[str] | None = None) -> str:
     r"""Return *source* (without comments) as prose: no labels, index entries or font commands; mathematics as it was.
 
     References become `[ref]`, citations `[cite]`, footnotes a parenthesis, accents letters; list items are
@@ -289,15 +289,15 @@ def clean(source: str, odd: Counter[str] | None = None) -> str:
     rule is counted in *odd*: commands outside mathematics (removed; what stood in their braces stays), formulas
     and braces that do not close.
 
-    >>> clean(r"\label{lemma-x}Let {\it A} be \'etale, see \ref{lemma-y}.\begin{enumerate}\item $a\%$ \end{enumerate}")
+    >>> latex_to_prose(r"\label{x}Let {\it A} be \'etale, see \ref{y}.\begin{enumerate}\item $a\%$ \end{enumerate}")
     'Let A be étale, see [ref].\n(1) $a\\%$'
     """
     odd = Counter() if odd is None else odd
     source = source.translate({0xE000: None, 0xE001: None})
-    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", silenced(source))
-    text, formulas = hidden(_CITATION.sub("[cite]", source), odd)
+    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", drop_silent_commands(source))
+    text, formulas = mask_formulas(_CITATION.sub("[cite]", source), odd)
     text = _plain(_unwrap(_lists(text), odd), odd)
-    text = shown(text, formulas)
+    text = unmask_formulas(text, formulas)
     return "\n".join(line for part in text.split("\n") if (line := " ".join(part.split())))
 
 
@@ -343,7 +343,7 @@ def _roman(count: int) -> str:
 
 def _unwrap(text: str, odd: Counter[str]) -> str:
     r"""Replace \emph{x} and its like by x, footnotes by a parenthesis, links by their text."""
-    ends = brace_ends(text)
+    ends = match_braces(text)
     edits: list[tuple[int, int, str]] = []
     gone = 0
     for match in _UNWRAPPED.finditer(text):
@@ -387,7 +387,7 @@ def _accented(match: re.Match[str]) -> str:
 
 
 @dataclass(eq=False)
-class Block:
+class Environment:
     """An environment from `start` to `after`, its content from `begin` to `end`.
 
     `option` is what stands in brackets after `\\\\begin{...}`; `section` counts the section commands before it;
@@ -399,11 +399,11 @@ class Block:
     begin: int
     option: str
     section: int
-    parent: Block | None
+    parent: Environment | None
     end: int = -1
     after: int = -1
     labels: list[str] = field(default_factory=list)
-    inner: list[Block] = field(default_factory=list)
+    inner: list[Environment] = field(default_factory=list)
 
     def content(self, source: str) -> str:
         """Return the content without the blocks that stand in it."""
@@ -411,27 +411,27 @@ class Block:
         return "".join(source[begin:end] for begin, end in zip(edges[::2], edges[1::2], strict=True))
 
 
-def scan(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Block], list[str]]:
+def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Environment], list[str]]:
     r"""Return the environments of the *kinds* in order of their beginning, and the labels that stand in none.
 
     *source* has no comments. Environments that do not end are left out and counted in *odd*, as are ends without
     a beginning; both leave the other environments as they are.
 
     >>> source = r"\label{s}\begin{lemma}[Fact]\label{a}X\begin{proof}\label{b}Y\end{proof}\end{lemma}"
-    >>> blocks, loose = scan(source, ["lemma", "proof"], Counter())
+    >>> blocks, loose = find_environments(source, ["lemma", "proof"], Counter())
     >>> [(block.kind, block.option, block.labels, block.content(source)) for block in blocks], loose
     ([('lemma', 'Fact', ['a'], '\\label{a}X'), ('proof', '', ['b'], '\\label{b}Y')], ['s'])
     """
     mark = re.compile(r"\\(begin|end)\s*\{(" + "|".join(kinds) + r")\}|\\label\s*\{([^{}]*)\}|\\(section)\b")
-    blocks: list[Block] = []
-    stack: list[Block] = []
+    blocks: list[Environment] = []
+    stack: list[Environment] = []
     loose: list[str] = []
     section = 0
     for match in mark.finditer(source):
         action, kind, label, heading = match.groups()
         if action == "begin":
-            option, begin = optional_argument(source, match.end())
-            blocks.append(Block(kind, match.start(), begin, option, section, stack[-1] if stack else None))
+            option, begin = read_optional_argument(source, match.end())
+            blocks.append(Environment(kind, match.start(), begin, option, section, stack[-1] if stack else None))
             stack.append(blocks[-1])
         elif action == "end":
             odd["ends of environments that did not begin"] += not _close(stack, kind, match)
@@ -444,7 +444,7 @@ def scan(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Blo
     return closed, [*loose, *(label for block in blocks if block.end < 0 for label in block.labels)]
 
 
-def _close(stack: list[Block], kind: str, match: re.Match[str]) -> bool:
+def _close(stack: list[Environment], kind: str, match: re.Match[str]) -> bool:
     """End the innermost open block of the *kind*; those opened after it never end. False when none is open."""
     place = next((at for at in range(len(stack) - 1, -1, -1) if stack[at].kind == kind), -1)
     if place < 0:
@@ -480,21 +480,21 @@ class Macro:
     body: str
 
 
-def defined(source: str, odd: Counter[str]) -> dict[str, Macro]:
+def read_macros(source: str, odd: Counter[str]) -> dict[str, Macro]:
     r"""Return the commands that a *source* (without comments) defines, the last definition of each.
 
     Counted in *odd* and left alone: definitions with a pattern (`\def\f#1.{...}`) and those that do not end.
 
     >>> source = r"\DeclareMathOperator*{\rk}{rk}\newcommand\pair[2][x]{(#1,#2)}"
-    >>> {name: (one.n_arguments, one.default, one.body) for name, one in defined(source, Counter()).items()}
+    >>> {name: (one.n_arguments, one.default, one.body) for name, one in read_macros(source, Counter()).items()}
     {'\\rk': (0, None, '\\operatorname{rk}'), '\\pair': (2, 'x', '(#1,#2)')}
     """
     found: dict[str, Macro] = {}
-    ends = brace_ends(source)
+    ends = match_braces(source)
     for match in _DEFINES.finditer(source):
         name, at = match["braced"] or match["bare"], match.end()
         counted = _COUNT.match(source, at) if match["how"] not in ("def", "DeclareMathOperator") else None
-        default, at = optional_argument(source, counted.end()) if counted else ("", at)
+        default, at = read_optional_argument(source, counted.end()) if counted else ("", at)
         has_default = counted is not None and at > counted.end()
         at = re.compile(r"\s*").match(source, counted.end() if counted and not has_default else at).end()
         end = ends.get(at, -1)
@@ -507,10 +507,11 @@ def defined(source: str, odd: Counter[str]) -> dict[str, Macro]:
     return found
 
 
-def circular(macros: Mapping[str, Macro]) -> set[str]:
+def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
     r"""Return the commands that need themselves to be written out.
 
-    >>> sorted(circular({r"\a": Macro(0, None, r"\b"), r"\b": Macro(0, None, r"\a"), r"\c": Macro(0, None, r"\a")}))
+    >>> bodies = {r"\a": r"\b", r"\b": r"\a", r"\c": r"\a"}
+    >>> sorted(find_circular_macros({name: Macro(0, None, body) for name, body in bodies.items()}))
     ['\\a', '\\b']
     """
     return _in_circles({name: macros.keys() & set(_MACRO_COMMAND.findall(macros[name].body)) for name in macros})
@@ -533,12 +534,12 @@ def _in_circles(uses: Mapping[str, set[str]]) -> set[str]:
     return {name for name in uses if sizes[part_of[place[name]]] > 1 or name in uses[name]}
 
 
-def expanded(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> str:
+def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> str:
     r"""Return *text* with the *macros* written out, also those in what they stand for.
 
     A text that would become twenty times as long stays as it is, and is counted in *odd*.
 
-    >>> expanded(r"Let $x \in \R^n$", {r"\R": Macro(0, None, r"\mathbb R")}, Counter())
+    >>> expand_macros(r"Let $x \in \R^n$", {r"\R": Macro(0, None, r"\mathbb R")}, Counter())
     'Let $x \\in \\mathbb R^n$'
     """
     limit, start = 20 * len(text) + _GROWTH, text
@@ -556,7 +557,7 @@ def expanded(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> str:
 def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
     """Return *text* with its commands written out, or None where it becomes longer than *limit*."""
     parts, last, at, room = [], 0, 0, limit
-    ends = brace_ends(text)
+    ends = match_braces(text)
     while match := _MACRO_COMMAND.search(text, at):
         at = match.end()
         macro = macros.get(match[0])
@@ -579,7 +580,7 @@ def _arguments(text: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tup
     """Return the arguments that follow position *at*, and where they end; blanks after a bare command are eaten."""
     given: list[str] = []
     if macro.default is not None:
-        option, end = optional_argument(text, at)
+        option, end = read_optional_argument(text, at)
         given, at = [option if end > at else macro.default], end
     while len(given) < macro.n_arguments:
         start = re.compile(r"\s*").match(text, at).end()

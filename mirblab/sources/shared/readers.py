@@ -26,7 +26,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 _NEAR_THE_END = 16
 
 
-def json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place ("file, line 3, item 7") and content of each object of a JSON array or of JSON lines.
 
     Plain or gzipped; a bar shows how much of the file has been read. In memory are about one MB and one object. Raises
@@ -212,7 +212,7 @@ Judgement = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Judged:
+class FileJudgements:
     """The judgements of one file: `grades` by (query, document), in its order, and how many it gives twice."""
 
     path: Path
@@ -220,7 +220,7 @@ class Judged:
     n_repeated: int
 
 
-def read_judgements(path: Path, highest: int) -> Judged:
+def read_judgements(path: Path, highest: int) -> FileJudgements:
     """Return the judgements of a qrels file, plain or gzipped, whose grades go from 0 to *highest*.
 
     Cells are separated by tabs or blanks; the second one is not looked at; a grade may be written 2.0. A judgement
@@ -245,7 +245,7 @@ def read_judgements(path: Path, highest: int) -> Judged:
     problems.raise_if_any()
     if not grades:
         raise MirblabError(f"{path} has no judgements; expected lines of topic, 0, document, grade")
-    return Judged(path, grades, n_repeated - len(grades))
+    return FileJudgements(path, grades, n_repeated - len(grades))
 
 
 def _grade(text: str, highest: int) -> int | None:

@@ -26,12 +26,12 @@ from mirblab.data.digests import write_digests
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 
 
-def split(origin: str | Path) -> tuple[Path, ...]:
+def split_origin(origin: str | Path) -> tuple[Path, ...]:
     """Return the folders and files that *origin* names: one, or several joined as in `PATH` (`:`, on Windows `;`).
 
     Raises FileNotFoundError for one that does not exist.
 
-    >>> [place.name for place in split(os.curdir)]
+    >>> [place.name for place in split_origin(os.curdir)]
     ['']
     """
     whole = paths.expand_home(origin)
@@ -44,7 +44,7 @@ def split(origin: str | Path) -> tuple[Path, ...]:
     return tuple(places)
 
 
-def files(places: Iterable[Path]) -> list[Path]:
+def files_below(places: Iterable[Path]) -> list[Path]:
     """Return the files anywhere below the *places*, in the order of the places, then by path; hidden ones not."""
     found: dict[Path, None] = {}
     for place in places:
@@ -53,32 +53,32 @@ def files(places: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
-def kind(path: Path) -> str:
+def file_suffix(path: Path) -> str:
     """Return the ending of a file's name, in lower case and without `.gz`.
 
-    >>> kind(Path("Posts.V1.3.XML.gz")), kind(Path("qrel_task1_2020_official"))
+    >>> file_suffix(Path("Posts.V1.3.XML.gz")), file_suffix(Path("qrel_task1_2020_official"))
     ('.xml', '')
     """
     return Path(_PACKED.sub("", path.name)).suffix.lower()
 
 
-def only(paths: list[Path], what: str) -> Path | None:
+def pick_single_file(paths: list[Path], what: str) -> Path | None:
     """Return the one path, or None when there is none; MirblabError for several, which names them."""
     if len(paths) > 1:
         raise MirblabError(f"several files have {what}: {', '.join(map(str, paths))}; keep one of them")
     return paths[0] if paths else None
 
 
-def shown_places(places: Iterable[Path]) -> str:
+def join_names(places: Iterable[Path]) -> str:
     """Return the places without this machine's paths, joined as they are given.
 
-    >>> shown_places([Path("/data/a"), Path("/other/b.tsv")]).split(os.pathsep)
+    >>> join_names([Path("/data/a"), Path("/other/b.tsv")]).split(os.pathsep)
     ['a', 'b.tsv']
     """
     return os.pathsep.join(place.resolve().name for place in places)
 
 
-def revision(paths: Iterable[Path]) -> str:
+def hash_files(paths: Iterable[Path]) -> str:
     """Return a hash of the bytes of files, in their order."""
     digest = hashlib.blake2b(digest_size=16)
     for path in paths:
@@ -101,7 +101,7 @@ class Origin:
 
 
 @contextlib.contextmanager
-def opened_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
+def open_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
     """Yield the folder that *origin* stands for: a folder, a tar archive, a git URL, or None for the URL *default*.
 
     Archives are unpacked with path checks and clones are shallow, both into a temporary folder that is removed
@@ -166,7 +166,7 @@ def _commit(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
+def replace_folders(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
     """Yield new folders to fill; on success they become *out*/name, replacing older ones, on failure nothing changes.
 
     Each collection among them is read as `load` would read it, in every split, and each folder gets the digests of its
@@ -180,7 +180,7 @@ def together(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
         if target.exists() and not is_ours:
             raise MirblabError(f"{target} exists and is no collection (it has no card.toml); move it away first")
     paths.make_folder(out)
-    finish(out)
+    finish_interrupted_builds(out)
     beside = paths.unfinished_name(out / "build")
     new = [beside / "new" / name for name in names]
     with paths.writing(out):
@@ -215,7 +215,7 @@ def _check_collection(folder: Path, out: Path) -> None:
         )
 
 
-def finish(out: Path) -> None:
+def finish_interrupted_builds(out: Path) -> None:
     """Move into place what a killed build under *out* had begun to move, and remove what it had not written whole."""
     for left in sorted(out.glob(".*.partial.build")):
         if not paths.is_abandoned(left):
@@ -281,7 +281,7 @@ class Release:
 
 
 @contextlib.contextmanager
-def opened_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
+def open_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
     """Yield the release at *origin*: a folder, a tar archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
 
     *what* and *address* say in errors and in the card what is wanted and where it is published: nothing is fetched
@@ -293,16 +293,16 @@ def opened_release(origin: str | Path | None, what: str, address: str) -> Iterat
     if path.is_file() and path.name.endswith(_PLAIN):
         yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
         return
-    with opened_origin(origin, address) as found:
+    with open_origin(origin, address) as found:
         inside = (file for file in found.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
         names = {file.relative_to(found.folder).as_posix(): file for file in inside}
         yield Release(found, dict(sorted(names.items())))
 
 
-def record_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     """Return the value of a *key* that must be there and of a *kind*; MirblabError with *place* otherwise.
 
-    >>> record_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
+    >>> read_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
     'A.lean'
     """
     if key not in record:
@@ -315,16 +315,16 @@ def record_field(record: Mapping[str, Any], key: str, kind: type, place: str) ->
     return value
 
 
-def fields(value: object, place: str) -> Mapping[str, Any]:
+def require_object(value: object, place: str) -> Mapping[str, Any]:
     """Return *value* if it is a JSON object; MirblabError with *place* otherwise."""
     if not isinstance(value, Mapping):
         raise MirblabError(f"{place}: expected a JSON object, found {str(value)[:60]!r}")
     return value
 
 
-def texts(record: Mapping[str, Any], key: str, place: str) -> list[str]:
+def read_text_list(record: Mapping[str, Any], key: str, place: str) -> list[str]:
     """Return the value of a *key* that must be a list of texts; MirblabError with *place* otherwise."""
-    found = record_field(record, key, list, place)
+    found = read_field(record, key, list, place)
     for value in found:
         if not isinstance(value, str):
             raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
@@ -339,10 +339,10 @@ def _check_unicode(text: str, key: str, place: str) -> None:
         raise MirblabError(f"{place}: '{key}' holds half a character (a lone surrogate); repair the text") from error
 
 
-class Names:
+class UniqueIds:
     """Ids that never repeat: a name that was given before gets `#2`, `#3` ...
 
-    >>> names = Names()
+    >>> names = UniqueIds()
     >>> names.new("add_comm"), names.new("add_comm"), names.new("add_comm#2")
     ('add_comm', 'add_comm#2', 'add_comm#2#2')
     """
@@ -369,16 +369,16 @@ _STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data
 _SHARD = re.compile(r"(?:-|(?<=/)|^)(\d+)(?:-of-(\d+))?$")
 
 
-def parts_of(names: Iterable[str], where: str) -> dict[str, list[str]]:
+def find_parts(names: Iterable[str], where: str) -> dict[str, list[str]]:
     """Return the files of each part, shards in their order; a part that is not there has none.
 
     *names* are paths inside the dataset, with "/"; *where* names it in messages. Where a part is there in several
     forms, JSON lines go before tab-separated lines, and those before parquet. Raises MirblabError for a missing
     shard and for a part with several splits.
 
-    >>> found = parts_of(["README.md", "corpus.jsonl", "queries/queries-00000-of-00001.parquet", "qrels/test.tsv"], "")
+    >>> found = find_parts(["README.md", "corpus.jsonl", "queries/queries-0-of-1.parquet", "qrels/test.tsv"], "")
     >>> found["queries"], found["excluded_ids"]
-    (['queries/queries-00000-of-00001.parquet'], [])
+    (['queries/queries-0-of-1.parquet'], [])
     """
     known = list(names)
     return {part: _files(part, known, where) for part in PARTS}
@@ -407,10 +407,10 @@ def _check_shards(stems: list[str], part: str, where: str) -> None:
         raise MirblabError(f"{where} lacks shard {lacks} (from 0) of the {max(wanted)} of {part}; complete the copy")
 
 
-def needed(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
+def find_required_parts(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
     """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
     known = list(names)
-    found = parts_of(known, where)
+    found = find_parts(known, where)
     _check_parts(found, known, where, restricted=restricted)
     return found
 
@@ -424,7 +424,7 @@ def _check_parts(found: dict[str, list[str]], names: Iterable[str], where: str, 
             raise MirblabError(f"{where} has no {part}: looked for {wanted}; found {', '.join(shown) or 'nothing'}")
 
 
-def local(origin: str, hub: str, name: str, *, alone: bool) -> Path:
+def find_local_dataset(origin: str, hub: str, name: str, *, alone: bool) -> Path:
     """Return the folder in *origin* that holds the dataset *hub*: `msedup`, `hcju/msedup`, `hcju__msedup`, our *name*.
 
     *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
@@ -436,25 +436,25 @@ def local(origin: str, hub: str, name: str, *, alone: bool) -> Path:
     for inner in tried:
         if (folder / inner).is_dir():
             return folder / inner
-    if is_one(folder) and alone:
+    if is_dataset(folder) and alone:
         return folder
     found = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "nothing"
-    one = "it is one dataset itself: build that by its own name; " if is_one(folder) else ""
+    one = "it is one dataset itself: build that by its own name; " if is_dataset(folder) else ""
     raise MirblabError(f"{folder} has no folder {', '.join(tried[:-1])} or {tried[-1]}; {one}found {found}")
 
 
-def is_one(folder: Path) -> bool:
+def is_dataset(folder: Path) -> bool:
     """Return whether a folder is a dataset itself: it has a corpus."""
-    return bool(_files("corpus", inside(folder), str(folder)))
+    return bool(_files("corpus", list_files(folder), str(folder)))
 
 
-def inside(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     """Return the files in a folder at any depth, as paths with "/"; hidden ones are left out."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
 
 
-def digests(path: Path) -> tuple[str, str]:
+def file_digests(path: Path) -> tuple[str, str]:
     """Return a file's SHA-256 and the SHA-1 by which git knows it, in one pass; the Hub publishes one of the two."""
     plain, git = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
     git.update(b"blob %d\0" % path.stat().st_size)
@@ -469,7 +469,7 @@ Choose = Callable[[Iterable[str], str], dict[str, list[str]]]
 
 
 @dataclass(frozen=True)
-class Found:
+class DatasetFiles:
     """A dataset on this machine: its folder, the files of each part, its commit ("" when unknown) and licence."""
 
     folder: Path
@@ -490,7 +490,7 @@ class Found:
         sums: dict[str, str] = {}
         for path in (path for part in self.parts for path in self.paths(part)):
             inner = path.relative_to(self.folder).as_posix()
-            plain, git = digests(path)
+            plain, git = file_digests(path)
             wanted = self.sums.get(inner) or plain
             if wanted not in (plain, git):
                 raise MirblabError(
@@ -501,7 +501,7 @@ class Found:
         return sums
 
 
-def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
+def fetch_dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> DatasetFiles:
     """Return the dataset *hub* at *revision* from the Hub, or from its cache when there is no network.
 
     *choose* takes the names of all files, and what to call the dataset in messages, and returns the files to fetch by
@@ -530,7 +530,7 @@ def dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> Found:
     parts = choose(sums, where)
     folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
     licence = getattr(info.card_data, "license", None) or ""
-    return Found(folder, parts, revision, str(licence), sums)
+    return DatasetFiles(folder, parts, revision, str(licence), sums)
 
 
 def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
@@ -558,16 +558,16 @@ def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
     return folder
 
 
-def _cached(hub: str, revision: str, where: str, choose: Choose, reason: str, error: Exception) -> Found:
+def _cached(hub: str, revision: str, where: str, choose: Choose, reason: str, error: Exception) -> DatasetFiles:
     """Return the dataset from the library's cache, when all of it is there."""
     from huggingface_hub import snapshot_download
 
     try:
         folder = Path(snapshot_download(hub, repo_type="dataset", revision=revision, local_files_only=True))
-        parts = choose(inside(folder), str(folder))
+        parts = choose(list_files(folder), str(folder))
     except (OSError, MirblabError):
         raise MirblabError(f"{where} is not on this machine and the Hub cannot be reached: {reason}") from error
-    return Found(folder, parts, revision)
+    return DatasetFiles(folder, parts, revision)
 
 
 def _first(error: Exception) -> str:

@@ -18,13 +18,13 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, html
-from mirblab.sources.shared.builder import Parts, Row, components
-from mirblab.sources.shared.release import Origin, together
+from mirblab.sources.shared.builder import CollectionRows, Row, connected_groups
+from mirblab.sources.shared.release import Origin, replace_folders
 from mirblab.sources.stackexchange import dump
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnQueries:
     """The judgements by split (query, document, relevance), the queries, and how large the components are."""
 
     judged: dict[str, list[tuple[str, str, int]]]
@@ -32,11 +32,11 @@ class Drawn:
     sizes: dict[str, Any]
 
 
-def edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Counter[str]) -> set[tuple[int, int]]:
+def keep_edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Counter[str]) -> set[tuple[int, int]]:
     """Return the links between two questions that are *kept*, each once; the others are counted in *left_out*.
 
     >>> left_out = Counter()
-    >>> sorted(edges([(2, 1), (1, 2), (3, 3), (3, 4)], {1, 2, 3}, left_out)), left_out.total()
+    >>> sorted(keep_edges([(2, 1), (1, 2), (3, 3), (3, 4)], {1, 2, 3}, left_out)), left_out.total()
     ([(1, 2)], 3)
     """
     found: set[tuple[int, int]] = set()
@@ -53,22 +53,22 @@ def edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Cou
     return found
 
 
-def draw(pairs: Iterable[tuple[int, int]], seed: int, shares: Mapping[str, float]) -> Drawn:
+def draw_queries(pairs: Iterable[tuple[int, int]], seed: int, shares: Mapping[str, float]) -> DrawnQueries:
     """Return one random question of each connected component as query, the others of it as relevant for it.
 
     *shares* are the parts of the components, drawn at random too, that make other splits than test.
 
-    >>> draw([(1, 2)], 0, {}).sizes
+    >>> draw_queries([(1, 2)], 0, {}).sizes
     {'number': 1, 'largest': 2, 'query_of_the_largest': '2', 'by_size': {'2': 1}}
     """
-    groups = components(pairs)
+    groups = connected_groups(pairs)
     random = np.random.default_rng(seed)
     drawn = [group[random.integers(len(group))] for group in groups]
     where = _splits(random.permutation(len(groups)), shares)
     judged: dict[str, list[tuple[str, str, int]]] = {}
     for query, group, split in zip(drawn, groups, where, strict=True):
         judged.setdefault(split, []).extend((str(query), str(number), 1) for number in group if number != query)
-    return Drawn(judged, frozenset(map(str, drawn)), _sizes(drawn, groups))
+    return DrawnQueries(judged, frozenset(map(str, drawn)), _sizes(drawn, groups))
 
 
 def _splits(order: np.ndarray, shares: Mapping[str, float]) -> list[str]:
@@ -119,17 +119,17 @@ def build(
         raise MirblabError(f"give a site's dump with --from: a .7z archive of {ARCHIVE}, or the folder it unpacks to")
     if min(dev, train) < 0 or dev + train >= 1:
         raise MirblabError(f"dev and train are shares from 0 whose sum is below 1, found {dev} and {train}")
-    files = dump.find(origin, ("Posts", "PostLinks"))
+    files = dump.find_dump(origin, ("Posts", "PostLinks"))
     name = paths.checked_name(name or default_name(files.site))
-    with together(Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=folder.parent) as spool:
+    with replace_folders(Path(out), (name,)) as [folder], tempfile.TemporaryFile("w+b", dir=folder.parent) as spool:
         reading = _Reading(files, spool, seed, {"dev": dev, "train": train})
-        parts = Parts(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
+        parts = CollectionRows(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
         found = Origin(files.path, f"{ARCHIVE}, {files.site}", "", files.path.name)
         # The card is made last, when the reading has filled what it reports.
         about = _about(files.site) | {"seed": seed, "components": reading.sizes, "examples": reading.odd.examples}
         chosen = {"name": name, "seed": seed, "dev": dev, "train": train}
         made = {"builder": "stackexchange", "revision": files.revision(), "licence": LICENCE, "options": chosen}
-        builder.save(folder, parts, about, found, **made)
+        builder.write_collection(folder, parts, about, found, **made)
         reading.report()
     return [Path(out) / name]
 
@@ -143,10 +143,10 @@ def default_name(site: str) -> str:
     return f"{re.sub(r'[.](com|net)$', '', site)}-dup"
 
 
-def tags(text: str) -> list[str]:
+def split_tags(text: str) -> list[str]:
     """Return the tags of a post, in either of the dumps' notations.
 
-    >>> tags("<calculus><limits>"), tags("|calculus|limits|")
+    >>> split_tags("<calculus><limits>"), split_tags("|calculus|limits|")
     (['calculus', 'limits'], ['calculus', 'limits'])
     """
     return _TAG.findall(text)
@@ -169,9 +169,9 @@ class _Reading:
     end of the posts only, so that they wait in a *spool* on disk.
     """
 
-    def __init__(self, files: dump.Files, spool: IO[bytes], seed: int, shares: dict[str, float]) -> None:
+    def __init__(self, files: dump.DumpFiles, spool: IO[bytes], seed: int, shares: dict[str, float]) -> None:
         self.files, self.spool, self.seed, self.shares = files, spool, seed, shares
-        self.odd, self.left_out = dump.Odd(), Counter[str]()
+        self.odd, self.left_out = dump.RowProblems(), Counter[str]()
         self.judged: dict[str, list[tuple[str, str, int]]] = {}
         self.sizes: Row = {}
         self.asked: frozenset[str] = frozenset()
@@ -204,7 +204,7 @@ class _Reading:
         """Return both ends of every duplicate link."""
         ends, name = (array("q"), array("q")), self.files.shown("PostLinks")
         with self.files.stream("PostLinks") as stream:
-            for line, row in dump.rows(stream, name, ("PostId", "RelatedPostId"), self.odd, DUPLICATE):
+            for line, row in dump.read_rows(stream, name, ("PostId", "RelatedPostId"), self.odd, DUPLICATE):
                 numbers = [_number(row.get(key)) for key in ("PostId", "RelatedPostId")]
                 if None in numbers:
                     self.odd.note(name, line, "rows without PostId and RelatedPostId as numbers")
@@ -218,7 +218,7 @@ class _Reading:
         """Yield number and row of every question that is kept."""
         name, seen = self.files.shown("Posts"), _Seen()
         with self.files.stream("Posts") as stream:
-            for line, found in dump.rows(stream, name, ("Id", "Title", "Body", "Tags"), self.odd, QUESTION):
+            for line, found in dump.read_rows(stream, name, ("Id", "Title", "Body", "Tags"), self.odd, QUESTION):
                 number = _number(found.get("Id"))
                 if number is None:
                     self.odd.note(name, line, "rows without an Id that is a number")
@@ -231,14 +231,14 @@ class _Reading:
     def _row(self, number: int, found: dict[str, str]) -> Row | None:
         """Return the row of a question, or None when the paper's rules leave it out."""
         body = found.get("Body", "")
-        if held := html.holds(body):
+        if held := html.find_elements(body):
             self.left_out[f"questions with {' and '.join(_HELD[kind] for kind in held)}"] += 1
             return None
-        (title, title_deep), (text, text_deep) = html.title_text(found.get("Title", "")), html.to_text(body)
+        (title, title_deep), (text, text_deep) = html.title_to_text(found.get("Title", "")), html.html_to_text(body)
         if not title and not text:
             self.left_out["questions without text"] += 1
             return None
-        row = {"_id": str(number), "title": title, "text": text, "tags": tags(found.get("Tags", ""))}
+        row = {"_id": str(number), "title": title, "text": text, "tags": split_tags(found.get("Tags", ""))}
         odd = {
             "entities escaped twice (unescaped)": title_deep or text_deep,
             "no title": not title,
@@ -253,13 +253,13 @@ class _Reading:
         self.odd.passed.clear()
 
     def _judge(self, links: Iterable[tuple[int, int]], n_links: int, kept: set[int]) -> None:
-        pairs = edges(links, kept, self.left_out)
+        pairs = keep_edges(links, kept, self.left_out)
         if not pairs:
             raise MirblabError(
                 f"{self.files.path.name}: no two questions that are kept are duplicates of each other, of "
                 f"{n_links:,} duplicate links; do its posts and its links belong together?"
             )
-        drawn = draw(pairs, self.seed, self.shares)
+        drawn = draw_queries(pairs, self.seed, self.shares)
         self.asked = drawn.queries
         self.judged.update(drawn.judged)
         self.sizes.update(drawn.sizes)

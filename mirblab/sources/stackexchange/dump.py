@@ -41,7 +41,7 @@ class Readable(Protocol):
 
 
 @dataclass
-class Odd:
+class RowProblems:
     """What is wrong in the files that are read, and what was passed over.
 
     `counts` has how often, by file and reason; `examples` the first three lines of each; `passed` the rows that
@@ -64,8 +64,8 @@ class _Broken(Exception):
     """A row that cannot be read: its reason, and a detail."""
 
 
-def rows(
-    stream: Readable, name: str, wanted: tuple[str, ...], odd: Odd, only: tuple[str, str] | None = None
+def read_rows(
+    stream: Readable, name: str, wanted: tuple[str, ...], odd: RowProblems, only: tuple[str, str] | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and *wanted* attributes of each `<row .../>`, unescaped once, as XML asks; absent ones are missing.
 
@@ -78,8 +78,8 @@ def rows(
 
     >>> import io
     >>> text = b'<tags><row Id="1" TagName="a &amp;lt; b" /><row Id="2" Tag<row Id="3" /></tags>'
-    >>> odd = Odd()
-    >>> list(rows(io.BytesIO(text), "Tags.xml", ("TagName",), odd))
+    >>> odd = RowProblems()
+    >>> list(read_rows(io.BytesIO(text), "Tags.xml", ("TagName",), odd))
     [(1, {'TagName': 'a &lt; b'}), (1, {})]
     >>> odd.examples
     ['Tags.xml, line 1: rows cut off']
@@ -102,7 +102,7 @@ def rows(
             yield line, row
 
 
-def _pieces(stream: Readable, name: str, odd: Odd) -> Iterator[tuple[int, bytes]]:
+def _pieces(stream: Readable, name: str, odd: RowProblems) -> Iterator[tuple[int, bytes]]:
     """Yield line and text of each row, from behind its `<row` to the next one.
 
     A smaller-than sign is always escaped in attributes, so that `<row` begins a row wherever it stands.
@@ -139,7 +139,7 @@ def _read(stream: Readable, name: str, n_rows: int) -> bytes:
         raise MirblabError(f"{name} breaks off after {n_rows:,} rows: {error}; fetch it again") from error
 
 
-def _check_start(start: bytes, name: str, odd: Odd) -> None:
+def _check_start(start: bytes, name: str, odd: RowProblems) -> None:
     """Refuse what is no XML in UTF-8; note a document type."""
     declared = _ENCODING.search(start)
     if start[:2] in (b"\xff\xfe", b"\xfe\xff") or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
@@ -238,7 +238,7 @@ def _referred(match: re.Match[str]) -> str:
     return "&amp;" if character == "&" else character
 
 
-def members(archive: Path) -> dict[str, int]:
+def archive_members(archive: Path) -> dict[str, int]:
     """Return the sizes in bytes of the files in an archive, by their full names; MirblabError when it is broken."""
     with _opened(archive) as found:
         sizes = {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
@@ -247,7 +247,7 @@ def members(archive: Path) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def stream(archive: Path, member: str) -> Iterator[Readable]:
+def stream_member(archive: Path, member: str) -> Iterator[Readable]:
     """Yield the unpacked bytes of one *member*.
 
     A thread unpacks into a pipe from which the caller reads, so that memory stays bounded whatever the size; the
@@ -347,7 +347,7 @@ def _opened(archive: Path) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Files:
+class DumpFiles:
     """The files of one dump: `names` maps "Posts" to a file in the folder `path`, or to a member of that archive."""
 
     path: Path
@@ -379,8 +379,8 @@ class Files:
         with contextlib.ExitStack() as stack:
             position: Callable[[], int] | None = None
             if self.path.is_file():
-                total = members(self.path)[self.names[stem]]
-                inner = stack.enter_context(stream(self.path, self.names[stem]))
+                total = archive_members(self.path)[self.names[stem]]
+                inner = stack.enter_context(stream_member(self.path, self.names[stem]))
             else:
                 raw = stack.enter_context(open(self.path / self.names[stem], "rb"))
                 total, position = (self.path / self.names[stem]).stat().st_size, raw.tell
@@ -405,7 +405,7 @@ class _Watched:
         return found
 
 
-def find(origin: str | Path, stems: tuple[str, ...]) -> Files:
+def find_dump(origin: str | Path, stems: tuple[str, ...]) -> DumpFiles:
     """Return the *stems* ("Posts", "PostLinks") of the dump at *origin*: a .7z archive, or a folder.
 
     In a folder `Posts.xml`, `Posts.xml.gz` and names with a version (`Posts.V1.3.xml.gz`) are found. Raises
@@ -416,12 +416,12 @@ def find(origin: str | Path, stems: tuple[str, ...]) -> Files:
     if path.is_dir():
         there = sorted(entry.name for entry in path.iterdir() if entry.is_file())
     elif path.suffix.lower() == ".7z" and path.is_file():
-        there = sorted(members(path))
+        there = sorted(archive_members(path))
     elif path.exists():
         raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump; give one of these")
     else:
         raise FileNotFoundError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
-    return Files(path, {stem: _one(path, stem, there) for stem in stems})
+    return DumpFiles(path, {stem: _one(path, stem, there) for stem in stems})
 
 
 def _one(path: Path, stem: str, there: list[str]) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.sources.stackexchange import dump
-from mirblab.sources.stackexchange.build import tags
-from mirblab.sources.stackexchange.dump import Files
+from mirblab.sources.stackexchange.build import split_tags
+from mirblab.sources.stackexchange.dump import DumpFiles
 
 OPTIONAL = ("PostLinks", "Comments", "Votes", "Users", "Tags")
 _QUESTION, _ANSWER = "1", "2"
@@ -71,7 +71,7 @@ class Thread:
     tag_counts: dict[str, int] = field(default_factory=dict)
 
 
-def read(origin: str | Path, ids: Iterable[str | int], odd: dump.Odd | None = None) -> list[Thread]:
+def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProblems | None = None) -> list[Thread]:
     """Return the threads of the questions, or of the answers, with these *ids*, each once, in the order of the ids.
 
     *origin* is a folder with Posts.xml (plain or gzipped, with a version in its name or not), or a .7z archive;
@@ -84,7 +84,7 @@ def read(origin: str | Path, ids: Iterable[str | int], odd: dump.Odd | None = No
         raise MirblabError(f"ids of posts are whole numbers, found '{bad[0]}'")
     if not wanted:
         raise MirblabError("give the ids of the questions whose threads are wanted")
-    reading = _Reading(origin, dump.Odd() if odd is None else odd)
+    reading = _Reading(origin, dump.RowProblems() if odd is None else odd)
     reading.posts(set(wanted))
     if behind := {each: reading.parents[each] for each in wanted if each in reading.parents}:
         wanted = list(dict.fromkeys(behind.get(each, each) for each in wanted))
@@ -102,12 +102,12 @@ def read(origin: str | Path, ids: Iterable[str | int], odd: dump.Odd | None = No
 class _Reading:
     """What the passes over a dump's files find."""
 
-    def __init__(self, origin: str | Path, odd: dump.Odd) -> None:
-        self.files: dict[str, Files] = {"Posts": dump.find(origin, ("Posts",))}
+    def __init__(self, origin: str | Path, odd: dump.RowProblems) -> None:
+        self.files: dict[str, DumpFiles] = {"Posts": dump.find_dump(origin, ("Posts",))}
         self.shown, self.odd, self.n_posts = self.files["Posts"].shown("Posts"), odd, 0
         for stem in OPTIONAL:
             try:
-                self.files[stem] = dump.find(origin, (stem,))
+                self.files[stem] = dump.find_dump(origin, (stem,))
             except FileNotFoundError:
                 continue  # a release may lack it; the page then says less
         self.threads: dict[str, Thread] = {}
@@ -118,7 +118,7 @@ class _Reading:
         if stem in self.files:
             files = self.files[stem]
             with files.stream(stem) as stream:
-                for _, row in dump.rows(stream, files.shown(stem), wanted, self.odd):
+                for _, row in dump.read_rows(stream, files.shown(stem), wanted, self.odd):
                     yield row
 
     def posts(self, wanted: set[str]) -> None:
@@ -195,7 +195,7 @@ class _Reading:
 
 def _post(row: dict[str, str]) -> Post:
     return Post(
-        row.get("Id", ""), row.get("Title", ""), row.get("Body", ""), tags(row.get("Tags", "")),
+        row.get("Id", ""), row.get("Title", ""), row.get("Body", ""), split_tags(row.get("Tags", "")),
         _number(row.get("Score")), row.get("CreationDate", ""), row.get("OwnerUserId", ""),
         row.get("OwnerDisplayName", ""),
     )  # fmt: skip

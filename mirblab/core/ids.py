@@ -34,15 +34,6 @@ def read_id(record: Mapping[str, object], key: str) -> str:
     raise MirblabError(f"'{key}' must be a text or a whole number, found {found}; an id stands between quotes")
 
 
-def is_whole_number(text: str) -> bool:
-    """Return whether an id is a whole number from 0, such as the sites and tables of ARQMath have: at most 18 digits.
-
-    >>> is_whole_number("0042"), is_whole_number("9" * 5000), is_whole_number("١٢")
-    (True, False, False)
-    """
-    return len(text) < 19 and text.isascii() and text.isdecimal()
-
-
 def id_problem(name: str) -> str:
     """Return why a text cannot be an id, or "" when it can.
 
@@ -68,3 +59,12 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_whole_number(text: str) -> bool:
+    """Return whether an id is a whole number from 0, such as the sites and tables of ARQMath have: at most 18 digits.
+
+    >>> is_whole_number("0042"), is_whole_number("9" * 5000), is_whole_number("١٢")
+    (True, False, False)
+    """
+    return len(text) < 19 and text.isascii() and text.isdecimal()

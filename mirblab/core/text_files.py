@@ -21,8 +21,16 @@ from typing import IO, Any, BinaryIO, cast
 from mirblab.core.errors import MirblabError
 
 DEEPEST = 200  # levels of lists and objects; data has fewer than ten, and Python stops near a thousand
+LIMIT_VARIABLE = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
+DAMAGE_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
+_GIGABYTE = 10**9
+_LEAST_LIMIT = 2**28  # bytes that every file may unpack to
+_LARGEST_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
+_LONGEST_LINE = 2**26  # bytes of the longest line
+_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _LONG_NUMBER = re.compile(r"\d{4301}")
+_digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
 
 
 class UnreadableJson(MirblabError):
@@ -32,6 +40,89 @@ class UnreadableJson(MirblabError):
         """Say what is wrong, and on which line of the text."""
         super().__init__(what)
         self.line = line
+
+
+class LineProblems:
+    """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with no problem in the file at *path*."""
+        self.path, self.found = path, []
+
+    def note(self, line: int, what: str) -> None:
+        """Remember that a line is wrong, and why."""
+        self.found.append((line, what))
+
+    def raise_if_any(self) -> None:
+        """Raise MirblabError with file, line and number when something was noted."""
+        if self.found:
+            line, what = self.found[0]
+            more = f" ({len(self.found):,} such lines in all)" if len(self.found) > 1 else ""
+            raise MirblabError(f"{self.path}, line {line}: {what}{more}")
+
+
+def find_file(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
+    """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
+    found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    if len(found) > 1:
+        raise MirblabError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0] if found else None
+
+
+def read_records(path: Path, problems: LineProblems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
+    for number, text in read_lines(path, problems):
+        try:
+            record = parse_json(text)
+        except UnreadableJson as error:
+            problems.note(number, str(error))
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            problems.note(number, f"expected a JSON object, found {type(record).__name__}")
+
+
+def read_lines(path: Path, problems: LineProblems) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
+    try:
+        with _open_hashed(path) as file:
+            for number, raw in numbered_lines(path, file):
+                if number == 1:
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = raw.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    problems.note(number, f"not UTF-8 at byte {error.start}; save the file as UTF-8")
+                    continue
+                if text.strip():
+                    yield number, text
+    except (EOFError, OSError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; copy or unpack it again") from error
+
+
+@contextmanager
+def collect_digests() -> Iterator[dict[Path, str]]:
+    """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
+
+    So the bytes that are compared are those that were read, whatever happens to the file.
+    """
+    digests: dict[Path, str] = {}
+    token = _digests.set(digests)
+    try:
+        yield digests
+    finally:
+        _digests.reset(token)
+
+
+def read_json(path: Path) -> Any:
+    """Return the value in a JSON file in UTF-8; MirblabError with file and line for what cannot be read."""
+    try:
+        return parse_json(path.read_text("utf-8-sig"))
+    except UnreadableJson as error:
+        raise MirblabError(f"{path}, line {error.line}: {error}; mend the file, or write it again") from error
+    except UnicodeDecodeError as error:
+        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
 
 
 def parse_json(text: str) -> Any:
@@ -77,58 +168,6 @@ def json_error(error: ValueError | RecursionError, text: str) -> UnreadableJson:
     )
 
 
-def _deepest_offset(text: str) -> int:
-    """Return where a text is nested deeper than permitted."""
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        depth += (token[0] in "[{") - (token[0] in "]}")
-        if depth > DEEPEST:
-            return token.start()
-    return 0
-
-
-def _line_number(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
-
-
-def read_json(path: Path) -> Any:
-    """Return the value in a JSON file in UTF-8; MirblabError with file and line for what cannot be read."""
-    try:
-        return parse_json(path.read_text("utf-8-sig"))
-    except UnreadableJson as error:
-        raise MirblabError(f"{path}, line {error.line}: {error}; mend the file, or write it again") from error
-    except UnicodeDecodeError as error:
-        raise MirblabError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
-
-
-LIMIT_VARIABLE = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
-_GIGABYTE = 10**9
-_LEAST_LIMIT = 2**28  # bytes that every file may unpack to
-_LARGEST_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
-_LONGEST_LINE = 2**26  # bytes of the longest line
-_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-DAMAGE_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
-
-
-def unpacking_limit(size: int) -> int:
-    """Return to how many bytes something of *size* packed bytes may unpack.
-
-    The larger of 256 MiB and 200 times its size, or as many gigabytes as the environment's MIRBLAB_LARGEST says.
-    Raises MirblabError when that is no positive number.
-
-    >>> unpacking_limit(10), unpacking_limit(10**9)
-    (268435456, 200000000000)
-    """
-    return _limit_from_environment() or max(_LEAST_LIMIT, _LARGEST_RATIO * size)
-
-
-def check_unpacked_size(path: Path, unpacked: int) -> None:
-    """Raise MirblabError when the file or archive at *path* says that it unpacks to more bytes than are allowed."""
-    size = path.stat().st_size
-    if unpacked > (most := unpacking_limit(size)):
-        raise _too_large_error(path, f"{unpacked:,}", size, most)
-
-
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Yield the bytes of a file, unpacked when its name ends in `.gz`; MirblabError when they are more than allowed."""
@@ -166,6 +205,57 @@ def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
                 f"set {LIMIT_VARIABLE} (gigabytes)"
             )
         yield number, line
+
+
+def unpacking_limit(size: int) -> int:
+    """Return to how many bytes something of *size* packed bytes may unpack.
+
+    The larger of 256 MiB and 200 times its size, or as many gigabytes as the environment's MIRBLAB_LARGEST says.
+    Raises MirblabError when that is no positive number.
+
+    >>> unpacking_limit(10), unpacking_limit(10**9)
+    (268435456, 200000000000)
+    """
+    return _limit_from_environment() or max(_LEAST_LIMIT, _LARGEST_RATIO * size)
+
+
+def check_unpacked_size(path: Path, unpacked: int) -> None:
+    """Raise MirblabError when the file or archive at *path* says that it unpacks to more bytes than are allowed."""
+    size = path.stat().st_size
+    if unpacked > (most := unpacking_limit(size)):
+        raise _too_large_error(path, f"{unpacked:,}", size, most)
+
+
+@contextmanager
+def _open_hashed(path: Path) -> Iterator[BinaryIO]:
+    """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
+    digests = _digests.get()
+    with open(path, "rb") as raw:
+        digest = hashlib.blake2b(digest_size=32)
+        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_HashedStream(raw, digest), 2**18))
+        with closing(unpacked_stream(path, file)) as inner:
+            yield inner
+            if digests is not None:
+                while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
+                    pass
+                digests[path] = digest.hexdigest()
+
+
+class _HashedStream(io.RawIOBase):
+    """A stream whose bytes go into a digest as they are read."""
+
+    def __init__(self, inner: Any, digest: Any) -> None:
+        self._inner, self._digest = inner, digest
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, and hash what was read."""
+        n_read = cast(int, self._inner.readinto(buffer))
+        self._digest.update(memoryview(buffer)[:n_read])
+        return n_read
 
 
 class _LimitedStream(io.RawIOBase):
@@ -226,109 +316,15 @@ def _too_large_error(path: Path, unpacked: str, size: int, most: int) -> Mirblab
     )
 
 
-_digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
+def _deepest_offset(text: str) -> int:
+    """Return where a text is nested deeper than permitted."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth > DEEPEST:
+            return token.start()
+    return 0
 
 
-class LineProblems:
-    """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
-
-    def __init__(self, path: Path) -> None:
-        """Begin with no problem in the file at *path*."""
-        self.path, self.found = path, []
-
-    def note(self, line: int, what: str) -> None:
-        """Remember that a line is wrong, and why."""
-        self.found.append((line, what))
-
-    def raise_if_any(self) -> None:
-        """Raise MirblabError with file, line and number when something was noted."""
-        if self.found:
-            line, what = self.found[0]
-            more = f" ({len(self.found):,} such lines in all)" if len(self.found) > 1 else ""
-            raise MirblabError(f"{self.path}, line {line}: {what}{more}")
-
-
-def find_file(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
-    """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
-    found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
-    if len(found) > 1:
-        raise MirblabError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
-    return found[0] if found else None
-
-
-@contextmanager
-def collect_digests() -> Iterator[dict[Path, str]]:
-    """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
-
-    So the bytes that are compared are those that were read, whatever happens to the file.
-    """
-    digests: dict[Path, str] = {}
-    token = _digests.set(digests)
-    try:
-        yield digests
-    finally:
-        _digests.reset(token)
-
-
-def read_lines(path: Path, problems: LineProblems) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that is not blank, from 1; lines that are not UTF-8 are noted."""
-    try:
-        with _open_hashed(path) as file:
-            for number, raw in numbered_lines(path, file):
-                if number == 1:
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                try:
-                    text = raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    problems.note(number, f"not UTF-8 at byte {error.start}; save the file as UTF-8")
-                    continue
-                if text.strip():
-                    yield number, text
-    except (EOFError, OSError, zlib.error) as error:
-        raise MirblabError(f"{path} cannot be read: {error}; copy or unpack it again") from error
-
-
-def read_records(path: Path, problems: LineProblems) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and object of each line of a .jsonl file; broken lines are noted."""
-    for number, text in read_lines(path, problems):
-        try:
-            record = parse_json(text)
-        except UnreadableJson as error:
-            problems.note(number, str(error))
-            continue
-        if isinstance(record, dict):
-            yield number, record
-        else:
-            problems.note(number, f"expected a JSON object, found {type(record).__name__}")
-
-
-@contextmanager
-def _open_hashed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
-    digests = _digests.get()
-    with open(path, "rb") as raw:
-        digest = hashlib.blake2b(digest_size=32)
-        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_HashedStream(raw, digest), 2**18))
-        with closing(unpacked_stream(path, file)) as inner:
-            yield inner
-            if digests is not None:
-                while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
-                    pass
-                digests[path] = digest.hexdigest()
-
-
-class _HashedStream(io.RawIOBase):
-    """A stream whose bytes go into a digest as they are read."""
-
-    def __init__(self, inner: Any, digest: Any) -> None:
-        self._inner, self._digest = inner, digest
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into the buffer, and hash what was read."""
-        n_read = cast(int, self._inner.readinto(buffer))
-        self._digest.update(memoryview(buffer)[:n_read])
-        return n_read
+def _line_number(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1

@@ -54,35 +54,6 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
     return table if places == list(range(len(names))) else table.take(places).reset_index(drop=True)
 
 
-def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
-    """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
-    metadata = record.get("metadata")
-    inner = metadata if isinstance(metadata, dict) else {}
-    order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
-    if isinstance(tags, str):
-        tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
-    return (
-        order if isinstance(order, int) and not isinstance(order, bool) and abs(order) < 2**63 else None,
-        [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,
-    )
-
-
-def _text_table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
-    table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
-    if key == "doc_id":
-        table["title"] = pd.Series(columns[1], dtype="str")
-    table["text"] = pd.Series(columns[2], dtype="str")
-    table["order"] = pd.array(columns[3], dtype="Int64")
-    table["tags"] = pd.Series(columns[4], dtype="object")
-    return table
-
-
-def split_names(folder: Path) -> list[str]:
-    """Return the names of the splits that a folder has judgements for."""
-    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
-
-
 def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
     """Return the judgements of one split: query_id, doc_id, relevance (whole numbers, 0 kept).
 
@@ -123,14 +94,6 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
             "relevance": pd.Series(list(judged.values()), dtype="int32"),
         }
     )
-
-
-def _whole_number(text: str) -> int | None:
-    try:
-        number = float(text if "_" not in text else "")  # Python would take 1_0 for ten
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2**31 else None
 
 
 def read_id_lists(
@@ -182,10 +145,9 @@ def read_id_lists(
     return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
 
 
-def _ids_of_list(names: object, key: str) -> list[str]:
-    if not isinstance(names, list):
-        raise MirblabError(f"'{key}' must be a list of ids")
-    return [ids.read_id({key: name}, key) for name in names]
+def split_names(folder: Path) -> list[str]:
+    """Return the names of the splits that a folder has judgements for."""
+    return sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
 
 
 def iterate_texts(column: pd.Series) -> Iterator[str]:
@@ -196,15 +158,6 @@ def iterate_texts(column: pd.Series) -> Iterator[str]:
     """
     for start in range(0, len(column), BLOCK):
         yield from column.iloc[start : start + BLOCK].to_list()
-
-
-def _missing_file_message(folder: Path, stem: str) -> str:
-    if not folder.is_dir():
-        return f"no folder {folder}"
-    found = sorted(path.name for path in folder.iterdir())[:12]
-    return (
-        f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
-    )
 
 
 def write_collection(
@@ -237,3 +190,50 @@ def write_collection(
             file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
     paths.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
     return folder
+
+
+def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
+    """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
+    metadata = record.get("metadata")
+    inner = metadata if isinstance(metadata, dict) else {}
+    order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
+    if isinstance(tags, str):
+        tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    return (
+        order if isinstance(order, int) and not isinstance(order, bool) and abs(order) < 2**63 else None,
+        [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,
+    )
+
+
+def _text_table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+    table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
+    if key == "doc_id":
+        table["title"] = pd.Series(columns[1], dtype="str")
+    table["text"] = pd.Series(columns[2], dtype="str")
+    table["order"] = pd.array(columns[3], dtype="Int64")
+    table["tags"] = pd.Series(columns[4], dtype="object")
+    return table
+
+
+def _whole_number(text: str) -> int | None:
+    try:
+        number = float(text if "_" not in text else "")  # Python would take 1_0 for ten
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**31 else None
+
+
+def _ids_of_list(names: object, key: str) -> list[str]:
+    if not isinstance(names, list):
+        raise MirblabError(f"'{key}' must be a list of ids")
+    return [ids.read_id({key: name}, key) for name in names]
+
+
+def _missing_file_message(folder: Path, stem: str) -> str:
+    if not folder.is_dir():
+        return f"no folder {folder}"
+    found = sorted(path.name for path in folder.iterdir())[:12]
+    return (
+        f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
+    )

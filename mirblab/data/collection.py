@@ -24,170 +24,7 @@ from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
 
 RULE_NAMES = ("judged", "not-self", "earlier", "tags")
-
-
-def read_card_table(folder: Path) -> dict[str, Any]:
-    """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
-    path = folder / "card.toml"
-    return read_toml(path) if path.is_file() else {}
-
-
-@dataclass(frozen=True)
-class Card:
-    """Task, source, licence, revision, relevance levels, instruction and candidate rules of a collection.
-
-    Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
-    what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
-    of a smaller `order`), "tags" (MIRB's rule of shared tags). `follows` is the published collection that this
-    one rebuilds, `paper` the name that it is printed under; where several share a column, that is `group` instead.
-    `relevant_from` is the smallest relevance that binary measures count as relevant. `language` names the proof
-    assistant whose language the texts are in, where their signs do not tell. Keys that are no field are in `extra`.
-    """
-
-    name: str = ""
-    title: str = ""
-    task: str = ""
-    source: str = ""
-    licence: str = ""
-    revision: str = ""
-    instruction: str = ""
-    paper: str = ""
-    group: str = ""
-    follows: str = ""
-    language: str = ""
-    relevance_levels: list[int] = field(default_factory=list)
-    relevant_from: int = 1
-    candidates: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, folder: Path) -> Card:
-        """Return the card in *folder*, or an empty one; MirblabError, with file and line, for a field that is wrong."""
-        try:
-            return cls.from_dict(read_card_table(folder))
-        except _WrongField as error:
-            path = folder / "card.toml"
-            raise MirblabError(f"{path}{line_of_key(path.read_text('utf-8-sig'), error.key)}: {error}") from error
-
-    @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Card:
-        """Return the card with the values *found*, checked; MirblabError for one that is wrong.
-
-        >>> Card.from_dict({"candidates": "judged"}).candidates
-        ['judged']
-        """
-        known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
-        values = {key: value for key, value in found.items() if key in known}
-        rules = values.get("candidates", [])
-        if not isinstance(rules, (str, list)):
-            raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
-        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
-        for rule in values["candidates"]:
-            if rule not in RULE_NAMES:
-                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULE_NAMES)))
-        card = cls(**values, extra={key: value for key, value in found.items() if key not in known})
-        card._check()
-        return card
-
-    def _check(self) -> None:
-        for key in (item.name for item in fields(self) if item.type == "str"):
-            if not isinstance(getattr(self, key), str):
-                raise _WrongField(key, f"must be a text, found {getattr(self, key)!r:.60}")
-        if self.name:
-            try:
-                paths.checked_name(self.name)
-            except MirblabError as error:
-                raise _WrongField("name", str(error)) from error
-        levels = self.relevance_levels
-        if not isinstance(levels, list) or not all(type(level) is int for level in levels):
-            raise _WrongField("relevance_levels", f"must be a list of whole numbers, found {levels!r:.60}")
-        if type(self.relevant_from) is not int or self.relevant_from < 1:
-            raise _WrongField("relevant_from", f"must be a whole number from 1, found {self.relevant_from!r:.60}")
-
-
-class _WrongField(MirblabError):
-    """A field of a card that is not what it must be; its key is kept, to be looked up in the file."""
-
-    def __init__(self, key: str, what: str) -> None:
-        super().__init__(f"'{key}' {what}" if what.startswith("must") else what)
-        self.key = key
-
-
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
-
-
-def count_oddities(
-    corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
-) -> dict[str, int]:
-    """Return how often what is odd in real data occurs; what does not occur is left out."""
-    relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
-    whole = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
-    counts = {
-        "documents without text": sum(not text.strip() for text in iterate_texts(corpus.text)),
-        "queries without text": sum(not text.strip() for text in iterate_texts(asked.text)),
-        "documents that repeat another's text": _count_repeats(map(" ".join, whole)),
-        "queries that repeat another's text": _count_repeats(iterate_texts(asked.text)),
-        "texts with HTML entities": sum(
-            "&" in text and _ENTITY.search(text) is not None
-            for table in (corpus, asked)
-            for text in iterate_texts(table.text)
-        ),
-        "queries without a relevant document": len(asked) - relevant,
-        "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
-    }
-    return {what: count for what, count in counts.items() if count}
-
-
-def _count_repeats(texts: Iterable[str]) -> int:
-    """Return how many texts stood before, by hashes of 128 bits."""
-    hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
-    return len(hashes) - len(set(hashes))
-
-
-def candidate_rules(
-    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
-) -> list[Rule]:
-    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
-    found: list[Rule] = []
-    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
-        pairs = on_disk.read_id_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
-        if pairs is not None:
-            found.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
-    judged = ListRule.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
-    for name in card.candidates:
-        if name == "judged":
-            found.append(judged)
-        elif name == "not-self":
-            found.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
-        elif name == "earlier":
-            found.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
-        elif name == "tags":
-            found.append(_tag_rule(corpus, asked, qrels, card, folder))
-    return found
-
-
-def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:
-    if "tags" not in corpus or "tags" not in asked:
-        raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
-    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
-    gold = qrels[qrels.relevance >= card.relevant_from]
-    kept = ListRule.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
-    return TagRule(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
-
-
-def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
-    orders = texts["order"] if "order" in texts else pd.Series(pd.NA, texts.index, dtype="Int64")
-    if missing := int(orders.isna().sum()):
-        raise MirblabError(
-            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'; add it"
-        )
-    return orders.to_numpy(dtype=np.int64)
-
-
-def _codes(column: pd.Series) -> np.ndarray:
-    return column.cat.codes.to_numpy().astype(np.int64)
-
-
 # Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
 pd.set_option("display.html.use_mathjax", False)
 
@@ -370,6 +207,137 @@ def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
     return [_split_collection(folder, split, corpus, queries, card) for split in wanted]
 
 
+@dataclass(frozen=True)
+class Card:
+    """Task, source, licence, revision, relevance levels, instruction and candidate rules of a collection.
+
+    Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
+    what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
+    of a smaller `order`), "tags" (MIRB's rule of shared tags). `follows` is the published collection that this
+    one rebuilds, `paper` the name that it is printed under; where several share a column, that is `group` instead.
+    `relevant_from` is the smallest relevance that binary measures count as relevant. `language` names the proof
+    assistant whose language the texts are in, where their signs do not tell. Keys that are no field are in `extra`.
+    """
+
+    name: str = ""
+    title: str = ""
+    task: str = ""
+    source: str = ""
+    licence: str = ""
+    revision: str = ""
+    instruction: str = ""
+    paper: str = ""
+    group: str = ""
+    follows: str = ""
+    language: str = ""
+    relevance_levels: list[int] = field(default_factory=list)
+    relevant_from: int = 1
+    candidates: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> Card:
+        """Return the card in *folder*, or an empty one; MirblabError, with file and line, for a field that is wrong."""
+        try:
+            return cls.from_dict(read_card_table(folder))
+        except _WrongField as error:
+            path = folder / "card.toml"
+            raise MirblabError(f"{path}{line_of_key(path.read_text('utf-8-sig'), error.key)}: {error}") from error
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Card:
+        """Return the card with the values *found*, checked; MirblabError for one that is wrong.
+
+        >>> Card.from_dict({"candidates": "judged"}).candidates
+        ['judged']
+        """
+        known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
+        values = {key: value for key, value in found.items() if key in known}
+        rules = values.get("candidates", [])
+        if not isinstance(rules, (str, list)):
+            raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
+        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
+        for rule in values["candidates"]:
+            if rule not in RULE_NAMES:
+                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULE_NAMES)))
+        card = cls(**values, extra={key: value for key, value in found.items() if key not in known})
+        card._check()
+        return card
+
+    def _check(self) -> None:
+        for key in (item.name for item in fields(self) if item.type == "str"):
+            if not isinstance(getattr(self, key), str):
+                raise _WrongField(key, f"must be a text, found {getattr(self, key)!r:.60}")
+        if self.name:
+            try:
+                paths.checked_name(self.name)
+            except MirblabError as error:
+                raise _WrongField("name", str(error)) from error
+        levels = self.relevance_levels
+        if not isinstance(levels, list) or not all(type(level) is int for level in levels):
+            raise _WrongField("relevance_levels", f"must be a list of whole numbers, found {levels!r:.60}")
+        if type(self.relevant_from) is not int or self.relevant_from < 1:
+            raise _WrongField("relevant_from", f"must be a whole number from 1, found {self.relevant_from!r:.60}")
+
+
+def read_card_table(folder: Path) -> dict[str, Any]:
+    """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
+    path = folder / "card.toml"
+    return read_toml(path) if path.is_file() else {}
+
+
+def count_oddities(
+    corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
+) -> dict[str, int]:
+    """Return how often what is odd in real data occurs; what does not occur is left out."""
+    relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
+    whole = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
+    counts = {
+        "documents without text": sum(not text.strip() for text in iterate_texts(corpus.text)),
+        "queries without text": sum(not text.strip() for text in iterate_texts(asked.text)),
+        "documents that repeat another's text": _count_repeats(map(" ".join, whole)),
+        "queries that repeat another's text": _count_repeats(iterate_texts(asked.text)),
+        "texts with HTML entities": sum(
+            "&" in text and _ENTITY.search(text) is not None
+            for table in (corpus, asked)
+            for text in iterate_texts(table.text)
+        ),
+        "queries without a relevant document": len(asked) - relevant,
+        "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
+    }
+    return {what: count for what, count in counts.items() if count}
+
+
+def candidate_rules(
+    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
+) -> list[Rule]:
+    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
+    found: list[Rule] = []
+    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
+        pairs = on_disk.read_id_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
+        if pairs is not None:
+            found.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
+    judged = ListRule.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
+    for name in card.candidates:
+        if name == "judged":
+            found.append(judged)
+        elif name == "not-self":
+            found.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+        elif name == "earlier":
+            found.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+        elif name == "tags":
+            found.append(_tag_rule(corpus, asked, qrels, card, folder))
+    return found
+
+
+class _WrongField(MirblabError):
+    """A field of a card that is not what it must be; its key is kept, to be looked up in the file."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"'{key}' {what}" if what.startswith("must") else what)
+        self.key = key
+
+
 def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
     judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
     asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
@@ -383,6 +351,34 @@ def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: p
     candidates = Candidates(len(corpus), tuple(candidate_rules(folder, card, corpus, asked, queries, qrels)))
     oddities = count_oddities(corpus, asked, qrels, card.relevant_from)
     return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
+
+
+def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:
+    if "tags" not in corpus or "tags" not in asked:
+        raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
+    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
+    gold = qrels[qrels.relevance >= card.relevant_from]
+    kept = ListRule.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
+    return TagRule(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
+
+
+def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
+    orders = texts["order"] if "order" in texts else pd.Series(pd.NA, texts.index, dtype="Int64")
+    if missing := int(orders.isna().sum()):
+        raise MirblabError(
+            f"{folder}: the card says candidates = 'earlier', but {missing:,} rows of {stem} have no 'order'; add it"
+        )
+    return orders.to_numpy(dtype=np.int64)
+
+
+def _codes(column: pd.Series) -> np.ndarray:
+    return column.cat.codes.to_numpy().astype(np.int64)
+
+
+def _count_repeats(texts: Iterable[str]) -> int:
+    """Return how many texts stood before, by hashes of 128 bits."""
+    hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    return len(hashes) - len(set(hashes))
 
 
 def _shortened(text: str, longest: int) -> str:

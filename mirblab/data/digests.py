@@ -26,19 +26,18 @@ def write_digests(folder: Path) -> None:
     paths.write_bytes(folder / DIGEST_FILE, text.encode("utf-8", "surrogateescape"))
 
 
-def has_digests(folder: Path) -> bool:
-    """Return whether *folder* has a `digests.txt`; one that was copied by hand or is older than digests has none."""
-    return read_digest_file(folder) is not None
+def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
+    """Raise MirblabError when a file of *folder* differs, is missing or is new since its digests were kept.
 
-
-def read_digest_file(folder: Path) -> bytes | None:
-    """Return the content of the folder's `digests.txt`, None where there is none; it tells one build from the next."""
-    try:
-        return (folder / DIGEST_FILE).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        raise MirblabError(f"{str(folder)[:200]!r} cannot be read: {error}") from error
+    *read* is as in `differences`.
+    """
+    wrong = find_differences(folder, read)
+    if wrong:
+        more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
+        raise MirblabError(
+            f"{folder} is not as it was built or added ({DIGEST_FILE}): {'; '.join(wrong[:3])}{more}; remove it and "
+            f"build or add it anew, or accept it as a new collection: mirblab add {shlex.quote(str(folder))} --again"
+        )
 
 
 def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
@@ -65,20 +64,6 @@ def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({
     ]
 
 
-def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
-    """Raise MirblabError when a file of *folder* differs, is missing or is new since its digests were kept.
-
-    *read* is as in `differences`.
-    """
-    wrong = find_differences(folder, read)
-    if wrong:
-        more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
-        raise MirblabError(
-            f"{folder} is not as it was built or added ({DIGEST_FILE}): {'; '.join(wrong[:3])}{more}; remove it and "
-            f"build or add it anew, or accept it as a new collection: mirblab add {shlex.quote(str(folder))} --again"
-        )
-
-
 def verify_collections(folder: Path) -> list[str]:
     """Compare the collections in *folder* with their digests; return a line for each that differs, and for strangers.
 
@@ -89,19 +74,19 @@ def verify_collections(folder: Path) -> list[str]:
     return wrong + [f"{path}: {line}; it is made again" for path in folders for line in find_differences(path)[:3]]
 
 
-def _printable_name(name: str) -> str:
-    """Return a name that can be printed; that in a damaged line need not be text.
-
-    >>> _printable_name("caf\\u00e9.md"), _printable_name("\\udcff.md") == r"\\udcff.md"
-    ('café.md', True)
-    """
-    return name if name.isprintable() else name.encode("unicode_escape").decode()
+def has_digests(folder: Path) -> bool:
+    """Return whether *folder* has a `digests.txt`; one that was copied by hand or is older than digests has none."""
+    return read_digest_file(folder) is not None
 
 
-def _difference(before: str | None, now: str | None) -> str:
-    if before is None:
-        return "is new"
-    return "is missing" if now is None else "has another content"
+def read_digest_file(folder: Path) -> bytes | None:
+    """Return the content of the folder's `digests.txt`, None where there is none; it tells one build from the next."""
+    try:
+        return (folder / DIGEST_FILE).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise MirblabError(f"{str(folder)[:200]!r} cannot be read: {error}") from error
 
 
 def _current_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> dict[str, str]:
@@ -131,3 +116,18 @@ def _file_digest(path: str) -> str:
         raise MirblabError(f"{path} cannot be read: {error.strerror}; copy it again, or change its rights") from error
     with file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
+
+
+def _difference(before: str | None, now: str | None) -> str:
+    if before is None:
+        return "is new"
+    return "is missing" if now is None else "has another content"
+
+
+def _printable_name(name: str) -> str:
+    """Return a name that can be printed; that in a damaged line need not be text.
+
+    >>> _printable_name("caf\\u00e9.md"), _printable_name("\\udcff.md") == r"\\udcff.md"
+    ('café.md', True)
+    """
+    return name if name.isprintable() else name.encode("unicode_escape").decode()

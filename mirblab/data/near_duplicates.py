@@ -15,114 +15,6 @@ from mirblab.core.terminal import progress
 from mirblab.data.topk import n_cores, run_in_threads, split_range
 
 WORDS_PER_SHINGLE = 3  # words in a shingle
-_LETTER, _SIGN = 1, 2
-_DROPPED = b'$\\{},.;:?"`'  # separate words like blanks; other signs are words of their own
-_SLASH, _BACKSLASH = b"/\\"
-_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
-_INVERSE = pow(_BASE, -1, 2**64)
-
-
-def fold_text(text: str) -> str:
-    """Return *text* without differences of case and white space.
-
-    >>> fold_text(" Every  Ring\\nhas a UNIT. ")
-    'every ring has a unit.'
-    """
-    return " ".join(text.casefold().split())
-
-
-def text_digests(texts: Sequence[str]) -> np.ndarray:
-    """Return one uint64 per text, (n_texts,): equal for texts that fold to the same, and 0 for empty ones.
-
-    64 bits: among two million texts a wrong match has a chance of one in ten million.
-
-    >>> a, b, c, empty = text_digests(["A ring", "a  RING", "a field", " "])
-    >>> bool(a == b), bool(a == c), int(empty)
-    (True, False, 0)
-    """
-    folded = (fold_text(text).encode("utf-8", "surrogatepass") for text in texts)
-    parts = [hashlib.blake2b(text, digest_size=8).digest() if text else bytes(8) for text in folded]
-    return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
-
-
-def shingles(texts: Sequence[str], size: int = WORDS_PER_SHINGLE) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, hashes): text i has the shingles `hashes[starts[i]:starts[i + 1]]`, uint32, repeats included.
-
-    A shingle is *size* words in a row, or all of a shorter text; a word is a run of letters, digits and `_`, or
-    one other sign. Case, white space, full stops, commas and LaTeX's `$ \\ { }` make no difference. A text without
-    words has no shingle. Hashes are polynomials in the bytes modulo 2^64, mixed and cut to 32 bits.
-
-    >>> starts, hashes = shingles(["let $x$ be one", "Let x be one.", "x", ""])
-    >>> starts.tolist(), bool((hashes[:2] == hashes[2:4]).all())
-    ([0, 2, 4, 5, 5], True)
-    """
-    words, n_words = _words(texts)
-    ends = np.cumsum(n_words)
-    counts = np.where(n_words > 0, np.maximum(n_words - size + 1, 1), 0)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    place = np.arange(starts[-1]) + np.repeat(ends - n_words - starts[:-1], counts)
-    stop, found = np.repeat(ends, counts), np.zeros(len(place), np.uint64)
-    for step in range(size):
-        at = place + step
-        inside = at < stop
-        word = np.where(inside, words[np.minimum(at, len(words) - 1)], np.uint64(0)) if len(words) else found
-        found = found * np.uint64(_BASE) + word
-    return starts, (_mixed(found) >> np.uint64(32)).astype(np.uint32)
-
-
-def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hash of each word of all texts, in order, and how many words each text has."""
-    encoded = [fold_text(text).encode("utf-8", "surrogatepass") for text in texts]
-    # A blank after each text, so that no word goes on into the next one.
-    letters = np.frombuffer(b" ".join([*encoded, b""]), dtype=np.uint8)
-    kind = _KINDS[letters]
-    # "/\" and "\/" are the signs "and" and "or" of formal languages; elsewhere a backslash begins a command.
-    at = np.flatnonzero(letters[:-1] + letters[1:] == _SLASH + _BACKSLASH)
-    at = at[(letters[at] == _SLASH) | (letters[at] == _BACKSLASH)]
-    kind[np.where(letters[at] == _BACKSLASH, at, at + 1)] = _SIGN
-    is_letter = np.concatenate([[False], kind == _LETTER, [False]])
-    begins = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[:-2])
-    ends = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[2:])
-    first, stop = np.flatnonzero(begins), np.flatnonzero(ends) + 1
-    sums = np.concatenate([[np.uint64(0)], np.cumsum((letters + np.uint64(1)) * _powers(_BASE, len(letters)))])
-    # Dividing by the power at which a word begins makes its hash independent of its place.
-    hashes = (sums[stop] - sums[first]) * _powers(_INVERSE, len(letters))[first]
-    text_ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) + 1)
-    return _mixed(hashes), np.diff(np.searchsorted(first, text_ends), prepend=0)
-
-
-def _powers(base: int, count: int) -> np.ndarray:
-    """Return base^0, base^1, … modulo 2^64, (count,)."""
-    return _powers_table(base, max(count - 1, 1).bit_length())[:count]
-
-
-@lru_cache(maxsize=8)
-def _powers_table(base: int, bits: int) -> np.ndarray:
-    powers = np.full(1 << bits, base, np.uint64)
-    powers[0] = 1
-    return np.cumprod(powers, out=powers)
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return uint64 *numbers* with every bit depending on all (Steele, Lea & Flood's SplitMix64, OOPSLA 2014)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
-
-
-def _kinds() -> np.ndarray:
-    """Return for each byte whether it separates words, belongs to one, or is one of its own, uint8 (256,)."""
-    kinds = np.full(256, _SIGN, np.uint8)
-    letters = [code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_"]
-    kinds[letters] = _LETTER
-    kinds[list(range(33))] = 0
-    kinds[list(_DROPPED)] = 0
-    return kinds
-
-
-_KINDS = _kinds()
-
-
 N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and how many pairs at the threshold must be found
 _TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = (
     256,
@@ -130,6 +22,11 @@ _TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = (
 )  # texts and pairs that are worked on at once, so that they stay in the cache
 _LARGEST_BUCKET = 64  # in a larger bucket a text is compared with that many that follow it
 _ESTIMATE_SLACK = 0.25  # pairs whose estimate lies that far below the threshold are not checked: six standard errors
+_LETTER, _SIGN = 1, 2
+_DROPPED = b'$\\{},.;:?"`'  # separate words like blanks; other signs are words of their own
+_SLASH, _BACKSLASH = b"/\\"
+_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
+_INVERSE = pow(_BASE, -1, 2**64)
 
 
 @dataclass(frozen=True)
@@ -145,151 +42,6 @@ class NearPairs:
     jaccard: np.ndarray
     recall: float
     n_cut: int = 0
-
-
-def near_pairs(
-    texts: Sequence[str], threshold: float = 0.8, seed: int = 0, asked: np.ndarray | None = None
-) -> NearPairs:
-    """Return the pairs of *texts* whose sets of word triples have a Jaccard similarity of *threshold* or more.
-
-    *asked*, bool (n_texts,): only pairs with at least one of these; None: all. A text without words is in no pair.
-    Candidates share a band of their MinHash signature (Broder, SEQUENCES 1997; Indyk & Motwani, STOC 1998);
-    each is then checked on the sets themselves. Deterministic by *seed*. MirblabError for a threshold outside 0 to 1.
-
-    >>> text = "every finitely generated module over a noetherian ring is noetherian itself and conversely"
-    >>> found = near_pairs([text, "a field", text + " too"])
-    >>> list(zip(found.left, found.right, found.jaccard.round(2)))
-    [(np.int64(0), np.int64(2), np.float64(0.92))]
-    """
-    if not 0 < threshold <= 1:
-        raise MirblabError(f"the threshold of near-duplicates lies above 0 and up to 1, found {threshold}")
-    rows, bands = signature_shape(threshold)
-    signature, has_words = minhash_signatures(texts, rows * bands, seed)
-    left, right, n_cut = candidate_pairs(signature, has_words, rows, asked)
-    close = _agreement(signature, left, right) >= threshold - _ESTIMATE_SLACK
-    left, right = left[close], right[close]
-    jaccard = jaccard_similarity(texts, left, right)
-    kept = jaccard >= threshold
-    return NearPairs(left[kept], right[kept], jaccard[kept], match_probability(threshold, rows, bands), n_cut)
-
-
-def signature_shape(threshold: float) -> tuple[int, int]:
-    """Return (rows, bands) of the signature: as many rows as still find RECALL of the pairs at *threshold*.
-
-    >>> signature_shape(0.8), round(match_probability(0.8, *signature_shape(0.8)), 4)
-    ((6, 21), 0.9983)
-    """
-    found = [rows for rows in range(1, N_HASHES + 1) if match_probability(threshold, rows, N_HASHES // rows) >= RECALL]
-    rows = max(found, default=1)
-    return rows, N_HASHES // rows
-
-
-def match_probability(jaccard: float, rows: int, bands: int) -> float:
-    """Return how likely a pair of this similarity agrees in all rows of at least one band, 0 to 1."""
-    return 1 - (1 - jaccard**rows) ** bands
-
-
-def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return MinHash signatures, uint32 (n_texts, n_hashes), and which texts have words, bool (n_texts,).
-
-    Two texts agree in a column with a chance of their Jaccard similarity. Each column is the least of (x ^ b) · a
-    modulo 2^32 over the hashes x of a text, with random b and odd a, which permutes the numbers.
-    """
-    random = np.random.default_rng(seed)
-    masks = random.integers(0, 2**32, n_hashes, dtype=np.uint32)
-    factors = random.integers(0, 2**31, n_hashes, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    out, has_words = np.zeros((len(texts), n_hashes), np.uint32), np.zeros(len(texts), bool)
-    with progress(len(texts), "comparing texts", "texts") as bar:
-
-        def task(block: slice) -> None:
-            starts, hashes = shingles(texts[block])
-            some = np.flatnonzero(np.diff(starts))
-            has_words[block.start + some] = True
-            moved = np.empty_like(hashes)
-            for column, (mask, factor) in enumerate(zip(masks, factors, strict=True)):
-                np.bitwise_xor(hashes, mask, out=moved)
-                np.multiply(moved, factor, out=moved)
-                if len(some):
-                    out[block.start + some, column] = np.minimum.reduceat(moved, starts[some])
-            bar.update(block.stop - block.start)
-
-        run_in_threads(task, split_range(len(texts), _TEXTS_PER_BLOCK), n_cores())
-    return out, has_words
-
-
-def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,).
-
-    >>> jaccard_similarity(["a b c d", "a b c e"], np.array([0]), np.array([1])).round(3).tolist()
-    [0.333]
-    """
-    involved, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    starts, sets = _sets([texts[position] for position in involved.tolist()])
-    one, other = np.split(places, 2)
-    parts = run_in_threads(
-        partial(_jaccard, starts, sets, one, other), split_range(len(left), _PAIRS_PER_BLOCK), n_cores()
-    )
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _sets(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, hashes) of the texts' shingles, each once and ascending within its text."""
-    sizes, sets = [np.zeros(1, np.int64)], []
-    for block in split_range(len(texts), _TEXTS_PER_BLOCK):
-        starts, hashes = shingles(texts[block])
-        owner = np.repeat(np.arange(len(starts) - 1, dtype=np.uint64), np.diff(starts))
-        keys = np.unique(owner << np.uint64(32) | hashes)
-        sizes.append(np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=len(starts) - 1))
-        sets.append(keys.astype(np.uint32))
-    return np.cumsum(np.concatenate(sizes)), np.concatenate([*sets, np.empty(0, np.uint32)])
-
-
-def _jaccard(starts: np.ndarray, sets: np.ndarray, left: np.ndarray, right: np.ndarray, block: slice) -> np.ndarray:
-    """Return the similarity of the pairs in *block*: what both have stands twice among their sorted elements."""
-    sides = np.concatenate([left[block], right[block]])
-    sizes = starts[sides + 1] - starts[sides]
-    begins = np.cumsum(sizes) - sizes
-    at = np.arange(sizes.sum()) + np.repeat(starts[sides] - begins, sizes)
-    n_pairs = len(sides) // 2
-    owner = np.repeat(np.tile(np.arange(n_pairs, dtype=np.uint64), 2), sizes)
-    keys = np.sort(owner << np.uint64(32) | sets[at])
-    twice = keys[1:][keys[1:] == keys[:-1]]
-    shared = np.bincount((twice >> np.uint64(32)).astype(np.int64), minlength=n_pairs)
-    total = sizes[:n_pairs] + sizes[n_pairs:] - shared
-    return shared / np.maximum(total, 1)
-
-
-def candidate_pairs(
-    signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large ones."""
-    here, found, cut = np.flatnonzero(has_words), [np.empty(0, np.int64)], np.zeros(len(signature), bool)
-    for first in range(0, signature.shape[1], rows):
-        key = np.zeros(len(here), np.uint64)
-        for column in range(first, first + rows):
-            key = (key ^ signature[here, column]) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        order = np.argsort(key, kind="stable")
-        key, texts = key[order], here[order]
-        for step in range(1, _LARGEST_BUCKET + 1):
-            same = key[step:] == key[:-step]
-            if not same.any():
-                break
-            one, other = texts[:-step][same], texts[step:][same]
-            if asked is not None:
-                wanted = asked[one] | asked[other]
-                one, other = one[wanted], other[wanted]
-            found.append(one << 32 | other)
-            if step == _LARGEST_BUCKET:
-                cut[one] = True
-    pairs = np.unique(np.concatenate(found))
-    return pairs >> 32, pairs & 0xFFFFFFFF, int(cut.sum())
-
-
-def _agreement(signature: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the share of columns in which each pair agrees, (n_pairs,): an estimate of its similarity."""
-    parts = [(signature[left[b]] == signature[right[b]]).mean(axis=1) for b in split_range(len(left), _PAIRS_PER_BLOCK)]
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -369,3 +121,249 @@ def find_repeats(
     classes = np.where(names[places] == 0, -1, places)
     pairs = pd.DataFrame({"left": found.left, "right": found.right, "jaccard": found.jaccard})
     return RepeatedTexts(np.split(classes, ends[:-1]), pairs, found.recall, found.n_cut)
+
+
+def near_pairs(
+    texts: Sequence[str], threshold: float = 0.8, seed: int = 0, asked: np.ndarray | None = None
+) -> NearPairs:
+    """Return the pairs of *texts* whose sets of word triples have a Jaccard similarity of *threshold* or more.
+
+    *asked*, bool (n_texts,): only pairs with at least one of these; None: all. A text without words is in no pair.
+    Candidates share a band of their MinHash signature (Broder, SEQUENCES 1997; Indyk & Motwani, STOC 1998);
+    each is then checked on the sets themselves. Deterministic by *seed*. MirblabError for a threshold outside 0 to 1.
+
+    >>> text = "every finitely generated module over a noetherian ring is noetherian itself and conversely"
+    >>> found = near_pairs([text, "a field", text + " too"])
+    >>> list(zip(found.left, found.right, found.jaccard.round(2)))
+    [(np.int64(0), np.int64(2), np.float64(0.92))]
+    """
+    if not 0 < threshold <= 1:
+        raise MirblabError(f"the threshold of near-duplicates lies above 0 and up to 1, found {threshold}")
+    rows, bands = signature_shape(threshold)
+    signature, has_words = minhash_signatures(texts, rows * bands, seed)
+    left, right, n_cut = candidate_pairs(signature, has_words, rows, asked)
+    close = _agreement(signature, left, right) >= threshold - _ESTIMATE_SLACK
+    left, right = left[close], right[close]
+    jaccard = jaccard_similarity(texts, left, right)
+    kept = jaccard >= threshold
+    return NearPairs(left[kept], right[kept], jaccard[kept], match_probability(threshold, rows, bands), n_cut)
+
+
+def signature_shape(threshold: float) -> tuple[int, int]:
+    """Return (rows, bands) of the signature: as many rows as still find RECALL of the pairs at *threshold*.
+
+    >>> signature_shape(0.8), round(match_probability(0.8, *signature_shape(0.8)), 4)
+    ((6, 21), 0.9983)
+    """
+    found = [rows for rows in range(1, N_HASHES + 1) if match_probability(threshold, rows, N_HASHES // rows) >= RECALL]
+    rows = max(found, default=1)
+    return rows, N_HASHES // rows
+
+
+def match_probability(jaccard: float, rows: int, bands: int) -> float:
+    """Return how likely a pair of this similarity agrees in all rows of at least one band, 0 to 1."""
+    return 1 - (1 - jaccard**rows) ** bands
+
+
+def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return MinHash signatures, uint32 (n_texts, n_hashes), and which texts have words, bool (n_texts,).
+
+    Two texts agree in a column with a chance of their Jaccard similarity. Each column is the least of (x ^ b) · a
+    modulo 2^32 over the hashes x of a text, with random b and odd a, which permutes the numbers.
+    """
+    random = np.random.default_rng(seed)
+    masks = random.integers(0, 2**32, n_hashes, dtype=np.uint32)
+    factors = random.integers(0, 2**31, n_hashes, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+    out, has_words = np.zeros((len(texts), n_hashes), np.uint32), np.zeros(len(texts), bool)
+    with progress(len(texts), "comparing texts", "texts") as bar:
+
+        def task(block: slice) -> None:
+            starts, hashes = shingles(texts[block])
+            some = np.flatnonzero(np.diff(starts))
+            has_words[block.start + some] = True
+            moved = np.empty_like(hashes)
+            for column, (mask, factor) in enumerate(zip(masks, factors, strict=True)):
+                np.bitwise_xor(hashes, mask, out=moved)
+                np.multiply(moved, factor, out=moved)
+                if len(some):
+                    out[block.start + some, column] = np.minimum.reduceat(moved, starts[some])
+            bar.update(block.stop - block.start)
+
+        run_in_threads(task, split_range(len(texts), _TEXTS_PER_BLOCK), n_cores())
+    return out, has_words
+
+
+def candidate_pairs(
+    signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large ones."""
+    here, found, cut = np.flatnonzero(has_words), [np.empty(0, np.int64)], np.zeros(len(signature), bool)
+    for first in range(0, signature.shape[1], rows):
+        key = np.zeros(len(here), np.uint64)
+        for column in range(first, first + rows):
+            key = (key ^ signature[here, column]) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        order = np.argsort(key, kind="stable")
+        key, texts = key[order], here[order]
+        for step in range(1, _LARGEST_BUCKET + 1):
+            same = key[step:] == key[:-step]
+            if not same.any():
+                break
+            one, other = texts[:-step][same], texts[step:][same]
+            if asked is not None:
+                wanted = asked[one] | asked[other]
+                one, other = one[wanted], other[wanted]
+            found.append(one << 32 | other)
+            if step == _LARGEST_BUCKET:
+                cut[one] = True
+    pairs = np.unique(np.concatenate(found))
+    return pairs >> 32, pairs & 0xFFFFFFFF, int(cut.sum())
+
+
+def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,).
+
+    >>> jaccard_similarity(["a b c d", "a b c e"], np.array([0]), np.array([1])).round(3).tolist()
+    [0.333]
+    """
+    involved, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    starts, sets = _sets([texts[position] for position in involved.tolist()])
+    one, other = np.split(places, 2)
+    parts = run_in_threads(
+        partial(_jaccard, starts, sets, one, other), split_range(len(left), _PAIRS_PER_BLOCK), n_cores()
+    )
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def shingles(texts: Sequence[str], size: int = WORDS_PER_SHINGLE) -> tuple[np.ndarray, np.ndarray]:
+    """Return (starts, hashes): text i has the shingles `hashes[starts[i]:starts[i + 1]]`, uint32, repeats included.
+
+    A shingle is *size* words in a row, or all of a shorter text; a word is a run of letters, digits and `_`, or
+    one other sign. Case, white space, full stops, commas and LaTeX's `$ \\ { }` make no difference. A text without
+    words has no shingle. Hashes are polynomials in the bytes modulo 2^64, mixed and cut to 32 bits.
+
+    >>> starts, hashes = shingles(["let $x$ be one", "Let x be one.", "x", ""])
+    >>> starts.tolist(), bool((hashes[:2] == hashes[2:4]).all())
+    ([0, 2, 4, 5, 5], True)
+    """
+    words, n_words = _words(texts)
+    ends = np.cumsum(n_words)
+    counts = np.where(n_words > 0, np.maximum(n_words - size + 1, 1), 0)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    place = np.arange(starts[-1]) + np.repeat(ends - n_words - starts[:-1], counts)
+    stop, found = np.repeat(ends, counts), np.zeros(len(place), np.uint64)
+    for step in range(size):
+        at = place + step
+        inside = at < stop
+        word = np.where(inside, words[np.minimum(at, len(words) - 1)], np.uint64(0)) if len(words) else found
+        found = found * np.uint64(_BASE) + word
+    return starts, (_mixed(found) >> np.uint64(32)).astype(np.uint32)
+
+
+def text_digests(texts: Sequence[str]) -> np.ndarray:
+    """Return one uint64 per text, (n_texts,): equal for texts that fold to the same, and 0 for empty ones.
+
+    64 bits: among two million texts a wrong match has a chance of one in ten million.
+
+    >>> a, b, c, empty = text_digests(["A ring", "a  RING", "a field", " "])
+    >>> bool(a == b), bool(a == c), int(empty)
+    (True, False, 0)
+    """
+    folded = (fold_text(text).encode("utf-8", "surrogatepass") for text in texts)
+    parts = [hashlib.blake2b(text, digest_size=8).digest() if text else bytes(8) for text in folded]
+    return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def fold_text(text: str) -> str:
+    """Return *text* without differences of case and white space.
+
+    >>> fold_text(" Every  Ring\\nhas a UNIT. ")
+    'every ring has a unit.'
+    """
+    return " ".join(text.casefold().split())
+
+
+def _agreement(signature: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the share of columns in which each pair agrees, (n_pairs,): an estimate of its similarity."""
+    parts = [(signature[left[b]] == signature[right[b]]).mean(axis=1) for b in split_range(len(left), _PAIRS_PER_BLOCK)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _sets(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return (starts, hashes) of the texts' shingles, each once and ascending within its text."""
+    sizes, sets = [np.zeros(1, np.int64)], []
+    for block in split_range(len(texts), _TEXTS_PER_BLOCK):
+        starts, hashes = shingles(texts[block])
+        owner = np.repeat(np.arange(len(starts) - 1, dtype=np.uint64), np.diff(starts))
+        keys = np.unique(owner << np.uint64(32) | hashes)
+        sizes.append(np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=len(starts) - 1))
+        sets.append(keys.astype(np.uint32))
+    return np.cumsum(np.concatenate(sizes)), np.concatenate([*sets, np.empty(0, np.uint32)])
+
+
+def _jaccard(starts: np.ndarray, sets: np.ndarray, left: np.ndarray, right: np.ndarray, block: slice) -> np.ndarray:
+    """Return the similarity of the pairs in *block*: what both have stands twice among their sorted elements."""
+    sides = np.concatenate([left[block], right[block]])
+    sizes = starts[sides + 1] - starts[sides]
+    begins = np.cumsum(sizes) - sizes
+    at = np.arange(sizes.sum()) + np.repeat(starts[sides] - begins, sizes)
+    n_pairs = len(sides) // 2
+    owner = np.repeat(np.tile(np.arange(n_pairs, dtype=np.uint64), 2), sizes)
+    keys = np.sort(owner << np.uint64(32) | sets[at])
+    twice = keys[1:][keys[1:] == keys[:-1]]
+    shared = np.bincount((twice >> np.uint64(32)).astype(np.int64), minlength=n_pairs)
+    total = sizes[:n_pairs] + sizes[n_pairs:] - shared
+    return shared / np.maximum(total, 1)
+
+
+def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hash of each word of all texts, in order, and how many words each text has."""
+    encoded = [fold_text(text).encode("utf-8", "surrogatepass") for text in texts]
+    # A blank after each text, so that no word goes on into the next one.
+    letters = np.frombuffer(b" ".join([*encoded, b""]), dtype=np.uint8)
+    kind = _KINDS[letters]
+    # "/\" and "\/" are the signs "and" and "or" of formal languages; elsewhere a backslash begins a command.
+    at = np.flatnonzero(letters[:-1] + letters[1:] == _SLASH + _BACKSLASH)
+    at = at[(letters[at] == _SLASH) | (letters[at] == _BACKSLASH)]
+    kind[np.where(letters[at] == _BACKSLASH, at, at + 1)] = _SIGN
+    is_letter = np.concatenate([[False], kind == _LETTER, [False]])
+    begins = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[:-2])
+    ends = (kind == _SIGN) | (is_letter[1:-1] & ~is_letter[2:])
+    first, stop = np.flatnonzero(begins), np.flatnonzero(ends) + 1
+    sums = np.concatenate([[np.uint64(0)], np.cumsum((letters + np.uint64(1)) * _powers(_BASE, len(letters)))])
+    # Dividing by the power at which a word begins makes its hash independent of its place.
+    hashes = (sums[stop] - sums[first]) * _powers(_INVERSE, len(letters))[first]
+    text_ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) + 1)
+    return _mixed(hashes), np.diff(np.searchsorted(first, text_ends), prepend=0)
+
+
+def _powers(base: int, count: int) -> np.ndarray:
+    """Return base^0, base^1, … modulo 2^64, (count,)."""
+    return _powers_table(base, max(count - 1, 1).bit_length())[:count]
+
+
+@lru_cache(maxsize=8)
+def _powers_table(base: int, bits: int) -> np.ndarray:
+    powers = np.full(1 << bits, base, np.uint64)
+    powers[0] = 1
+    return np.cumprod(powers, out=powers)
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Return uint64 *numbers* with every bit depending on all (Steele, Lea & Flood's SplitMix64, OOPSLA 2014)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _kinds() -> np.ndarray:
+    """Return for each byte whether it separates words, belongs to one, or is one of its own, uint8 (256,)."""
+    kinds = np.full(256, _SIGN, np.uint8)
+    letters = [code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_"]
+    kinds[letters] = _LETTER
+    kinds[list(range(33))] = 0
+    kinds[list(_DROPPED)] = 0
+    return kinds
+
+
+_KINDS = _kinds()

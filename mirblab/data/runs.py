@@ -20,266 +20,14 @@ from mirblab.core.paths import open_to_write, write_atomically
 if TYPE_CHECKING:
     import pyarrow as arrow
 
-_BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
-_SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
-
-
-def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the *k* best columns of each row as flat (rows, positions, scores), best first within each row.
-
-    *scores* is (n_rows, n_columns), taken as float32; *allowed* is a mask of that shape, None: everything. Of equal
-    scores the larger position is the better one, which is doc_id descending where positions follow sorted ids.
-    What is -inf, NaN or not allowed never comes back, so a row may give fewer than *k*.
-
-    >>> top_k(np.array([[0.5, 0.9, 0.5], [-np.inf, 1, np.nan]]), 2)[1].tolist()
-    [1, 2, 1]
-    """
-    scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
-    if k < 1:
-        raise MirblabError(f"k counts documents and is at least 1; found {k}")
-    if allowed is not None and np.shape(allowed) != scores.shape:
-        raise MirblabError(f"scores have the shape {scores.shape}, but allowed has {np.shape(allowed)}")
-    height = max(1, (1 << 22) // max(1, scores.shape[1]))
-    parts: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-    for begin in range(0, len(scores), height):
-        mask = None if allowed is None else np.asarray(allowed, dtype=bool)[begin : begin + height]
-        rows, positions, kept = _top_of_block(scores[begin : begin + height], k, mask)
-        parts.append((rows + begin, positions, kept))
-    rows, positions, kept = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return rows, positions, kept
-
-
-def query_bounds(queries: np.ndarray) -> np.ndarray:
-    """Return where each query's rows begin, and the end: shape (n_queries + 1,), or [0] for no rows."""
-    inner = np.flatnonzero(queries[1:] != queries[:-1]) + 1
-    return np.concatenate([[0], inner, [len(queries)]]) if len(queries) else np.zeros(1, dtype=np.int64)
-
-
-def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> bool:
-    """Tell in one pass whether queries rise, and scores, then documents, fall within each query."""
-    for begin in range(0, len(queries) - 1, _BLOCK):
-        query, doc, score = (array[begin : begin + _BLOCK + 1] for array in (queries, docs, scores))
-        if (query[1:] < query[:-1]).any():
-            return False
-        rest = np.flatnonzero(~(score[1:] < score[:-1]))  # where a query ends, and ties: few
-        rest = rest[query[rest + 1] == query[rest]]
-        if not ((score[rest + 1] == score[rest]) & (doc[rest + 1] < doc[rest])).all():
-            return False
-    return True
-
-
-def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the three arrays in order: by query, then score, then document, the last two descending.
-
-    Score and document are packed into one integer each row, so that plain sorting of short pieces, one a query,
-    does all; numpy sorts values several times faster than it finds the permutation.
-    """
-    keys = np.empty(len(scores), dtype=np.uint64)
-    for part in _blocks(len(keys)):
-        bits = (scores[part] + np.float32(0)).view(np.uint32)  # adding 0 turns -0.0 into 0.0, which are equal
-        rising = np.where(bits >> 31, ~bits, bits | _SIGN)
-        keys[part] = ~((rising.astype(np.uint64) << _HALF) | docs[part].astype(np.uint64))
-    if (queries[1:] < queries[:-1]).any():
-        place = _by_query(queries)
-        queries, keys = queries[place], keys[place]
-    bounds = query_bounds(queries).tolist()
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-        keys[begin:end].sort()
-    docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
-    for part in _blocks(len(keys)):
-        packed = ~keys[part]
-        bits = (packed >> _HALF).astype(np.uint32)
-        scores[part] = np.where(bits >> 31, bits ^ _SIGN, ~bits).view(np.float32)
-        docs[part] = packed.astype(np.uint32)  # the lower half
-    return queries, docs, scores
-
-
-def _blocks(length: int) -> Iterator[slice]:
-    """Yield slices that cover *length* rows, short enough for the cache."""
-    return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
-
-
-def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
-    """Return how many rows repeat a document of their query, and the first such (query, document), or (-1, -1).
-
-    Rows are grouped by query; each query's documents are sorted apart.
-    """
-    count, pair, bounds = 0, (-1, -1), edges.tolist()
-    per_block = max(1, _BLOCK * len(bounds) // max(1, len(docs)))
-    for first in range(0, len(bounds) - 1, per_block):
-        here = bounds[first : first + per_block + 1]
-        part = docs[here[0] : here[-1]].copy()
-        for begin, end in zip(here[:-1], here[1:], strict=True):
-            part[begin - here[0] : end - here[0]].sort()
-        same = np.flatnonzero(part[1:] == part[:-1])
-        same = same[queries[same + here[0]] == queries[same + here[0] + 1]]
-        if len(same) and not count:
-            pair = int(queries[same[0] + here[0]]), int(part[same[0]])
-        count += len(same)
-    return count, pair
-
-
-def _by_query(queries: np.ndarray) -> np.ndarray:
-    """Return the permutation that groups rows by query; numpy counts instead of comparing up to 16 bits."""
-    low = np.argsort(queries.astype(np.uint16), kind="stable")
-    if queries.itemsize <= 2:
-        return low
-    return low[np.argsort((queries >> 16).astype(np.uint16)[low], kind="stable")]
-
-
-def _top_of_block(scores: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `top_k` of a few rows: everything from a lower bound of the k-th score on, sorted, then cut."""
-    if allowed is not None:
-        scores = np.where(allowed, scores, np.float32(-np.inf))
-    if np.isnan(scores.min(initial=0)):
-        scores = np.where(np.isnan(scores), np.float32(-np.inf), scores)
-    flat = np.flatnonzero((scores >= _kth_bound(scores, k)[:, None]) & (scores > -np.inf))
-    rows, positions = np.divmod(flat, scores.shape[1])
-    rows, positions, kept = sort_rows(rows, positions, scores.ravel()[flat])
-    bounds = query_bounds(rows)
-    first = np.arange(len(rows)) - np.repeat(bounds[:-1], np.diff(bounds)) < k
-    return rows[first], positions[first], kept[first]
-
-
-def _kth_bound(scores: np.ndarray, k: int) -> np.ndarray:
-    """Return for each row a number that at least *k* entries reach, and few more: shape (n_rows,).
-
-    The k-th largest among the maxima of disjoint groups of columns is one, and costs one pass.
-    """
-    n_rows, n_columns = scores.shape
-    if k >= n_columns:
-        return np.full(n_rows, -np.inf, dtype=np.float32)
-    size = max(1, min(64, n_columns // (8 * k)))
-    width = n_columns // size
-    maxima = scores[:, : size * width].reshape(n_rows, size, width).max(axis=1)
-    return np.partition(maxima, width - k, axis=1)[:, width - k]
-
-
+RUN_COLUMNS = ("query_id", "doc_id", "score")
+FOREIGN_MARK = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
+LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 # lines written at once
 _LINES_PER_PART = 1 << 20  # lines read at once
-LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
-
-
-def read_trec_rows(path: Path) -> pd.DataFrame:
-    """Return the rows of a run file as they stand: query_id, doc_id, score, system; blank lines are skipped.
-
-    Ids are text: `001`, `1e5` and `True` stay what they are. MirblabError with file, line and number of such lines
-    when a line does not have six columns or its score is no number that a float32 can hold; also for a gzip file
-    that is damaged or cut off.
-    """
-    import pyarrow as arrow
-
-    try:
-        table = arrow.concat_tables(_trec_tables(path)).unify_dictionaries()
-    except MirblabError:
-        raise
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MirblabError(f"{path} is not a whole gzip file: {error}; fetch or write it again") from error
-    except (ValueError, OverflowError) as error:
-        _refuse_lines(path)
-        raise MirblabError(f"{path} cannot be read as a run: {error}; give a file in TREC's form") from error
-    rows = table.to_pandas()
-    is_whole = "" not in set(rows.system.cat.categories) and set(rows.more.cat.categories) <= {""}
-    if not is_whole or np.abs(rows.score).max() > LARGEST_SCORE or rows.score.hasnans:
-        _refuse_lines(path)
-    return rows[["query_id", "doc_id", "score", "system"]]
-
-
-def _trec_tables(path: Path) -> Iterator[arrow.Table]:
-    """Yield the rows as Arrow tables of at most a million: ids, system and what stands too much as dictionaries.
-
-    Every column is read as text: pandas takes a column of categories that all look like numbers for numbers (issue 17).
-    """
-    import pyarrow as arrow
-    from pyarrow import compute
-
-    columns = [*_TREC_COLUMNS, "more"]  # "more" is empty in a good file
-    with text_files.open_unpacked(path) as file, pd.read_csv(
-        file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
-        encoding="utf-8", chunksize=_LINES_PER_PART,
-    ) as parts:  # fmt: skip
-        for part in parts:
-            kept = part.drop(columns=["Q0", "rank"])
-            texts = arrow.Table.from_pandas(kept, preserve_index=False)
-            numbers = compute.replace_substring_regex(texts["score"], pattern=r"^\+([^+-])", replacement=r"\1")
-            encoded = {name: compute.dictionary_encode(texts[name]) for name in texts.column_names}
-            yield arrow.table(encoded | {"score": compute.cast(numbers, arrow.float64())})
-
-
-def write_trec(run: pd.DataFrame, path: Path) -> None:
-    """Write an ordered *run*: nine significant digits a score, the same bytes for the same run, whole or not at all.
-
-    MirblabError for an id or a system's name that is empty or has white space.
-    """
-    queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
-    system = str(run.attrs.get("system") or "run")
-    if system.split() != [system]:
-        raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
-    with write_atomically(path) as beside, _text_bytes(beside) as file:
-        for begin in range(0, len(run), _BLOCK):
-            part = run.iloc[begin : begin + _BLOCK]
-            ids = queries[part.query_id.cat.codes], docs[part.doc_id.cat.codes]
-            rows = zip(*ids, part["rank"].tolist(), part.score.tolist(), strict=True)
-            lines = [f"{query_id} Q0 {doc_id} {rank} {score:.9g} {system}\n" for query_id, doc_id, rank, score in rows]
-            file.write("".join(lines).encode("utf-8"))
-
-
-def _writable_ids(ids: pd.Series) -> np.ndarray:
-    """Return the categories as an array of strings; MirblabError for one in use that a TREC file cannot hold."""
-    names = ids.cat.categories.to_numpy(dtype=object)
-    for code in np.unique(ids.cat.codes):
-        if names[code].split() != [names[code]]:
-            raise MirblabError(
-                f"{ids.name} '{names[code]}' is empty or has white space, which a TREC file cannot hold; rename it"
-            )
-    return names
-
-
-@contextmanager
-def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open *path* for writing; compressed without a time when it ends in `.gz`, so that bytes repeat."""
-    with open_to_write(path) as file:
-        if path.suffix != ".gz":
-            yield file
-            return
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
-            yield packed
-
-
-def _refuse_lines(path: Path) -> None:
-    """Raise MirblabError for the first line of a run file that is malformed, with the number of such lines."""
-    bad: list[tuple[int, str]] = []
-    with text_files.open_unpacked(path) as file:
-        for number, line in text_files.numbered_lines(path, file):
-            fields = line.split()
-            if fields and (reason := _line_problem(fields)):
-                bad.append((number, reason))
-    if bad:
-        number, reason = bad[0]
-        more = f" ({len(bad):,} such lines)" if len(bad) > 1 else ""
-        raise MirblabError(f"{path}, line {number}: {reason}; a line is 'query_id Q0 doc_id rank score system'{more}")
-
-
-def _line_problem(fields: list[bytes]) -> str:
-    """Return what is wrong with the fields of a line, or an empty string."""
-    if len(fields) != len(_TREC_COLUMNS):
-        return f"found {len(fields)} columns instead of {len(_TREC_COLUMNS)}"
-    try:
-        b"".join(fields).decode("utf-8")
-        score = float("no number" if b"_" in fields[4] else fields[4])  # Python would take 1_000 for a thousand
-    except UnicodeDecodeError:
-        return "the text is not UTF-8"
-    except ValueError:
-        return f"the score '{fields[4].decode():.60}' is no number"
-    if np.isnan(score):
-        return "the score is NaN"
-    is_large = abs(score) > LARGEST_SCORE
-    return f"the score '{fields[4].decode():.60}' is infinite or larger than a float32 holds" if is_large else ""
-
-
-RUN_COLUMNS = ("query_id", "doc_id", "score")
-FOREIGN_MARK = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
+_BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
+_SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
 
 
 def order_run(run: pd.DataFrame) -> pd.DataFrame:
@@ -342,28 +90,29 @@ def from_positions(
     return _order_arrays(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
 
 
-def categorical(ids: pd.Series) -> pd.Categorical:
-    """Return a column of ids as strings in categories sorted by code point, so that code order is id order.
+def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the *k* best columns of each row as flat (rows, positions, scores), best first within each row.
 
-    Whole numbers become their digits. MirblabError for missing or empty ids and for what is neither text nor integer.
+    *scores* is (n_rows, n_columns), taken as float32; *allowed* is a mask of that shape, None: everything. Of equal
+    scores the larger position is the better one, which is doc_id descending where positions follow sorted ids.
+    What is -inf, NaN or not allowed never comes back, so a row may give fewer than *k*.
 
-    >>> categorical(pd.Series([10, 9, 10])).categories.tolist()
-    ['10', '9']
+    >>> top_k(np.array([[0.5, 0.9, 0.5], [-np.inf, 1, np.nan]]), 2)[1].tolist()
+    [1, 2, 1]
     """
-    if isinstance(ids.dtype, pd.CategoricalDtype):
-        codes, known = ids.cat.codes.to_numpy(), ids.cat.categories
-    else:
-        codes, known = pd.factorize(ids)
-        known = pd.Index(known)
-    if len(codes) and codes.min() < 0:
-        raise MirblabError(f"{int((codes < 0).sum()):,} rows have no {ids.name}; give every row one")
-    if (known == "").any():
-        raise MirblabError(f"{ids.name} is empty in some rows; give every row one")
-    if known.dtype == "str" and known.is_monotonic_increasing:
-        return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
-    names = [_as_text(name, ids.name) for name in known]
-    ordered, place = np.unique(np.array(names, dtype=object), return_inverse=True)
-    return pd.Categorical.from_codes(place[codes], pd.Index(ordered, dtype="str"), validate=False)
+    scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
+    if k < 1:
+        raise MirblabError(f"k counts documents and is at least 1; found {k}")
+    if allowed is not None and np.shape(allowed) != scores.shape:
+        raise MirblabError(f"scores have the shape {scores.shape}, but allowed has {np.shape(allowed)}")
+    height = max(1, (1 << 22) // max(1, scores.shape[1]))
+    parts: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    for begin in range(0, len(scores), height):
+        mask = None if allowed is None else np.asarray(allowed, dtype=bool)[begin : begin + height]
+        rows, positions, kept = _top_of_block(scores[begin : begin + height], k, mask)
+        parts.append((rows + begin, positions, kept))
+    rows, positions, kept = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return rows, positions, kept
 
 
 def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
@@ -405,13 +154,136 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
     write_trec(order_run(run), Path(path))
 
 
-def _scores(run: pd.DataFrame) -> np.ndarray:
-    """Return the scores as float32, as trec_eval holds them."""
+def read_trec_rows(path: Path) -> pd.DataFrame:
+    """Return the rows of a run file as they stand: query_id, doc_id, score, system; blank lines are skipped.
+
+    Ids are text: `001`, `1e5` and `True` stay what they are. MirblabError with file, line and number of such lines
+    when a line does not have six columns or its score is no number that a float32 can hold; also for a gzip file
+    that is damaged or cut off.
+    """
+    import pyarrow as arrow
+
     try:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused
-            return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
+        table = arrow.concat_tables(_trec_tables(path)).unify_dictionaries()
+    except MirblabError:
+        raise
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise MirblabError(f"{path} is not a whole gzip file: {error}; fetch or write it again") from error
+    except (ValueError, OverflowError) as error:
+        _refuse_lines(path)
+        raise MirblabError(f"{path} cannot be read as a run: {error}; give a file in TREC's form") from error
+    rows = table.to_pandas()
+    is_whole = "" not in set(rows.system.cat.categories) and set(rows.more.cat.categories) <= {""}
+    if not is_whole or np.abs(rows.score).max() > LARGEST_SCORE or rows.score.hasnans:
+        _refuse_lines(path)
+    return rows[["query_id", "doc_id", "score", "system"]]
+
+
+def write_trec(run: pd.DataFrame, path: Path) -> None:
+    """Write an ordered *run*: nine significant digits a score, the same bytes for the same run, whole or not at all.
+
+    MirblabError for an id or a system's name that is empty or has white space.
+    """
+    queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
+    system = str(run.attrs.get("system") or "run")
+    if system.split() != [system]:
+        raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
+    with write_atomically(path) as beside, _text_bytes(beside) as file:
+        for begin in range(0, len(run), _BLOCK):
+            part = run.iloc[begin : begin + _BLOCK]
+            ids = queries[part.query_id.cat.codes], docs[part.doc_id.cat.codes]
+            rows = zip(*ids, part["rank"].tolist(), part.score.tolist(), strict=True)
+            lines = [f"{query_id} Q0 {doc_id} {rank} {score:.9g} {system}\n" for query_id, doc_id, rank, score in rows]
+            file.write("".join(lines).encode("utf-8"))
+
+
+def categorical(ids: pd.Series) -> pd.Categorical:
+    """Return a column of ids as strings in categories sorted by code point, so that code order is id order.
+
+    Whole numbers become their digits. MirblabError for missing or empty ids and for what is neither text nor integer.
+
+    >>> categorical(pd.Series([10, 9, 10])).categories.tolist()
+    ['10', '9']
+    """
+    if isinstance(ids.dtype, pd.CategoricalDtype):
+        codes, known = ids.cat.codes.to_numpy(), ids.cat.categories
+    else:
+        codes, known = pd.factorize(ids)
+        known = pd.Index(known)
+    if len(codes) and codes.min() < 0:
+        raise MirblabError(f"{int((codes < 0).sum()):,} rows have no {ids.name}; give every row one")
+    if (known == "").any():
+        raise MirblabError(f"{ids.name} is empty in some rows; give every row one")
+    if known.dtype == "str" and known.is_monotonic_increasing:
+        return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
+    names = [_as_text(name, ids.name) for name in known]
+    ordered, place = np.unique(np.array(names, dtype=object), return_inverse=True)
+    return pd.Categorical.from_codes(place[codes], pd.Index(ordered, dtype="str"), validate=False)
+
+
+def query_bounds(queries: np.ndarray) -> np.ndarray:
+    """Return where each query's rows begin, and the end: shape (n_queries + 1,), or [0] for no rows."""
+    inner = np.flatnonzero(queries[1:] != queries[:-1]) + 1
+    return np.concatenate([[0], inner, [len(queries)]]) if len(queries) else np.zeros(1, dtype=np.int64)
+
+
+def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> bool:
+    """Tell in one pass whether queries rise, and scores, then documents, fall within each query."""
+    for begin in range(0, len(queries) - 1, _BLOCK):
+        query, doc, score = (array[begin : begin + _BLOCK + 1] for array in (queries, docs, scores))
+        if (query[1:] < query[:-1]).any():
+            return False
+        rest = np.flatnonzero(~(score[1:] < score[:-1]))  # where a query ends, and ties: few
+        rest = rest[query[rest + 1] == query[rest]]
+        if not ((score[rest + 1] == score[rest]) & (doc[rest + 1] < doc[rest])).all():
+            return False
+    return True
+
+
+def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three arrays in order: by query, then score, then document, the last two descending.
+
+    Score and document are packed into one integer each row, so that plain sorting of short pieces, one a query,
+    does all; numpy sorts values several times faster than it finds the permutation.
+    """
+    keys = np.empty(len(scores), dtype=np.uint64)
+    for part in _blocks(len(keys)):
+        bits = (scores[part] + np.float32(0)).view(np.uint32)  # adding 0 turns -0.0 into 0.0, which are equal
+        rising = np.where(bits >> 31, ~bits, bits | _SIGN)
+        keys[part] = ~((rising.astype(np.uint64) << _HALF) | docs[part].astype(np.uint64))
+    if (queries[1:] < queries[:-1]).any():
+        place = _by_query(queries)
+        queries, keys = queries[place], keys[place]
+    bounds = query_bounds(queries).tolist()
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        keys[begin:end].sort()
+    docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
+    for part in _blocks(len(keys)):
+        packed = ~keys[part]
+        bits = (packed >> _HALF).astype(np.uint32)
+        scores[part] = np.where(bits >> 31, bits ^ _SIGN, ~bits).view(np.float32)
+        docs[part] = packed.astype(np.uint32)  # the lower half
+    return queries, docs, scores
+
+
+def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
+    """Return how many rows repeat a document of their query, and the first such (query, document), or (-1, -1).
+
+    Rows are grouped by query; each query's documents are sorted apart.
+    """
+    count, pair, bounds = 0, (-1, -1), edges.tolist()
+    per_block = max(1, _BLOCK * len(bounds) // max(1, len(docs)))
+    for first in range(0, len(bounds) - 1, per_block):
+        here = bounds[first : first + per_block + 1]
+        part = docs[here[0] : here[-1]].copy()
+        for begin, end in zip(here[:-1], here[1:], strict=True):
+            part[begin - here[0] : end - here[0]].sort()
+        same = np.flatnonzero(part[1:] == part[:-1])
+        same = same[queries[same + here[0]] == queries[same + here[0] + 1]]
+        if len(same) and not count:
+            pair = int(queries[same[0] + here[0]]), int(part[same[0]])
+        count += len(same)
+    return count, pair
 
 
 def _order_arrays(
@@ -443,6 +315,15 @@ def _order_arrays(
     return run
 
 
+def _scores(run: pd.DataFrame) -> np.ndarray:
+    """Return the scores as float32, as trec_eval holds them."""
+    try:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
+
+
 def _checked_positions(places: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
     """Return positions as integers, checked against the number of ids."""
     places = np.asarray(places)
@@ -459,3 +340,118 @@ def _as_text(name: object, column: object) -> str:
     if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         return str(int(name))
     raise MirblabError(f"{column} must be text or whole numbers; found {name!r} ({type(name).__name__})")
+
+
+def _blocks(length: int) -> Iterator[slice]:
+    """Yield slices that cover *length* rows, short enough for the cache."""
+    return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
+
+
+def _by_query(queries: np.ndarray) -> np.ndarray:
+    """Return the permutation that groups rows by query; numpy counts instead of comparing up to 16 bits."""
+    low = np.argsort(queries.astype(np.uint16), kind="stable")
+    if queries.itemsize <= 2:
+        return low
+    return low[np.argsort((queries >> 16).astype(np.uint16)[low], kind="stable")]
+
+
+def _top_of_block(scores: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `top_k` of a few rows: everything from a lower bound of the k-th score on, sorted, then cut."""
+    if allowed is not None:
+        scores = np.where(allowed, scores, np.float32(-np.inf))
+    if np.isnan(scores.min(initial=0)):
+        scores = np.where(np.isnan(scores), np.float32(-np.inf), scores)
+    flat = np.flatnonzero((scores >= _kth_bound(scores, k)[:, None]) & (scores > -np.inf))
+    rows, positions = np.divmod(flat, scores.shape[1])
+    rows, positions, kept = sort_rows(rows, positions, scores.ravel()[flat])
+    bounds = query_bounds(rows)
+    first = np.arange(len(rows)) - np.repeat(bounds[:-1], np.diff(bounds)) < k
+    return rows[first], positions[first], kept[first]
+
+
+def _kth_bound(scores: np.ndarray, k: int) -> np.ndarray:
+    """Return for each row a number that at least *k* entries reach, and few more: shape (n_rows,).
+
+    The k-th largest among the maxima of disjoint groups of columns is one, and costs one pass.
+    """
+    n_rows, n_columns = scores.shape
+    if k >= n_columns:
+        return np.full(n_rows, -np.inf, dtype=np.float32)
+    size = max(1, min(64, n_columns // (8 * k)))
+    width = n_columns // size
+    maxima = scores[:, : size * width].reshape(n_rows, size, width).max(axis=1)
+    return np.partition(maxima, width - k, axis=1)[:, width - k]
+
+
+def _trec_tables(path: Path) -> Iterator[arrow.Table]:
+    """Yield the rows as Arrow tables of at most a million: ids, system and what stands too much as dictionaries.
+
+    Every column is read as text: pandas takes a column of categories that all look like numbers for numbers (issue 17).
+    """
+    import pyarrow as arrow
+    from pyarrow import compute
+
+    columns = [*_TREC_COLUMNS, "more"]  # "more" is empty in a good file
+    with text_files.open_unpacked(path) as file, pd.read_csv(
+        file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
+        encoding="utf-8", chunksize=_LINES_PER_PART,
+    ) as parts:  # fmt: skip
+        for part in parts:
+            kept = part.drop(columns=["Q0", "rank"])
+            texts = arrow.Table.from_pandas(kept, preserve_index=False)
+            numbers = compute.replace_substring_regex(texts["score"], pattern=r"^\+([^+-])", replacement=r"\1")
+            encoded = {name: compute.dictionary_encode(texts[name]) for name in texts.column_names}
+            yield arrow.table(encoded | {"score": compute.cast(numbers, arrow.float64())})
+
+
+def _writable_ids(ids: pd.Series) -> np.ndarray:
+    """Return the categories as an array of strings; MirblabError for one in use that a TREC file cannot hold."""
+    names = ids.cat.categories.to_numpy(dtype=object)
+    for code in np.unique(ids.cat.codes):
+        if names[code].split() != [names[code]]:
+            raise MirblabError(
+                f"{ids.name} '{names[code]}' is empty or has white space, which a TREC file cannot hold; rename it"
+            )
+    return names
+
+
+@contextmanager
+def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open *path* for writing; compressed without a time when it ends in `.gz`, so that bytes repeat."""
+    with open_to_write(path) as file:
+        if path.suffix != ".gz":
+            yield file
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+            yield packed
+
+
+def _refuse_lines(path: Path) -> None:
+    """Raise MirblabError for the first line of a run file that is malformed, with the number of such lines."""
+    bad: list[tuple[int, str]] = []
+    with text_files.open_unpacked(path) as file:
+        for number, line in text_files.numbered_lines(path, file):
+            fields = line.split()
+            if fields and (reason := _line_problem(fields)):
+                bad.append((number, reason))
+    if bad:
+        number, reason = bad[0]
+        more = f" ({len(bad):,} such lines)" if len(bad) > 1 else ""
+        raise MirblabError(f"{path}, line {number}: {reason}; a line is 'query_id Q0 doc_id rank score system'{more}")
+
+
+def _line_problem(fields: list[bytes]) -> str:
+    """Return what is wrong with the fields of a line, or an empty string."""
+    if len(fields) != len(_TREC_COLUMNS):
+        return f"found {len(fields)} columns instead of {len(_TREC_COLUMNS)}"
+    try:
+        b"".join(fields).decode("utf-8")
+        score = float("no number" if b"_" in fields[4] else fields[4])  # Python would take 1_000 for a thousand
+    except UnicodeDecodeError:
+        return "the text is not UTF-8"
+    except ValueError:
+        return f"the score '{fields[4].decode():.60}' is no number"
+    if np.isnan(score):
+        return "the score is NaN"
+    is_large = abs(score) > LARGEST_SCORE
+    return f"the score '{fields[4].decode():.60}' is infinite or larger than a float32 holds" if is_large else ""

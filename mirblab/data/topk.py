@@ -102,6 +102,20 @@ class TopK:
         return rows, positions, scores
 
 
+def gather_blocks(rows: list[slice], parts: list[list[TopK]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the flat result over blocks of queries, each searched in one or more parts of the corpus."""
+    columns = []
+    for block, (first, *others) in zip(rows, parts, strict=True):
+        for other in others:
+            first.merge(other)
+        own, positions, scores = first.flat()
+        columns.append((own + block.start, positions, scores))
+    if not columns:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    found = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
+    return found[0], found[1], found[2]
+
+
 def pack_keys(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Return one uint64 per (float32 score, position below 2^32); of two, the smaller is the better.
 
@@ -146,17 +160,3 @@ def run_in_threads(task: Callable, jobs: list, workers: int) -> list:
         return [task(job) for job in jobs]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(task, jobs))
-
-
-def gather_blocks(rows: list[slice], parts: list[list[TopK]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the flat result over blocks of queries, each searched in one or more parts of the corpus."""
-    columns = []
-    for block, (first, *others) in zip(rows, parts, strict=True):
-        for other in others:
-            first.merge(other)
-        own, positions, scores = first.flat()
-        columns.append((own + block.start, positions, scores))
-    if not columns:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-    found = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-    return found[0], found[1], found[2]

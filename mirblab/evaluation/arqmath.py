@@ -13,90 +13,12 @@ from mirblab.core.paths import write_bytes
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.data.runs import LARGEST_SCORE, categorical, cut_run, order_run
 
-_LEAST_KNOWN = 0.5  # the share of instances whose visual id must be known
-
-
-def run_of_visual_ids(
-    instances: pd.DataFrame, visual_ids: Mapping[str, str], *, by: str = "score", judged: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Return the run of visual ids that a run of formula instances makes: each one where its first instance stands.
-
-    *instances* has query_id, formula_id, score (`arqmath.read_submission`), *visual_ids* maps formula ids to visual ids
-    (`sources.arqmath_instances.visual_ids`). Max aggregation: a visual id has the score of its best instance, and
-    equal scores are ordered by visual id, as in any run. With *by* "rank" the column rank decides instead. The labs'
-    scripts of 2020 first drop the instances that were not judged themselves, although another instance of the same
-    visual id was; *judged* (query_id and doc_id, a formula id) does that. `attrs["not_mapped"]` counts instances
-    without a visual id, which are left out; when most are, MirblabError: the ids are of another release.
-
-    >>> rows = {"query_id": "B.1", "formula_id": ["1", "2", "3"], "score": [0.9, 0.8, 0.7]}
-    >>> run = run_of_visual_ids(pd.DataFrame(rows), {"1": "v", "2": "v", "3": "w"})
-    >>> run.doc_id.tolist(), run["rank"].tolist()
-    (['v', 'w'], [1, 2])
-    """
-    table = _checked(instances, by)
-    if judged is not None:
-        pairs = pd.MultiIndex.from_frame(_ids_as_text(judged[["query_id", "doc_id"]]))
-        table = table[pd.MultiIndex.from_frame(table[["query_id", "formula_id"]]).isin(pairs)]
-    known, n_missing = _with_visual_ids(table, visual_ids)
-    best = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).score.max()
-    run = order_run(best)
-    run.attrs = {**instances.attrs, "not_mapped": n_missing}
-    return run
-
-
-def qrels_of_visual_ids(qrels: pd.DataFrame, visual_ids: Mapping[str, str]) -> pd.DataFrame:
-    """Return judgements of visual ids: the highest relevance of the instances that were judged, 0 too.
-
-    *qrels* has query_id, doc_id (a formula id) and relevance. `attrs["not_mapped"]` counts what has no visual id.
-
-    >>> rows = {"query_id": "B.1", "doc_id": ["1", "2", "3"], "relevance": [1, 3, 0]}
-    >>> qrels_of_visual_ids(pd.DataFrame(rows), {"1": "v", "2": "v", "3": "w"}).values.tolist()
-    [['B.1', 'v', 3], ['B.1', 'w', 0]]
-    """
-    missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
-    if missing:
-        raise MirblabError(f"judgements lack {', '.join(missing)}; found {', '.join(map(str, qrels.columns))}")
-    table = qrels.assign(**_ids_as_text(qrels[["query_id", "doc_id"]])).rename(columns={"doc_id": "formula_id"})
-    known, n_missing = _with_visual_ids(table, visual_ids)
-    found = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).relevance.max()
-    found.attrs["not_mapped"] = n_missing
-    return found
-
-
-def _checked(instances: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return query_id, formula_id and the score that counts."""
-    if by not in ("score", "rank"):
-        raise MirblabError(f"by is 'score' or 'rank', not '{by}'")
-    missing = [name for name in ("query_id", "formula_id", by) if name not in instances.columns]
-    if missing:
-        raise MirblabError(f"instances lack {', '.join(missing)}; found {', '.join(map(str, instances.columns))}")
-    table = _ids_as_text(instances[["query_id", "formula_id"]])
-    return table.assign(score=instances.score if by == "score" else -instances["rank"])
-
-
-def _ids_as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """Return columns of ids as text; MirblabError for what is none, such as 42.0."""
-    return table.apply(lambda ids: pd.Series(categorical(ids), ids.index).astype("str"))
-
-
-def _with_visual_ids(table: pd.DataFrame, visual_ids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """Return the rows whose formula has a visual id, as doc_id, and the number of the others."""
-    found = table.formula_id.map(visual_ids)
-    n_missing = int(found.isna().sum())
-    if n_missing > _LEAST_KNOWN * len(table):
-        first = table.formula_id[found.isna()].iloc[0]
-        raise MirblabError(
-            f"{n_missing:,} of {len(table):,} instances have no visual id, such as '{first}'; give the formulas of the "
-            "release that the run was made with"
-        )
-    return table.assign(doc_id=found)[found.notna()], n_missing
-
-
 SUBMISSION_COLUMNS = {
     5: ("query_id", "doc_id", "rank", "score"),
     6: ("query_id", "formula_id", "post_id", "rank", "score"),
 }
 SUBMISSION_DEPTH = 1000  # documents for each topic that the labs take
+_LEAST_KNOWN = 0.5  # the share of instances whose visual id must be known
 _LINE_FORMS = "topic, post, rank, score, run in task 1; topic, formula, post, rank, score, run in task 2"
 _TREC_CONSTANTS = {"Q0", "0", "_"}
 
@@ -168,6 +90,53 @@ def write_submission(run: pd.DataFrame, path: str | Path, depth: int = SUBMISSIO
     write_bytes(path, gzip.compress(text, mtime=0) if Path(path).suffix == ".gz" else text)
 
 
+def run_of_visual_ids(
+    instances: pd.DataFrame, visual_ids: Mapping[str, str], *, by: str = "score", judged: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return the run of visual ids that a run of formula instances makes: each one where its first instance stands.
+
+    *instances* has query_id, formula_id, score (`arqmath.read_submission`), *visual_ids* maps formula ids to visual ids
+    (`sources.arqmath_instances.visual_ids`). Max aggregation: a visual id has the score of its best instance, and
+    equal scores are ordered by visual id, as in any run. With *by* "rank" the column rank decides instead. The labs'
+    scripts of 2020 first drop the instances that were not judged themselves, although another instance of the same
+    visual id was; *judged* (query_id and doc_id, a formula id) does that. `attrs["not_mapped"]` counts instances
+    without a visual id, which are left out; when most are, MirblabError: the ids are of another release.
+
+    >>> rows = {"query_id": "B.1", "formula_id": ["1", "2", "3"], "score": [0.9, 0.8, 0.7]}
+    >>> run = run_of_visual_ids(pd.DataFrame(rows), {"1": "v", "2": "v", "3": "w"})
+    >>> run.doc_id.tolist(), run["rank"].tolist()
+    (['v', 'w'], [1, 2])
+    """
+    table = _checked(instances, by)
+    if judged is not None:
+        pairs = pd.MultiIndex.from_frame(_ids_as_text(judged[["query_id", "doc_id"]]))
+        table = table[pd.MultiIndex.from_frame(table[["query_id", "formula_id"]]).isin(pairs)]
+    known, n_missing = _with_visual_ids(table, visual_ids)
+    best = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).score.max()
+    run = order_run(best)
+    run.attrs = {**instances.attrs, "not_mapped": n_missing}
+    return run
+
+
+def qrels_of_visual_ids(qrels: pd.DataFrame, visual_ids: Mapping[str, str]) -> pd.DataFrame:
+    """Return judgements of visual ids: the highest relevance of the instances that were judged, 0 too.
+
+    *qrels* has query_id, doc_id (a formula id) and relevance. `attrs["not_mapped"]` counts what has no visual id.
+
+    >>> rows = {"query_id": "B.1", "doc_id": ["1", "2", "3"], "relevance": [1, 3, 0]}
+    >>> qrels_of_visual_ids(pd.DataFrame(rows), {"1": "v", "2": "v", "3": "w"}).values.tolist()
+    [['B.1', 'v', 3], ['B.1', 'w', 0]]
+    """
+    missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
+    if missing:
+        raise MirblabError(f"judgements lack {', '.join(missing)}; found {', '.join(map(str, qrels.columns))}")
+    table = qrels.assign(**_ids_as_text(qrels[["query_id", "doc_id"]])).rename(columns={"doc_id": "formula_id"})
+    known, n_missing = _with_visual_ids(table, visual_ids)
+    found = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).relevance.max()
+    found.attrs["not_mapped"] = n_missing
+    return found
+
+
 def _line_problem(cells: list[str], width: int) -> str:
     """Return what is wrong with a line, or an empty string."""
     if len(cells) != width or len(cells) not in SUBMISSION_COLUMNS:
@@ -188,3 +157,32 @@ def _count_rank_differences(found: pd.DataFrame) -> int:
     by_rank = found.sort_values(["query_id", "rank"], kind="stable")
     rises = by_rank.score.diff() > 0
     return int((rises & (by_rank.query_id == by_rank.query_id.shift())).sum())
+
+
+def _checked(instances: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return query_id, formula_id and the score that counts."""
+    if by not in ("score", "rank"):
+        raise MirblabError(f"by is 'score' or 'rank', not '{by}'")
+    missing = [name for name in ("query_id", "formula_id", by) if name not in instances.columns]
+    if missing:
+        raise MirblabError(f"instances lack {', '.join(missing)}; found {', '.join(map(str, instances.columns))}")
+    table = _ids_as_text(instances[["query_id", "formula_id"]])
+    return table.assign(score=instances.score if by == "score" else -instances["rank"])
+
+
+def _with_visual_ids(table: pd.DataFrame, visual_ids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
+    """Return the rows whose formula has a visual id, as doc_id, and the number of the others."""
+    found = table.formula_id.map(visual_ids)
+    n_missing = int(found.isna().sum())
+    if n_missing > _LEAST_KNOWN * len(table):
+        first = table.formula_id[found.isna()].iloc[0]
+        raise MirblabError(
+            f"{n_missing:,} of {len(table):,} instances have no visual id, such as '{first}'; give the formulas of the "
+            "release that the run was made with"
+        )
+    return table.assign(doc_id=found)[found.notna()], n_missing
+
+
+def _ids_as_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return columns of ids as text; MirblabError for what is none, such as 42.0."""
+    return table.apply(lambda ids: pd.Series(categorical(ids), ids.index).astype("str"))

@@ -16,6 +16,247 @@ from mirblab.data.runs import categorical, order_run, query_bounds
 
 _BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and lets about 1 in 100 unjudged rows through
+_FROM, _MEAN = " from ", "mean of "
+_OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
+_PRIMES = str.maketrans("′’`", "'''")
+
+
+class QueryWarning(UserWarning):
+    """Queries score 0 because the run lacks them or because nothing is relevant to them; values.attrs names all."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as written in the papers: name, how far it looks (None: the whole ranking), whether it is prime."""
+
+    name: str
+    k: int | None = None
+    prime: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
+
+    def values(self, found: JudgedRanks) -> np.ndarray:
+        """Return one number per query, shape (n_queries,)."""
+        return _DEFINITIONS[self.name].formula(found.prime() if self.prime else found, self.k)
+
+
+def evaluate(
+    run: pd.DataFrame, qrels: Any, measures: Iterable[str | Measure] | str, relevant_from: int | None = None
+) -> pd.DataFrame:
+    """Return the value of each measure for each query of the qrels: system, collection, measure, query_id, value.
+
+    *qrels* is a Collection or a table query_id, doc_id, relevance. Binary measures count a relevance from
+    *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain.
+    Rows go by measure, as asked for, then by query_id. The values equal trec_eval's; a negative relevance gains
+    nothing and is no judgement to the prime measures and to Bpref.
+
+    A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`), is named
+    in `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
+    the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
+    it becomes a column, so that tables can show it; a `remainder` is noted with measures that use all documents.
+    MirblabError for broken tables and unknown measures.
+
+    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
+    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
+    >>> evaluate(run, qrels, ["RR", "RR'", "P@2"]).value.round(3).tolist()
+    [0.333, 0.5, 0.0]
+    """
+    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in asked]
+    table, level, n_docs = _judgement_settings(qrels, relevant_from)
+    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
+    values = _value_table(found, parsed, _system(run), _collection(qrels, run))
+    if run.attrs.get("origin"):  # a run of others, which tables mark
+        values["origin"] = str(run.attrs["origin"])
+    notes = [_measure_note(measure, run) for measure in parsed]  # what is to be said with its values
+    if any(notes):
+        values["note"] = np.repeat(notes, len(found.returned))
+    _note_zero_queries(values, found, parsed)
+    return values
+
+
+def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -> pd.DataFrame:
+    """Return the values of measures as `measures.evaluate` does, each from its own smallest relevant grade.
+
+    "Bpref from 3" counts a relevance of 3 or more; "Bpref" alone counts what the collection's card says. NTCIR-12
+    has two such values for one run: partial (from 1) and full (from 3). "mean of AP',RR" is the mean of both for each
+    query, as `fusion.cross_validated` chooses weights by. MirblabError for a grade that is no number.
+
+    >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [1, 3]})
+    >>> evaluate_from_grades(run, qrels, ["RR from 1", "RR from 3"])[["measure", "value"]].values.tolist()
+    [['RR from 1', 1.0], ['RR from 3', 0.5]]
+    """
+    if not len(wanted):
+        raise MirblabError("there is nothing to measure; name a measure, for example 'Bpref from 1'")
+    summed = {name: [_graded(part) for part in name.removeprefix(_MEAN).split(",")] for name in wanted}
+    asked: dict[int | None, list[str]] = {grade: [] for parts in summed.values() for _, grade in parts}
+    for measure, grade in dict.fromkeys(part for parts in summed.values() for part in parts):
+        asked[grade].append(measure)
+    found = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
+    return pd.concat(
+        [_mean([_values_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
+    )
+
+
+def ceiling(
+    run: pd.DataFrame, qrels: Any, measure: str | Measure, depth: int, relevant_from: int | None = None
+) -> pd.DataFrame:
+    """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
+
+    What stands deeper stays where it is, so it bounds what any reranker of that depth can reach. The table is that
+    of `evaluate`; the system's name says what was done.
+
+    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
+    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
+    >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
+    [0.333, 1.0]
+    """
+    parsed = parse_measure(measure) if isinstance(measure, str) else measure
+    table, level, n_docs = _judgement_settings(qrels, relevant_from)
+    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
+    values = _value_table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
+    _note_zero_queries(values, found, [parsed])
+    return values
+
+
+def mean(values: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over queries: system, collection, measure, value, n_queries, in the order of the values.
+
+    >>> mean(pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"], "value": [0, 1]}))
+      system collection measure  value  n_queries
+    0      s          c      AP    0.5          2
+    """
+    groups = values.groupby(["system", "collection", "measure"], sort=False, observed=True).value
+    return groups.agg(value="mean", n_queries="size").reset_index()
+
+
+def parse_measure(text: str) -> Measure:
+    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k.
+
+    MirblabError with what is known, or the nearest name, for anything else.
+
+    >>> parse_measure("nDCG'@10")
+    Measure(name='nDCG', k=10, prime=True)
+    >>> str(parse_measure("Bpref"))
+    'Bpref'
+    """
+    match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
+    known = _DEFINITIONS.get(match[1]) if match else None
+    if match is None or known is None:
+        raise MirblabError(f"no measure '{text}'; found {', '.join(_written_forms())}{_suggest_measure(text)}")
+    measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
+    if known.k == "needed" and measure.k is None:
+        raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
+    if known.k == "none" and measure.k is not None:
+        raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{match[1]}'")
+    if measure.prime and not known.prime:
+        plain = Measure(match[1], measure.k)
+        raise MirblabError(f"'{text}' is no measure: '{match[1]}' has no prime form; write '{plain}'")
+    return measure
+
+
+def ndcg(found: JudgedRanks, k: int | None) -> np.ndarray:
+    """Return nDCG (Järvelin & Kekäläinen, TOIS 2002); as in trec_eval the gain is relevance, not 2^relevance - 1."""
+    judgements = found.judgements
+    gaining = (found.relevance > 0) & _is_within(found.rank, k)
+    gained = found.sum(found.relevance[gaining] / np.log2(found.rank[gaining] + 1), gaining)
+    positive = judgements.relevance > 0
+    span = int(judgements.relevance.max(initial=0)) + 1
+    best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
+    query, relevance = best // span, span - 1 - best % span
+    place = place_within_query(query, len(gained)) + 1
+    near = _is_within(place, k)
+    ideal = np.bincount(query[near], weights=(relevance / np.log2(place + 1))[near], minlength=len(gained))
+    return _ratio(gained, ideal)
+
+
+def average_precision(found: JudgedRanks, k: int | None) -> np.ndarray:
+    """Return the mean over all relevant documents of the precision at their ranks; 0 for one that is not returned."""
+    chosen = found.is_relevant & _is_within(found.rank, k)
+    so_far = place_within_query(found.query[chosen], len(found.returned)) + 1
+    return _ratio(found.sum(so_far / found.rank[chosen], chosen), _n_relevant(found))
+
+
+def precision(found: JudgedRanks, k: int) -> np.ndarray:
+    """Return the share of the first k places that hold a relevant document; places left empty count."""
+    return found.count(found.is_relevant & (found.rank <= k)) / k
+
+
+def recall(found: JudgedRanks, k: int) -> np.ndarray:
+    """Return the share of the relevant documents that are among the first k."""
+    return _ratio(found.count(found.is_relevant & (found.rank <= k)), _n_relevant(found))
+
+
+def success(found: JudgedRanks, k: int) -> np.ndarray:
+    """Return 1 where a relevant document is among the first k, else 0."""
+    return (found.count(found.is_relevant & (found.rank <= k)) > 0).astype(np.float64)
+
+
+def reciprocal_rank(found: JudgedRanks, k: int | None) -> np.ndarray:
+    """Return 1 / rank of the first relevant document; 0 when none is among the first k."""
+    first = _first_relevant(found)
+    return _ratio(((first > 0) & _is_within(first, k)).astype(np.float64), first)
+
+
+def first_relevant_rank(found: JudgedRanks, k: None) -> np.ndarray:
+    """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
+
+    When none is returned it is the number of documents of the collection, or, where only a table of qrels is
+    given, one more than the longest ranking of the run.
+    """
+    first = _first_relevant(found)
+    return np.where(first > 0, first, found.unfound_rank).astype(np.float64)
+
+
+def bpref(found: JudgedRanks, k: None) -> np.ndarray:
+    """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
+
+    Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
+    all, R relevant in all.
+    """
+    relevant, n_relevant = found.is_relevant, _n_relevant(found)
+    grades = found.judgements.relevance
+    n_against = found.judgements.count((grades >= 0) & (grades < found.relevant_from))
+    against = (found.relevance >= 0) & ~relevant
+    before = np.cumsum(against) - np.repeat(*_before_query(against, found))
+    query, before = found.query[relevant], before[relevant]
+    bound = np.minimum(n_against, n_relevant)[query]
+    lost = _ratio(np.minimum(before, n_relevant[query]), bound)
+    return _ratio(found.sum(1.0 - lost, relevant), n_relevant)
+
+
+def judged_share(found: JudgedRanks, k: int | None) -> np.ndarray:
+    """Return the share of the first k documents that have a judgement, of any relevance.
+
+    It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
+    """
+    seen = found.returned if k is None else np.minimum(found.returned, k)
+    return _ratio(found.count(_is_within(found.rank, k)), seen)
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """What a measure is: its formula, whether it takes k, whether it has a prime form, whether it needs a limit."""
+
+    formula: Callable[[JudgedRanks, Any], np.ndarray]
+    k: str
+    prime: bool = True
+    binary: bool = True
+
+
+_DEFINITIONS = {
+    "nDCG": _Definition(ndcg, "may", binary=False),
+    "AP": _Definition(average_precision, "may"),
+    "P": _Definition(precision, "needed"),
+    "R": _Definition(recall, "needed"),
+    "RR": _Definition(reciprocal_rank, "may"),
+    "Success": _Definition(success, "needed"),
+    "Rank": _Definition(first_relevant_rank, "none", prime=False),
+    "Bpref": _Definition(bpref, "none", prime=False),
+    "Judged": _Definition(judged_share, "may", prime=False, binary=False),
+}
 
 
 @dataclass(frozen=True)
@@ -149,329 +390,6 @@ def positions_of(ids: pd.Index, known: pd.Index) -> np.ndarray:
     return np.where(known[place] == ids, place, -1)
 
 
-def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of the run that are judged, and the judgement of each.
-
-    Few rows are judged. In blocks that stay in the cache, a table over a hash of (query, document) drops most of
-    the others, and binary search among the block's judgements decides on the rest.
-    """
-    queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
-    query, doc = in_run[judgements.query], judgements.docs_in(run.doc_id.cat.categories)
-    which = np.flatnonzero((query >= 0) & (doc >= 0))
-    query, doc = query[which], doc[which]
-    keys = (query << 32) | doc
-    hashes = _hash(query.astype(np.uint32), doc.astype(np.uint32))
-    table = np.zeros(1 << _BITS, dtype=bool)
-    rows, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin in range(0, len(queries), _BLOCK):
-        block = queries[begin : begin + _BLOCK]
-        first, last = np.searchsorted(query, [block[0], int(block[-1]) + 1])
-        if first == last:
-            continue
-        table[hashes[first:last]] = True
-        near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
-        table[hashes[first:last]] = False
-        asked = (block[near].astype(np.int64) << 32) | docs[begin + near]
-        place = np.searchsorted(keys[first:last], asked)
-        place[place == last - first] = 0
-        same = keys[first:last][place] == asked
-        rows.append(near[same] + begin)
-        hits.append(which[place[same] + first])
-    return np.concatenate(rows), np.concatenate(hits)
-
-
-def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
-    """Return `_BITS` well mixed bits of pairs of 32-bit numbers, by multiplication with odd constants."""
-    mixed = doc * np.uint32(0x9E3779B1)
-    mixed += query * np.uint32(0x85EBCA6B)
-    mixed >>= np.uint32(32 - _BITS)
-    return mixed
-
-
-def _whole_numbers(relevance: pd.Series) -> np.ndarray:
-    """Return relevance as whole numbers, or raise MirblabError."""
-    try:
-        numbers = relevance.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise MirblabError(f"relevance must be whole numbers; found {relevance.dtype}: {error}") from error
-    bad = np.flatnonzero(~(np.abs(numbers) < 2**31) | (numbers != np.round(numbers)))
-    if len(bad):
-        raise MirblabError(f"relevance must be whole numbers; found {numbers[bad[0]]} ({len(bad):,} such judgements)")
-    return numbers.astype(np.int64)
-
-
-def _refuse_repeats(keys: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index) -> None:
-    same = np.flatnonzero(keys[1:] == keys[:-1])
-    if len(same):
-        pair = f"query '{query_ids[same[0]]}', document '{doc_ids[same[0]]}'"
-        raise MirblabError(f"the qrels judge {len(same):,} pairs again, the first {pair}; keep one judgement of each")
-
-
-def ndcg(found: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return nDCG (Järvelin & Kekäläinen, TOIS 2002); as in trec_eval the gain is relevance, not 2^relevance - 1."""
-    judgements = found.judgements
-    gaining = (found.relevance > 0) & _is_within(found.rank, k)
-    gained = found.sum(found.relevance[gaining] / np.log2(found.rank[gaining] + 1), gaining)
-    positive = judgements.relevance > 0
-    span = int(judgements.relevance.max(initial=0)) + 1
-    best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
-    query, relevance = best // span, span - 1 - best % span
-    place = place_within_query(query, len(gained)) + 1
-    near = _is_within(place, k)
-    ideal = np.bincount(query[near], weights=(relevance / np.log2(place + 1))[near], minlength=len(gained))
-    return _ratio(gained, ideal)
-
-
-def average_precision(found: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return the mean over all relevant documents of the precision at their ranks; 0 for one that is not returned."""
-    chosen = found.is_relevant & _is_within(found.rank, k)
-    so_far = place_within_query(found.query[chosen], len(found.returned)) + 1
-    return _ratio(found.sum(so_far / found.rank[chosen], chosen), _n_relevant(found))
-
-
-def precision(found: JudgedRanks, k: int) -> np.ndarray:
-    """Return the share of the first k places that hold a relevant document; places left empty count."""
-    return found.count(found.is_relevant & (found.rank <= k)) / k
-
-
-def recall(found: JudgedRanks, k: int) -> np.ndarray:
-    """Return the share of the relevant documents that are among the first k."""
-    return _ratio(found.count(found.is_relevant & (found.rank <= k)), _n_relevant(found))
-
-
-def success(found: JudgedRanks, k: int) -> np.ndarray:
-    """Return 1 where a relevant document is among the first k, else 0."""
-    return (found.count(found.is_relevant & (found.rank <= k)) > 0).astype(np.float64)
-
-
-def reciprocal_rank(found: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return 1 / rank of the first relevant document; 0 when none is among the first k."""
-    first = _first_relevant(found)
-    return _ratio(((first > 0) & _is_within(first, k)).astype(np.float64), first)
-
-
-def first_relevant_rank(found: JudgedRanks, k: None) -> np.ndarray:
-    """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
-
-    When none is returned it is the number of documents of the collection, or, where only a table of qrels is
-    given, one more than the longest ranking of the run.
-    """
-    first = _first_relevant(found)
-    return np.where(first > 0, first, found.unfound_rank).astype(np.float64)
-
-
-def bpref(found: JudgedRanks, k: None) -> np.ndarray:
-    """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
-
-    Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
-    all, R relevant in all.
-    """
-    relevant, n_relevant = found.is_relevant, _n_relevant(found)
-    grades = found.judgements.relevance
-    n_against = found.judgements.count((grades >= 0) & (grades < found.relevant_from))
-    against = (found.relevance >= 0) & ~relevant
-    before = np.cumsum(against) - np.repeat(*_before_query(against, found))
-    query, before = found.query[relevant], before[relevant]
-    bound = np.minimum(n_against, n_relevant)[query]
-    lost = _ratio(np.minimum(before, n_relevant[query]), bound)
-    return _ratio(found.sum(1.0 - lost, relevant), n_relevant)
-
-
-def judged_share(found: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return the share of the first k documents that have a judgement, of any relevance.
-
-    It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
-    """
-    seen = found.returned if k is None else np.minimum(found.returned, k)
-    return _ratio(found.count(_is_within(found.rank, k)), seen)
-
-
-def _first_relevant(found: JudgedRanks) -> np.ndarray:
-    """Return the rank of the first relevant document, or 0 when none is returned."""
-    query, place = np.unique(found.query[found.is_relevant], return_index=True)
-    first = np.zeros(len(found.returned), dtype=np.int64)
-    first[query] = found.rank[found.is_relevant][place]
-    return first
-
-
-def _before_query(chosen: np.ndarray, found: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many are chosen before each query's first judged document, and the number of those documents."""
-    counts = np.bincount(found.query, minlength=len(found.returned))
-    mine = found.count(chosen)
-    return np.cumsum(mine) - mine, counts
-
-
-def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
-    return np.ones(len(rank), dtype=bool) if k is None else rank <= k
-
-
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Return above / below, and 0 where below is 0."""
-    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
-
-
-def _n_relevant(found: JudgedRanks) -> np.ndarray:
-    return found.judgements.count(found.judgements.relevance >= found.relevant_from)
-
-
-_OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
-_PRIMES = str.maketrans("′’`", "'''")
-
-
-class QueryWarning(UserWarning):
-    """Queries score 0 because the run lacks them or because nothing is relevant to them; values.attrs names all."""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure as written in the papers: name, how far it looks (None: the whole ranking), whether it is prime."""
-
-    name: str
-    k: int | None = None
-    prime: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
-
-    def values(self, found: JudgedRanks) -> np.ndarray:
-        """Return one number per query, shape (n_queries,)."""
-        return _DEFINITIONS[self.name].formula(found.prime() if self.prime else found, self.k)
-
-
-def parse_measure(text: str) -> Measure:
-    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k.
-
-    MirblabError with what is known, or the nearest name, for anything else.
-
-    >>> parse_measure("nDCG'@10")
-    Measure(name='nDCG', k=10, prime=True)
-    >>> str(parse_measure("Bpref"))
-    'Bpref'
-    """
-    match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
-    known = _DEFINITIONS.get(match[1]) if match else None
-    if match is None or known is None:
-        raise MirblabError(f"no measure '{text}'; found {', '.join(_written_forms())}{_suggest_measure(text)}")
-    measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
-    if known.k == "needed" and measure.k is None:
-        raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
-    if known.k == "none" and measure.k is not None:
-        raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{match[1]}'")
-    if measure.prime and not known.prime:
-        plain = Measure(match[1], measure.k)
-        raise MirblabError(f"'{text}' is no measure: '{match[1]}' has no prime form; write '{plain}'")
-    return measure
-
-
-def evaluate(
-    run: pd.DataFrame, qrels: Any, measures: Iterable[str | Measure] | str, relevant_from: int | None = None
-) -> pd.DataFrame:
-    """Return the value of each measure for each query of the qrels: system, collection, measure, query_id, value.
-
-    *qrels* is a Collection or a table query_id, doc_id, relevance. Binary measures count a relevance from
-    *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain.
-    Rows go by measure, as asked for, then by query_id. The values equal trec_eval's; a negative relevance gains
-    nothing and is no judgement to the prime measures and to Bpref.
-
-    A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`), is named
-    in `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
-    the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
-    it becomes a column, so that tables can show it; a `remainder` is noted with measures that use all documents.
-    MirblabError for broken tables and unknown measures.
-
-    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
-    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
-    >>> evaluate(run, qrels, ["RR", "RR'", "P@2"]).value.round(3).tolist()
-    [0.333, 0.5, 0.0]
-    """
-    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
-    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in asked]
-    table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
-    values = _value_table(found, parsed, _system(run), _collection(qrels, run))
-    if run.attrs.get("origin"):  # a run of others, which tables mark
-        values["origin"] = str(run.attrs["origin"])
-    notes = [_measure_note(measure, run) for measure in parsed]  # what is to be said with its values
-    if any(notes):
-        values["note"] = np.repeat(notes, len(found.returned))
-    _note_zero_queries(values, found, parsed)
-    return values
-
-
-def ceiling(
-    run: pd.DataFrame, qrels: Any, measure: str | Measure, depth: int, relevant_from: int | None = None
-) -> pd.DataFrame:
-    """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
-
-    What stands deeper stays where it is, so it bounds what any reranker of that depth can reach. The table is that
-    of `evaluate`; the system's name says what was done.
-
-    >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
-    >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
-    >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
-    [0.333, 1.0]
-    """
-    parsed = parse_measure(measure) if isinstance(measure, str) else measure
-    table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
-    values = _value_table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
-    _note_zero_queries(values, found, [parsed])
-    return values
-
-
-def mean(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over queries: system, collection, measure, value, n_queries, in the order of the values.
-
-    >>> mean(pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"], "value": [0, 1]}))
-      system collection measure  value  n_queries
-    0      s          c      AP    0.5          2
-    """
-    groups = values.groupby(["system", "collection", "measure"], sort=False, observed=True).value
-    return groups.agg(value="mean", n_queries="size").reset_index()
-
-
-@dataclass(frozen=True)
-class _Definition:
-    """What a measure is: its formula, whether it takes k, whether it has a prime form, whether it needs a limit."""
-
-    formula: Callable[[JudgedRanks, Any], np.ndarray]
-    k: str
-    prime: bool = True
-    binary: bool = True
-
-
-_DEFINITIONS = {
-    "nDCG": _Definition(ndcg, "may", binary=False),
-    "AP": _Definition(average_precision, "may"),
-    "P": _Definition(precision, "needed"),
-    "R": _Definition(recall, "needed"),
-    "RR": _Definition(reciprocal_rank, "may"),
-    "Success": _Definition(success, "needed"),
-    "Rank": _Definition(first_relevant_rank, "none", prime=False),
-    "Bpref": _Definition(bpref, "none", prime=False),
-    "Judged": _Definition(judged_share, "may", prime=False, binary=False),
-}
-
-
-def _written_forms() -> list[str]:
-    return [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
-
-
-def _suggest_measure(text: str) -> str:
-    """Return the suggestion for a wrong name: the rest of it is kept as far as it makes sense."""
-    match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
-    name, k = (match[1], match[3]) if match else (text, None)
-    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(
-        "'?"
-    )
-    if not near:
-        return ""
-    known = _DEFINITIONS[near]
-    prime = bool(match and (match[2] or match[4])) and known.prime
-    number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
-    return f"; did you mean '{Measure(near, number, prime)}'?"
-
-
 def _judgement_settings(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
     """Return the table of judgements, the smallest relevant grade, and the number of documents where it is known."""
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
@@ -536,33 +454,6 @@ def _note_zero_queries(values: pd.DataFrame, found: JudgedRanks, measures: list[
             warnings.warn(text, QueryWarning, stacklevel=3)
 
 
-_FROM, _MEAN = " from ", "mean of "
-
-
-def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -> pd.DataFrame:
-    """Return the values of measures as `measures.evaluate` does, each from its own smallest relevant grade.
-
-    "Bpref from 3" counts a relevance of 3 or more; "Bpref" alone counts what the collection's card says. NTCIR-12
-    has two such values for one run: partial (from 1) and full (from 3). "mean of AP',RR" is the mean of both for each
-    query, as `fusion.cross_validated` chooses weights by. MirblabError for a grade that is no number.
-
-    >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [1, 3]})
-    >>> evaluate_from_grades(run, qrels, ["RR from 1", "RR from 3"])[["measure", "value"]].values.tolist()
-    [['RR from 1', 1.0], ['RR from 3', 0.5]]
-    """
-    if not len(wanted):
-        raise MirblabError("there is nothing to measure; name a measure, for example 'Bpref from 1'")
-    summed = {name: [_graded(part) for part in name.removeprefix(_MEAN).split(",")] for name in wanted}
-    asked: dict[int | None, list[str]] = {grade: [] for parts in summed.values() for _, grade in parts}
-    for measure, grade in dict.fromkeys(part for parts in summed.values() for part in parts):
-        asked[grade].append(measure)
-    found = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
-    return pd.concat(
-        [_mean([_values_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
-    )
-
-
 def _graded(name: str) -> tuple[str, int | None]:
     """Return a measure and its smallest relevant grade, None for the collection's own."""
     measure, said, grade = name.strip().partition(_FROM)
@@ -579,3 +470,108 @@ def _values_of(found: Mapping[int | None, pd.DataFrame], part: tuple[str, int | 
 def _mean(tables: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
     """Return the mean of tables of the same queries in the same order, under a *name*."""
     return tables[0].assign(measure=name, value=sum(table.value for table in tables) / len(tables))
+
+
+def _written_forms() -> list[str]:
+    return [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
+
+
+def _suggest_measure(text: str) -> str:
+    """Return the suggestion for a wrong name: the rest of it is kept as far as it makes sense."""
+    match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
+    name, k = (match[1], match[3]) if match else (text, None)
+    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(
+        "'?"
+    )
+    if not near:
+        return ""
+    known = _DEFINITIONS[near]
+    prime = bool(match and (match[2] or match[4])) and known.prime
+    number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
+    return f"; did you mean '{Measure(near, number, prime)}'?"
+
+
+def _first_relevant(found: JudgedRanks) -> np.ndarray:
+    """Return the rank of the first relevant document, or 0 when none is returned."""
+    query, place = np.unique(found.query[found.is_relevant], return_index=True)
+    first = np.zeros(len(found.returned), dtype=np.int64)
+    first[query] = found.rank[found.is_relevant][place]
+    return first
+
+
+def _before_query(chosen: np.ndarray, found: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many are chosen before each query's first judged document, and the number of those documents."""
+    counts = np.bincount(found.query, minlength=len(found.returned))
+    mine = found.count(chosen)
+    return np.cumsum(mine) - mine, counts
+
+
+def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
+    return np.ones(len(rank), dtype=bool) if k is None else rank <= k
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Return above / below, and 0 where below is 0."""
+    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+
+
+def _n_relevant(found: JudgedRanks) -> np.ndarray:
+    return found.judgements.count(found.judgements.relevance >= found.relevant_from)
+
+
+def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the run that are judged, and the judgement of each.
+
+    Few rows are judged. In blocks that stay in the cache, a table over a hash of (query, document) drops most of
+    the others, and binary search among the block's judgements decides on the rest.
+    """
+    queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
+    query, doc = in_run[judgements.query], judgements.docs_in(run.doc_id.cat.categories)
+    which = np.flatnonzero((query >= 0) & (doc >= 0))
+    query, doc = query[which], doc[which]
+    keys = (query << 32) | doc
+    hashes = _hash(query.astype(np.uint32), doc.astype(np.uint32))
+    table = np.zeros(1 << _BITS, dtype=bool)
+    rows, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for begin in range(0, len(queries), _BLOCK):
+        block = queries[begin : begin + _BLOCK]
+        first, last = np.searchsorted(query, [block[0], int(block[-1]) + 1])
+        if first == last:
+            continue
+        table[hashes[first:last]] = True
+        near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
+        table[hashes[first:last]] = False
+        asked = (block[near].astype(np.int64) << 32) | docs[begin + near]
+        place = np.searchsorted(keys[first:last], asked)
+        place[place == last - first] = 0
+        same = keys[first:last][place] == asked
+        rows.append(near[same] + begin)
+        hits.append(which[place[same] + first])
+    return np.concatenate(rows), np.concatenate(hits)
+
+
+def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
+    """Return `_BITS` well mixed bits of pairs of 32-bit numbers, by multiplication with odd constants."""
+    mixed = doc * np.uint32(0x9E3779B1)
+    mixed += query * np.uint32(0x85EBCA6B)
+    mixed >>= np.uint32(32 - _BITS)
+    return mixed
+
+
+def _whole_numbers(relevance: pd.Series) -> np.ndarray:
+    """Return relevance as whole numbers, or raise MirblabError."""
+    try:
+        numbers = relevance.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise MirblabError(f"relevance must be whole numbers; found {relevance.dtype}: {error}") from error
+    bad = np.flatnonzero(~(np.abs(numbers) < 2**31) | (numbers != np.round(numbers)))
+    if len(bad):
+        raise MirblabError(f"relevance must be whole numbers; found {numbers[bad[0]]} ({len(bad):,} such judgements)")
+    return numbers.astype(np.int64)
+
+
+def _refuse_repeats(keys: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index) -> None:
+    same = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(same):
+        pair = f"query '{query_ids[same[0]]}', document '{doc_ids[same[0]]}'"
+        raise MirblabError(f"the qrels judge {len(same):,} pairs again, the first {pair}; keep one judgement of each")

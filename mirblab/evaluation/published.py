@@ -16,13 +16,6 @@ from mirblab.core.errors import suggest, unknown
 _RESULT_TABLES = (("mirb", "9"), ("mirb", "10"))
 
 
-@lru_cache
-def _cells() -> pd.DataFrame:
-    """Return `registry/published.csv`, one row per printed cell, every column as text."""
-    with resources.files("mirblab").joinpath("registry", "published.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file, dtype=str, keep_default_na=False)
-
-
 def paper_cells(paper: str = "", table: int | str = "") -> pd.DataFrame:
     """Return the printed cells in the order of the paper, one row each, every column as text.
 
@@ -63,25 +56,6 @@ def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     order = pd.MultiIndex.from_frame(columns) if len(keys) > 1 else pd.Index(columns.column)
     wide = found.pivot(index="row", columns=keys, values="value").reindex(index=rows, columns=order)
     return wide.apply(_numbers).rename_axis(index=None)
-
-
-def _numbers(column: pd.Series) -> pd.Series:
-    """Return a column of printed cells as numbers when all of them are, else as text; "-" becomes missing."""
-    present = column.where(column != "-")
-    numbers = pd.to_numeric(present, errors="coerce")
-    return numbers if numbers.notna().equals(present.notna()) else present
-
-
-@lru_cache
-def _values() -> dict[tuple[str, str], float]:
-    """Return the stored results by (system, collection), under the printed and the registry's name of the system."""
-    values: dict[tuple[str, str], float] = {}
-    for paper, table in _RESULT_TABLES:
-        for cell in paper_cells(paper, table).itertuples():
-            values.setdefault((cell.system, cell.collection), float(cell.value))
-            if not cell.variant:
-                values.setdefault((cell.row, cell.collection), float(cell.value))
-    return values
 
 
 def paper_value(system: str, collection: str) -> float | None:
@@ -143,3 +117,29 @@ def paper_instruction(collection: str) -> str:
     if collection not in found.index:
         raise unknown("instruction for collection", collection, found.index)
     return str(found[collection])
+
+
+@lru_cache
+def _cells() -> pd.DataFrame:
+    """Return `registry/published.csv`, one row per printed cell, every column as text."""
+    with resources.files("mirblab").joinpath("registry", "published.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, dtype=str, keep_default_na=False)
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """Return a column of printed cells as numbers when all of them are, else as text; "-" becomes missing."""
+    present = column.where(column != "-")
+    numbers = pd.to_numeric(present, errors="coerce")
+    return numbers if numbers.notna().equals(present.notna()) else present
+
+
+@lru_cache
+def _values() -> dict[tuple[str, str], float]:
+    """Return the stored results by (system, collection), under the printed and the registry's name of the system."""
+    values: dict[tuple[str, str], float] = {}
+    for paper, table in _RESULT_TABLES:
+        for cell in paper_cells(paper, table).itertuples():
+            values.setdefault((cell.system, cell.collection), float(cell.value))
+            if not cell.variant:
+                values.setdefault((cell.row, cell.collection), float(cell.value))
+    return values

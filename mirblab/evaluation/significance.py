@@ -14,246 +14,57 @@ from mirblab.core.errors import MirblabError, unknown
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
-
-
-def paired_t(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
-    """Return t and the two-sided p of the paired t-test of each pair; NaN for one query.
-
-    *numbers* is (n_queries, n_systems), *left* and *right* are columns of it.
-    """
-    from scipy.special import stdtr
-
-    differences, n_queries = numbers[:, left] - numbers[:, right], len(numbers)
-    if n_queries < 2:
-        return {"t": np.full(len(left), np.nan), "p": np.full(len(left), np.nan)}
-    mean, error = differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n_queries)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0, 0.0, mean / error)
-    return {"t": t, "p": 2 * stdtr(n_queries - 1, -np.abs(t))}
-
-
-def count_sign_flips(
-    numbers: np.ndarray, left: list[int], right: list[int], n_permutations: int, seed: int
-) -> np.ndarray:
-    """Return how many sign patterns give each pair an absolute sum at least as large as observed.
-
-    Values become integers of at most 50 - log2(n) bits, held in float64, so that every sum is exact: p then depends
-    neither on the order of summation nor on what else is asked. Swapping the systems of a query flips the sign of
-    their difference, so the product of the signs with the systems (not with the pairs) is enough. What rounding to
-    integers can move, a pair's sum of n differences by n, is allowed for on both sides, so that ties are hits.
-    """
-    from threadpoolctl import threadpool_limits
-
-    n_queries = len(numbers)
-    bits = 50 - int(np.ceil(np.log2(n_queries)))
-    _, exponent = np.frexp(np.abs(numbers).max(initial=0.0))
-    whole = np.rint(np.ldexp(numbers, bits - int(exponent)))
-    total = whole.sum(axis=0)
-    limits = np.abs(total[left] - total[right]) - 2 * n_queries
-    hits = np.zeros(len(left), dtype=np.int64)
-    # One thread: the product is thin, so a second one gains a third at best, and waiting for it on a busy machine
-    # made the test five times slower.
-    with threadpool_limits(1, "blas"):
-        for chosen in _random_signs(n_queries, n_permutations, seed):
-            sums = 2 * (chosen @ whole) - total
-            for pair, (a, b) in enumerate(zip(left, right, strict=True)):
-                hits[pair] += np.count_nonzero(np.abs(sums[:, a] - sums[:, b]) >= limits[pair])
-    return hits
-
-
-def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries); the block size changes no coin."""
-    generator, n_words = np.random.default_rng(seed), -(-n_queries // 64)
-    step = max(1, _BLOCK // n_queries)
-    for start in range(0, n_rows, step):
-        words = generator.integers(0, 2**64, size=(min(step, n_rows - start), n_words), dtype=np.uint64)
-        octets = words.astype("<u8", copy=False).view(np.uint8)
-        yield np.unpackbits(octets, axis=1, count=n_queries, bitorder="little").astype(np.float64)
-
-
-def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts."""
-    if n_resamples < 1:
-        raise MirblabError(f"n_resamples must be at least 1, found {n_resamples}")
-    n_queries, generator, blocks = len(numbers), np.random.default_rng(seed), []
-    step = max(1, _BLOCK // n_queries)
-    for start in range(0, n_resamples, step):
-        n_rows = min(step, n_resamples - start)
-        drawn = generator.integers(0, n_queries, size=(n_rows, n_queries))
-        drawn += np.arange(n_rows)[:, None] * n_queries
-        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_queries).reshape(n_rows, n_queries)
-        blocks.append(counts.astype(np.float64) @ numbers / n_queries)
-    return np.concatenate(blocks)
-
-
-def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the central interval that holds *level* (0 to 1) of each column.
-
-    >>> low, high = percentiles(np.arange(5.0)[:, None], 0.5)
-    >>> low.tolist(), high.tolist()
-    ([1.0], [3.0])
-    """
-    if not 0 < level < 1:
-        raise MirblabError(f"level must lie between 0 and 1, found {level}; 0.95 is usual")
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
-
-
-def holm(p: ArrayLike) -> np.ndarray:
-    """Return the p values of one family adjusted by Holm's step-down method, in the order given, at most 1.
-
-    The smallest is multiplied by the number of tests, the next by one less, and so on, never below the one before.
-    NaN is no test: it stays NaN and does not count. Holm, Scandinavian Journal of Statistics 1979.
-
-    >>> holm([0.01, 0.04, 0.03]).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p, dtype=np.float64)
-    tested = np.flatnonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    adjusted = np.full(len(p), np.nan)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
-    return adjusted
-
-
-def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd.DataFrame:
-    """Return the values of one measure and collection as a matrix, queries (sorted) × systems (as they come).
-
-    *collection* may be empty when the table holds only one. Raises MirblabError for an unknown measure or
-    collection, a value that is missing, repeated or not finite, naming the system and the query. A mean that was
-    imported (query_id "") stands for no query and is left out.
-
-    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": "q", "value": [1.0, 0.5]})
-    >>> values = values.assign(collection="c", measure="RR")
-    >>> value_matrix(values, "RR").loc["q"].tolist()
-    [1.0, 0.5]
-    """
-    found = values_per_query(values[rows_named(values, "measure", measure)])
-    if collection:
-        found = found[rows_named(found, "collection", collection)]
-    names = found.collection.unique()
-    if len(names) != 1:
-        shown = ", ".join(map(str, names)) or "none"
-        raise MirblabError(f"{measure} needs one collection, found {shown}; name the collection")
-    keys = found[["query_id", "system"]].astype(str)
-    if keys.duplicated().any():
-        query, system = keys[keys.duplicated()].iloc[0]
-        raise MirblabError(f"{system} has two values of {measure} for query {query}; keep one")
-    matrix = keys.assign(value=found.value.astype(float)).pivot(index="query_id", columns="system", values="value")
-    _check_finite(matrix, measure)
-    return matrix[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
-
-
-def rows_named(table: pd.DataFrame, column: str, name: str) -> pd.Series:
-    """Return which rows have *name* in a column, bool (n_rows,); MirblabError with a suggestion when none has."""
-    chosen = table[column] == name
-    if not chosen.any():
-        raise unknown(column, name, map(str, table[column].unique()))
-    return chosen
-
-
-def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
-    bad = ~np.isfinite(matrix.to_numpy())
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise MirblabError(
-            f"{matrix.columns[column]} has no finite value of {measure} for query {matrix.index[row]} "
-            f"({bad.sum()} such cells); every system needs every query, 0 where it returned nothing"
-        )
-
-
-def value_matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each collection's name and its matrix queries × systems; none where only means were imported."""
-    found = values_per_query(values[rows_named(values, "measure", measure)])
-    for name in found.collection.unique():
-        yield str(name), value_matrix(found, measure, str(name))
-
-
-def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the values that stand for a query."""
-    return values[values.query_id != ""]
-
-
-def systems_with_means_only(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[str]:
-    """Return the systems with imported means of a measure that have no column in the matrix *tested*.
-
-    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": ["q", ""], "measure": "RR"})
-    >>> systems_with_means_only(values, "RR", pd.DataFrame({"a": [1.0]}))
-    {'b'}
-    """
-    means = values[(values.measure == measure) & (values.query_id == "")]
-    return set(means.system.astype(str)) - set(tested.columns)
-
-
-Pairs = Sequence[tuple[str, str]]
 _EMPTY_MATRIX = pd.DataFrame(index=[""])  # gives the columns of a table without comparisons their names
+Pairs = Sequence[tuple[str, str]]
 Statistics = Callable[[np.ndarray, list[int], list[int]], dict[str, np.ndarray]]
 
 
-def _pairs(matrix: pd.DataFrame, pairs: Pairs | None, baseline: str | None) -> tuple[list[int], list[int]]:
-    """Return the positions of both sides: *pairs* as given, or all against *baseline*, or all pairs."""
-    systems = list(matrix.columns)
-    if pairs is None and baseline is None:
-        pairs = list(combinations(systems, 2))
-    elif pairs is None:
-        pairs = [(system, str(baseline)) for system in systems if system != baseline]
-    for name in {name for pair in pairs for name in pair} | ({baseline} - {None}):
-        if name not in systems:
-            raise unknown("system", str(name), systems)
-    return [systems.index(a) for a, _ in pairs], [systems.index(b) for _, b in pairs]
-
-
-def _paired(
-    values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None, statistics: Statistics
+def compare(
+    values: pd.DataFrame,
+    measure: str,
+    *,
+    baseline: str | None = None,
+    test: str = "permutation",
+    family: str = "collection",
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_permutations: int = 100_000,
+    n_resamples: int = 10_000,
 ) -> pd.DataFrame:
-    """Return one row per collection and pair, with the columns that *statistics(matrix, left, right)* computes.
+    """Return every comparison with its p, Holm's p within the family, and the interval of the difference.
 
-    Pairs with a system that has only an imported mean on a collection are left out there.
-    """
-    tables = []
-    for collection, matrix, left, right in _testable_matrices(values, measure, pairs, baseline) or [
-        ("", _EMPTY_MATRIX, [], [])
-    ]:
-        numbers = matrix.to_numpy()
-        table = {
-            "collection": collection,
-            "measure": measure,
-            "system_a": matrix.columns[left],
-            "system_b": matrix.columns[right],
-            "difference": (numbers[:, left] - numbers[:, right]).mean(axis=0),
-        }
-        tables.append(pd.DataFrame(table | statistics(numbers, left, right) | {"n_queries": len(matrix)}))
-    return pd.concat(tables, ignore_index=True)
+    Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level
+    1 - *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
+    compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection"
+    (one correction per collection) or "all" (one for the table). What was done stands in `attrs`.
 
-
-def _testable_matrices(
-    values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None
-) -> list[tuple[str, pd.DataFrame, list[int], list[int]]]:
-    """Return each collection's name and matrix, and the positions of both sides of what can be tested on it."""
-    found = []
-    for collection, matrix in value_matrices(values, measure):
-        absent = systems_with_means_only(values, measure, matrix)
-        if baseline not in absent:
-            wanted = None if pairs is None else [pair for pair in pairs if not absent & set(pair)]
-            found.append((collection, matrix, *_pairs(matrix, wanted, baseline)))
-    return found
-
-
-def t_test(
-    values: pd.DataFrame, measure: str, pairs: Pairs | None = None, *, baseline: str | None = None
-) -> pd.DataFrame:
-    """Return Student's paired t-test of each pair of systems: nothing is resampled, queries are the sample.
-
-    Columns: collection, measure, system_a, system_b, difference (mean of a minus b), t, p (two-sided), n_queries.
-    *pairs* None: all pairs, or all systems against *baseline* (then system_b). Identical systems give t 0 and p 1;
-    a difference that is the same for all queries t ±inf and p 0; one query NaN. Student, Biometrika 1908.
-
-    >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
+    >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> t_test(values, "RR")[["difference", "t", "p"]].round(3).values.tolist()
-    [[0.5, 1.0, 0.5]]
+    >>> compare(values, "RR", baseline="b").difference.round(6).tolist()
+    [0.2]
     """
-    return _paired(values, measure, pairs, baseline, paired_t)
+    if family not in ("collection", "all"):
+        raise unknown("family", family, ["all", "collection"])
+    if test == "permutation":
+        tested = permutation_test(values, measure, baseline=baseline, n_permutations=n_permutations, seed=seed)
+    elif test == "t":
+        tested = t_test(values, measure, baseline=baseline)
+    else:
+        raise unknown("test", test, ["permutation", "t"])
+    spans = difference_intervals(
+        values, measure, baseline=baseline, level=1 - alpha, n_resamples=n_resamples, seed=seed
+    )
+    table = tested.drop(columns="t", errors="ignore").assign(low=spans.low, high=spans.high)
+    groups = table.collection if family == "collection" else pd.Series("all collections", index=table.index)
+    table["p_holm"] = table.p.groupby(groups, sort=False).transform(holm)
+    table["significant"] = table.p_holm <= alpha
+    sizes = groups.map(groups.value_counts())
+    table["family"] = groups + " (" + sizes.astype(str) + " comparisons)"
+    columns = ["collection", "measure", "system_a", "system_b", "difference", "p", "p_holm", "low", "high"]
+    table = table[[*columns, "n_queries", "significant", "family"]]
+    table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}
+    table.attrs["n_permutations"] = n_permutations if test == "permutation" else 0
+    return table
 
 
 def permutation_test(
@@ -285,6 +96,23 @@ def permutation_test(
         return {"p": (1 + hits) / (1 + n_permutations)}
 
     return _paired(values, measure, pairs, baseline, statistics)
+
+
+def t_test(
+    values: pd.DataFrame, measure: str, pairs: Pairs | None = None, *, baseline: str | None = None
+) -> pd.DataFrame:
+    """Return Student's paired t-test of each pair of systems: nothing is resampled, queries are the sample.
+
+    Columns: collection, measure, system_a, system_b, difference (mean of a minus b), t, p (two-sided), n_queries.
+    *pairs* None: all pairs, or all systems against *baseline* (then system_b). Identical systems give t 0 and p 1;
+    a difference that is the same for all queries t ±inf and p 0; one query NaN. Student, Biometrika 1908.
+
+    >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
+    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
+    >>> t_test(values, "RR")[["difference", "t", "p"]].round(3).values.tolist()
+    [[0.5, 1.0, 0.5]]
+    """
+    return _paired(values, measure, pairs, baseline, paired_t)
 
 
 def bootstrap_intervals(
@@ -337,52 +165,38 @@ def difference_intervals(
     return _paired(values, measure, pairs, baseline, statistics)
 
 
-def compare(
-    values: pd.DataFrame,
-    measure: str,
-    *,
-    baseline: str | None = None,
-    test: str = "permutation",
-    family: str = "collection",
-    alpha: float = 0.05,
-    seed: int = 0,
-    n_permutations: int = 100_000,
-    n_resamples: int = 10_000,
-) -> pd.DataFrame:
-    """Return every comparison with its p, Holm's p within the family, and the interval of the difference.
+def holm(p: ArrayLike) -> np.ndarray:
+    """Return the p values of one family adjusted by Holm's step-down method, in the order given, at most 1.
 
-    Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level
-    1 - *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
-    compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection"
-    (one correction per collection) or "all" (one for the table). What was done stands in `attrs`.
+    The smallest is multiplied by the number of tests, the next by one less, and so on, never below the one before.
+    NaN is no test: it stays NaN and does not count. Holm, Scandinavian Journal of Statistics 1979.
 
-    >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
-    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> compare(values, "RR", baseline="b").difference.round(6).tolist()
-    [0.2]
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
     """
-    if family not in ("collection", "all"):
-        raise unknown("family", family, ["all", "collection"])
-    if test == "permutation":
-        tested = permutation_test(values, measure, baseline=baseline, n_permutations=n_permutations, seed=seed)
-    elif test == "t":
-        tested = t_test(values, measure, baseline=baseline)
-    else:
-        raise unknown("test", test, ["permutation", "t"])
-    spans = difference_intervals(
-        values, measure, baseline=baseline, level=1 - alpha, n_resamples=n_resamples, seed=seed
-    )
-    table = tested.drop(columns="t", errors="ignore").assign(low=spans.low, high=spans.high)
-    groups = table.collection if family == "collection" else pd.Series("all collections", index=table.index)
-    table["p_holm"] = table.p.groupby(groups, sort=False).transform(holm)
-    table["significant"] = table.p_holm <= alpha
-    sizes = groups.map(groups.value_counts())
-    table["family"] = groups + " (" + sizes.astype(str) + " comparisons)"
-    columns = ["collection", "measure", "system_a", "system_b", "difference", "p", "p_holm", "low", "high"]
-    table = table[[*columns, "n_queries", "significant", "family"]]
-    table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}
-    table.attrs["n_permutations"] = n_permutations if test == "permutation" else 0
-    return table
+    p = np.asarray(p, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    return adjusted
+
+
+def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
+    """Return letters for each system by collection: two systems share a letter unless they differ significantly.
+
+    *comparison* is from `significance.compare` over all pairs (no baseline). Columns: collection, system, group;
+    systems stand from the best mean to the worst, and "a" is the group of the best. The method is the compact
+    letter display of Piepho (Journal of Computational and Graphical Statistics 2004). Raises MirblabError when a
+    pair is missing.
+
+    >>> pairs = pd.DataFrame({"collection": "c", "system_a": ["x", "x", "y"], "system_b": ["y", "z", "z"],
+    ...                       "difference": [0.1, 0.3, 0.2], "significant": [False, True, False]})
+    >>> significance_letters(pairs)[["system", "group"]].values.tolist()
+    [['x', 'a'], ['y', 'ab'], ['z', 'b']]
+    """
+    parts = [_lettered(str(name), part) for name, part in comparison.groupby("collection", sort=False, observed=True)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["collection", "system", "group"])
 
 
 def spearman_interval(
@@ -407,43 +221,205 @@ def spearman_interval(
     return float(rho[0]), float(low), float(high)
 
 
-def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:
-    """Return the rows of each group, (n_groups, size); every row is a group of its own without *groups*."""
-    if groups is None:
-        return np.arange(n)[:, None]
-    numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
-    sizes = np.bincount(numbers)
-    if len(np.unique(sizes)) > 1:
-        raise MirblabError(f"groups must be of one size to be drawn as wholes, found {sizes.min()} to {sizes.max()}")
-    return np.argsort(numbers, kind="stable").reshape(len(sizes), -1)
+def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd.DataFrame:
+    """Return the values of one measure and collection as a matrix, queries (sorted) × systems (as they come).
 
+    *collection* may be empty when the table holds only one. Raises MirblabError for an unknown measure or
+    collection, a value that is missing, repeated or not finite, naming the system and the query. A mean that was
+    imported (query_id "") stands for no query and is left out.
 
-def _correlations(sides: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of each row of the two *sides*, (2, n, n_rows); NaN where one is constant."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(sides, axis=2)
-    centred = ranks - ranks.mean(axis=2, keepdims=True)
-    scale = np.sqrt((centred**2).sum(axis=2).prod(axis=0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return (centred[0] * centred[1]).sum(axis=1) / scale
-
-
-def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
-    """Return letters for each system by collection: two systems share a letter unless they differ significantly.
-
-    *comparison* is from `significance.compare` over all pairs (no baseline). Columns: collection, system, group;
-    systems stand from the best mean to the worst, and "a" is the group of the best. The method is the compact
-    letter display of Piepho (Journal of Computational and Graphical Statistics 2004). Raises MirblabError when a
-    pair is missing.
-
-    >>> pairs = pd.DataFrame({"collection": "c", "system_a": ["x", "x", "y"], "system_b": ["y", "z", "z"],
-    ...                       "difference": [0.1, 0.3, 0.2], "significant": [False, True, False]})
-    >>> significance_letters(pairs)[["system", "group"]].values.tolist()
-    [['x', 'a'], ['y', 'ab'], ['z', 'b']]
+    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": "q", "value": [1.0, 0.5]})
+    >>> values = values.assign(collection="c", measure="RR")
+    >>> value_matrix(values, "RR").loc["q"].tolist()
+    [1.0, 0.5]
     """
-    parts = [_lettered(str(name), part) for name, part in comparison.groupby("collection", sort=False, observed=True)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["collection", "system", "group"])
+    found = values_per_query(values[rows_named(values, "measure", measure)])
+    if collection:
+        found = found[rows_named(found, "collection", collection)]
+    names = found.collection.unique()
+    if len(names) != 1:
+        shown = ", ".join(map(str, names)) or "none"
+        raise MirblabError(f"{measure} needs one collection, found {shown}; name the collection")
+    keys = found[["query_id", "system"]].astype(str)
+    if keys.duplicated().any():
+        query, system = keys[keys.duplicated()].iloc[0]
+        raise MirblabError(f"{system} has two values of {measure} for query {query}; keep one")
+    matrix = keys.assign(value=found.value.astype(float)).pivot(index="query_id", columns="system", values="value")
+    _check_finite(matrix, measure)
+    return matrix[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
+
+
+def value_matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each collection's name and its matrix queries × systems; none where only means were imported."""
+    found = values_per_query(values[rows_named(values, "measure", measure)])
+    for name in found.collection.unique():
+        yield str(name), value_matrix(found, measure, str(name))
+
+
+def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
+    """Return the values that stand for a query."""
+    return values[values.query_id != ""]
+
+
+def systems_with_means_only(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[str]:
+    """Return the systems with imported means of a measure that have no column in the matrix *tested*.
+
+    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": ["q", ""], "measure": "RR"})
+    >>> systems_with_means_only(values, "RR", pd.DataFrame({"a": [1.0]}))
+    {'b'}
+    """
+    means = values[(values.measure == measure) & (values.query_id == "")]
+    return set(means.system.astype(str)) - set(tested.columns)
+
+
+def rows_named(table: pd.DataFrame, column: str, name: str) -> pd.Series:
+    """Return which rows have *name* in a column, bool (n_rows,); MirblabError with a suggestion when none has."""
+    chosen = table[column] == name
+    if not chosen.any():
+        raise unknown(column, name, map(str, table[column].unique()))
+    return chosen
+
+
+def paired_t(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+    """Return t and the two-sided p of the paired t-test of each pair; NaN for one query.
+
+    *numbers* is (n_queries, n_systems), *left* and *right* are columns of it.
+    """
+    from scipy.special import stdtr
+
+    differences, n_queries = numbers[:, left] - numbers[:, right], len(numbers)
+    if n_queries < 2:
+        return {"t": np.full(len(left), np.nan), "p": np.full(len(left), np.nan)}
+    mean, error = differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n_queries)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(mean == 0, 0.0, mean / error)
+    return {"t": t, "p": 2 * stdtr(n_queries - 1, -np.abs(t))}
+
+
+def count_sign_flips(
+    numbers: np.ndarray, left: list[int], right: list[int], n_permutations: int, seed: int
+) -> np.ndarray:
+    """Return how many sign patterns give each pair an absolute sum at least as large as observed.
+
+    Values become integers of at most 50 - log2(n) bits, held in float64, so that every sum is exact: p then depends
+    neither on the order of summation nor on what else is asked. Swapping the systems of a query flips the sign of
+    their difference, so the product of the signs with the systems (not with the pairs) is enough. What rounding to
+    integers can move, a pair's sum of n differences by n, is allowed for on both sides, so that ties are hits.
+    """
+    from threadpoolctl import threadpool_limits
+
+    n_queries = len(numbers)
+    bits = 50 - int(np.ceil(np.log2(n_queries)))
+    _, exponent = np.frexp(np.abs(numbers).max(initial=0.0))
+    whole = np.rint(np.ldexp(numbers, bits - int(exponent)))
+    total = whole.sum(axis=0)
+    limits = np.abs(total[left] - total[right]) - 2 * n_queries
+    hits = np.zeros(len(left), dtype=np.int64)
+    # One thread: the product is thin, so a second one gains a third at best, and waiting for it on a busy machine
+    # made the test five times slower.
+    with threadpool_limits(1, "blas"):
+        for chosen in _random_signs(n_queries, n_permutations, seed):
+            sums = 2 * (chosen @ whole) - total
+            for pair, (a, b) in enumerate(zip(left, right, strict=True)):
+                hits[pair] += np.count_nonzero(np.abs(sums[:, a] - sums[:, b]) >= limits[pair])
+    return hits
+
+
+def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
+    """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts."""
+    if n_resamples < 1:
+        raise MirblabError(f"n_resamples must be at least 1, found {n_resamples}")
+    n_queries, generator, blocks = len(numbers), np.random.default_rng(seed), []
+    step = max(1, _BLOCK // n_queries)
+    for start in range(0, n_resamples, step):
+        n_rows = min(step, n_resamples - start)
+        drawn = generator.integers(0, n_queries, size=(n_rows, n_queries))
+        drawn += np.arange(n_rows)[:, None] * n_queries
+        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_queries).reshape(n_rows, n_queries)
+        blocks.append(counts.astype(np.float64) @ numbers / n_queries)
+    return np.concatenate(blocks)
+
+
+def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the central interval that holds *level* (0 to 1) of each column.
+
+    >>> low, high = percentiles(np.arange(5.0)[:, None], 0.5)
+    >>> low.tolist(), high.tolist()
+    ([1.0], [3.0])
+    """
+    if not 0 < level < 1:
+        raise MirblabError(f"level must lie between 0 and 1, found {level}; 0.95 is usual")
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def _paired(
+    values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None, statistics: Statistics
+) -> pd.DataFrame:
+    """Return one row per collection and pair, with the columns that *statistics(matrix, left, right)* computes.
+
+    Pairs with a system that has only an imported mean on a collection are left out there.
+    """
+    tables = []
+    for collection, matrix, left, right in _testable_matrices(values, measure, pairs, baseline) or [
+        ("", _EMPTY_MATRIX, [], [])
+    ]:
+        numbers = matrix.to_numpy()
+        table = {
+            "collection": collection,
+            "measure": measure,
+            "system_a": matrix.columns[left],
+            "system_b": matrix.columns[right],
+            "difference": (numbers[:, left] - numbers[:, right]).mean(axis=0),
+        }
+        tables.append(pd.DataFrame(table | statistics(numbers, left, right) | {"n_queries": len(matrix)}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _testable_matrices(
+    values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None
+) -> list[tuple[str, pd.DataFrame, list[int], list[int]]]:
+    """Return each collection's name and matrix, and the positions of both sides of what can be tested on it."""
+    found = []
+    for collection, matrix in value_matrices(values, measure):
+        absent = systems_with_means_only(values, measure, matrix)
+        if baseline not in absent:
+            wanted = None if pairs is None else [pair for pair in pairs if not absent & set(pair)]
+            found.append((collection, matrix, *_pairs(matrix, wanted, baseline)))
+    return found
+
+
+def _pairs(matrix: pd.DataFrame, pairs: Pairs | None, baseline: str | None) -> tuple[list[int], list[int]]:
+    """Return the positions of both sides: *pairs* as given, or all against *baseline*, or all pairs."""
+    systems = list(matrix.columns)
+    if pairs is None and baseline is None:
+        pairs = list(combinations(systems, 2))
+    elif pairs is None:
+        pairs = [(system, str(baseline)) for system in systems if system != baseline]
+    for name in {name for pair in pairs for name in pair} | ({baseline} - {None}):
+        if name not in systems:
+            raise unknown("system", str(name), systems)
+    return [systems.index(a) for a, _ in pairs], [systems.index(b) for _, b in pairs]
+
+
+def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
+    bad = ~np.isfinite(matrix.to_numpy())
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise MirblabError(
+            f"{matrix.columns[column]} has no finite value of {measure} for query {matrix.index[row]} "
+            f"({bad.sum()} such cells); every system needs every query, 0 where it returned nothing"
+        )
+
+
+def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries); the block size changes no coin."""
+    generator, n_words = np.random.default_rng(seed), -(-n_queries // 64)
+    step = max(1, _BLOCK // n_queries)
+    for start in range(0, n_rows, step):
+        words = generator.integers(0, 2**64, size=(min(step, n_rows - start), n_words), dtype=np.uint64)
+        octets = words.astype("<u8", copy=False).view(np.uint8)
+        yield np.unpackbits(octets, axis=1, count=n_queries, bitorder="little").astype(np.float64)
 
 
 def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -477,3 +453,25 @@ def _maximal_sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[s
 
 def _letter(place: int) -> str:
     return ascii_lowercase[place] if place < 26 else f"[{place + 1}]"
+
+
+def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:
+    """Return the rows of each group, (n_groups, size); every row is a group of its own without *groups*."""
+    if groups is None:
+        return np.arange(n)[:, None]
+    numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sizes = np.bincount(numbers)
+    if len(np.unique(sizes)) > 1:
+        raise MirblabError(f"groups must be of one size to be drawn as wholes, found {sizes.min()} to {sizes.max()}")
+    return np.argsort(numbers, kind="stable").reshape(len(sizes), -1)
+
+
+def _correlations(sides: np.ndarray) -> np.ndarray:
+    """Return the rank correlation of each row of the two *sides*, (2, n, n_rows); NaN where one is constant."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(sides, axis=2)
+    centred = ranks - ranks.mean(axis=2, keepdims=True)
+    scale = np.sqrt((centred**2).sum(axis=2).prod(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (centred[0] * centred[1]).sum(axis=1) / scale

@@ -24,19 +24,145 @@ from mirblab.train import rules
 from mirblab.train.recipes import Recipe
 from mirblab.train.rules import N_NEGATIVES
 
+VIEW_COLUMNS = ("informal", "signature", "type")
+NEAR_THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
+HELD_OUT = ("dev", "test", "test_new")
+NEGATIVE_COLUMNS = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
+LIST_COLUMNS = ("hypotheses", "conclusions")
+REPHRASING_COLUMNS = (
+    "id",
+    "rephrasing",
+    *LIST_COLUMNS,
+    "normalized_form",
+    *NEGATIVE_COLUMNS,
+    "model",
+    "prompts",
+    "problem",
+)
+JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # what is joined to views
+RULES = "rules"  # stands for the model's name where rules wrote the texts
+WRITTEN = "written"  # by a model or by rules, beside the rephrasings
 # What a random stream is for, so that two of them never draw the same numbers.
 _ORDER, _VIEWS, _MIX, _TORCH = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What one step sees: *rows* of the main source or the mixed one, and the index of a pair of views for each."""
+class TrainingTexts:
+    """The texts of a recipe: `columns` by view, which pairs of views each row has, and what is added to them.
 
-    rows: np.ndarray
-    pairs: np.ndarray
-    flipped: np.ndarray
-    is_mixed: bool
-    rng: np.random.Generator
+    `mixed` is two equally long lists of texts that say the same; `hard` has for each row the positions of rows that
+    are easily mistaken for it, and `wrong` texts that are its own made wrong.
+    """
+
+    columns: dict[str, list[str]]
+    pairs: list[tuple[str, str]]
+    usable: np.ndarray
+    mixed: tuple[list[str], list[str]]
+    hard: list[list[int]]
+    wrong: list[list[str]]
+    n_hard: int
+
+    def __len__(self) -> int:
+        """Return the number of rows of the main source."""
+        return len(self.usable)
+
+    def plan(self, recipe: Recipe) -> BatchPlan:
+        """Return the plan of the batches over these texts."""
+        return BatchPlan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
+
+    def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
+        """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
+        if draw.is_mixed:
+            return [self.mixed[0][row] for row in draw.rows], [self.mixed[1][row] for row in draw.rows], []
+        chosen = [
+            self.pairs[pair][::-1] if flip else self.pairs[pair]
+            for pair, flip in zip(draw.pairs, draw.flipped, strict=True)
+        ]
+        anchors = [self.columns[view][row] for (view, _), row in zip(chosen, draw.rows, strict=True)]
+        positives = [self.columns[view][row] for (_, view), row in zip(chosen, draw.rows, strict=True)]
+        return anchors, positives, self._negatives(draw, [view for _, view in chosen])
+
+    def _negatives(self, draw: Draw, views: Sequence[str]) -> list[str]:
+        found = []
+        for row, view in zip(draw.rows, views, strict=True):
+            near = [self.columns[view][other] for other in self.hard[row]] if self.hard else []
+            near = [text for text in [*near, *(self.wrong[row] if self.wrong else [])] if text]
+            found += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
+        return found
+
+    def fingerprint(self) -> str:
+        """Return a hash over all texts, in their order, and what belongs to what: 32 hexadecimal digits."""
+        state = hashlib.blake2b(digest_size=16)
+        for texts in (*self.columns.values(), *self.mixed):
+            state.update(f"{len(texts)}\n".encode())
+            for text in texts:
+                state.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        state.update(repr((self.pairs, self.hard, self.wrong)).encode())
+        return state.hexdigest()
+
+
+def gather_texts(recipe: Recipe, views: pd.DataFrame) -> TrainingTexts:
+    """Return what *recipe* trains on, out of a table of *views*: rows of its split that have at least one pair.
+
+    A view that is "" or missing is absent. Raises MirblabError for columns that are not there, and for too few rows.
+    """
+    if recipe.rephrased:
+        views = join_rephrasings(views, read_rephrasings(recipe.rephrased))
+    rows = _without_held_out(recipe, _rows_of_split(recipe, views), views)
+    if recipe.together > 1:
+        rows = _neighbours(recipe, rows)
+    for column in recipe.columns():
+        if column not in rows:
+            raise unknown(f"view in the data of recipe '{recipe.name}' called", column, rows.columns)
+    texts = rows[recipe.columns()].fillna("").astype("str").apply(lambda column: column.str.strip())
+    has = texts != ""
+    usable = np.stack([(has[left] & has[right]).to_numpy() for left, right in recipe.pairs()], axis=1)
+    kept = usable.any(axis=1)
+    if kept.sum() < recipe.batch:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {kept.sum()} rows of split '{recipe.split}' have a pair of views, "
+            f"fewer than one batch of {recipe.batch}; give more data or --set batch=..."
+        )
+    columns = {name: texts[name][kept].tolist() for name in recipe.columns()}
+    hard, wrong = hard_negatives(recipe, rows[kept]) if recipe.hard else ([], [])
+    return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
+
+
+def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
+    """Return query texts and relevant documents of the collection that *recipe* mixes in; two empty lists for none.
+
+    They are in the order of the judgements. Raises MirblabError when they are fewer than one batch.
+    """
+    if not recipe.mix:
+        return [], []
+    held = catalogue.load(recipe.mix, recipe.mix_split)
+    queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
+    found = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
+    found = [(query, text) for query, text in found if query and text and query != text]
+    if len(found) < recipe.batch:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {recipe.mix} has {len(found)} pairs in split '{recipe.mix_split}', "
+            f"fewer than one batch of {recipe.batch}; mix in another collection or --set batch=..."
+        )
+    return [query for query, _ in found], [text for _, text in found]
+
+
+def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
+    """Return for each of *rows* the positions of its hard negatives among them, or its own statement made wrong.
+
+    One of the two lists is empty. "written" takes the columns negative_1, ... of the recipe's rephrasings; else
+    the recipe's file has a JSON object per line: `id`, and `negatives`, a list of ids. Raises MirblabError when no row
+    has a negative, and naming file and line for what is wrong in a file.
+    """
+    if recipe.hard != WRITTEN:
+        return _read_hard_negatives(recipe, rows["id"].astype("str").tolist()), []
+    absent = [name for name in NEGATIVE_COLUMNS if name not in rows]
+    if absent or not (rows[list(NEGATIVE_COLUMNS)] != "").any(axis=None):
+        raise MirblabError(
+            f"recipe '{recipe.name}': hard = \"{WRITTEN}\", but no statement made wrong is in the rephrasings; "
+            "make some with mirblab rephrase --negatives and name the file as rephrased"
+        )
+    return [], rows[list(NEGATIVE_COLUMNS)].to_numpy().tolist()
 
 
 @dataclass(frozen=True)
@@ -76,27 +202,15 @@ class BatchPlan:
         return int(np.random.SeedSequence([self.seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
-    """Return the rows of batch *number* of one source."""
-    epoch, place = divmod(number, max(1, n_rows // batch))
-    return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
+@dataclass(frozen=True)
+class Draw:
+    """What one step sees: *rows* of the main source or the mixed one, and the index of a pair of views for each."""
 
-
-@lru_cache(maxsize=4)
-def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int) -> np.ndarray:
-    """Return all rows, groups of *together* neighbours in a random order; where the groups begin is random, too."""
-    rng = np.random.default_rng([seed, stream, epoch])
-    if together == 1:
-        order = rng.permutation(n_rows)
-    else:
-        groups = np.split(np.arange(n_rows), np.arange(rng.integers(together), n_rows, together))
-        order = np.concatenate([groups[number] for number in rng.permutation(len(groups))])
-    order.flags.writeable = False
-    return order
-
-
-VIEW_COLUMNS = ("informal", "signature", "type")
-NEAR_THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
+    rows: np.ndarray
+    pairs: np.ndarray
+    flipped: np.ndarray
+    is_mixed: bool
+    rng: np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -221,48 +335,6 @@ def assign_splits(
     return views.assign(split=found.split.array, group=found.group.array)
 
 
-def _check_ids(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    for column in ("id", *columns):
-        if column not in table.columns:
-            raise unknown("column", column, table.columns)
-    if table.id.duplicated().any():
-        raise MirblabError(f"id '{table.id[table.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
-
-
-NEGATIVE_COLUMNS = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
-LIST_COLUMNS = ("hypotheses", "conclusions")
-REPHRASING_COLUMNS = (
-    "id",
-    "rephrasing",
-    *LIST_COLUMNS,
-    "normalized_form",
-    *NEGATIVE_COLUMNS,
-    "model",
-    "prompts",
-    "problem",
-)
-RULES = "rules"  # stands for the model's name where rules wrote the texts
-JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # what is joined to views
-
-
-def rephrasing_table(
-    names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return rows of new texts as a table of `REPHRASING_COLUMNS`; what a row lacks is "" or [].
-
-    >>> table = rephrasing_table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})
-    >>> table[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
-    ['a', 'x', '']
-    """
-    empty: dict[str, Any] = dict.fromkeys(REPHRASING_COLUMNS, "") | {name: [] for name in LIST_COLUMNS}
-    full = [
-        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
-    ]
-    return pd.DataFrame(full, columns=list(REPHRASING_COLUMNS)).astype(
-        {name: "str" for name in REPHRASING_COLUMNS if name not in LIST_COLUMNS}
-    )
-
-
 def by_rules(
     views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
 ) -> pd.DataFrame:
@@ -287,6 +359,24 @@ def by_rules(
             bar.update()
     version = f"{RULES}-{rules.REWORDING_VERSION}.{rules.FALSEHOODS_VERSION}-{seed}"
     return rephrasing_table(views.id.tolist(), rows, problems, {"model": RULES, "prompts": version})
+
+
+def rephrasing_table(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return rows of new texts as a table of `REPHRASING_COLUMNS`; what a row lacks is "" or [].
+
+    >>> table = rephrasing_table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})
+    >>> table[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
+    ['a', 'x', '']
+    """
+    empty: dict[str, Any] = dict.fromkeys(REPHRASING_COLUMNS, "") | {name: [] for name in LIST_COLUMNS}
+    full = [
+        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
+    ]
+    return pd.DataFrame(full, columns=list(REPHRASING_COLUMNS)).astype(
+        {name: "str" for name in REPHRASING_COLUMNS if name not in LIST_COLUMNS}
+    )
 
 
 def check_statements(views: pd.DataFrame, column: str) -> None:
@@ -333,28 +423,6 @@ def read_rephrasings(path: str | Path) -> pd.DataFrame:
     return found[list(REPHRASING_COLUMNS)]
 
 
-def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (ValueError, OSError) as error:
-        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
-
-
-def _lines(path: Path) -> pd.DataFrame:
-    """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
-    problems, rows = LineProblems(path), []
-    for number, record in read_records(path, problems):
-        try:
-            rows.append(record | {"id": ids.read_id(record, "id")})
-            json.dumps(record, ensure_ascii=False).encode()
-        except MirblabError as error:
-            problems.note(number, str(error))
-        except UnicodeEncodeError:
-            problems.note(number, "holds half a character (a lone surrogate); repair the text")
-    problems.raise_if_any()
-    return pd.DataFrame(rows)
-
-
 def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """Return *views* with the columns rephrasing and negative_1 to negative_3, "" where there is none.
 
@@ -370,155 +438,6 @@ def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
         )
     added = found.set_index("id")[list(JOINED_COLUMNS)].reindex(views.id).fillna("")
     return views.assign(**{name: added[name].array for name in JOINED_COLUMNS})
-
-
-WRITTEN = "written"  # by a model or by rules, beside the rephrasings
-
-
-def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
-    """Return query texts and relevant documents of the collection that *recipe* mixes in; two empty lists for none.
-
-    They are in the order of the judgements. Raises MirblabError when they are fewer than one batch.
-    """
-    if not recipe.mix:
-        return [], []
-    held = catalogue.load(recipe.mix, recipe.mix_split)
-    queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
-    found = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
-    found = [(query, text) for query, text in found if query and text and query != text]
-    if len(found) < recipe.batch:
-        raise MirblabError(
-            f"recipe '{recipe.name}': {recipe.mix} has {len(found)} pairs in split '{recipe.mix_split}', "
-            f"fewer than one batch of {recipe.batch}; mix in another collection or --set batch=..."
-        )
-    return [query for query, _ in found], [text for _, text in found]
-
-
-def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
-    """Return for each of *rows* the positions of its hard negatives among them, or its own statement made wrong.
-
-    One of the two lists is empty. "written" takes the columns negative_1, ... of the recipe's rephrasings; else
-    the recipe's file has a JSON object per line: `id`, and `negatives`, a list of ids. Raises MirblabError when no row
-    has a negative, and naming file and line for what is wrong in a file.
-    """
-    if recipe.hard != WRITTEN:
-        return _read_hard_negatives(recipe, rows["id"].astype("str").tolist()), []
-    absent = [name for name in NEGATIVE_COLUMNS if name not in rows]
-    if absent or not (rows[list(NEGATIVE_COLUMNS)] != "").any(axis=None):
-        raise MirblabError(
-            f"recipe '{recipe.name}': hard = \"{WRITTEN}\", but no statement made wrong is in the rephrasings; "
-            "make some with mirblab rephrase --negatives and name the file as rephrased"
-        )
-    return [], rows[list(NEGATIVE_COLUMNS)].to_numpy().tolist()
-
-
-def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
-    """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
-    path = paths.expand_home(recipe.hard)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
-        )
-    places, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
-    found: list[list[int]] = [[] for _ in ids]
-    for number, record in read_records(path, problems):
-        near = record.get("negatives")
-        if not isinstance(record.get("id"), str) or not isinstance(near, list):
-            problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
-        elif record["id"] in places:
-            found[places[record["id"]]] = [places[one] for one in near if one in places and one != record["id"]]
-    problems.raise_if_any()
-    if not any(found):
-        raise MirblabError(
-            f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
-            "make it from the same data"
-        )
-    return found
-
-
-HELD_OUT = ("dev", "test", "test_new")
-
-
-@dataclass(frozen=True)
-class TrainingTexts:
-    """The texts of a recipe: `columns` by view, which pairs of views each row has, and what is added to them.
-
-    `mixed` is two equally long lists of texts that say the same; `hard` has for each row the positions of rows that
-    are easily mistaken for it, and `wrong` texts that are its own made wrong.
-    """
-
-    columns: dict[str, list[str]]
-    pairs: list[tuple[str, str]]
-    usable: np.ndarray
-    mixed: tuple[list[str], list[str]]
-    hard: list[list[int]]
-    wrong: list[list[str]]
-    n_hard: int
-
-    def __len__(self) -> int:
-        """Return the number of rows of the main source."""
-        return len(self.usable)
-
-    def plan(self, recipe: Recipe) -> BatchPlan:
-        """Return the plan of the batches over these texts."""
-        return BatchPlan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
-
-    def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
-        """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
-        if draw.is_mixed:
-            return [self.mixed[0][row] for row in draw.rows], [self.mixed[1][row] for row in draw.rows], []
-        chosen = [
-            self.pairs[pair][::-1] if flip else self.pairs[pair]
-            for pair, flip in zip(draw.pairs, draw.flipped, strict=True)
-        ]
-        anchors = [self.columns[view][row] for (view, _), row in zip(chosen, draw.rows, strict=True)]
-        positives = [self.columns[view][row] for (_, view), row in zip(chosen, draw.rows, strict=True)]
-        return anchors, positives, self._negatives(draw, [view for _, view in chosen])
-
-    def _negatives(self, draw: Draw, views: Sequence[str]) -> list[str]:
-        found = []
-        for row, view in zip(draw.rows, views, strict=True):
-            near = [self.columns[view][other] for other in self.hard[row]] if self.hard else []
-            near = [text for text in [*near, *(self.wrong[row] if self.wrong else [])] if text]
-            found += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
-        return found
-
-    def fingerprint(self) -> str:
-        """Return a hash over all texts, in their order, and what belongs to what: 32 hexadecimal digits."""
-        state = hashlib.blake2b(digest_size=16)
-        for texts in (*self.columns.values(), *self.mixed):
-            state.update(f"{len(texts)}\n".encode())
-            for text in texts:
-                state.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        state.update(repr((self.pairs, self.hard, self.wrong)).encode())
-        return state.hexdigest()
-
-
-def gather_texts(recipe: Recipe, views: pd.DataFrame) -> TrainingTexts:
-    """Return what *recipe* trains on, out of a table of *views*: rows of its split that have at least one pair.
-
-    A view that is "" or missing is absent. Raises MirblabError for columns that are not there, and for too few rows.
-    """
-    if recipe.rephrased:
-        views = join_rephrasings(views, read_rephrasings(recipe.rephrased))
-    rows = _without_held_out(recipe, _rows_of_split(recipe, views), views)
-    if recipe.together > 1:
-        rows = _neighbours(recipe, rows)
-    for column in recipe.columns():
-        if column not in rows:
-            raise unknown(f"view in the data of recipe '{recipe.name}' called", column, rows.columns)
-    texts = rows[recipe.columns()].fillna("").astype("str").apply(lambda column: column.str.strip())
-    has = texts != ""
-    usable = np.stack([(has[left] & has[right]).to_numpy() for left, right in recipe.pairs()], axis=1)
-    kept = usable.any(axis=1)
-    if kept.sum() < recipe.batch:
-        raise MirblabError(
-            f"recipe '{recipe.name}': {kept.sum()} rows of split '{recipe.split}' have a pair of views, "
-            f"fewer than one batch of {recipe.batch}; give more data or --set batch=..."
-        )
-    columns = {name: texts[name][kept].tolist() for name in recipe.columns()}
-    hard, wrong = hard_negatives(recipe, rows[kept]) if recipe.hard else ([], [])
-    return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
 
 
 def _rows_of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
@@ -562,3 +481,76 @@ def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -
     kept = drop_near_duplicates(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
     say(f"{recipe.name}: {kept.summary()}")
     return kept.rows
+
+
+def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
+    """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
+    path = paths.expand_home(recipe.hard)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
+        )
+    places, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
+    found: list[list[int]] = [[] for _ in ids]
+    for number, record in read_records(path, problems):
+        near = record.get("negatives")
+        if not isinstance(record.get("id"), str) or not isinstance(near, list):
+            problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
+        elif record["id"] in places:
+            found[places[record["id"]]] = [places[one] for one in near if one in places and one != record["id"]]
+    problems.raise_if_any()
+    if not any(found):
+        raise MirblabError(
+            f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
+            "make it from the same data"
+        )
+    return found
+
+
+def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
+    """Return the rows of batch *number* of one source."""
+    epoch, place = divmod(number, max(1, n_rows // batch))
+    return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
+
+
+@lru_cache(maxsize=4)
+def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int) -> np.ndarray:
+    """Return all rows, groups of *together* neighbours in a random order; where the groups begin is random, too."""
+    rng = np.random.default_rng([seed, stream, epoch])
+    if together == 1:
+        order = rng.permutation(n_rows)
+    else:
+        groups = np.split(np.arange(n_rows), np.arange(rng.integers(together), n_rows, together))
+        order = np.concatenate([groups[number] for number in rng.permutation(len(groups))])
+    order.flags.writeable = False
+    return order
+
+
+def _check_ids(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    for column in ("id", *columns):
+        if column not in table.columns:
+            raise unknown("column", column, table.columns)
+    if table.id.duplicated().any():
+        raise MirblabError(f"id '{table.id[table.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
+
+
+def _lines(path: Path) -> pd.DataFrame:
+    """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
+    problems, rows = LineProblems(path), []
+    for number, record in read_records(path, problems):
+        try:
+            rows.append(record | {"id": ids.read_id(record, "id")})
+            json.dumps(record, ensure_ascii=False).encode()
+        except MirblabError as error:
+            problems.note(number, str(error))
+        except UnicodeEncodeError:
+            problems.note(number, "holds half a character (a lone surrogate); repair the text")
+    problems.raise_if_any()
+    return pd.DataFrame(rows)

@@ -29,202 +29,11 @@ from mirblab.train.recipes import Recipe, describe_differences
 if TYPE_CHECKING:
     import torch
 
-N_KEPT = 2
-_CONSEQUENCE = "the training goes on from the one before it"
-_CHECKPOINT_NAME = "step-{:08d}.safetensors"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A state after *step* steps: named tensors, and what they belong to."""
-
-    path: Path
-    step: int
-    tensors: dict[str, torch.Tensor]
-
-
-def write_checkpoint(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
-    """Write the state after *step* steps to *folder* and remove all but the newest two; return the file.
-
-    It is written beside, flushed and renamed, so that it is whole or not there, and carries a checksum of its content.
-    """
-    from safetensors.torch import save_file
-
-    about = json.dumps({"step": step, "identity": dict(identity)}, sort_keys=True)
-    path = folder / _CHECKPOINT_NAME.format(step)
-    with paths.write_atomically(path) as beside:
-        save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _content_digest(about, tensors)})
-    for old in checkpoint_files(folder)[:-N_KEPT]:
-        paths.remove_path(old)
-    return path
-
-
-def newest_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
-    """Return the newest sound checkpoint in *folder*, or None; damaged ones are set aside with a warning.
-
-    Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
-    """
-    paths.remove_abandoned(folder)
-    for path in reversed(checkpoint_files(folder)):
-        try:
-            about, tensors = _read_checkpoint(path)
-        except MirblabError as error:
-            stored_files.set_aside(path, str(error), _CONSEQUENCE)
-            continue
-        other = describe_differences(about["identity"], json.loads(json.dumps(dict(identity))))
-        if other:
-            raise MirblabError(
-                f"{path} is of another training: {other}. Take the change back, begin anew with --force, "
-                "or give the new model a name of its own with --out"
-            )
-        return Checkpoint(path, int(about["step"]), tensors)
-    return None
-
-
-def verify_checkpoints(folder: Path) -> list[str]:
-    """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
-    wrong = []
-    for path in checkpoint_files(folder):
-        try:
-            _read_checkpoint(path)
-        except MirblabError as error:
-            stored_files.set_aside(path, str(error), _CONSEQUENCE)
-            wrong.append(f"{path}: {error}")
-    return wrong
-
-
-def checkpoint_files(folder: Path) -> list[Path]:
-    """Return the checkpoints of *folder*, oldest first."""
-    return sorted(path for path in folder.glob("step-*.safetensors") if re.search(r"step-\d{8}\.", path.name))
-
-
-def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Return what a checkpoint says of itself, and its tensors; MirblabError when it is not what was written."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            said = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise MirblabError(f"it cannot be read: {error}") from error
-    if said.get("digest") != _content_digest(said.get("about", ""), tensors):
-        raise MirblabError("its content differs from its checksum")
-    return json.loads(said["about"]), tensors
-
-
-def _content_digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """Return a checksum over names, shapes and bytes; it finds damage, and does not resist a forger."""
-    import torch
-
-    state = xxhash.xxh3_128(about.encode())
-    for name in sorted(tensors):
-        value = tensors[name].contiguous()
-        state.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
-        state.update(value.reshape(-1).view(torch.uint8).numpy() if value.numel() else b"")
-    return state.hexdigest()
-
-
-def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters that are trained, by name; tied ones once."""
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
-    """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
-    found = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
-    found |= {f"buffer/{name}": value for name, value in model.named_buffers()}
-    for name, parameter in trained_parameters(model).items():
-        found |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
-    return {name: value.cpu().contiguous() for name, value in found.items()}
-
-
-def average_weights(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
-    """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
-
-    Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
-    """
-    import torch
-
-    with torch.no_grad():
-        for name, parameter in trained_parameters(model).items():
-            parameter.copy_(torch.lerp(before[name].to(parameter.device), parameter, share))
-
-
-def restore_state(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
-    """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
-    import torch
-
-    weights, buffers = trained_parameters(model), dict(model.named_buffers())
-    known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
-    known |= {f"buffer/{name}": value for name, value in buffers.items()}
-    held = {name: value for name, value in found.items() if not name.startswith("optimiser/")}
-    if {name: value.shape for name, value in held.items()} != {name: value.shape for name, value in known.items()}:
-        raise MirblabError("the checkpoint holds the weights of another model; begin anew with --force")
-    with torch.no_grad():
-        for name, value in held.items():
-            known[name].copy_(value)
-    for name, value in found.items():
-        if name.startswith("optimiser/"):
-            _, field, own = name.split("/", 2)
-            # AdamW counts its steps on the CPU
-            place = value.device if field == "step" else weights[own].device
-            optimiser.state[weights[own]][field] = value.clone().to(place)
-
-
 LOG_FILE = "log.jsonl"
+N_KEPT = 2
 _OF_STEPS = ("loss", "smoothed", "learning_rate", "seconds", "pairs_per_second")
-
-
-class Journal:
-    """Appends lines to the log in *folder*; opened at a step, it forgets what was written of later ones."""
-
-    def __init__(self, folder: Path, step: int) -> None:
-        """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
-        self.path = folder / LOG_FILE
-        kept = [line for line in _log_lines(self.path) if line["step"] <= step]
-        paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Append one line and hand it to the system at once."""
-        with paths.writing(self.path), paths.open_to_write(self.path, "a") as file:
-            file.write(json.dumps(dict(line)) + "\n")
-
-    def flush(self) -> None:
-        """Put the log on disk."""
-        with paths.writing(self.path):
-            paths.flush_file(self.path)
-
-
-def read_log(folder: Path) -> pd.DataFrame:
-    """Return the log in *folder* as a table with a row per line, in their order."""
-    if not (folder / LOG_FILE).is_file():
-        raise FileNotFoundError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
-    return pd.DataFrame(_log_lines(folder / LOG_FILE))
-
-
-def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a log that hold an evaluation: step, and a column per measure."""
-    columns = [name for name in table.columns if name not in _OF_STEPS]
-    if len(columns) < 2:
-        return pd.DataFrame(columns=["step"])
-    return table[columns].dropna(subset=columns[1:], how="all").reset_index(drop=True)
-
-
-def _log_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
-    found = []
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    for number, text in enumerate(lines, 1):
-        try:
-            line = text_files.parse_json(text.decode("utf-8", "backslashreplace"))
-            if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
-                raise text_files.UnreadableJson("no object with a whole number 'step'")
-            found.append(line)
-        except text_files.UnreadableJson as error:
-            if number < len(lines):
-                raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
-    return found
+_CHECKPOINT_NAME = "step-{:08d}.safetensors"
+_CONSEQUENCE = "the training goes on from the one before it"
 
 
 @dataclass(frozen=True)
@@ -388,3 +197,192 @@ def _torch_restored() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state after *step* steps: named tensors, and what they belong to."""
+
+    path: Path
+    step: int
+    tensors: dict[str, torch.Tensor]
+
+
+def write_checkpoint(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
+    """Write the state after *step* steps to *folder* and remove all but the newest two; return the file.
+
+    It is written beside, flushed and renamed, so that it is whole or not there, and carries a checksum of its content.
+    """
+    from safetensors.torch import save_file
+
+    about = json.dumps({"step": step, "identity": dict(identity)}, sort_keys=True)
+    path = folder / _CHECKPOINT_NAME.format(step)
+    with paths.write_atomically(path) as beside:
+        save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _content_digest(about, tensors)})
+    for old in checkpoint_files(folder)[:-N_KEPT]:
+        paths.remove_path(old)
+    return path
+
+
+def newest_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
+    """Return the newest sound checkpoint in *folder*, or None; damaged ones are set aside with a warning.
+
+    Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
+    """
+    paths.remove_abandoned(folder)
+    for path in reversed(checkpoint_files(folder)):
+        try:
+            about, tensors = _read_checkpoint(path)
+        except MirblabError as error:
+            stored_files.set_aside(path, str(error), _CONSEQUENCE)
+            continue
+        other = describe_differences(about["identity"], json.loads(json.dumps(dict(identity))))
+        if other:
+            raise MirblabError(
+                f"{path} is of another training: {other}. Take the change back, begin anew with --force, "
+                "or give the new model a name of its own with --out"
+            )
+        return Checkpoint(path, int(about["step"]), tensors)
+    return None
+
+
+def verify_checkpoints(folder: Path) -> list[str]:
+    """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
+    wrong = []
+    for path in checkpoint_files(folder):
+        try:
+            _read_checkpoint(path)
+        except MirblabError as error:
+            stored_files.set_aside(path, str(error), _CONSEQUENCE)
+            wrong.append(f"{path}: {error}")
+    return wrong
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """Return the checkpoints of *folder*, oldest first."""
+    return sorted(path for path in folder.glob("step-*.safetensors") if re.search(r"step-\d{8}\.", path.name))
+
+
+def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return what a checkpoint says of itself, and its tensors; MirblabError when it is not what was written."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            said = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise MirblabError(f"it cannot be read: {error}") from error
+    if said.get("digest") != _content_digest(said.get("about", ""), tensors):
+        raise MirblabError("its content differs from its checksum")
+    return json.loads(said["about"]), tensors
+
+
+def _content_digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Return a checksum over names, shapes and bytes; it finds damage, and does not resist a forger."""
+    import torch
+
+    state = xxhash.xxh3_128(about.encode())
+    for name in sorted(tensors):
+        value = tensors[name].contiguous()
+        state.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        state.update(value.reshape(-1).view(torch.uint8).numpy() if value.numel() else b"")
+    return state.hexdigest()
+
+
+def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
+    """Return the parameters that are trained, by name; tied ones once."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
+    """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
+    found = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
+    found |= {f"buffer/{name}": value for name, value in model.named_buffers()}
+    for name, parameter in trained_parameters(model).items():
+        found |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
+    return {name: value.cpu().contiguous() for name, value in found.items()}
+
+
+def restore_state(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
+    """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
+    import torch
+
+    weights, buffers = trained_parameters(model), dict(model.named_buffers())
+    known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
+    known |= {f"buffer/{name}": value for name, value in buffers.items()}
+    held = {name: value for name, value in found.items() if not name.startswith("optimiser/")}
+    if {name: value.shape for name, value in held.items()} != {name: value.shape for name, value in known.items()}:
+        raise MirblabError("the checkpoint holds the weights of another model; begin anew with --force")
+    with torch.no_grad():
+        for name, value in held.items():
+            known[name].copy_(value)
+    for name, value in found.items():
+        if name.startswith("optimiser/"):
+            _, field, own = name.split("/", 2)
+            # AdamW counts its steps on the CPU
+            place = value.device if field == "step" else weights[own].device
+            optimiser.state[weights[own]][field] = value.clone().to(place)
+
+
+def average_weights(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
+    """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
+
+    Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
+    """
+    import torch
+
+    with torch.no_grad():
+        for name, parameter in trained_parameters(model).items():
+            parameter.copy_(torch.lerp(before[name].to(parameter.device), parameter, share))
+
+
+class Journal:
+    """Appends lines to the log in *folder*; opened at a step, it forgets what was written of later ones."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
+        self.path = folder / LOG_FILE
+        kept = [line for line in _log_lines(self.path) if line["step"] <= step]
+        paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append one line and hand it to the system at once."""
+        with paths.writing(self.path), paths.open_to_write(self.path, "a") as file:
+            file.write(json.dumps(dict(line)) + "\n")
+
+    def flush(self) -> None:
+        """Put the log on disk."""
+        with paths.writing(self.path):
+            paths.flush_file(self.path)
+
+
+def read_log(folder: Path) -> pd.DataFrame:
+    """Return the log in *folder* as a table with a row per line, in their order."""
+    if not (folder / LOG_FILE).is_file():
+        raise FileNotFoundError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
+    return pd.DataFrame(_log_lines(folder / LOG_FILE))
+
+
+def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a log that hold an evaluation: step, and a column per measure."""
+    columns = [name for name in table.columns if name not in _OF_STEPS]
+    if len(columns) < 2:
+        return pd.DataFrame(columns=["step"])
+    return table[columns].dropna(subset=columns[1:], how="all").reset_index(drop=True)
+
+
+def _log_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
+    found = []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, text in enumerate(lines, 1):
+        try:
+            line = text_files.parse_json(text.decode("utf-8", "backslashreplace"))
+            if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
+                raise text_files.UnreadableJson("no object with a whole number 'step'")
+            found.append(line)
+        except text_files.UnreadableJson as error:
+            if number < len(lines):
+                raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
+    return found

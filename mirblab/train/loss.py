@@ -17,6 +17,10 @@ from mirblab.retrieval.late_interaction import NOTHING, Ragged, max_sims, token_
 if TYPE_CHECKING:
     import torch
 
+TOKEN_OUTPUT = "token_vectors"  # beside the hidden states, so that the model's passage vectors stay what they are
+_TOKENS_PER_BLOCK = 512  # document tokens at a time
+LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
+
 
 def cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return the cosine of every row of *one* (n, d) with every row of *other* (m, d), float32 (n, m)."""
@@ -119,9 +123,6 @@ def autocast(precision: str, device: str) -> contextlib.AbstractContextManager[A
     return torch.autocast(device, dtype=torch.bfloat16)
 
 
-LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
-
-
 @dataclass(frozen=True)
 class Passes:
     """Runs texts through a sentence-transformers *model* in passes of at most *tokens* padded tokens.
@@ -213,10 +214,6 @@ def _restore_random_state(states: list[torch.Tensor], device: torch.device) -> N
     torch.set_rng_state(states[0])
     for state in states[1:]:
         torch.cuda.set_rng_state(state, device)
-
-
-_TOKENS_PER_BLOCK = 512  # document tokens at a time
-TOKEN_OUTPUT = "token_vectors"  # beside the hidden states, so that the model's passage vectors stay what they are
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,194 @@ from mirblab.train.rules import Reply, UnusableReply
 STEPS = ("decompose", "rephrase", "negatives")
 _PROMPT_FIELDS = {"system": str, "user": str, "retry": str, "attempts": int, "parameters": dict}
 _PLACEHOLDER = re.compile(r"\{(statement|hypotheses|conclusions|normalized_form|record)\}")
+URL, MODEL, KEY = "MIRBLAB_CHAT_URL", "MIRBLAB_CHAT_MODEL", "MIRBLAB_CHAT_KEY"
+USUAL = OpenAI(url="https://api.openai.com/v1/chat/completions")
+_ANSWER_TOKENS = 1024  # what an answer may take when the prompt does not say
+_UNLIMITED = 10**9
+_LIMITS = ("in_flight", "requests_per_minute", "tokens_per_minute", "timeout", "price_per_million_tokens", "budget")
+_CONSEQUENCE = "what it answered is asked again"
+
+
+def run_rephrasing(
+    source: str,
+    *,
+    rules: bool = False,
+    model: str = "",
+    url: str = "",
+    negatives: bool = False,
+    out: str | Path = "",
+    seed: int = 0,
+    limits: dict[str, Any] | None = None,
+    **choice: Any,
+) -> int:
+    """Write new texts for the statements of a table of views, print what became of them, and return the exit status.
+
+    *rules*: by `data.by_rules`, without a model; *limits* are those of `chat_model`, *choice* is that of
+    `choose_statements`. 130 after Ctrl-C: what came back by then is kept, and the same command continues.
+    """
+    rows = choose_statements(read_views(source), seed=seed, **choice)
+    say(f"{source}: {len(rows):,} statements")
+    if rules:
+        found = data.by_rules(rows, seed, with_negatives=negatives)
+        lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
+    else:
+        service = chat_model(model, url, **(limits or {}))
+        try:
+            made = rephrase(rows, service, with_negatives=negatives)
+        except KeyboardInterrupt:
+            say("stopped; every answer that came is kept: the same command goes on from there", to=sys.stderr)
+            return 130
+        found, lines = made.table, made.summary()
+    for line in lines:
+        say(f"  {line}")
+    if negatives:
+        counts = (found[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
+        say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
+    say(f"in {data.save(found, out or data.default_path(source))}")
+    return 0
+
+
+def choose_statements(
+    table: pd.DataFrame,
+    *,
+    split: str = "train",
+    kinds: Sequence[str] = (),
+    modules: str = "all",
+    limit: int = 0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the rows of a table of views that are to be said anew, in their order.
+
+    *split* "" and *kinds* () mean all; *modules* "mathematics" is the MELD paper's filter, *limit* a sample of that
+    size drawn by *seed*, 0 all. Raises MirblabError for a split, kinds or modules that are not there.
+
+    >>> choose_statements(read_views("mini-views"), split="", kinds=["instance"]).kind.unique().tolist()
+    ['instance']
+    """
+    for column, wanted in (("split", [split] if split else []), ("kind", list(kinds))):
+        known = set(table[column])
+        for name in wanted:
+            if name not in known:
+                raise unknown(f"{column} of the views called", name, known)
+        table = table[table[column].isin(wanted)] if wanted else table
+    if modules not in ("all", "mathematics"):
+        raise unknown("choice of modules", modules, ("all", "mathematics"))
+    table = in_modules(table) if modules == "mathematics" else table
+    return table.sample(limit, random_state=seed).sort_index() if 0 < limit < len(table) else table
+
+
+def rephrase(
+    views: pd.DataFrame,
+    service: ChatModel,
+    *,
+    column: str = "informal",
+    with_negatives: bool = False,
+    clock: Clock | None = None,
+) -> Rephrased:
+    """Return what a chat model makes of the statements in *column*: parts, new text, and wrong versions when asked for.
+
+    The recipe of Ye et al. 2026 (MELD), Appendix B: a statement is taken apart, and said anew with its parts in view;
+    an answer of no use is asked for again. One that stays of no use leaves that statement out of the later steps.
+    Every answer is kept under model, prompt, parameters, message and attempt, so a second call asks nothing, and one
+    after Ctrl-C or a kill only what is missing. Raises MirblabError as `rephrase.ask_model` does.
+    """
+    check_statements(views, column)
+    steps = [read_prompt(name) for name in STEPS if with_negatives or name != "negatives"]
+    records: list[dict[str, Any]] = [{"statement": text.strip()} for text in views[column]]
+    rows, problems = [dict[str, Any]() for _ in records], [""] * len(records)
+    counts = {}
+    for step in steps:
+        todo = [row for row, record in enumerate(records) if record["statement"] and _is_ready(step, rows[row])]
+        found, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in todo], clock)
+        for row, value, reason in zip(todo, found, reasons, strict=True):
+            rows[row] |= value
+            problems[row] = problems[row] or (f"{step.name}: {reason}" if reason else "")
+            records[row] |= value if step.name == "decompose" else {}
+    about = {"model": service.model, "prompts": prompts_fingerprint(steps)}
+    return Rephrased(rephrasing_table(views.id.tolist(), rows, problems, about), counts)
+
+
+@dataclass
+class StepCount:
+    """What became of one step: how many statements came to it, were asked now, and could be used; and why not."""
+
+    statements: int = 0
+    asked: int = 0
+    usable: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Rephrased:
+    """The new texts: a row per statement, in the order given, with `REPHRASING_COLUMNS`; a missing one is "" or [].
+
+    `problem` says at which step the last attempt failed, and why: "decompose: no JSON". `counts` has a `StepCount` for
+    each step; its `answers` count the reasons why answers could not be used, also those of repeated attempts.
+    """
+
+    table: pd.DataFrame
+    counts: Mapping[str, StepCount]
+
+    def summary(self) -> list[str]:
+        """Return a line for each step.
+
+        >>> Rephrased(pd.DataFrame(), {"rephrase": StepCount(3, 4, 2, Counter({"empty": 2}))}).summary()
+        ['rephrase: 2 of 3 statements usable, 4 requests now; answers of no use: empty 2']
+        """
+        lines = []
+        for step, count in self.counts.items():
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in count.answers.most_common())
+            line = f"{step}: {count.usable:,} of {count.statements:,} statements usable, {count.asked:,} requests now"
+            lines.append(line + (f"; answers of no use: {reasons}" if reasons else ""))
+        return lines
+
+
+def _is_ready(step: Prompt, row: Mapping[str, Any]) -> bool:
+    """Return whether a row may come to a step: only the first one needs no parts."""
+    return step.name == "decompose" or "conclusions" in row
+
+
+def _run_step(
+    service: ChatModel, step: Prompt, records: Sequence[Mapping[str, Any]], clock: Clock | None
+) -> tuple[list[dict[str, Any]], list[str], StepCount]:
+    """Return what one step gives for each record ({} for nothing), why not, and the counts."""
+    store, count = ReplyStore(service.model, step), StepCount(statements=len(records))
+    found, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
+    pending = list(range(len(records)))
+    for attempt in range(step.attempts):
+        messages = [step.message(records[row], attempt) for row in pending]
+        count.asked += _ask_missing(service, step, store, messages, attempt, clock)
+        for row, message in zip(pending, messages, strict=True):
+            try:
+                reply = store.get(reply_key(message, attempt))
+                found[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
+            except UnusableReply as reason:
+                reasons[row] = str(reason)
+                count.answers[str(reason)] += 1
+        pending = [row for row in pending if reasons[row]]
+    count.usable = len(records) - len(pending)
+    return found, reasons, count
+
+
+def _ask_missing(
+    service: ChatModel, step: Prompt, store: ReplyStore, messages: Sequence[str], attempt: int, clock: Clock | None
+) -> int:
+    """Ask for the messages whose answers are not stored, each once, and return how many they were."""
+    name = partial(reply_key, attempt=attempt)
+    missing = list(dict.fromkeys(message for message in messages if name(message) not in store))
+    if missing:
+        for place, reply in ask_model(service, step, missing, clock=clock):
+            store.put(name(missing[place]), reply)
+    return len(missing)
+
+
+_READERS: dict[str, Callable[[Reply, str], Any]] = {
+    "decompose": lambda reply, _: asdict(rules.read_decomposition(reply)),
+    "rephrase": lambda reply, statement: {"rephrasing": rules.read_rephrasing(reply, statement)},
+    "negatives": lambda reply, statement: dict(
+        zip(NEGATIVE_COLUMNS, rules.read_negatives(reply, statement), strict=True)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -108,146 +296,6 @@ def _field_text(record: Mapping[str, str | Sequence[str]], field: str) -> str:
         return json.dumps(dict(record), ensure_ascii=False, indent=1)
     value = record.get(field, "")
     return value if isinstance(value, str) else "\n".join(f"- {item}" for item in value) or "- nothing"
-
-
-_CONSEQUENCE = "what it answered is asked again"
-
-
-class ReplyStore:
-    """The answers of one model to one prompt: files of JSON lines that are only ever added to.
-
-    Each writer has a file of its own, so any number of processes may share the folder. A line that is torn, by kill
-    -9 or a full disk, or whose hash is not that of its content, counts as not there.
-    """
-
-    def __init__(self, model: str, prompt: Prompt) -> None:
-        """Look at what `<cache>/replies/` has for a *model* and a *prompt*; nothing is written before `put`."""
-        name = hashlib.blake2b(json.dumps([model, prompt.fingerprint()]).encode(), digest_size=8).hexdigest()
-        self.folder = paths.cache() / "replies" / f"{prompt.name}-{name}"
-        self._own = self._new()
-        self._places: dict[str, tuple[Path, int]] = {}
-        self._held: dict[str, Reply] = {}
-        for path in _reply_files(self.folder):
-            sound, damaged = _read_reply_file(path)
-            self._places |= {key: (path, start) for key, start in sound}
-            if damaged:
-                stored_files.warn_passed_over(
-                    path, f"in part: damaged lines {', '.join(map(str, damaged))}", _CONSEQUENCE
-                )
-
-    def __len__(self) -> int:
-        """Return how many answers there are."""
-        return len(self._places | self._held)
-
-    def __contains__(self, key: str) -> bool:
-        """Return whether the answer under *key* is there."""
-        return key in self._places or key in self._held
-
-    def get(self, key: str) -> Reply:
-        """Return the answer under *key*; KeyError when there is none."""
-        if key in self._held:
-            return self._held[key]
-        path, start = self._places[key]
-        with path.open("rb") as file:
-            file.seek(start)
-            reply = _parse_reply_line(file.readline())
-        if reply is None or reply[0] != key:
-            raise MirblabError(f"{path} was changed while it was read, at byte {start}; do it again")
-        return reply[1]
-
-    def put(self, key: str, reply: Reply) -> None:
-        """Add an answer under *key*; when this returns, neither a kill nor a loss of power can lose what was paid for.
-
-        Where it cannot be stored it is held in memory, with a line that says so.
-        """
-        if not paths.try_to_store("answers", self._add, key, reply):
-            self._own = self._new()  # the old file may end in the middle of a line
-            self._held[key] = reply
-
-    def _add(self, key: str, reply: Reply) -> None:
-        record = {"key": key, "text": reply.text, "finish": reply.finish, "check": _reply_checksum(key, reply)}
-        paths.make_folder(self.folder)
-        is_new = not self._own.exists()
-        with paths.writing(self._own):
-            with paths.open_to_write(self._own, "ab") as file:
-                start = file.tell()
-                file.write(json.dumps(record).encode() + b"\n")
-            paths.flush_file(self._own)
-            if is_new:
-                paths.flush_folder(self.folder)
-        self._places[key] = (self._own, start)
-
-    def _new(self) -> Path:
-        return self.folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.jsonl"
-
-
-def verify_replies(folder: Path) -> list[str]:
-    """Read all answers in *folder*; return a line for each damaged one, and for strangers."""
-    wrong = []
-    for path in stored_files.sound_paths(folder):
-        files = _reply_files(path)
-        wrong += [
-            stored_files.unknown_file_message(one)
-            for one in (stored_files.sound_paths(path) if path.is_dir() else [path])
-            if one not in files
-        ]
-        wrong += [
-            f"{file}, line {number} is damaged; {_CONSEQUENCE}"
-            for file in files
-            for number in _read_reply_file(file)[1]
-        ]
-    return wrong
-
-
-def _reply_files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*.jsonl")) if path.is_file()]
-
-
-def _read_reply_file(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
-    """Return key and place of each sound line, and the numbers of the damaged ones.
-
-    A last line that does not end was torn when its writer was killed: it is no damage, and not there.
-    """
-    sound, damaged, start = [], [], 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if (reply := _parse_reply_line(line)) is not None:
-                sound.append((reply[0], start))
-            elif line.endswith(b"\n"):
-                damaged.append(number)
-            start += len(line)
-    return sound, damaged
-
-
-def _parse_reply_line(line: bytes) -> tuple[str, Reply] | None:
-    """Return key and answer of a line, or None when it is not what was written."""
-    try:
-        found = json.loads(line)
-        name, reply = found["key"], Reply(found["text"], found["finish"])
-        whole = line.endswith(b"\n") and isinstance(name, str) and found["check"] == _reply_checksum(name, reply)
-        return (name, reply) if whole else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def reply_key(message: str, attempt: int) -> str:
-    """Return the key of the answer to a *message*: the attempt counts, for a prompt may be sent unchanged again.
-
-    >>> reply_key("Why?", 1) == reply_key("Why?", 1), reply_key("Why?", 1) == reply_key("Why?", 2)
-    (True, False)
-    """
-    return hashlib.blake2b(json.dumps([attempt, message]).encode(), digest_size=16).hexdigest()
-
-
-def _reply_checksum(name: str, reply: Reply) -> str:
-    return hashlib.blake2b(json.dumps([name, reply.text, reply.finish]).encode(), digest_size=6).hexdigest()
-
-
-URL, MODEL, KEY = "MIRBLAB_CHAT_URL", "MIRBLAB_CHAT_MODEL", "MIRBLAB_CHAT_KEY"
-USUAL = OpenAI(url="https://api.openai.com/v1/chat/completions")
-_ANSWER_TOKENS = 1024  # what an answer may take when the prompt does not say
-_UNLIMITED = 10**9
-_LIMITS = ("in_flight", "requests_per_minute", "tokens_per_minute", "timeout", "price_per_million_tokens", "budget")
 
 
 @dataclass(frozen=True)
@@ -361,183 +409,131 @@ def _service_key(service: ChatModel) -> Secret:
     return secret
 
 
-_READERS: dict[str, Callable[[Reply, str], Any]] = {
-    "decompose": lambda reply, _: asdict(rules.read_decomposition(reply)),
-    "rephrase": lambda reply, statement: {"rephrasing": rules.read_rephrasing(reply, statement)},
-    "negatives": lambda reply, statement: dict(
-        zip(NEGATIVE_COLUMNS, rules.read_negatives(reply, statement), strict=True)
-    ),
-}
+class ReplyStore:
+    """The answers of one model to one prompt: files of JSON lines that are only ever added to.
 
-
-@dataclass
-class StepCount:
-    """What became of one step: how many statements came to it, were asked now, and could be used; and why not."""
-
-    statements: int = 0
-    asked: int = 0
-    usable: int = 0
-    answers: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class Rephrased:
-    """The new texts: a row per statement, in the order given, with `REPHRASING_COLUMNS`; a missing one is "" or [].
-
-    `problem` says at which step the last attempt failed, and why: "decompose: no JSON". `counts` has a `StepCount` for
-    each step; its `answers` count the reasons why answers could not be used, also those of repeated attempts.
+    Each writer has a file of its own, so any number of processes may share the folder. A line that is torn, by kill
+    -9 or a full disk, or whose hash is not that of its content, counts as not there.
     """
 
-    table: pd.DataFrame
-    counts: Mapping[str, StepCount]
+    def __init__(self, model: str, prompt: Prompt) -> None:
+        """Look at what `<cache>/replies/` has for a *model* and a *prompt*; nothing is written before `put`."""
+        name = hashlib.blake2b(json.dumps([model, prompt.fingerprint()]).encode(), digest_size=8).hexdigest()
+        self.folder = paths.cache() / "replies" / f"{prompt.name}-{name}"
+        self._own = self._new()
+        self._places: dict[str, tuple[Path, int]] = {}
+        self._held: dict[str, Reply] = {}
+        for path in _reply_files(self.folder):
+            sound, damaged = _read_reply_file(path)
+            self._places |= {key: (path, start) for key, start in sound}
+            if damaged:
+                stored_files.warn_passed_over(
+                    path, f"in part: damaged lines {', '.join(map(str, damaged))}", _CONSEQUENCE
+                )
 
-    def summary(self) -> list[str]:
-        """Return a line for each step.
+    def __len__(self) -> int:
+        """Return how many answers there are."""
+        return len(self._places | self._held)
 
-        >>> Rephrased(pd.DataFrame(), {"rephrase": StepCount(3, 4, 2, Counter({"empty": 2}))}).summary()
-        ['rephrase: 2 of 3 statements usable, 4 requests now; answers of no use: empty 2']
+    def __contains__(self, key: str) -> bool:
+        """Return whether the answer under *key* is there."""
+        return key in self._places or key in self._held
+
+    def get(self, key: str) -> Reply:
+        """Return the answer under *key*; KeyError when there is none."""
+        if key in self._held:
+            return self._held[key]
+        path, start = self._places[key]
+        with path.open("rb") as file:
+            file.seek(start)
+            reply = _parse_reply_line(file.readline())
+        if reply is None or reply[0] != key:
+            raise MirblabError(f"{path} was changed while it was read, at byte {start}; do it again")
+        return reply[1]
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Add an answer under *key*; when this returns, neither a kill nor a loss of power can lose what was paid for.
+
+        Where it cannot be stored it is held in memory, with a line that says so.
         """
-        lines = []
-        for step, count in self.counts.items():
-            reasons = ", ".join(f"{reason} {n:,}" for reason, n in count.answers.most_common())
-            line = f"{step}: {count.usable:,} of {count.statements:,} statements usable, {count.asked:,} requests now"
-            lines.append(line + (f"; answers of no use: {reasons}" if reasons else ""))
-        return lines
+        if not paths.try_to_store("answers", self._add, key, reply):
+            self._own = self._new()  # the old file may end in the middle of a line
+            self._held[key] = reply
+
+    def _add(self, key: str, reply: Reply) -> None:
+        record = {"key": key, "text": reply.text, "finish": reply.finish, "check": _reply_checksum(key, reply)}
+        paths.make_folder(self.folder)
+        is_new = not self._own.exists()
+        with paths.writing(self._own):
+            with paths.open_to_write(self._own, "ab") as file:
+                start = file.tell()
+                file.write(json.dumps(record).encode() + b"\n")
+            paths.flush_file(self._own)
+            if is_new:
+                paths.flush_folder(self.folder)
+        self._places[key] = (self._own, start)
+
+    def _new(self) -> Path:
+        return self.folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.jsonl"
 
 
-def rephrase(
-    views: pd.DataFrame,
-    service: ChatModel,
-    *,
-    column: str = "informal",
-    with_negatives: bool = False,
-    clock: Clock | None = None,
-) -> Rephrased:
-    """Return what a chat model makes of the statements in *column*: parts, new text, and wrong versions when asked for.
+def verify_replies(folder: Path) -> list[str]:
+    """Read all answers in *folder*; return a line for each damaged one, and for strangers."""
+    wrong = []
+    for path in stored_files.sound_paths(folder):
+        files = _reply_files(path)
+        wrong += [
+            stored_files.unknown_file_message(one)
+            for one in (stored_files.sound_paths(path) if path.is_dir() else [path])
+            if one not in files
+        ]
+        wrong += [
+            f"{file}, line {number} is damaged; {_CONSEQUENCE}"
+            for file in files
+            for number in _read_reply_file(file)[1]
+        ]
+    return wrong
 
-    The recipe of Ye et al. 2026 (MELD), Appendix B: a statement is taken apart, and said anew with its parts in view;
-    an answer of no use is asked for again. One that stays of no use leaves that statement out of the later steps.
-    Every answer is kept under model, prompt, parameters, message and attempt, so a second call asks nothing, and one
-    after Ctrl-C or a kill only what is missing. Raises MirblabError as `rephrase.ask_model` does.
+
+def reply_key(message: str, attempt: int) -> str:
+    """Return the key of the answer to a *message*: the attempt counts, for a prompt may be sent unchanged again.
+
+    >>> reply_key("Why?", 1) == reply_key("Why?", 1), reply_key("Why?", 1) == reply_key("Why?", 2)
+    (True, False)
     """
-    check_statements(views, column)
-    steps = [read_prompt(name) for name in STEPS if with_negatives or name != "negatives"]
-    records: list[dict[str, Any]] = [{"statement": text.strip()} for text in views[column]]
-    rows, problems = [dict[str, Any]() for _ in records], [""] * len(records)
-    counts = {}
-    for step in steps:
-        todo = [row for row, record in enumerate(records) if record["statement"] and _is_ready(step, rows[row])]
-        found, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in todo], clock)
-        for row, value, reason in zip(todo, found, reasons, strict=True):
-            rows[row] |= value
-            problems[row] = problems[row] or (f"{step.name}: {reason}" if reason else "")
-            records[row] |= value if step.name == "decompose" else {}
-    about = {"model": service.model, "prompts": prompts_fingerprint(steps)}
-    return Rephrased(rephrasing_table(views.id.tolist(), rows, problems, about), counts)
+    return hashlib.blake2b(json.dumps([attempt, message]).encode(), digest_size=16).hexdigest()
 
 
-def _is_ready(step: Prompt, row: Mapping[str, Any]) -> bool:
-    """Return whether a row may come to a step: only the first one needs no parts."""
-    return step.name == "decompose" or "conclusions" in row
+def _reply_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*.jsonl")) if path.is_file()]
 
 
-def _run_step(
-    service: ChatModel, step: Prompt, records: Sequence[Mapping[str, Any]], clock: Clock | None
-) -> tuple[list[dict[str, Any]], list[str], StepCount]:
-    """Return what one step gives for each record ({} for nothing), why not, and the counts."""
-    store, count = ReplyStore(service.model, step), StepCount(statements=len(records))
-    found, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
-    pending = list(range(len(records)))
-    for attempt in range(step.attempts):
-        messages = [step.message(records[row], attempt) for row in pending]
-        count.asked += _ask_missing(service, step, store, messages, attempt, clock)
-        for row, message in zip(pending, messages, strict=True):
-            try:
-                reply = store.get(reply_key(message, attempt))
-                found[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
-            except UnusableReply as reason:
-                reasons[row] = str(reason)
-                count.answers[str(reason)] += 1
-        pending = [row for row in pending if reasons[row]]
-    count.usable = len(records) - len(pending)
-    return found, reasons, count
+def _read_reply_file(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
+    """Return key and place of each sound line, and the numbers of the damaged ones.
 
-
-def _ask_missing(
-    service: ChatModel, step: Prompt, store: ReplyStore, messages: Sequence[str], attempt: int, clock: Clock | None
-) -> int:
-    """Ask for the messages whose answers are not stored, each once, and return how many they were."""
-    name = partial(reply_key, attempt=attempt)
-    missing = list(dict.fromkeys(message for message in messages if name(message) not in store))
-    if missing:
-        for place, reply in ask_model(service, step, missing, clock=clock):
-            store.put(name(missing[place]), reply)
-    return len(missing)
-
-
-def run_rephrasing(
-    source: str,
-    *,
-    rules: bool = False,
-    model: str = "",
-    url: str = "",
-    negatives: bool = False,
-    out: str | Path = "",
-    seed: int = 0,
-    limits: dict[str, Any] | None = None,
-    **choice: Any,
-) -> int:
-    """Write new texts for the statements of a table of views, print what became of them, and return the exit status.
-
-    *rules*: by `data.by_rules`, without a model; *limits* are those of `chat_model`, *choice* is that of
-    `choose_statements`. 130 after Ctrl-C: what came back by then is kept, and the same command continues.
+    A last line that does not end was torn when its writer was killed: it is no damage, and not there.
     """
-    rows = choose_statements(read_views(source), seed=seed, **choice)
-    say(f"{source}: {len(rows):,} statements")
-    if rules:
-        found = data.by_rules(rows, seed, with_negatives=negatives)
-        lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
-    else:
-        service = chat_model(model, url, **(limits or {}))
-        try:
-            made = rephrase(rows, service, with_negatives=negatives)
-        except KeyboardInterrupt:
-            say("stopped; every answer that came is kept: the same command goes on from there", to=sys.stderr)
-            return 130
-        found, lines = made.table, made.summary()
-    for line in lines:
-        say(f"  {line}")
-    if negatives:
-        counts = (found[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
-        say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {data.save(found, out or data.default_path(source))}")
-    return 0
+    sound, damaged, start = [], [], 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if (reply := _parse_reply_line(line)) is not None:
+                sound.append((reply[0], start))
+            elif line.endswith(b"\n"):
+                damaged.append(number)
+            start += len(line)
+    return sound, damaged
 
 
-def choose_statements(
-    table: pd.DataFrame,
-    *,
-    split: str = "train",
-    kinds: Sequence[str] = (),
-    modules: str = "all",
-    limit: int = 0,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return the rows of a table of views that are to be said anew, in their order.
+def _parse_reply_line(line: bytes) -> tuple[str, Reply] | None:
+    """Return key and answer of a line, or None when it is not what was written."""
+    try:
+        found = json.loads(line)
+        name, reply = found["key"], Reply(found["text"], found["finish"])
+        whole = line.endswith(b"\n") and isinstance(name, str) and found["check"] == _reply_checksum(name, reply)
+        return (name, reply) if whole else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
-    *split* "" and *kinds* () mean all; *modules* "mathematics" is the MELD paper's filter, *limit* a sample of that
-    size drawn by *seed*, 0 all. Raises MirblabError for a split, kinds or modules that are not there.
 
-    >>> choose_statements(read_views("mini-views"), split="", kinds=["instance"]).kind.unique().tolist()
-    ['instance']
-    """
-    for column, wanted in (("split", [split] if split else []), ("kind", list(kinds))):
-        known = set(table[column])
-        for name in wanted:
-            if name not in known:
-                raise unknown(f"{column} of the views called", name, known)
-        table = table[table[column].isin(wanted)] if wanted else table
-    if modules not in ("all", "mathematics"):
-        raise unknown("choice of modules", modules, ("all", "mathematics"))
-    table = in_modules(table) if modules == "mathematics" else table
-    return table.sample(limit, random_state=seed).sort_index() if 0 < limit < len(table) else table
+def _reply_checksum(name: str, reply: Reply) -> str:
+    return hashlib.blake2b(json.dumps([name, reply.text, reply.finish]).encode(), digest_size=6).hexdigest()

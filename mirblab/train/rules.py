@@ -16,6 +16,9 @@ from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
 from mirblab.sources.hard_negatives import Change, fit_article
 
+REWORDING_VERSION = 1  # of the rules; part of what identifies a rewording
+FALSEHOODS_VERSION = 1  # of the rules
+N_NEGATIVES = 3
 # A letter becomes another one of its line, so that indices stay indices and maps maps. Not in the lines, because they
 # may be a constant, a space of fixed meaning, a differential, an article or a pronoun: C, I, L, O, d, e, i, o, a and A.
 _ALPHABETS = ("mnkjlr", "xyzwst", "fghu", "pq", "bcv", "BDEFGHJKMNPQRSTUVWXYZ", "αβγδικστ", "φψχ")
@@ -30,6 +33,136 @@ _NO_VARIABLE = re.compile(
     r"(?<![\w])([^\W\d_])(?:[-‑–][a-z]|\.\s+[A-Z])|[a-z][-‑–]([^\W\d_])(?!\w)"
 )  # p-adic, E. Noether
 _ARTICLE = re.compile(r"(?<!\w)([Aa]n?) [`$]?\Z")
+_F = "[`$]"  # a formula or a piece of code begins; what is inside is hidden from the rules
+_BEGIN = r"(?:\A|(?<=\. )|(?<=: ))"
+_CLAUSE = r"(?:(?!\b(?:then|otherwise|only|unless|else|whenever|respectively)\b|[.;:](?:\s|\Z)|\n).)"
+_END = r"(?=\.(?:\s+(?!otherwise|else|conversely)|\Z)|\Z)"
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*\n(?P<inner>.*)\n\s*```", re.DOTALL)
+_PREAMBLE = re.compile(
+    r"(?:sure|certainly|of course|okay)\b\s*[,!.:]"
+    r"|(?:here(?:'s| is| are)|(?:the )?(?:reworded|rephras\w+))\b[^.\n$]{0,60}:",
+    re.IGNORECASE,
+)
+_SIGNS = ("≤≥", "<>", "⊆⊇", "⊂⊃", "∪∩", "∀∃", "⊔⊓", "⊤⊥", "⋃⋂", "⨆⨅", "∧∨")
+_OPPOSITE = {pair[side]: pair[1 - side] for pair in _SIGNS for side in (0, 1)}
+_FLIP = re.compile(
+    r"(?:\A|(?<=\()|(?<=[:=] ))(?P<a>[\w.']+) (?P<sign>∘|≫|⋙|⟶|⥤|→|\\circ|\\to) (?P<b>[\w.']+)(?=\Z|\)|,| =)"
+)
+_VERB = re.compile(
+    r"(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bit )(?<!\bthere )(?<=[\w`$)] )(?P<verb>is|are)\b"
+    r"(?= (?!not\b|no\b|to\b|used\b|useful\b|a version\b|an? auxiliary\b|called\b|defined\b)[\w`$])",
+    re.IGNORECASE,
+)
+_EXISTS = re.compile(r"\bthere (?P<verb>exists|exist|is|are)(?= (?:an?|some|[`$]))", re.IGNORECASE)
+_HAS = re.compile(r"\bhas (?P<article>an?) (?=\w)", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"\b(?:if|assume|suppose|assuming|whenever)\b[^.;:]{3,160}?(?P<dropped>,? and [^.,;:]{3,120}?)(?=,? then\b|, |\.)",
+    re.IGNORECASE,
+)
+_NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
+_COUNT = re.compile(r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that can be said in several ways: where it stands, and all its ways; `{a}` is the pattern's group a."""
+
+    name: str
+    pattern: re.Pattern[str]
+    choices: tuple[str, ...]
+
+
+def _rule(name: str, pattern: str, *choices: str) -> Rule:
+    return Rule(name, re.compile(pattern, re.IGNORECASE), choices)
+
+
+RULES = (
+    _rule("if, then", rf"{_BEGIN}if (?P<a>{_CLAUSE}{{3,240}}?),? then (?P<b>{_CLAUSE}{{3,240}}){_END}",
+          "whenever {a}, {b}", "suppose that {a}. Then {b}", "assuming that {a}, {b}",
+          "let us assume that {a}. Then {b}"),
+    _rule("if", rf"{_BEGIN}if (?P<a>{_CLAUSE}{{3,240}}, {_CLAUSE}{{3,240}}){_END}",
+          "whenever {a}", "assuming that {a}"),
+    _rule("iff", r"\b(?:if and only if|iff|exactly when|precisely when)\b",
+          "if and only if", "exactly when", "precisely when"),
+    _rule("for all", rf"\b(?<!not )(?:for all|for every|for each) (?={_F})", "for all ", "for every ", "for each "),
+    _rule("for every", r"\b(?<!not )(?:for every|for each) (?=[a-z]{2})", "for every ", "for each "),
+    _rule("every", r"(?:\A|(?<=\. ))every (?=[a-z]{3})", "each ", "any "),
+    _rule("exists", rf"\b(?:there exists|there is) (?=an? (?!unique)|some |{_F})",
+          "there exists ", "there is ", "one can find ", "we can find "),
+    _rule("exist", rf"\b(?:there exist|there are) (?={_F}|some |two )",
+          "there exist ", "one can find ", "we can find "),
+    _rule("let", r"(?:\A|(?<=\. ))let (?P<a>`[^`]*`|\$[^$]*\$|[B-Zb-z]) be (?P<b>an? )(?![^.]*\bbe\b)",
+          "suppose that {a} is {b}", "take {a} to be {b}", "assume that {a} is {b}"),
+    _rule("given", r"(?:\A|(?<=\. ))given (?=an? |two )", "for "),
+    _rule("such that", r"(?<=[a-z`$]) (?:such that|with the property that)\b", " such that", " with the property that"),
+    _rule("equals", rf"\b(?:is equal to|equals)(?= {_F}| the | an? )", "is equal to", "equals"),
+    _rule("hence", r"(?:\A|(?<=\. ))(?:hence|thus|therefore|consequently),? ", "hence ", "therefore ", "consequently "),
+    _rule("we have", rf", (?:we have that|we have|one has|it holds that) (?={_F})",
+          ", we have ", ", one has ", ", it holds that "),
+    _rule("non", r"\bnon-?(?P<a>zero|empty|trivial|negative|degenerate)\b", "non{a}", "non-{a}"),
+    _rule("that is", r"\bi\.e\.,? ", "that is, ", "in other words, "),
+    _rule("for example", r"\b(?:e\.g\.|for example|for instance),? ", "e.g. ", "for example, ", "for instance, "),
+    _rule("subset", r"\bis a subset of(?= the\b| [`$])", "is contained in"),
+    _rule("form", r"\b(?:has|is of) the form\b", "has the form", "is of the form"),
+    _rule("implies", r"\b(?:implies|entails)\b(?= that\b| the\b| [`$])", "implies", "entails"),
+    _rule("satisfies", r"\b(?:satisf|fulfil)(?:ies|s)\b", "satisfies", "fulfils"),
+    _rule("satisfying", r"\b(?:satisfying|fulfilling)\b", "satisfying", "fulfilling"),
+    _rule("consists", r"\b(?:consists|is made up) of\b", "consists of", "is made up of"),
+    _rule("tends", r"\bconverges to\b", "tends to"),
+    _rule("vanishes", r"(?<=[`$a-z] )vanishes\b", "is zero"),
+    _rule("respect", r"\b(?:w\.r\.t\.|with respect to)(?= )", "w.r.t.", "with respect to"),
+    _rule("called", r"\bis (?:called|said to be) (?=an? |[a-z]+ if\b)", "is called ", "is said to be "),
+    _rule("defined", r"\bis defined (?:as|to be)(?= (?:the|an?)\b)", "is defined as", "is defined to be"),
+    _rule("denotes", r"\b(?:denotes|stands for)\b", "denotes", "stands for"),
+    _rule("since", r", (?:since|because) ", ", since ", ", because "),
+    _rule("note", r"(?:\A|(?<=\. ))(?:note|observe) that ", "note that ", "observe that "),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reworded:
+    """A text in other words, and by which rules: their names, and "letters" when variables have other ones."""
+
+    text: str
+    rules: list[str]
+
+
+def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
+    """Return *text* in other words wherever a rule of `RULES` applies, and with other *letters* for its variables.
+
+    Rules look at prose only, what is in formulas and code stays but for its letters (`rename_variables`). Deterministic
+    by *seed* and text. A text to which nothing applies comes back as it is, with no rules.
+
+    It is a stand-in: sentences keep their order and most of their words, so it teaches an encoder far less than what
+    a language model writes. The rules were chosen so that each keeps the meaning, and read over on real statements;
+    that the new text says the same is not proved, and now and then its English is stiff.
+
+    >>> reword("If `n` is even, then there exists a `k` such that `n = 2 * k`.", 1).text
+    'Suppose that `l` is even. Then there is an `r` with the property that `l = 2 * r`.'
+    """
+    random, used, words = Random(f"{seed}:{text}"), list[str](), text
+    for rule in RULES:
+        hidden = blank_formulas(words)
+        for match in reversed(list(rule.pattern.finditer(hidden))):
+            new = _chosen(rule, words, match, random)
+            if new != words[match.start() : match.end()]:
+                words = words[: match.start()] + new + words[match.end() :]
+                used.append(rule.name)
+    renamed = rename_variables(words, seed) if letters else None
+    if renamed and renamed.letters:
+        words, used = renamed.text, [*used, "letters"]
+    return Reworded(words, list(dict.fromkeys(used)))
+
+
+def _chosen(rule: Rule, text: str, match: re.Match[str], random: Random) -> str:
+    """Return one of the rule's ways to say what matches, another one than now, beginning with a capital as now."""
+    groups = {name: text[slice(*match.span(name))] for name in rule.pattern.groupindex}
+    old = text[match.start() : match.end()]
+    ways = [re.sub(r"\{([ab])\}", lambda place: groups[place[1]], choice) for choice in rule.choices]
+    ways = [way for way in ways if way.casefold() != old.casefold()] or [old]
+    new = random.choice(ways)
+    return new[0].upper() + new[1:] if old[0].isupper() else new
 
 
 @dataclass(frozen=True)
@@ -66,30 +199,6 @@ def rename_variables(text: str, seed: str | int) -> Renamed:
             new[letter] = random.choice(free)
             taken.add(new[letter])
     return Renamed(_replaced(text, places, new), new)
-
-
-def formula_spans(text: str) -> list[tuple[int, int, bool]]:
-    r"""Return start and end of each formula and piece of code in a text, in order, and whether it is LaTeX.
-
-    >>> formula_spans("a `f x` of $y$")
-    [(3, 6, False), (12, 13, True)]
-    """
-    code = [(match.start() + 1, match.end() - 1, False) for match in _CODE.finditer(text)]
-    found = [(start, end, True) for _, start, end in in_text.marked_formulas(text)]
-    alone = [one for one in found if not any(start < one[1] and one[0] < end for start, end, _ in code)]
-    return sorted(code + alone)
-
-
-def blank_formulas(text: str) -> str:
-    """Return a text, as long as before, with blanks in place of its formulas and code.
-
-    >>> blank_formulas("Let `f x` be $0$.")
-    'Let `   ` be $ $.'
-    """
-    signs = list(text)
-    for start, end, _ in formula_spans(text):
-        signs[start:end] = " " * (end - start)
-    return "".join(signs)
 
 
 def _places(text: str) -> tuple[list[int], set[str]]:
@@ -157,122 +266,41 @@ def _replaced(text: str, places: list[int], new: dict[str, str]) -> str:
     return text
 
 
-REWORDING_VERSION = 1  # of the rules; part of what identifies a rewording
-_F = "[`$]"  # a formula or a piece of code begins; what is inside is hidden from the rules
-_BEGIN = r"(?:\A|(?<=\. )|(?<=: ))"
-_CLAUSE = r"(?:(?!\b(?:then|otherwise|only|unless|else|whenever|respectively)\b|[.;:](?:\s|\Z)|\n).)"
-_END = r"(?=\.(?:\s+(?!otherwise|else|conversely)|\Z)|\Z)"
-
-
 @dataclass(frozen=True)
-class Rule:
-    """One thing that can be said in several ways: where it stands, and all its ways; `{a}` is the pattern's group a."""
+class Falsehood:
+    """A statement with one change, and which kind of change it is."""
 
-    name: str
-    pattern: re.Pattern[str]
-    choices: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Reworded:
-    """A text in other words, and by which rules: their names, and "letters" when variables have other ones."""
-
+    kind: str
     text: str
-    rules: list[str]
 
 
-def _rule(name: str, pattern: str, *choices: str) -> Rule:
-    return Rule(name, re.compile(pattern, re.IGNORECASE), choices)
+def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]:
+    """Return up to *n* versions of a statement that say something else, no two alike, of as many kinds as possible.
 
+    Changes are those of `sources.corruptions` (a relation reversed, a quantifier or notion exchanged, a hypothesis
+    changed, indices swapped, the converse), also in code between backticks, and: signs of Lean exchanged, maps
+    composed or going the other way, a condition dropped, "is" made "is not", and the like. Deterministic by *seed*
+    and text; fewer than *n*, down to none, where there is no place for a change.
 
-RULES = (
-    _rule("if, then", rf"{_BEGIN}if (?P<a>{_CLAUSE}{{3,240}}?),? then (?P<b>{_CLAUSE}{{3,240}}){_END}",
-          "whenever {a}, {b}", "suppose that {a}. Then {b}", "assuming that {a}, {b}",
-          "let us assume that {a}. Then {b}"),
-    _rule("if", rf"{_BEGIN}if (?P<a>{_CLAUSE}{{3,240}}, {_CLAUSE}{{3,240}}){_END}",
-          "whenever {a}", "assuming that {a}"),
-    _rule("iff", r"\b(?:if and only if|iff|exactly when|precisely when)\b",
-          "if and only if", "exactly when", "precisely when"),
-    _rule("for all", rf"\b(?<!not )(?:for all|for every|for each) (?={_F})", "for all ", "for every ", "for each "),
-    _rule("for every", r"\b(?<!not )(?:for every|for each) (?=[a-z]{2})", "for every ", "for each "),
-    _rule("every", r"(?:\A|(?<=\. ))every (?=[a-z]{3})", "each ", "any "),
-    _rule("exists", rf"\b(?:there exists|there is) (?=an? (?!unique)|some |{_F})",
-          "there exists ", "there is ", "one can find ", "we can find "),
-    _rule("exist", rf"\b(?:there exist|there are) (?={_F}|some |two )",
-          "there exist ", "one can find ", "we can find "),
-    _rule("let", r"(?:\A|(?<=\. ))let (?P<a>`[^`]*`|\$[^$]*\$|[B-Zb-z]) be (?P<b>an? )(?![^.]*\bbe\b)",
-          "suppose that {a} is {b}", "take {a} to be {b}", "assume that {a} is {b}"),
-    _rule("given", r"(?:\A|(?<=\. ))given (?=an? |two )", "for "),
-    _rule("such that", r"(?<=[a-z`$]) (?:such that|with the property that)\b", " such that", " with the property that"),
-    _rule("equals", rf"\b(?:is equal to|equals)(?= {_F}| the | an? )", "is equal to", "equals"),
-    _rule("hence", r"(?:\A|(?<=\. ))(?:hence|thus|therefore|consequently),? ", "hence ", "therefore ", "consequently "),
-    _rule("we have", rf", (?:we have that|we have|one has|it holds that) (?={_F})",
-          ", we have ", ", one has ", ", it holds that "),
-    _rule("non", r"\bnon-?(?P<a>zero|empty|trivial|negative|degenerate)\b", "non{a}", "non-{a}"),
-    _rule("that is", r"\bi\.e\.,? ", "that is, ", "in other words, "),
-    _rule("for example", r"\b(?:e\.g\.|for example|for instance),? ", "e.g. ", "for example, ", "for instance, "),
-    _rule("subset", r"\bis a subset of(?= the\b| [`$])", "is contained in"),
-    _rule("form", r"\b(?:has|is of) the form\b", "has the form", "is of the form"),
-    _rule("implies", r"\b(?:implies|entails)\b(?= that\b| the\b| [`$])", "implies", "entails"),
-    _rule("satisfies", r"\b(?:satisf|fulfil)(?:ies|s)\b", "satisfies", "fulfils"),
-    _rule("satisfying", r"\b(?:satisfying|fulfilling)\b", "satisfying", "fulfilling"),
-    _rule("consists", r"\b(?:consists|is made up) of\b", "consists of", "is made up of"),
-    _rule("tends", r"\bconverges to\b", "tends to"),
-    _rule("vanishes", r"(?<=[`$a-z] )vanishes\b", "is zero"),
-    _rule("respect", r"\b(?:w\.r\.t\.|with respect to)(?= )", "w.r.t.", "with respect to"),
-    _rule("called", r"\bis (?:called|said to be) (?=an? |[a-z]+ if\b)", "is called ", "is said to be "),
-    _rule("defined", r"\bis defined (?:as|to be)(?= (?:the|an?)\b)", "is defined as", "is defined to be"),
-    _rule("denotes", r"\b(?:denotes|stands for)\b", "denotes", "stands for"),
-    _rule("since", r", (?:since|because) ", ", since ", ", because "),
-    _rule("note", r"(?:\A|(?<=\. ))(?:note|observe) that ", "note that ", "observe that "),
-)  # fmt: skip
+    It is a stand-in: that the result is false is likely and not checked. A dropped condition may have been
+    superfluous, a converse may hold, and a definition that is changed is another definition rather than a falsehood.
 
-
-def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
-    """Return *text* in other words wherever a rule of `RULES` applies, and with other *letters* for its variables.
-
-    Rules look at prose only, what is in formulas and code stays but for its letters (`rename_variables`). Deterministic
-    by *seed* and text. A text to which nothing applies comes back as it is, with no rules.
-
-    It is a stand-in: sentences keep their order and most of their words, so it teaches an encoder far less than what
-    a language model writes. The rules were chosen so that each keeps the meaning, and read over on real statements;
-    that the new text says the same is not proved, and now and then its English is stiff.
-
-    >>> reword("If `n` is even, then there exists a `k` such that `n = 2 * k`.", 1).text
-    'Suppose that `l` is even. Then there is an `r` with the property that `l = 2 * r`.'
+    >>> [one.kind for one in falsify("If `f` is injective, then `f x ≤ f y`.", 0)]
+    ['converse', 'sign-exchanged', 'hypothesis-changed']
     """
-    random, used, words = Random(f"{seed}:{text}"), list[str](), text
-    for rule in RULES:
-        hidden = blank_formulas(words)
-        for match in reversed(list(rule.pattern.finditer(hidden))):
-            new = _chosen(rule, words, match, random)
-            if new != words[match.start() : match.end()]:
-                words = words[: match.start()] + new + words[match.end() :]
-                used.append(rule.name)
-    renamed = rename_variables(words, seed) if letters else None
-    if renamed and renamed.letters:
-        words, used = renamed.text, [*used, "letters"]
-    return Reworded(words, list(dict.fromkeys(used)))
-
-
-def _chosen(rule: Rule, text: str, match: re.Match[str], random: Random) -> str:
-    """Return one of the rule's ways to say what matches, another one than now, beginning with a capital as now."""
-    groups = {name: text[slice(*match.span(name))] for name in rule.pattern.groupindex}
-    old = text[match.start() : match.end()]
-    ways = [re.sub(r"\{([ab])\}", lambda place: groups[place[1]], choice) for choice in rule.choices]
-    ways = [way for way in ways if way.casefold() != old.casefold()] or [old]
-    new = random.choice(ways)
-    return new[0].upper() + new[1:] if old[0].isupper() else new
-
-
-N_NEGATIVES = 3
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?\s*\n(?P<inner>.*)\n\s*```", re.DOTALL)
-_PREAMBLE = re.compile(
-    r"(?:sure|certainly|of course|okay)\b\s*[,!.:]"
-    r"|(?:here(?:'s| is| are)|(?:the )?(?:reworded|rephras\w+))\b[^.\n$]{0,60}:",
-    re.IGNORECASE,
-)
+    random = Random(f"{seed}:{text}")
+    options = [(kind, _changed_texts(text, find)) for kind, find in CHANGE_FINDERS.items()]
+    options = [(kind, texts) for kind, texts in options if texts]
+    random.shuffle(options)
+    for _, texts in options:
+        random.shuffle(texts)
+    found, seen = list[Falsehood](), {fold_text(text)}
+    for turn in range(max((len(texts) for _, texts in options), default=0)):
+        for kind, texts in options:
+            if turn < len(texts) and len(found) < n and fold_text(texts[turn]) not in seen:
+                seen.add(fold_text(texts[turn]))
+                found.append(Falsehood(kind, texts[turn]))
+    return found
 
 
 class UnusableReply(Exception):
@@ -377,64 +405,6 @@ def _answer_texts(value: Any) -> list[str]:
     return [item.strip() for item in value]
 
 
-FALSEHOODS_VERSION = 1  # of the rules
-_SIGNS = ("≤≥", "<>", "⊆⊇", "⊂⊃", "∪∩", "∀∃", "⊔⊓", "⊤⊥", "⋃⋂", "⨆⨅", "∧∨")
-_OPPOSITE = {pair[side]: pair[1 - side] for pair in _SIGNS for side in (0, 1)}
-_FLIP = re.compile(
-    r"(?:\A|(?<=\()|(?<=[:=] ))(?P<a>[\w.']+) (?P<sign>∘|≫|⋙|⟶|⥤|→|\\circ|\\to) (?P<b>[\w.']+)(?=\Z|\)|,| =)"
-)
-_VERB = re.compile(
-    r"(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bit )(?<!\bthere )(?<=[\w`$)] )(?P<verb>is|are)\b"
-    r"(?= (?!not\b|no\b|to\b|used\b|useful\b|a version\b|an? auxiliary\b|called\b|defined\b)[\w`$])",
-    re.IGNORECASE,
-)
-_EXISTS = re.compile(r"\bthere (?P<verb>exists|exist|is|are)(?= (?:an?|some|[`$]))", re.IGNORECASE)
-_HAS = re.compile(r"\bhas (?P<article>an?) (?=\w)", re.IGNORECASE)
-_CONDITION = re.compile(
-    r"\b(?:if|assume|suppose|assuming|whenever)\b[^.;:]{3,160}?(?P<dropped>,? and [^.,;:]{3,120}?)(?=,? then\b|, |\.)",
-    re.IGNORECASE,
-)
-_NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
-_COUNT = re.compile(r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Falsehood:
-    """A statement with one change, and which kind of change it is."""
-
-    kind: str
-    text: str
-
-
-def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]:
-    """Return up to *n* versions of a statement that say something else, no two alike, of as many kinds as possible.
-
-    Changes are those of `sources.corruptions` (a relation reversed, a quantifier or notion exchanged, a hypothesis
-    changed, indices swapped, the converse), also in code between backticks, and: signs of Lean exchanged, maps
-    composed or going the other way, a condition dropped, "is" made "is not", and the like. Deterministic by *seed*
-    and text; fewer than *n*, down to none, where there is no place for a change.
-
-    It is a stand-in: that the result is false is likely and not checked. A dropped condition may have been
-    superfluous, a converse may hold, and a definition that is changed is another definition rather than a falsehood.
-
-    >>> [one.kind for one in falsify("If `f` is injective, then `f x ≤ f y`.", 0)]
-    ['converse', 'sign-exchanged', 'hypothesis-changed']
-    """
-    random = Random(f"{seed}:{text}")
-    options = [(kind, _changed_texts(text, find)) for kind, find in CHANGE_FINDERS.items()]
-    options = [(kind, texts) for kind, texts in options if texts]
-    random.shuffle(options)
-    for _, texts in options:
-        random.shuffle(texts)
-    found, seen = list[Falsehood](), {fold_text(text)}
-    for turn in range(max((len(texts) for _, texts in options), default=0)):
-        for kind, texts in options:
-            if turn < len(texts) and len(found) < n and fold_text(texts[turn]) not in seen:
-                seen.add(fold_text(texts[turn]))
-                found.append(Falsehood(kind, texts[turn]))
-    return found
-
-
 def _changed_texts(text: str, find: Callable[[str], list[Change]]) -> list[str]:
     """Return the text with each of the changes that *find* names, one at a time."""
     return [text[: change.start] + change.new + text[change.end :] for change in find(text)]
@@ -510,3 +480,27 @@ CHANGE_FINDERS: dict[str, Callable[[str], list[Change]]] = {
     "condition-dropped": dropped_conditions,
     "number-changed": changed_numbers,
 }
+
+
+def formula_spans(text: str) -> list[tuple[int, int, bool]]:
+    r"""Return start and end of each formula and piece of code in a text, in order, and whether it is LaTeX.
+
+    >>> formula_spans("a `f x` of $y$")
+    [(3, 6, False), (12, 13, True)]
+    """
+    code = [(match.start() + 1, match.end() - 1, False) for match in _CODE.finditer(text)]
+    found = [(start, end, True) for _, start, end in in_text.marked_formulas(text)]
+    alone = [one for one in found if not any(start < one[1] and one[0] < end for start, end, _ in code)]
+    return sorted(code + alone)
+
+
+def blank_formulas(text: str) -> str:
+    """Return a text, as long as before, with blanks in place of its formulas and code.
+
+    >>> blank_formulas("Let `f x` be $0$.")
+    'Let `   ` be $ $.'
+    """
+    signs = list(text)
+    for start, end, _ in formula_spans(text):
+        signs[start:end] = " " * (end - start)
+    return "".join(signs)

@@ -28,196 +28,7 @@ from mirblab.train.model import build_model, finish_model, starting_encoder, tra
 from mirblab.train.recipes import Recipe, describe_differences, recipe
 
 RECIPE, _WORKSHOPS = "recipe.json", ".training"
-
-
-def model_folder(name: str) -> Path:
-    """Return the folder of the finished model called *name*, whether it is there or not."""
-    return paths.models() / paths.checked_name(name)
-
-
-def workshop_folder(name: str) -> Path:
-    """Return the folder of the log and the checkpoints of the model called *name*."""
-    return paths.models() / _WORKSHOPS / paths.checked_name(name)
-
-
-def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
-    """Return whether the model is there; MirblabError when one is there that was trained in another way."""
-    folder = model_folder(name)
-    if not folder.exists():
-        return False
-    path = folder / RECIPE
-    if not path.is_file():
-        raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
-    local.check_trained(folder)
-    other = describe_differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
-    if other:
-        raise MirblabError(
-            f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
-            "a name of its own with --out"
-        )
-    return True
-
-
-def store_model(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
-    """Write *model*, its *card* and what it was made of to its folder, replacing an older one; return the folder.
-
-    Readers see the old folder, none for a moment, or the new one, never a part of it.
-    """
-    folder = model_folder(name)
-    paths.remove_abandoned(workshop_folder(name))
-    beside, old = (paths.unfinished_name(workshop_folder(name) / which) for which in ("new", "old"))
-    with paths.writing(folder):
-        try:
-            model.save(str(beside), create_model_card=False)
-            paths.write_text(beside / "README.md", card)
-            paths.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
-            digests.write_digests(beside)
-            paths.flush_tree(beside)
-            if folder.exists():
-                paths.rename_path(folder, old)
-            paths.rename_path(beside, folder)
-            paths.flush_folder(folder.parent)
-        finally:
-            for left in (beside, old):
-                shutil.rmtree(left, ignore_errors=True)
-    return folder
-
-
-def verify_models(folder: Path) -> list[str]:
-    """Compare the models in *folder* with their digests, and their checkpoints; return a line for each that is wrong.
-
-    Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
-    """
-    wrong = []
-    for path in stored_files.sound_paths(folder):
-        if path.name == _WORKSHOPS:
-            wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify_checkpoints(inner)]
-        elif not (path / RECIPE).is_file():
-            wrong.append(stored_files.unknown_file_message(path))
-        elif not digests.has_digests(path):
-            wrong.append(f"{path} was trained by an older version and has no digests to compare it with")
-        else:
-            try:
-                local.check_trained(path)
-            except MirblabError as error:
-                wrong.append(str(error))
-    return wrong
-
-
 _LIBRARIES = ("mirblab", "sentence-transformers", "torch", "transformers")
-
-
-def model_card(recipe: Recipe, encoder: Encoder, facts: Mapping[str, Any], table: pd.DataFrame) -> str:
-    """Return the card of a model trained by *recipe* from *encoder*; *table* is the log of its training.
-
-    *facts* has n_rows, n_steps, fingerprint and precision. Nothing of the machine is written into it.
-    """
-    parts = [
-        _card_header(recipe, encoder),
-        f"# {recipe.label or recipe.name}",
-        _card_summary(recipe, encoder),
-        f"## Data\n\n{_card_data(recipe, facts)}",
-        f"## Recipe\n\n{_card_recipe(recipe, facts)}",
-        f"## Evaluation\n\n{_card_evaluation(recipe, table)}",
-        f"## Limits\n\n{_card_limits(recipe)}",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def untrained_card(recipe: Recipe, encoder: Encoder) -> str:
-    """Return the card of what a static *recipe* begins from: the token embeddings of *encoder*, as they are."""
-    start = encoder.entry.get("id", recipe.encoder)
-    about = f"The mean of the token embeddings of {start}, untrained: no attention, no order of words."
-    use = f"It is kept to say what training brings to a model that begins as it does (base `{recipe.base}`)."
-    return f"{_card_header(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
-
-
-def _card_header(recipe: Recipe, encoder: Encoder) -> str:
-    fields: dict[str, Any] = {
-        "language": "en",
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "tags": ["sentence-transformers", "feature-extraction", "mathematics", "lean"],
-        "base_model": encoder.entry["id"] if "id" in encoder.entry else recipe.encoder,
-    }
-    if encoder.entry.get("licence"):
-        fields["license"] = str(encoder.entry["licence"]).lower()
-    return "---\n" + "\n".join(f"{name}: {json.dumps(value)}" for name, value in fields.items()) + "\n---"
-
-
-def _card_summary(recipe: Recipe, encoder: Encoder) -> str:
-    base = encoder.entry.get("id", recipe.encoder)
-    start = f"the token embeddings of {base} alone (no attention, no order of words)" if recipe.is_static else base
-    if recipe.tokens_from:
-        start += f" with token embeddings moved towards those of {recipe.tokens_from}"
-    shown = "; ".join(f"{left} and {right}" for left, right in dict.fromkeys(recipe.pairs()))
-    return (
-        f"An encoder of texts about mathematics, {encoder.dimensions} dimensions, trained from {start} with mirblab. "
-        f"It was taught that different views of one declaration belong together: {shown}.\n\n"
-        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
-        f'model = SentenceTransformer("{recipe.name}")  # this folder\n'
-        'vectors = model.encode(["Every finite integral domain is a field.", "theorem ..."])\n```'
-    )
-
-
-def _card_data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
-    rows = f"split `{recipe.split or 'all'}`, modules: {recipe.modules}; {facts['n_rows']:,} rows"
-    lines = [
-        f"- {Path(recipe.data).name}, {rows}",
-        f"- licence: {recipe.licence or 'not stated'}",
-        f"- fingerprint of all training texts: `{facts['fingerprint']}`",
-    ]
-    if recipe.mix:
-        lines.append(f"- {recipe.share:.0%} of the batches are pairs of {recipe.mix} (split `{recipe.mix_split}`)")
-    if recipe.hard:
-        lines.append(f"- {recipe.n_hard} hard negatives for each anchor that has any")
-    return "\n".join(lines)
-
-
-def _card_recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
-    shown = {name: value for name, value in recipe.determining().items() if value not in ("", 0, 0.0, False)}
-    shown["dropout"] = recipe.dropout
-    needs = {"n_hard": recipe.hard, "mix_split": recipe.mix, "tokens_share": recipe.tokens_from}
-    unused = [field for field, needed in needs.items() if not needed]
-    shown = {name: value for name, value in shown.items() if name not in unused}
-    shown |= {"steps": facts["n_steps"], "precision": facts["precision"]}
-    rows = [f"| {name} | {json.dumps(value)} |" for name, value in shown.items()]
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
-    after = "falling evenly to 0" if recipe.decay else "constant"
-    loss = "Multiple negatives ranking over cosines, equal texts of a batch left out"
-    return (
-        f"{loss}; AdamW, {after} after warm-up. Made with {versions}.\n\n| setting | value |\n|---|---|\n"
-        + "\n".join(rows)
-    )
-
-
-def _card_evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
-    found = evaluation_rows(table)
-    if not len(found):
-        return "Not evaluated while it was trained."
-    found = found.iloc[[0, -1]] if len(found) > 1 else found
-    names = [name for name in found.columns if name != "step"]
-    rows = [
-        f"| {int(row['step'])} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |"
-        for row in found.to_dict("records")
-    ]
-    about = "Measured in the training's precision on held-out rows, before the first step and after the last."
-    head = f"| step | {' | '.join(names)} |\n|---|{'---|' * len(names)}"
-    return f"{about}\n\n{head}\n" + "\n".join(rows)
-
-
-def _card_limits(recipe: Recipe) -> str:
-    lines = [
-        "- What it knows of mathematics it knows from one library's names, types and docstrings, in English and Lean; "
-        "other notations, languages and proof assistants were not seen.",
-        "- It was shaped for one task. Tasks that the base was good at can be worse now: measure yours before "
-        "replacing the base.",
-        f"- Training cut every text at {recipe.max_length} tokens; what stands later in a text was never taught.",
-        "- Near vectors mean that texts look alike to the model. Neither is evidence that two statements are "
-        "equivalent, nor that one of them is true.",
-        "- The evaluation above has a small corpus, so its values are higher than those on a whole library.",
-    ]
-    return "\n".join(lines)
 
 
 def train(
@@ -360,3 +171,190 @@ def _usual_evaluation(plan: Recipe, views: pd.DataFrame) -> Evaluate | None:
         )
         return None
     return held_out(views, n_rows=plan.evaluate_rows, instruction=plan.instruction)
+
+
+def model_folder(name: str) -> Path:
+    """Return the folder of the finished model called *name*, whether it is there or not."""
+    return paths.models() / paths.checked_name(name)
+
+
+def workshop_folder(name: str) -> Path:
+    """Return the folder of the log and the checkpoints of the model called *name*."""
+    return paths.models() / _WORKSHOPS / paths.checked_name(name)
+
+
+def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
+    """Return whether the model is there; MirblabError when one is there that was trained in another way."""
+    folder = model_folder(name)
+    if not folder.exists():
+        return False
+    path = folder / RECIPE
+    if not path.is_file():
+        raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
+    local.check_trained(folder)
+    other = describe_differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
+    if other:
+        raise MirblabError(
+            f"{folder} is there, but of another training: {other}. Train it anew with --force, or give the new model "
+            "a name of its own with --out"
+        )
+    return True
+
+
+def store_model(name: str, model: Any, card: str, identity: Mapping[str, Any]) -> Path:
+    """Write *model*, its *card* and what it was made of to its folder, replacing an older one; return the folder.
+
+    Readers see the old folder, none for a moment, or the new one, never a part of it.
+    """
+    folder = model_folder(name)
+    paths.remove_abandoned(workshop_folder(name))
+    beside, old = (paths.unfinished_name(workshop_folder(name) / which) for which in ("new", "old"))
+    with paths.writing(folder):
+        try:
+            model.save(str(beside), create_model_card=False)
+            paths.write_text(beside / "README.md", card)
+            paths.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
+            digests.write_digests(beside)
+            paths.flush_tree(beside)
+            if folder.exists():
+                paths.rename_path(folder, old)
+            paths.rename_path(beside, folder)
+            paths.flush_folder(folder.parent)
+        finally:
+            for left in (beside, old):
+                shutil.rmtree(left, ignore_errors=True)
+    return folder
+
+
+def verify_models(folder: Path) -> list[str]:
+    """Compare the models in *folder* with their digests, and their checkpoints; return a line for each that is wrong.
+
+    Models stay where they are, since training takes long; damaged checkpoints are set aside with a warning.
+    """
+    wrong = []
+    for path in stored_files.sound_paths(folder):
+        if path.name == _WORKSHOPS:
+            wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify_checkpoints(inner)]
+        elif not (path / RECIPE).is_file():
+            wrong.append(stored_files.unknown_file_message(path))
+        elif not digests.has_digests(path):
+            wrong.append(f"{path} was trained by an older version and has no digests to compare it with")
+        else:
+            try:
+                local.check_trained(path)
+            except MirblabError as error:
+                wrong.append(str(error))
+    return wrong
+
+
+def model_card(recipe: Recipe, encoder: Encoder, facts: Mapping[str, Any], table: pd.DataFrame) -> str:
+    """Return the card of a model trained by *recipe* from *encoder*; *table* is the log of its training.
+
+    *facts* has n_rows, n_steps, fingerprint and precision. Nothing of the machine is written into it.
+    """
+    parts = [
+        _card_header(recipe, encoder),
+        f"# {recipe.label or recipe.name}",
+        _card_summary(recipe, encoder),
+        f"## Data\n\n{_card_data(recipe, facts)}",
+        f"## Recipe\n\n{_card_recipe(recipe, facts)}",
+        f"## Evaluation\n\n{_card_evaluation(recipe, table)}",
+        f"## Limits\n\n{_card_limits(recipe)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def untrained_card(recipe: Recipe, encoder: Encoder) -> str:
+    """Return the card of what a static *recipe* begins from: the token embeddings of *encoder*, as they are."""
+    start = encoder.entry.get("id", recipe.encoder)
+    about = f"The mean of the token embeddings of {start}, untrained: no attention, no order of words."
+    use = f"It is kept to say what training brings to a model that begins as it does (base `{recipe.base}`)."
+    return f"{_card_header(recipe, encoder)}\n\n# {recipe.encoder}, static, untrained\n\n{about} {use}\n"
+
+
+def _card_header(recipe: Recipe, encoder: Encoder) -> str:
+    fields: dict[str, Any] = {
+        "language": "en",
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "feature-extraction", "mathematics", "lean"],
+        "base_model": encoder.entry["id"] if "id" in encoder.entry else recipe.encoder,
+    }
+    if encoder.entry.get("licence"):
+        fields["license"] = str(encoder.entry["licence"]).lower()
+    return "---\n" + "\n".join(f"{name}: {json.dumps(value)}" for name, value in fields.items()) + "\n---"
+
+
+def _card_summary(recipe: Recipe, encoder: Encoder) -> str:
+    base = encoder.entry.get("id", recipe.encoder)
+    start = f"the token embeddings of {base} alone (no attention, no order of words)" if recipe.is_static else base
+    if recipe.tokens_from:
+        start += f" with token embeddings moved towards those of {recipe.tokens_from}"
+    shown = "; ".join(f"{left} and {right}" for left, right in dict.fromkeys(recipe.pairs()))
+    return (
+        f"An encoder of texts about mathematics, {encoder.dimensions} dimensions, trained from {start} with mirblab. "
+        f"It was taught that different views of one declaration belong together: {shown}.\n\n"
+        "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
+        f'model = SentenceTransformer("{recipe.name}")  # this folder\n'
+        'vectors = model.encode(["Every finite integral domain is a field.", "theorem ..."])\n```'
+    )
+
+
+def _card_data(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+    rows = f"split `{recipe.split or 'all'}`, modules: {recipe.modules}; {facts['n_rows']:,} rows"
+    lines = [
+        f"- {Path(recipe.data).name}, {rows}",
+        f"- licence: {recipe.licence or 'not stated'}",
+        f"- fingerprint of all training texts: `{facts['fingerprint']}`",
+    ]
+    if recipe.mix:
+        lines.append(f"- {recipe.share:.0%} of the batches are pairs of {recipe.mix} (split `{recipe.mix_split}`)")
+    if recipe.hard:
+        lines.append(f"- {recipe.n_hard} hard negatives for each anchor that has any")
+    return "\n".join(lines)
+
+
+def _card_recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in recipe.determining().items() if value not in ("", 0, 0.0, False)}
+    shown["dropout"] = recipe.dropout
+    needs = {"n_hard": recipe.hard, "mix_split": recipe.mix, "tokens_share": recipe.tokens_from}
+    unused = [field for field, needed in needs.items() if not needed]
+    shown = {name: value for name, value in shown.items() if name not in unused}
+    shown |= {"steps": facts["n_steps"], "precision": facts["precision"]}
+    rows = [f"| {name} | {json.dumps(value)} |" for name, value in shown.items()]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
+    after = "falling evenly to 0" if recipe.decay else "constant"
+    loss = "Multiple negatives ranking over cosines, equal texts of a batch left out"
+    return (
+        f"{loss}; AdamW, {after} after warm-up. Made with {versions}.\n\n| setting | value |\n|---|---|\n"
+        + "\n".join(rows)
+    )
+
+
+def _card_evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
+    found = evaluation_rows(table)
+    if not len(found):
+        return "Not evaluated while it was trained."
+    found = found.iloc[[0, -1]] if len(found) > 1 else found
+    names = [name for name in found.columns if name != "step"]
+    rows = [
+        f"| {int(row['step'])} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |"
+        for row in found.to_dict("records")
+    ]
+    about = "Measured in the training's precision on held-out rows, before the first step and after the last."
+    head = f"| step | {' | '.join(names)} |\n|---|{'---|' * len(names)}"
+    return f"{about}\n\n{head}\n" + "\n".join(rows)
+
+
+def _card_limits(recipe: Recipe) -> str:
+    lines = [
+        "- What it knows of mathematics it knows from one library's names, types and docstrings, in English and Lean; "
+        "other notations, languages and proof assistants were not seen.",
+        "- It was shaped for one task. Tasks that the base was good at can be worse now: measure yours before "
+        "replacing the base.",
+        f"- Training cut every text at {recipe.max_length} tokens; what stands later in a text was never taught.",
+        "- Near vectors mean that texts look alike to the model. Neither is evidence that two statements are "
+        "equivalent, nor that one of them is true.",
+        "- The evaluation above has a small corpus, so its values are higher than those on a whole library.",
+    ]
+    return "\n".join(lines)

@@ -24,7 +24,6 @@ RUN_COLUMNS = ("query_id", "doc_id", "score")
 FOREIGN_MARK = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
 LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
-# lines written at once
 _LINES_PER_PART = 1 << 20  # lines read at once
 _BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
 _SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)

@@ -16,7 +16,7 @@ def _rank(scores, partner):
     return 1 + sum(score > scores[partner] for score in scores.values())
 
 
-def _luck(n):
+def _random_baseline(n):
     return sum(1 / rank for rank in range(1, n + 1)) / n
 
 
@@ -30,21 +30,21 @@ def _loss(cosines, scale=20):
 
 
 def _verdict(low, high):
-    return "better" if low > 0 else "worse" if high < 0 else "luck"
+    return "better" if low > 0 else "worse" if high < 0 else "unclear"
 
 
-RIGHT = {"partner_rank": _rank, "luck": _luck, "loss": _loss, "verdict": _verdict}
+RIGHT = {"partner_rank": _rank, "random_baseline": _random_baseline, "loss": _loss, "verdict": _verdict}
 WRONG = [
     ("partner_rank", lambda scores, partner: _rank(scores, partner) - 1, "begin at 1"),
     ("partner_rank", lambda scores, partner: sorted(scores.values()).index(scores[partner]) + 1, "begin at 1|lowest"),
     ("partner_rank", lambda scores, partner: list(scores).index(partner) + 1, "place in the dictionary"),
     ("partner_rank", lambda scores, partner: scores[partner], "that is the score"),
-    ("luck", lambda n: 2 / (n + 1), "one over the mean rank"),
-    ("luck", lambda n: 1 / n, "rank 1 alone"),
-    ("luck", lambda n: n * _luck(n), "what is their mean"),
-    ("luck", lambda n: (n + 1) / 2, "the mean rank"),
-    ("luck", lambda n: sum(1 / rank for rank in range(1, n)) / n, "too early"),
-    ("luck", lambda n: sum(1 / rank for rank in range(n)) / n, "ZeroDivisionError"),
+    ("random_baseline", lambda n: 2 / (n + 1), "one over the mean rank"),
+    ("random_baseline", lambda n: 1 / n, "rank 1 alone"),
+    ("random_baseline", lambda n: n * _random_baseline(n), "what is their mean"),
+    ("random_baseline", lambda n: (n + 1) / 2, "the mean rank"),
+    ("random_baseline", lambda n: sum(1 / rank for rank in range(1, n)) / n, "too early"),
+    ("random_baseline", lambda n: sum(1 / rank for rank in range(n)) / n, "ZeroDivisionError"),
     ("loss", lambda cosines, scale=20: -_loss(cosines, scale), "sign"),
     ("loss", lambda cosines, scale=20: -_logs(cosines, scale).sum(), "their mean"),
     ("loss", lambda cosines, scale=20: _loss(np.array(cosines).T, scale), "within columns"),
@@ -53,9 +53,9 @@ WRONG = [
     ("loss", lambda cosines, scale=20: np.exp(_logs(cosines, scale)).mean(), "logarithms are missing"),
     ("loss", lambda cosines, scale=20: -np.log(np.exp(_logs(cosines, scale)).mean()), "logarithm of the mean"),
     ("verdict", lambda low, high: "better" if low + high > 0 else "worse", "middle"),
-    ("verdict", lambda low, high: "better" if low >= 0 else "worse" if high <= 0 else "luck", "ends belong"),
-    ("verdict", lambda low, high: "worse" if low > 0 else "better" if high < 0 else "luck", "which side"),
-    ("verdict", lambda low, high: "luck", "is 0 in this interval"),
+    ("verdict", lambda low, high: "better" if low >= 0 else "worse" if high <= 0 else "unclear", "ends belong"),
+    ("verdict", lambda low, high: "worse" if low > 0 else "better" if high < 0 else "unclear", "which side"),
+    ("verdict", lambda low, high: "unclear", "is 0 in this interval"),
     ("verdict", lambda low, high: low > 0, "is wanted"),
 ]
 
@@ -73,7 +73,7 @@ def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
     verdict = lab.lessons.check(f"equivalence.{name}", answer)
     assert not verdict.passed
     assert any(part in verdict.message for part in hint.split("|"))
-    right = [_luck(4), _loss(equivalence._BATCH), 1.0986]
+    right = [_random_baseline(4), _loss(equivalence._BATCH), 1.0986]
     assert not any(f"{value:.3f}" in verdict.message for value in right)
 
 
@@ -96,10 +96,10 @@ def test_the_loss_by_hand_is_the_one_that_trains():
     assert trained == pytest.approx(equivalence._of(equivalence._BATCH, 20), rel=1e-4)
 
 
-def test_luck_is_what_the_table_of_partners_says():
+def test_the_random_baseline_is_what_the_table_of_partners_says():
     """The expected reciprocal rank by hand is that of the last row of `partner_table`."""
     import pandas as pd
 
     row = {"collection": "c", "measure": "RR", "system": "s", "mean": 0.5, "low": 0.4, "high": 0.6, "n_queries": 9}
     table = lab.analysis.partner_table(pd.DataFrame([row]), others=10)
-    assert table.frame.loc["by chance", "MRR"] == pytest.approx(_luck(10))
+    assert table.frame.loc["by chance", "MRR"] == pytest.approx(_random_baseline(10))

@@ -1,4 +1,4 @@
-"""The lesson about luck: its solutions pass, and typical mistakes get the hint that names them."""
+"""The lesson about significance: its solutions pass, and typical mistakes get the hint that names them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LESSON = "07_more_than_luck"
 @pytest.mark.parametrize("name", ["standard_error", "sign_flip", "interval", "holm"])
 def test_a_solution_passes_and_an_empty_exercise_does_not(name):
     """The teacher's version is right, the student's is not written yet."""
-    verdict, empty = verdicts(LESSON, f"luck.{name}")
+    verdict, empty = verdicts(LESSON, f"significance.{name}")
     assert verdict.passed, verdict.message
     assert not empty.passed and empty.is_empty
 
@@ -25,13 +25,13 @@ def test_a_solution_passes_and_an_empty_exercise_does_not(name):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n_resamples", [2000, 10_000])
 def test_any_seed_gives_an_interval_that_passes(seed, n_resamples):
-    """The check allows for the luck of the draw."""
+    """The check allows for sampling error."""
 
     def interval(differences):
         drawn = np.random.default_rng(seed).choice(differences, size=(n_resamples, len(differences)))
         return np.quantile(drawn.mean(axis=1), [0.025, 0.975])
 
-    assert check("luck.interval", interval).passed
+    assert check("significance.interval", interval).passed
 
 
 def flipped(differences):
@@ -78,8 +78,10 @@ WRONG = [
 @pytest.mark.parametrize(("name", "answer", "named"), WRONG)
 def test_a_wrong_answer_gets_a_hint_that_names_the_mistake(name, answer, named):
     """The hint says what is wrong, and holds no line of the solution."""
-    verdict = check(f"luck.{name}", answer)
+    verdict = check(f"significance.{name}", answer)
     assert not verdict.passed and not verdict.is_empty
     assert named in verdict.message, verdict.message
-    lines = [line.strip() for part in solutions(exercises(LESSON)[f"luck.{name}"][1]) for line in part.splitlines()]
+    lines = [
+        line.strip() for part in solutions(exercises(LESSON)[f"significance.{name}"][1]) for line in part.splitlines()
+    ]
     assert any(lines) and not any(line in verdict.message for line in lines if line)

@@ -87,7 +87,7 @@ def test_grades_are_explained_where_they_are_shown() -> None:
     page = static(Model(c, ["bm25"]).ask("", c.query_ids[0]))
     assert 'title="high: ' in page
     for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):
-        assert "scale(c)" in source(name)
+        assert "grade_table(c)" in source(name)
     assert "grade_scales_table()" in source("41_threads_and_trees")
 
 

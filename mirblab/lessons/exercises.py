@@ -87,7 +87,7 @@ def short_error(error: Exception) -> str:
     return " ".join(str(error).split())[:160]
 
 
-TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "luck", "equivalence")
+TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "significance", "equivalence")
 Check = Callable[[Any], str]
 
 

@@ -1,4 +1,4 @@
-"""equivalence: checks of the lesson about partners, luck and contrastive training."""
+"""equivalence: checks of the lesson about partners, the random baseline and contrastive training."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ def _partner_rank(answer: Callable[[dict[str, float], str], int]) -> str:
     return ""
 
 
-@exercise("luck", "It is larger than one over the mean rank: a few lucky first places weigh much.")
-def _luck(answer: Callable[[int], float]) -> str:
+@exercise(
+    "random_baseline",
+    "It is larger than one over the mean rank, because the few draws with the partner at rank 1 count much.",
+)
+def _random_baseline(answer: Callable[[int], float]) -> str:
     for n in (1, 4, 10, 323, 2):
         truth = sum(1 / rank for rank in range(1, n + 1)) / n
         slips = {
@@ -49,7 +52,7 @@ def _luck(answer: Callable[[int], float]) -> str:
             "your sum ends one too early.": (n * truth - 1 / n) / n,
             "your sum goes one too far.": (n * truth + 1 / (n + 1)) / n,
         }  # fmt: skip
-        hint = number(answer(n), truth, f"luck({n})", slips)
+        hint = number(answer(n), truth, f"random_baseline({n})", slips)
         if hint:
             return hint
     return ""
@@ -94,14 +97,14 @@ def _without_own(batch: Matrix, scale: float) -> float:
     return sum(parts) / len(parts)
 
 
-@exercise("verdict", '"Luck" does not mean that there is no difference, only that these data do not show one.')
+@exercise("verdict", '"Unclear" does not mean that there is no difference, only that these data do not show one.')
 def _verdict(answer: Callable[[float, float], str]) -> str:
     for low, high in _ENDS:
-        truth = "better" if low > 0 else "worse" if high < 0 else "luck"
+        truth = "better" if low > 0 else "worse" if high < 0 else "unclear"
         found = answer(low, high)
         case = f"verdict({low}, {high})"
-        if found not in ("better", "worse", "luck"):
-            return f'For `{case}` one of "better", "worse" and "luck" is wanted, found `{short(found)}`.'
+        if found not in ("better", "worse", "unclear"):
+            return f'For `{case}` the answer must be "better", "worse" or "unclear", but it is `{short(found)}`.'
         if found != truth:
             return f"For `{case}` you say `{found}`: {_reason(low, high, found)}"
     return ""
@@ -112,6 +115,6 @@ def _reason(low: float, high: float, found: Any) -> str:
         return "the ends belong to the interval."
     if low < 0 < high:
         return "is 0 in this interval? Its middle alone says nothing."
-    if found == "luck":
+    if found == "unclear":
         return "is 0 in this interval?"
     return "on which side of 0 is the whole interval? The difference is after minus before."

@@ -1,4 +1,4 @@
-"""luck: checks of the lesson about whether a difference is more than luck."""
+"""significance: checks of the lesson about significance tests, intervals and power."""
 
 from __future__ import annotations
 

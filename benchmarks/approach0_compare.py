@@ -24,7 +24,7 @@ import pandas as pd
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
-from mirblab.formula.approach0 import Scorer
+from mirblab.formula.approach0 import Approach0Scorer
 from mirblab.sources import catalogue
 
 MEASURES = ["nDCG'", "AP'", "P'@10", "Bpref"]
@@ -40,7 +40,7 @@ def rows(collection: Collection, query: int, places: np.ndarray, scores: np.ndar
 def ours(collection: Collection, places: np.ndarray, depth: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return our run over the formulas at *places*, and our run over each query's judged ones; prints the times."""
     start = time.perf_counter()
-    scorer = Scorer([collection.texts[place] for place in places])
+    scorer = Approach0Scorer([collection.texts[place] for place in places])
     print(f"mirblab: {len(scorer):,} formulas read in {time.perf_counter() - start:.1f} s")
     judged = collection.qrels.groupby("query_id", observed=True).doc_id.agg(set)
     own_ids = collection.doc_ids[places]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mirblab.formula import mathml, tree
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.mathml import parse_content
+from mirblab.formula.mathml import parse_content_mathml
 from mirblab.sources.arqmath import formulas
 
 
@@ -71,7 +71,7 @@ def main() -> None:
         print(f"  {score:.2f}  {text}")
     if args.opt:
         rows = islice(formulas.read_instances(args.origin, "opt"), args.most)
-        sizes = [len(parse_content(row.markup)) for row in rows]
+        sizes = [len(parse_content_mathml(row.markup)) for row in rows]
         print(f"opt: {len(sizes):,} operator trees, {sum(sizes) / max(len(sizes), 1):.1f} nodes on average")
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation import measures
 from mirblab.formula import scoring
-from mirblab.formula.scoring import LONG, WEIGHTS, B, rarity
+from mirblab.formula.scoring import DEFAULT_B, LONG_RATIO, TOKEN_WEIGHTS, rarity
 from mirblab.formula.tokens import KIND_MASK, KINDS, Labels, counted
 from mirblab.formula.workers import read, trees
 
@@ -119,14 +119,14 @@ def main() -> None:
     sets = [Judged(_relevant(load_folder(data / "arqmath-2020-task2", split="all74"), 2)),
             Judged(load_folder(data / "ntcir12-wfb"), full=3)]  # fmt: skip
     other = Judged(_relevant(load_folder(data / "arqmath-2021-task2"), 2))
-    used = np.array([WEIGHTS[kind] for kind in KINDS])
-    print(f"in use: {dict(WEIGHTS)}, b = {B}, long from {LONG} times the query")
-    for scoring.LONG in (*LENGTHS, LONG):  # the one in use last, which stays
-        print(f"in use, long from {scoring.LONG} times the query")
+    used = np.array([TOKEN_WEIGHTS[kind] for kind in KINDS])
+    print(f"in use: {dict(TOKEN_WEIGHTS)}, b = {DEFAULT_B}, long from {LONG_RATIO} times the query")
+    for scoring.LONG_RATIO in (*LENGTHS, LONG_RATIO):  # the one in use last, which stays
+        print(f"in use, long from {scoring.LONG_RATIO} times the query")
         for one in [*sets, other]:
-            show(one.name, one.values(used, B))
+            show(one.name, one.values(used, DEFAULT_B))
     rng = np.random.default_rng(options.seed)
-    folds = [rng.permutation(len(one.values(used, B))) % options.folds for one in sets]
+    folds = [rng.permutation(len(one.values(used, DEFAULT_B))) % options.folds for one in sets]
     held: list[list[pd.DataFrame]] = [[] for _ in sets]
     for fold in range(options.folds):
         weights, b = learn(sets, folds, fold)

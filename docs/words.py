@@ -41,7 +41,7 @@ def code(text: str, language: str = "") -> str:
 
 def formula(text: str, *, display: bool = False) -> str:
     """Return LaTeX as MathML."""
-    return markup.mathml(parser.parse_latex(text), latex=text, display=display)
+    return markup.to_mathml(parser.parse_latex(text), latex=text, display=display)
 
 
 class _Renderer(mistune.HTMLRenderer):

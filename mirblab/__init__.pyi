@@ -1,4 +1,5 @@
 from . import analysis as analysis
+from . import data as data
 from . import display as display
 from . import encoders as encoders
 from . import evaluation as evaluation
@@ -32,5 +33,4 @@ from .retrieval.systems import system_names as system_names
 from .sources.catalogue import add as add
 from .sources.catalogue import build as build
 from .sources.catalogue import collection_names as collection_names
-from .sources.catalogue import collection_table as collection_table
 from .sources.catalogue import load as load

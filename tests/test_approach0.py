@@ -19,7 +19,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.collection import load_folder
 from mirblab.evaluation import measures
-from mirblab.formula.approach0 import MOST_LEAVES, Scorer, leaf_paths, rescore, type_of
+from mirblab.formula.approach0 import MOST_LEAVES, Approach0Scorer, leaf_paths, rescore, type_of
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tree import Tree, read_tangent
 
@@ -58,20 +58,20 @@ def test_the_score_of_a_sum_is_that_computed_by_hand() -> None:
         (read_tangent("[V!x[+[V!b]]]"), 0.95),
         (read_tangent("[V!x[-[V!y]]]"), 0.94),
     ):
-        score = Scorer([SUM, read_tangent("[V!z]")]).score(query, [0])[0]
+        score = Approach0Scorer([SUM, read_tangent("[V!z]")]).score(query, [0])[0]
         assert score == pytest.approx(2 * log(7) / (1 + (1 - share) ** 2) * length, rel=1e-6)
 
 
 def test_the_published_variants_leave_out_what_they_say() -> None:
     """No length penalty, no path frequencies, no symbols: what remains is a count of common paths."""
-    scorer = Scorer([SUM, read_tangent("[V!z]")], symbol_weights=None, eta=0.0, use_ipf=False)
+    scorer = Approach0Scorer([SUM, read_tangent("[V!z]")], symbol_weights=None, eta=0.0, use_ipf=False)
     assert scorer.score(OTHER_SUM, [0, 1]).tolist() == [2.0, 1.0]
 
 
 def test_exchanged_operands_score_the_same_and_exchanged_parts_of_a_fraction_do_not() -> None:
     """y + x is x + y, but y/x is not x/y."""
     fraction, other = read_tangent("[O!divide,o[V!x],u[N!2]]"), read_tangent("[O!divide,o[N!2],u[V!x]]")
-    scorer = Scorer([SUM, read_tangent("[V!y[+[V!x]]]"), fraction, other])
+    scorer = Approach0Scorer([SUM, read_tangent("[V!y[+[V!x]]]"), fraction, other])
     same, exchanged, own, turned = *scorer.score(SUM, [0, 1]), *scorer.score(fraction, [2, 3])
     assert same == exchanged
     assert own > turned
@@ -82,7 +82,7 @@ def test_a_formula_finds_itself_before_a_renamed_a_longer_and_another_one() -> N
     squares = "[V!{0},a[N!2][+[V!{1},a[N!2]{2}]]]"
     same, renamed = (read_tangent(squares.format(*names, "")) for names in ("xy", "ab"))
     longer = read_tangent(squares.format("x", "y", "[+[V!z[+[V!w[+[V!v]]]]]]"))
-    scores = Scorer([renamed, same, longer, PRODUCT]).score(same, [0, 1, 2, 3])
+    scores = Approach0Scorer([renamed, same, longer, PRODUCT]).score(same, [0, 1, 2, 3])
     assert np.argsort(-scores).tolist()[:1] == [1]
     assert scores[1] > scores[0] > scores[3]
     assert scores[1] > scores[2] > scores[3]
@@ -90,7 +90,7 @@ def test_a_formula_finds_itself_before_a_renamed_a_longer_and_another_one() -> N
 
 def test_what_has_no_leaf_or_no_path_in_common_scores_zero() -> None:
     """The empty formula, on either side, and a number beside a letter."""
-    scorer = Scorer([Tree([], [], ""), SUM, read_tangent("[N!7]")])
+    scorer = Approach0Scorer([Tree([], [], ""), SUM, read_tangent("[N!7]")])
     assert scorer.score(SUM, [0, 2]).tolist() == [0.0, 0.0]
     assert scorer.score(Tree([], [], ""), [0, 1]).tolist() == [0.0, 0.0]
     assert scorer.score(SUM, []).tolist() == []
@@ -106,7 +106,7 @@ def test_only_the_first_leaves_of_a_long_formula_count() -> None:
 def test_an_explanation_pairs_the_leaves_and_names_the_nodes_above_them() -> None:
     """Of x + y in z = b(a + c), the sum is matched: x and y with a and c."""
     document = operator_tree(read_tangent("[V!z[=[V!b[M!()1x1,w[V!a[+[V!c]]]]]]]"))
-    scorer = Scorer([document, SUM])
+    scorer = Approach0Scorer([document, SUM])
     found = scorer.explain(SUM, 0)
     names = [(operator_tree(SUM).labels[ours], document.labels[theirs]) for ours, theirs in found.leaves]
     assert names == [("V!x", "V!a"), ("V!y", "V!c")]
@@ -136,7 +136,7 @@ def test_structure_is_the_best_over_all_pairs_of_subtrees(documents: list[Tree],
     expected = [
         max((structure(ours, theirs) for ours in asked for theirs in found.values()), default=0.0) for found in sectors
     ]
-    scores = Scorer(documents, symbol_weights=None, eta=0.0).score(query, range(len(documents)))
+    scores = Approach0Scorer(documents, symbol_weights=None, eta=0.0).score(query, range(len(documents)))
     assert scores == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
@@ -163,7 +163,7 @@ def test_rescoring_keeps_the_first_documents_and_gives_them_new_scores(make_fold
     found = rescore(collection, runs.order_run(run), depth=2)
     assert found[["query_id", "doc_id"]].values.tolist() == [["q1", "d2"], ["q1", "d1"], ["q2", "d3"]]
     with pytest.raises(MirblabError, match="the scorer holds 1 formulas"):
-        rescore(collection, run, scorer=Scorer(["x"]))
+        rescore(collection, run, scorer=Approach0Scorer(["x"]))
 
 
 def test_posts_are_rescored_by_their_formulas(make_folder: Callable[..., Path]) -> None:
@@ -181,7 +181,7 @@ def test_posts_are_rescored_by_their_formulas(make_folder: Callable[..., Path]) 
         pd.DataFrame({"query_id": ["q1"] * 4 + ["q2"], "doc_id": [*ids, "d1"], "score": [4, 3, 2, 1, 1]})
     )
     scores = rescore(collection, run).astype({"query_id": str}).set_index(["query_id", "doc_id"]).score
-    scorer = Scorer(["x+y", "a^2+b^2=c^2", "x^2+y^2", "z"])
+    scorer = Approach0Scorer(["x+y", "a^2+b^2=c^2", "x^2+y^2", "z"])
     asked = np.stack([scorer.score(latex, range(4)) for latex in ("x^2+y^2", "x+y")])
     places = {"d1": [0, 1], "d3": [2, 0], "d4": [3, 2]}
     wanted = {doc: asked[:, own].max(axis=1).sum() for doc, own in places.items()} | {"d2": 0}
@@ -192,7 +192,7 @@ def test_posts_are_rescored_by_their_formulas(make_folder: Callable[..., Path]) 
 def test_a_position_that_is_not_there_is_refused() -> None:
     """The message says how many formulas there are."""
     with pytest.raises(MirblabError, match="a scorer of 1 formulas has no positions"):
-        Scorer([SUM]).score(SUM, [1])
+        Approach0Scorer([SUM]).score(SUM, [1])
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_judged_formulas_are_ranked_better_than_by_the_engine(judged: tuple) -> 
     """The C engine reaches nDCG' 0.753 on all 45 topics of this collection; these are every third of them."""
     formulas, queries, qrels = judged
     ids = list(formulas)
-    scorer = Scorer(list(formulas.values()))
+    scorer = Approach0Scorer(list(formulas.values()))
     parts = [
         pd.DataFrame({"query_id": name, "doc_id": ids, "score": scorer.score(query, range(len(ids)))})
         for name, query in queries.items()
@@ -247,7 +247,7 @@ def test_scores_go_with_those_of_the_engine(tmp_path: Path) -> None:
     answer = json.loads(pya0.search(index, [{"str": "x^2+y^2", "type": "tex"}], topk=20, verbose=False))
     pya0.index_close(index)
     theirs = pd.Series({numbers[hit["docid"]]: hit["score"] for hit in answer["hits"]})
-    ours = pd.Series(Scorer(texts).score("x^2+y^2", theirs.index), index=theirs.index)
+    ours = pd.Series(Approach0Scorer(texts).score("x^2+y^2", theirs.index), index=theirs.index)
     assert len(theirs) >= 6
     assert ours.corr(theirs, method="spearman") >= 0.8
     assert ours.idxmax() == theirs.idxmax() == 0

@@ -19,14 +19,14 @@ from mirblab.display import figures, result_tables, threads
 from mirblab.display import formulas as display_formulas
 from mirblab.display import threads as display_threads
 from mirblab.display.plots import pages
-from mirblab.display.table import SCRIPT, STYLE, browse
+from mirblab.display.table import SCRIPT, STYLE, sortable_table
 from mirblab.display.text import html_of
 from mirblab.display.threads import checked, index, page, safe
 from mirblab.formula import mathml
 from mirblab.formula.explain import explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.latex import parser
-from mirblab.formula.mathml import parse_content
+from mirblab.formula.mathml import parse_content_mathml
 from mirblab.sources import ntcir
 from mirblab.sources.arqmath import release
 from mirblab.sources.stackexchange import dump
@@ -98,7 +98,7 @@ def figure(attack: str) -> str:
 
 PLACES = {
     "table": lambda attack: table(attack).to_html(), "table in a notebook": lambda attack: table(attack)._repr_html_(),
-    "browsed": lambda attack: browse(framed(attack), maths=["maths"], caption=attack).data,
+    "browsed": lambda attack: sortable_table(framed(attack), maths=["maths"], caption=attack).data,
     "formulas": formulas, "prose": text, "figure": figure,
 }  # fmt: skip
 
@@ -168,7 +168,7 @@ def test_a_formula_has_no_address_no_style_and_no_name_of_the_data() -> None:
 
     for attack in ATTACKS:
         for source in (attack, attack.strip("$")):
-            assert checked(markup.mathml(parser.parse_latex(source), latex=source)), ascii(source)
+            assert checked(markup.to_mathml(parser.parse_latex(source), latex=source)), ascii(source)
 
 
 def test_there_are_enough_attacks_and_none_twice() -> None:
@@ -239,6 +239,6 @@ def _xml_reader(name: str) -> Callable[[Path], object]:
         "Topics.xml": release.read_topics,
         "Area.html": lambda path: list(ntcir.read_formulas([path], dump.RowProblems().counts)),
         "MathML": lambda path: mathml.parse_mathml(path.read_text()).labels,
-        "Content MathML": lambda path: parse_content(path.read_text()).labels,
+        "Content MathML": lambda path: parse_content_mathml(path.read_text()).labels,
         "thread": lambda path: [safe(path.read_text()), checked(path.read_text())],
     }[name]

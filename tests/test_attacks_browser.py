@@ -57,7 +57,7 @@ def browsed() -> str:
     """Return one table of all attacks, as text and as mathematics."""
     said = [held(attack) for attack in ATTACKS]
     frame = pd.DataFrame({"text": said, "maths": said, said[0]: range(len(said))}, index=said)
-    return table.browse(frame, maths=["maths"], caption=said[0]).data
+    return table.sortable_table(frame, maths=["maths"], caption=said[0]).data
 
 
 def index() -> str:

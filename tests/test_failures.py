@@ -28,10 +28,10 @@ def a_values(a: list[float], b: list[float], collection: str = "c") -> pd.DataFr
 def test_outcomes_by_hand():
     """Won, tied, lost, the largest gain first; within the margin is a tie."""
     values = a_values([0.2, 1.0, 0.5, 0.55], [0.8, 0.5, 0.5, 0.5])
-    found = failures.outcomes(values, "RR", "a", "b", margin=0.1)
+    found = failures.query_outcomes(values, "RR", "a", "b", margin=0.1)
     assert found.query_id.tolist() == ["q2", "q4", "q3", "q1"]
     assert found.outcome.tolist() == ["won", "tied", "tied", "lost"]
-    assert failures.outcomes(values, "RR", "a", "b").outcome.tolist() == ["won", "won", "tied", "lost"]
+    assert failures.query_outcomes(values, "RR", "a", "b").outcome.tolist() == ["won", "won", "tied", "lost"]
     assert found.difference.round(9).tolist() == [0.5, 0.05, 0.0, -0.6]
 
 
@@ -39,24 +39,24 @@ def test_swapping_the_systems_mirrors_the_outcomes():
     """What A wins, B loses, by the same amount."""
     rng = np.random.default_rng(1)
     values = a_values(rng.random(30).round(1).tolist(), rng.random(30).round(1).tolist())
-    one, other = failures.outcomes(values, "RR", "a", "b"), failures.outcomes(values, "RR", "b", "a")
+    one, other = failures.query_outcomes(values, "RR", "a", "b"), failures.query_outcomes(values, "RR", "b", "a")
     both = one.merge(other, on=["collection", "query_id"])
     assert np.allclose(both.difference_x, -both.difference_y)
     assert both.outcome_x.map({"won": "lost", "lost": "won", "tied": "tied"}).tolist() == both.outcome_y.tolist()
-    assert failures.tally(one).queries.tolist() == failures.tally(other).queries.tolist()[::-1]
+    assert failures.count_outcomes(one).queries.tolist() == failures.count_outcomes(other).queries.tolist()[::-1]
 
 
 def test_the_order_of_queries_changes_nothing():
     """Values are shuffled."""
     values = a_values([0.2, 1.0, 0.5], [0.8, 0.5, 0.5])
     shuffled = values.sample(frac=1, random_state=3)
-    assert failures.outcomes(shuffled, "RR", "a", "b").equals(failures.outcomes(values, "RR", "a", "b"))
+    assert failures.query_outcomes(shuffled, "RR", "a", "b").equals(failures.query_outcomes(values, "RR", "a", "b"))
 
 
 def test_the_tally_counts_both_at_zero_and_has_wilsons_interval():
     """Per collection, three rows, also those that never occur."""
-    found = failures.tally(
-        failures.outcomes(a_values([0, 1.0, 0.5, 0], [0.05, 0.5, 0.5, 0]), "RR", "a", "b", margin=0.1)
+    found = failures.count_outcomes(
+        failures.query_outcomes(a_values([0, 1.0, 0.5, 0], [0.05, 0.5, 0.5, 0]), "RR", "a", "b", margin=0.1)
     )
     assert found.queries.tolist() == [1, 3, 0] and found.at_zero.tolist() == [0, 1, 0]
     assert found.share.tolist() == [0.25, 0.75, 0.0] and np.isnan(found.difference[2])
@@ -68,11 +68,11 @@ def test_wrong_systems_and_margins_are_refused():
     """What was found is named."""
     values = a_values([1.0], [0.5])
     with pytest.raises(MirblabError, match="values of a, b"):
-        failures.outcomes(values, "RR", "a", "c")
+        failures.query_outcomes(values, "RR", "a", "c")
     with pytest.raises(MirblabError, match="two systems"):
-        failures.outcomes(values, "RR", "a", "a")
+        failures.query_outcomes(values, "RR", "a", "a")
     with pytest.raises(MirblabError, match="margin"):
-        failures.outcomes(values, "RR", "a", "b", margin=1.5)
+        failures.query_outcomes(values, "RR", "a", "b", margin=1.5)
 
 
 def a_frame(words: list[float], collection: str = "c") -> pd.DataFrame:
@@ -84,7 +84,7 @@ def test_the_chance_is_that_of_mann_and_whitney_and_p_is_near_the_exact_one():
     rng = np.random.default_rng(2)
     words = rng.permutation(20).astype(float)
     group = np.arange(20) < 8
-    found = analysis_failures.contrasts(a_frame(words.tolist()), group).iloc[0]
+    found = analysis_failures.contrast_groups(a_frame(words.tolist()), group).iloc[0]
     true = stats.mannwhitneyu(words[group], words[~group], method="exact")
     assert found.chance == pytest.approx(true.statistic / (8 * 12))
     assert found.p == pytest.approx(true.pvalue, abs=0.02)
@@ -95,7 +95,7 @@ def test_swapping_group_and_others_mirrors_the_contrast():
     """The chance is 1 less it, p the same but for the draws, and the medians change places."""
     rng = np.random.default_rng(3)
     frame, group = a_frame(rng.integers(1, 9, 40).tolist()), rng.random(40) < 0.4
-    one, other = (analysis_failures.contrasts(frame, marks).iloc[0] for marks in (group, ~group))
+    one, other = (analysis_failures.contrast_groups(frame, marks).iloc[0] for marks in (group, ~group))
     assert one.chance == pytest.approx(1 - other.chance) and one.low == pytest.approx(1 - other.high)
     assert (one.group, one.others) == (other.others, other.group) and one.p == pytest.approx(other.p, abs=0.03)
 
@@ -105,12 +105,12 @@ def test_newcombes_interval_holds_what_it_should():
     rng = np.random.default_rng(4)
     held = 0
     for _ in range(100):
-        row = analysis_failures.contrasts(a_frame(rng.random(24).tolist()), np.arange(24) < 10, n_permutations=9).iloc[
-            0
-        ]
+        row = analysis_failures.contrast_groups(
+            a_frame(rng.random(24).tolist()), np.arange(24) < 10, n_permutations=9
+        ).iloc[0]
         held += row.low <= 0.5 <= row.high
     assert 88 <= held <= 99
-    row = analysis_failures.contrasts(a_frame([9, 8, 7, 3, 2, 1]), [True] * 3 + [False] * 3).iloc[0]
+    row = analysis_failures.contrast_groups(a_frame([9, 8, 7, 3, 2, 1]), [True] * 3 + [False] * 3).iloc[0]
     assert row.chance == row.high == 1.0 and 0.3 < row.low < 0.9
 
 
@@ -120,16 +120,16 @@ def test_a_difference_between_collections_is_none_within_them():
     short, long = rng.integers(1, 9, 60), rng.integers(101, 109, 60)
     frame = pd.concat([a_frame(short.tolist(), "short"), a_frame(long.tolist(), "long")], ignore_index=True)
     group = np.concatenate([np.arange(60) < 10, np.arange(60) < 50])
-    row = analysis_failures.contrasts(frame, group).iloc[0]
+    row = analysis_failures.contrast_groups(frame, group).iloc[0]
     assert 0.35 < row.chance < 0.65 and not row.differs and row.group > row.others
-    together = analysis_failures.contrasts(frame.assign(collection="one"), group).iloc[0]
+    together = analysis_failures.contrast_groups(frame.assign(collection="one"), group).iloc[0]
     assert together.differs and together.chance > 0.75
 
 
 def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
     """A language that two queries have says nothing, nor one that nearly all have."""
     frame = a_frame([1.0] * 20).assign(language=["Lean"] * 8 + ["prose"] * 10 + ["HOL"] * 2, field="")
-    found = analysis_failures.contrasts(frame, np.arange(20) < 6)
+    found = analysis_failures.contrast_groups(frame, np.arange(20) < 6)
     assert found.feature.tolist() == ["language Lean", "language prose"]
     assert found.group.tolist() == [1.0, 0.0] and found.others.tolist() == [pytest.approx(1 / 7), pytest.approx(5 / 7)]
 
@@ -137,18 +137,22 @@ def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
 @pytest.mark.parametrize("group", [[False] * 4, [True] * 4])
 def test_nothing_to_compare_is_said(group: list[bool]):
     """No failure at all, or nothing but failures."""
-    found = analysis_failures.contrasts(a_frame([1, 2, 3, 4]), group)
-    assert not len(found) and analysis_failures.said(found, "those").startswith("Nothing can be compared: those")
+    found = analysis_failures.contrast_groups(a_frame([1, 2, 3, 4]), group)
+    assert not len(found) and analysis_failures.describe_contrasts(found, "those").startswith(
+        "Nothing can be compared: those"
+    )
 
 
 def test_luck_is_called_luck():
     """Random marks: no cause is named; marks by words: the cause is."""
     rng = np.random.default_rng(6)
     frame = a_frame(rng.random(50).tolist())
-    assert analysis_failures.said(analysis_failures.contrasts(frame, rng.random(50) < 0.5)).startswith(
-        "Nothing differs beyond luck"
+    assert analysis_failures.describe_contrasts(
+        analysis_failures.contrast_groups(frame, rng.random(50) < 0.5)
+    ).startswith("Nothing differs beyond luck")
+    assert "more words" in analysis_failures.describe_contrasts(
+        analysis_failures.contrast_groups(frame, frame.words > 0.5)
     )
-    assert "more words" in analysis_failures.said(analysis_failures.contrasts(frame, frame.words > 0.5))
 
 
 def test_clusters_find_what_is_there_and_the_seed_settles_them():
@@ -206,8 +210,8 @@ def mini() -> tuple:
     c = catalogue.load("mini-mathlib")
     runs = {(c.name, s): system(s).search(c) for s in ("bm25", "chargrams")}
     values = pd.concat([evaluate(run, c, "nDCG@10") for run in runs.values()])
-    duel = failures.outcomes(values, "nDCG@10", "bm25", "chargrams")
-    return c, runs, duel, failures.traits([c])
+    duel = failures.query_outcomes(values, "nDCG@10", "bm25", "chargrams")
+    return c, runs, duel, failures.outcome_features([c])
 
 
 @pytest.mark.filterwarnings("ignore::mirblab.evaluation.measures.QueryWarning")
@@ -236,7 +240,7 @@ def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     none = failure_clusters([c], ties, features, "lost")
     assert none.said() == "There are no queries that chargrams wins, so there is nothing to cluster."
     assert not len(none.first(3)) and not len(none.table)
-    assert queries.contrasts(none.contrasts).get_title() == ""
+    assert queries.group_contrasts(none.contrasts).get_title() == ""
     single = ties.assign(outcome=["won"] + ["tied"] * (len(ties) - 1))
     one = failure_clusters([c], single, features, "won")
     assert one.said().startswith("Of queries that bm25 wins there is one") and one.table.queries.tolist() == [1]
@@ -250,11 +254,11 @@ def test_a_collection_of_one_query(make_folder):
     c = load_folder(make_folder(queries=[{"_id": "q1", "text": "document 1"}], qrels="q1\td1\t1\n"))
     runs = {(c.name, s): system(s).search(c) for s in ("bm25", "chargrams")}
     values = pd.concat([evaluate(run, c, "RR") for run in runs.values()])
-    duel = failures.outcomes(values, "RR", "bm25", "chargrams")
-    features = failures.traits([c])
+    duel = failures.query_outcomes(values, "RR", "bm25", "chargrams")
+    features = failures.outcome_features([c])
     assert duel.outcome.tolist() == ["tied"] and features.answer_words.tolist() == [2.0]
-    assert failures.cases(duel, [c], runs)["answer in bm25"].tolist() == ["1"]
-    assert not len(analysis_failures.contrasts(duel.merge(features, on=["collection", "query_id"]), [True]))
+    assert failures.outcome_examples(duel, [c], runs)["answer in bm25"].tolist() == ["1"]
+    assert not len(analysis_failures.contrast_groups(duel.merge(features, on=["collection", "query_id"]), [True]))
     assert "there is one" in failure_clusters([c], duel, features, "tied").said()
 
 
@@ -274,10 +278,12 @@ def test_cases_say_what_stands_first_and_where_the_answer_is(make_folder):
         [("q1", "d2", 2.0), ("q1", "d1", 1.0), ("q2", "d3", 1.0)], columns=["query_id", "doc_id", "score"]
     )
     run = rows.astype({"query_id": "category", "doc_id": "category"})
-    found = failures.cases(pd.DataFrame({"collection": c.name, "query_id": ["q1", "q2"]}), [c], {(c.name, "s"): run})
+    found = failures.outcome_examples(
+        pd.DataFrame({"collection": c.name, "query_id": ["q1", "q2"]}), [c], {(c.name, "s"): run}
+    )
     assert found["first of s"].tolist() == ["[0] document 2", "[?] document 3"]
     assert found["answer in s"].tolist() == ["2", "–"]
-    empty = failures.cases(
+    empty = failures.outcome_examples(
         pd.DataFrame({"collection": c.name, "query_id": ["q1"]}), [c], {(c.name, "s"): run[run.score > 5]}
     )
     assert (empty["first of s"][0], empty["answer in s"][0]) == ("nothing", "none")
@@ -285,7 +291,7 @@ def test_cases_say_what_stands_first_and_where_the_answer_is(make_folder):
 
 def test_gains_go_through_associations_and_strata():
     """As values of a system that is a difference."""
-    made = failures.gains(failures.outcomes(a_values([0.2, 1.0], [0.8, 0.5]), "RR", "a", "b"))
+    made = failures.outcome_gains(failures.query_outcomes(a_values([0.2, 1.0], [0.8, 0.5]), "RR", "a", "b"))
     assert made.system.unique().tolist() == ["a − b"] and made.value.round(9).tolist() == [0.5, -0.6]
     assert made.measure.unique().tolist() == ["RR"]
 
@@ -293,12 +299,12 @@ def test_gains_go_through_associations_and_strata():
 def test_the_duel_is_drawn_with_its_queries_named_and_the_middle_counted():
     """Both ends, the winner's largest gain above; an empty table says so."""
     values = a_values(np.linspace(0, 1, 40).tolist(), [0.5] * 40)
-    ax = queries.duel(failures.outcomes(values, "RR", "a", "b"), n=5)
+    ax = queries.paired_values(failures.query_outcomes(values, "RR", "a", "b"), n=5)
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names[0] == "q40" and names[-1] == "q1" and len(names) == 10
     assert "30 queries between" in [text.get_text() for text in ax.texts]
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
-    few = failures.outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
-    assert [label.get_text() for label in queries.duel(few).get_yticklabels()] == ["q1", "q2"]
-    assert "Nothing to show" in queries.duel(few.head(0)).texts[0].get_text()
+    few = failures.query_outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
+    assert [label.get_text() for label in queries.paired_values(few).get_yticklabels()] == ["q1", "q2"]
+    assert "Nothing to show" in queries.paired_values(few.head(0)).texts[0].get_text()
     plt.close("all")

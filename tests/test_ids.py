@@ -97,7 +97,9 @@ def through_own_json(names: list[str], folder: Path) -> set:
 def through_rephrasings(names: list[str], folder: Path) -> set:
     """Save and read a table of new texts, as JSON lines and as parquet."""
     made = [data.rephrasing_table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
-    found = [data.read_rephrasings(data.save(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")]
+    found = [
+        data.read_rephrasings(data.save_rephrasings(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")
+    ]
     assert found[0].id.tolist() == found[1].id.tolist()
     return {(one, two) for one in found[0].id for two in found[1].id}
 

@@ -80,7 +80,7 @@ def test_the_picture_marks_each_query_tokens_best(folder: Path):
 
     ax = plt.subplots()[1]
     table = pd.DataFrame([[0.1, 0.9, 0.2], [0.8, 0.3, 0.4]], index=["$", "x"], columns=["x", "$", "$"])
-    assert plots.matches(table, ax=ax) is ax
+    assert plots.token_matches(table, ax=ax) is ax
     assert ax.lines[0].get_xydata().tolist() == [[1, 0], [0, 1]]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "$", "$"]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["$", "x"]
@@ -91,6 +91,6 @@ def test_a_long_text_does_not_make_a_picture_of_any_size():
     """It stays on a page."""
     import matplotlib.pyplot as plt
 
-    ax = plots.matches(pd.DataFrame(np.zeros((9, 400))))
+    ax = plots.token_matches(pd.DataFrame(np.zeros((9, 400))))
     assert ax.figure.get_figwidth() == pytest.approx(14) and 3 < ax.figure.get_figheight() < 5
     plt.close("all")

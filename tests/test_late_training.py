@@ -234,7 +234,7 @@ def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_pat
     encoder = Encoder("tiny", local.describe(folder), folder)
     monkeypatch.setattr(whole, "starting_encoder", lambda recipe: encoder)
     kept = whole.train(plan, table)
-    log = whole.log("late-toy")
+    log = whole.training_log("late-toy")
     losses = log.loss.dropna()
     assert losses.iloc[-4:].mean() < 0.8 * losses.iloc[:4].mean() and log["R@1"].notna().sum() == 2
     facts = local.describe(kept)

@@ -15,7 +15,7 @@ import pytest
 from mirblab.formula import mathml
 from mirblab.formula.latex import parser
 from mirblab.formula.markup import highlighted
-from mirblab.formula.markup import mathml as written
+from mirblab.formula.markup import to_mathml as written
 from mirblab.formula.tree import Tree, read_tangent
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"

@@ -239,18 +239,18 @@ def test_a_folder_names_the_files_in_it(tiny, tmp_path):
 def test_the_scatter_counts_and_grows():
     """Queries with the same values are one dot; nothing is drawn for an empty table."""
     table = pd.DataFrame({"a": [0.0, 0.0, 0.0, 1.0], "b": [1.0, 1.0, 1.0, 0.5]})
-    ax = queries.versus(table, measure="RR")
+    ax = queries.value_scatter(table, measure="RR")
     assert ax.get_title("left") == "b: better on 3, equal on 0, worse on 1 queries"
     sizes = [float(one.get_sizes().max()) for one in ax.collections]
     assert sum(len(one.get_offsets()) for one in ax.collections) == 2 and sizes[0] > sizes[1]
     assert ax.get_xlabel().startswith("RR, 0 to 1, higher is better") and ax.get_ylabel().startswith("b")
-    assert "empty" in queries.versus(pd.DataFrame()).texts[0].get_text()
+    assert "empty" in queries.value_scatter(pd.DataFrame()).texts[0].get_text()
 
 
 def test_shifts_put_deep_ranks_below_the_line():
     """In their order, missing ones last, and each with its rank."""
     rows = {"doc_id": ["a", "b", "c"], "rank_a": [1, 80, None], "rank_b": [None, 1, 2], "relevance": [1, 0, None]}
-    ax = queries.shifts(pd.DataFrame(rows).convert_dtypes(), first="one", second="two", k=2)
+    ax = queries.rank_changes(pd.DataFrame(rows).convert_dtypes(), first="one", second="two", k=2)
     heights = [line.get_ydata().tolist() for line in ax.lines[:3]]
     assert heights == [[1, 3.5], [3.5, 1], [4.5, 2]]
     assert {"c  not returned", "not returned  a", "b  80"} <= {text.get_text() for text in ax.texts}

@@ -131,7 +131,7 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     """Three lines in the system's colour: values, dashed ceiling, dotted first stage."""
     ax = plots.depth_curve(DEPTHS)
     assert [line.get_linestyle() for line in ax.lines] == ["-", "--", ":"]
-    assert {line.get_color() for line in ax.lines} == {figures.look("bm25>maxsim")[0]}
+    assert {line.get_color() for line in ax.lines} == {figures.system_style("bm25>maxsim")[0]}
     assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
 
 
@@ -148,12 +148,12 @@ def test_p_values_fill_the_upper_triangle() -> None:
 
 def test_a_system_looks_the_same_everywhere() -> None:
     """Looks depend on the name alone; known systems differ in colour or marker; case does not count."""
-    assert figures.look("bm25") == ("#0072B2", "o")
-    assert len({figures.look(name) for name in figures._KNOWN}) == len(figures._KNOWN)
-    assert figures.look("Voyage-3-Large") == figures.look("voyage-3-large")
-    mine = figures.look("my own")
+    assert figures.system_style("bm25") == ("#0072B2", "o")
+    assert len({figures.system_style(name) for name in figures._KNOWN}) == len(figures._KNOWN)
+    assert figures.system_style("Voyage-3-Large") == figures.system_style("voyage-3-large")
+    mine = figures.system_style("my own")
     assert mine[0] == figures.PALETTE[zlib.crc32(b"my own") % len(figures.PALETTE)]
-    assert plots.means(INTERVALS).lines[0].get_color() == figures.look("bm25")[0]
+    assert plots.means(INTERVALS).lines[0].get_color() == figures.system_style("bm25")[0]
 
 
 def test_colours_stand_out_from_white() -> None:
@@ -217,7 +217,7 @@ def test_show_takes_a_figure_one_axes_or_several() -> None:
     """All three find the figure, close it, and keep the alt text."""
     both = plots.means(pd.concat([INTERVALS, INTERVALS.assign(collection="c2")]))
     for drawn in (both, plots.bars(COUNTS), plots.bars(COUNTS).figure):
-        assert 'alt="what it shows"' in figures.show(drawn, "what it shows", "caption").data
+        assert 'alt="what it shows"' in figures.show_figure(drawn, "what it shows", "caption").data
     assert plt.get_fignums() == []
 
 
@@ -231,7 +231,7 @@ def test_the_style_ends_with_its_context() -> None:
 def test_dollars_and_underscores_are_plain_characters() -> None:
     """A system called my$sys_1 is written as it is."""
     assert "my$sys_1" in words(plots.means(INTERVALS))
-    figures.show(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")
+    figures.show_figure(plots.means(INTERVALS.assign(system=["$a_$", "$\\nonsense{$"])), "alt", "caption")
 
 
 def test_names_of_bars_are_formulas_where_it_is_said() -> None:

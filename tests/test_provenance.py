@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.plots.queries import origins
+from mirblab.display.plots.queries import fusion_contributions
 from mirblab.retrieval import fusion
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
@@ -26,7 +26,7 @@ ONE, TWO = a_run({"q": ["a", "b", "c"], "p": ["z"]}, "structure"), a_run({"q": [
 
 def test_each_document_has_its_ranks():
     """Missing where a part does not return it."""
-    table = fusion.provenance(fusion.rrf([ONE, TWO]), [ONE, TWO], "q", depth=3)
+    table = fusion.contributions(fusion.rrf([ONE, TWO]), [ONE, TWO], "q", depth=3)
     assert table.columns.tolist() == ["rank", "doc_id", "structure", "minilm"]
     assert table.doc_id.tolist() == ["a", "b", "d"] and table["rank"].tolist() == [1, 2, 3]
     assert table.structure.tolist()[:2] == [1, 2] and table.structure.isna().tolist() == [False, False, True]
@@ -36,7 +36,7 @@ def test_each_document_has_its_ranks():
 def test_relevance_is_that_of_the_query():
     """Another query's judgement of the same document is not taken; unjudged is missing, not 0."""
     qrels = pd.DataFrame([("q", "a", 2), ("p", "b", 3), ("q", "d", 0)], columns=["query_id", "doc_id", "relevance"])
-    table = fusion.provenance(fusion.rrf([ONE, TWO]), [ONE, TWO], "q", qrels=qrels)
+    table = fusion.contributions(fusion.rrf([ONE, TWO]), [ONE, TWO], "q", qrels=qrels)
     assert dict(zip(table.doc_id, table.relevance.fillna(-1), strict=True)) == {"a": 2, "b": -1, "c": -1, "d": 0}
 
 
@@ -44,7 +44,7 @@ def test_a_collection_s_system_says_where_its_first_ten_came_from():
     """With the judgements of the collection."""
     c = catalogue.load("mini-qa").sample(3)
     parts = [system(name).search(c) for name in ("bm25", "bm25-mirb")]
-    table = fusion.provenance(system("bm25+bm25-mirb").search(c), parts, str(c.query_ids[0]), qrels=c)
+    table = fusion.contributions(system("bm25+bm25-mirb").search(c), parts, str(c.query_ids[0]), qrels=c)
     assert len(table) == 10 and table.columns.tolist()[2:] == ["bm25", "bm25-mirb", "relevance"]
     first = parts[0][(parts[0].query_id == c.query_ids[0]) & (parts[0].doc_id == table.doc_id[0])]
     assert table.bm25[0] == first["rank"].item()
@@ -52,7 +52,7 @@ def test_a_collection_s_system_says_where_its_first_ten_came_from():
 
 def test_two_parts_of_one_name_are_kept_apart():
     """By their place."""
-    assert fusion.provenance(fusion.rrf([ONE, ONE]), [ONE, ONE], "q").columns.tolist()[2:] == [
+    assert fusion.contributions(fusion.rrf([ONE, ONE]), [ONE, ONE], "q").columns.tolist()[2:] == [
         "structure (1)",
         "structure (2)",
     ]
@@ -61,7 +61,7 @@ def test_two_parts_of_one_name_are_kept_apart():
 def test_an_unknown_query_is_an_error():
     """Some that there are stand in it."""
     with pytest.raises(MirblabError, match="no query 'x'; found"):
-        fusion.provenance(fusion.rrf([ONE, TWO]), [ONE, TWO], "x")
+        fusion.contributions(fusion.rrf([ONE, TWO]), [ONE, TWO], "x")
 
 
 def values() -> pd.DataFrame:
@@ -93,7 +93,7 @@ def test_wrong_names_get_suggestions():
 
 def drawn(table: pd.DataFrame, **options: object) -> tuple[dict, list[str]]:
     """Return the points of each run by colour and fill, and the legend."""
-    ax = origins(table, **options)
+    ax = fusion_contributions(table, **options)
     lines = [line for line in ax.lines if len(line.get_xdata()) and line.get_marker() not in ("None", "")]
     points = {(line.get_marker(), line.get_markerfacecolor() == "white", line.get_markersize() < 6):
               line.get_ydata().tolist() for line in lines}  # fmt: skip
@@ -115,7 +115,7 @@ def test_points_stand_at_their_ranks_and_relevance_is_in_the_marker():
 def test_the_axes_say_what_they_are():
     """Best on top, the relevance under each rank, and a band for what was not returned."""
     table = pd.DataFrame({"rank": [1, 2], "doc_id": ["a", "b"], "bm25": [1, 7], "relevance": [3, None]})
-    ax = origins(table)
+    ax = fusion_contributions(table)
     low, high = ax.get_ylim()
     assert ax.get_yscale() == "log" and low > high
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1\n3", "2\n–"]
@@ -129,8 +129,8 @@ def test_it_draws_on_the_given_axes_and_refuses_a_table_without_runs():
 
     ax = plt.subplots()[1]
     table = pd.DataFrame({"rank": [1], "doc_id": ["a"], "bm25": [1]})
-    assert origins(table, ax=ax) is ax
+    assert fusion_contributions(table, ax=ax) is ax
     with pytest.raises(MirblabError, match="no run to show"):
-        origins(table[["rank", "doc_id"]])
-    assert "empty" in origins(table[:0][[]]).texts[0].get_text()
+        fusion_contributions(table[["rank", "doc_id"]])
+    assert "empty" in fusion_contributions(table[:0][[]]).texts[0].get_text()
     plt.close("all")

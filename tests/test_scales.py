@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.analysis.one_query import one_query, texts
+from mirblab.analysis.one_query import describe_query, query_texts_html
 from mirblab.app.explorer.model import Model
 from mirblab.app.explorer.panes import static
 from mirblab.core.errors import MirblabError
@@ -82,8 +82,8 @@ def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
 def test_grades_are_explained_where_they_are_shown() -> None:
     """In the explorer, above the texts of one query, and in the notebooks that show grades."""
     c = load("mini-qa")
-    one = one_query(c, c.query_ids[0], [system("bm25").search(c)])
-    assert "grade 3 (high: " in texts(one, [one.answer()]).data
+    one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
+    assert "grade 3 (high: " in query_texts_html(one, [one.answer()]).data
     page = static(Model(c, ["bm25"]).ask("", c.query_ids[0]))
     assert 'title="high: ' in page
     for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):

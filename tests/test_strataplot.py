@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import look
+from mirblab.display.figures import system_style
 from mirblab.display.plots.results import strata
 
 NAMES = ["kind", "label", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -43,7 +43,7 @@ def test_every_system_has_a_panel_with_the_same_axis():
     assert [ax.get_title("left") for ax in axes] == ["bm25", "minilm", "other"]
     assert len({ax.get_ylim() for ax in axes}) == 1 and axes[0].get_ylim() == pytest.approx((0, 0.35 * 1.06))
     colours = [matplotlib.colors.to_hex(ax.patches[0].get_facecolor()).upper() for ax in axes]
-    assert colours == [look(name)[0].upper() for name in ("bm25", "minilm", "other")]
+    assert colours == [system_style(name)[0].upper() for name in ("bm25", "minilm", "other")]
     assert [ax.get_ylabel() for ax in axes] == ["AP', 0 to 1, higher is better", "", ""]
 
 

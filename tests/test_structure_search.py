@@ -231,7 +231,7 @@ def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        index = formula_index.stored(["x^2", "y+1", r"\frac{x}{y}"])
+        index = formula_index.stored_index(["x^2", "y+1", r"\frac{x}{y}"])
     assert len(index) == 3 and index.folder == left.parent and unfinished_paths(paths.cache()) == []
     assert [path.name for path in index.folder.iterdir()] == ["000001"]
 
@@ -240,24 +240,24 @@ def test_what_is_left_of_an_index_is_set_aside(monkeypatch: pytest.MonkeyPatch, 
     """A generation whose manifest is gone, and strangers among the indexes: told, and never a traceback."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    home = formula_index.stored(["x^2", "y+1"]).folder
+    home = formula_index.stored_index(["x^2", "y+1"]).folder
     (home / "000001" / "manifest.json").unlink()
     (home.parent / "note.txt").write_text("mine", encoding="utf-8")
     with pytest.warns(UserWarning, match="no structure index at .* and was set aside as"):
-        assert len(formula_index.stored(["x^2", "y+1"])) == 2
+        assert len(formula_index.stored_index(["x^2", "y+1"])) == 2
     (line,) = formula_index.verify(home.parent)
     assert line == f"{home.parent / 'note.txt'} does not belong here and is never read; move it away"
     (home / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
     with pytest.warns(UserWarning, match=r"ids\.json is damaged"):
         assert "ids.json is damaged" in formula_index.verify(home.parent)[0]
-    assert len(stored_files.damaged_paths(home.parent)) == 2 and len(formula_index.stored(["x^2", "y+1"])) == 2
+    assert len(stored_files.damaged_paths(home.parent)) == 2 and len(formula_index.stored_index(["x^2", "y+1"])) == 2
 
 
 def test_indexes_of_an_older_parser_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """They are never read again, and no damage."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    home = formula_index.stored(["x^2", "y+1"]).folder
+    home = formula_index.stored_index(["x^2", "y+1"]).folder
     assert formula_index.older(home.parent) == []
     manifest = home / "000001" / "manifest.json"
     manifest.write_text(manifest.read_text("utf-8").replace("mirblab-structure-2", "mirblab-structure-1"), "utf-8")
@@ -269,7 +269,7 @@ def test_where_nothing_can_be_written_the_index_is_built_in_memory(monkeypatch: 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
-    index = formula_index.stored(["x^2", "y+1"])
+    index = formula_index.stored_index(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None
 
 
@@ -293,7 +293,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
             really(source, target)
 
     monkeypatch.setattr(paths, "rename_path", move)
-    index = formula_index.stored(["x^2", "y+1"])
+    index = formula_index.stored_index(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None and len(moves) == rename
 
 

@@ -319,7 +319,7 @@ def test_a_title_is_plain_text_unless_a_container_shows_that_it_is_html():
 @pytest.mark.attacks
 def test_pages_are_written_with_an_index_and_without_anything_from_outside(dumped: Path, tmp_path: Path):
     """Both pages link to each other; the policy forbids scripts and fetching; the same dump gives the same bytes."""
-    written = threads.write(dumped, ["1", "2"], tmp_path / "out", formulas="latex")
+    written = threads.write_thread_pages(dumped, ["1", "2"], tmp_path / "out", formulas="latex")
     assert [path.name for path in written] == ["index.html", "thread-1.html", "thread-2.html"]
     index, one, two = (path.read_text("utf-8") for path in written)
     assert 'href="thread-1.html"' in index and 'href="thread-2.html"' in one and 'href="thread-1.html"' in two
@@ -339,15 +339,15 @@ def test_pages_are_written_with_an_index_and_without_anything_from_outside(dumpe
     ):
         assert part in one
     assert one.index("first") < one.index("second") < one.index("third")
-    again = threads.write(dumped, ["1", "2"], tmp_path / "again", formulas="latex")
+    again = threads.write_thread_pages(dumped, ["1", "2"], tmp_path / "again", formulas="latex")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
 
 
 def test_nothing_is_written_when_an_id_is_unknown(dumped: Path, tmp_path: Path):
     with pytest.raises(MirblabError, match="no question and no answer 5"):
-        threads.write(dumped, ["1", "5"], tmp_path / "out")
+        threads.write_thread_pages(dumped, ["1", "5"], tmp_path / "out")
     with pytest.raises(MirblabError, match="formulas are 'mathml' or 'latex', not 'png'"):
-        threads.write(dumped, ["1"], tmp_path / "out", formulas="png")
+        threads.write_thread_pages(dumped, ["1"], tmp_path / "out", formulas="png")
     assert not (tmp_path / "out").exists()
 
 
@@ -356,7 +356,7 @@ def test_the_policy_names_the_style_of_the_page(dumped: Path, tmp_path: Path):
     import base64
     import hashlib
 
-    text = threads.write(dumped, ["1"], tmp_path / "out", formulas="latex")[1].read_text("utf-8")
+    text = threads.write_thread_pages(dumped, ["1"], tmp_path / "out", formulas="latex")[1].read_text("utf-8")
     style = text[text.index("<style>") + 7 : text.index("</style>")]
     assert f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}" in text
 
@@ -379,6 +379,6 @@ def test_a_thread_of_the_sample_release_is_rendered(shared: Path, tmp_path: Path
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    text = threads.write(folder, ["8337"], tmp_path)[1].read_text("utf-8")
+    text = threads.write_thread_pages(folder, ["8337"], tmp_path)[1].read_text("utf-8")
     assert audit(text) == [] and "16 answers" in text
     assert text.count("<math") > 9 * text.count('<code class="latex">') and text.count("<math") > 100

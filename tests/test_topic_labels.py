@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mirblab.analysis.features import assign_strata
-from mirblab.analysis.topics import LABELS, category, dependency, difficulty, read_labels, topic_labels
+from mirblab.analysis.topics import TOPIC_LABELS, category, dependency, difficulty, read_labels, topic_labels
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 
@@ -31,7 +31,7 @@ def test_a_topic_without_a_file_gets_derived_labels_that_say_so(collection):
         ["Concept", "Text", "High"],
         ["Calculation", "Formula", "Medium"],
     ]
-    assert {name for column in LABELS for name in found[f"{column}_from"]} == {
+    assert {name for column in TOPIC_LABELS for name in found[f"{column}_from"]} == {
         "derived: cue words", "derived: share of formulas", "derived: tags",
     }  # fmt: skip
 
@@ -133,4 +133,4 @@ def test_every_kind_occurs_among_the_real_topics(shared: Path):
         found = topic_labels(load_folder(folder))
         for name in ("category", "dependency"):
             shares = found[name].value_counts(normalize=True)
-            assert set(shares.index) == set(LABELS[name]) and shares.min() > 1 / 12, (year, shares)
+            assert set(shares.index) == set(TOPIC_LABELS[name]) and shares.min() > 1 / 12, (year, shares)

@@ -99,7 +99,7 @@ def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
     np.testing.assert_allclose(found.vectors(texts), plain.encode(texts), atol=1e-6)
     assert not np.allclose(found.vectors(texts), encoder("tiny").vectors(texts), atol=1e-2)
     assert found.key["model"] == "mine" and len(found.key["revision"]) == 32
-    log = train.log("mine")
+    log = train.training_log("mine")
     assert log.step.tolist() == [0, *range(1, 11), 10] and log.loss.notna().sum() == 10
     assert log.loss.dropna().iloc[-3:].mean() < log.loss.dropna().iloc[:3].mean()
     assert log["R@5"].notna().sum() == 2
@@ -304,7 +304,7 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> N
     for name, own in base.items():
         np.testing.assert_allclose(mean[name], own + 0.25 * (ends[name] - own), atol=1e-6, err_msg=name)
     assert any(not np.allclose(ends[name], own, atol=1e-3) for name, own in base.items())
-    logs = [train.log(f"part-{share}") for share in (1.0, 0.25)]
+    logs = [train.training_log(f"part-{share}") for share in (1.0, 0.25)]
     assert logs[0].loss.dropna().tolist() == logs[1].loss.dropna().tolist()
     assert logs[0].RR.dropna().iloc[-1] != logs[1].RR.dropna().iloc[-1]
 
@@ -364,7 +364,7 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
     assert not (paths.models() / "mine").exists()
     made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
     assert weights(made) == weights(whole)
-    one, other = train.log("mine"), train.log("whole")
+    one, other = train.training_log("mine"), train.log("whole")
     columns = ["step", "loss", "learning_rate", "norm"]
     pd.testing.assert_frame_equal(one[columns], other[columns])
     assert train.train("mine", views, **often) == made
@@ -490,7 +490,7 @@ def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train.train("mine", views, evaluate=press, evaluate_every=4)
     assert [path.name for path in training.workshop_folder("mine").glob("step-*")] == ["step-00000004.safetensors"]
-    assert train.log("mine").step.max() == 4
+    assert train.training_log("mine").step.max() == 4
     assert weights(train.train("mine", views, evaluate_rows=0)) == whole
 
 
@@ -499,12 +499,12 @@ def test_a_torn_log_is_mended(home: Path) -> None:
     folder = training.workshop_folder("mine")
     folder.mkdir(parents=True)
     (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
-    assert train.log("mine").step.tolist() == [1, 2]
+    assert train.training_log("mine").step.tolist() == [1, 2]
     Journal(folder, 1).write({"step": 2, "loss": 0.5})
-    assert train.log("mine").loss.tolist() == [2.0, 0.5]
+    assert train.training_log("mine").loss.tolist() == [2.0, 0.5]
     (folder / "log.jsonl").write_text('{"st\n{"step": 2}\n')
     with pytest.raises(MirblabError, match="log.jsonl, line 1: broken JSON"):
-        train.log("mine")
+        train.training_log("mine")
 
 
 def test_a_static_embedding_is_trained_and_encodes(home: Path) -> None:
@@ -525,13 +525,13 @@ def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path,
     """That is what its training begins from: the mean of the base's token embeddings, not the base."""
     from sentence_transformers import SentenceTransformer
 
-    assert train.begun_from("mine") == "tiny" and train.begun_from("still") == "tiny-static-untrained"
+    assert train.starting_model("mine") == "tiny" and train.begun_from("still") == "tiny-static-untrained"
     stamp = (paths.models() / "tiny-static-untrained" / "model.safetensors").stat().st_mtime_ns
     whole = SentenceTransformer(str(folder), device="cpu")
     tokens = whole[0].model.get_input_embeddings().weight.detach().numpy()
     ids = whole.tokenizer("ring field set", add_special_tokens=False)["input_ids"]
     mean = tokens[ids].mean(axis=0)
-    start = system(train.begun_from("still")).settings["encoder"]
+    start = system(train.starting_model("still")).settings["encoder"]
     np.testing.assert_allclose(encoder(start).vectors(["ring field set"])[0], mean / np.linalg.norm(mean), atol=1e-6)
     assert not np.allclose(encoder(start).vectors(["ring field"]), encoder("tiny").vectors(["ring field"]), atol=1e-2)
     train.train("still", table(), evaluate_rows=0)
@@ -544,7 +544,7 @@ def test_the_notebook_and_the_readme_name_start_and_lexical_baseline() -> None:
     root = Path(__file__).resolve().parent.parent
     book = json.loads((root / "notebooks" / "34_training.ipynb").read_text("utf-8"))
     source = "\n".join("".join(cell["source"]) for cell in book["cells"])
-    assert "lab.train.begun_from(name)" in source and 'lexical: str = "bm25"' in source
+    assert "lab.train.starting_model(name)" in source and 'lexical: str = "bm25"' in source
     assert "finds 45 of 100 declarations at once where BM25 finds 35 and its base 25" in (root / "README.md").read_text(
         "utf-8"
     )

@@ -13,7 +13,7 @@ from mirblab.analysis.features import NUMBERS, query_features
 from mirblab.analysis.partners import best_judged, grades
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.display.escape import display, interval
+from mirblab.display.escape import display, format_interval
 from mirblab.display.text import excerpts
 from mirblab.evaluation.significance import holm, value_matrices
 
@@ -21,7 +21,7 @@ OUTCOMES = ("won", "tied", "lost")
 _LEAST_DIFFERENCE = 1e-9  # differences below this are rounding
 
 
-def outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
+def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
     """Return what two systems reach on every query, per collection the winner's largest gain first.
 
     Columns: collection, query_id, winner, loser (their values), difference (-1 to 1), outcome: won where the *winner*
@@ -30,7 +30,7 @@ def outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, mar
 
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> outcomes(values, "RR", "a", "b").outcome.tolist()
+    >>> query_outcomes(values, "RR", "a", "b").outcome.tolist()
     ['won', 'tied']
     """
     if not 0 <= margin < 1:
@@ -59,7 +59,7 @@ def outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, mar
     return ordered
 
 
-def tally(table: pd.DataFrame) -> pd.DataFrame:
+def count_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     """Return how often each outcome occurs in a table of `outcomes`: three rows per collection.
 
     Columns: collection, outcome, queries, share with low and high (95 % interval of a share, Wilson), at_zero (both
@@ -67,7 +67,7 @@ def tally(table: pd.DataFrame) -> pd.DataFrame:
 
     >>> rows = [("c", "q1", 1.0, 0.0, 1.0, "won"), ("c", "q2", 0.0, 0.0, 0.0, "tied")]
     >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
-    >>> tally(pd.DataFrame(rows, columns=names))[["outcome", "queries", "at_zero"]].to_numpy().tolist()
+    >>> count_outcomes(pd.DataFrame(rows, columns=names))[["outcome", "queries", "at_zero"]].to_numpy().tolist()
     [['won', 1, 0], ['tied', 1, 1], ['lost', 0, 0]]
     """
     rows = []
@@ -81,14 +81,14 @@ def tally(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def gains(table: pd.DataFrame) -> pd.DataFrame:
+def outcome_gains(table: pd.DataFrame) -> pd.DataFrame:
     """Return the differences of `outcomes` as values of a system "winner − loser", for `associations` and `strata`.
 
     >>> rows = [("c", "q1", 1.0, 0.5, 0.5, "won")]
     >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
     >>> made = pd.DataFrame(rows, columns=names)
     >>> made.attrs = {"winner": "a", "loser": "b", "measure": "RR"}
-    >>> gains(made)[["system", "value"]].to_numpy().tolist()
+    >>> outcome_gains(made)[["system", "value"]].to_numpy().tolist()
     [['a − b', 0.5]]
     """
     names = table.attrs
@@ -96,13 +96,13 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
     return found.assign(system=f"{names['winner']} − {names['loser']}")
 
 
-def labelled(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
+def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
     """Return a table of `outcomes` with a column label, by which people know a query: its id and its first words.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
     >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids[:1]})
-    >>> labelled(rows, [c], longest=12).label[0].count("How do I")
+    >>> label_queries(rows, [c], longest=12).label[0].count("How do I")
     1
     """
     texts = {(c.name, str(q)): text for c in collections for q, text in zip(c.query_ids, c.query_texts, strict=True)}
@@ -115,13 +115,13 @@ def _begun(text: str, longest: int) -> str:
     return whole if len(whole) <= longest else f"{whole[:longest].rpartition(' ')[0] or whole[:longest]} …"
 
 
-def traits(collections: Sequence[Collection]) -> pd.DataFrame:
+def outcome_features(collections: Sequence[Collection]) -> pd.DataFrame:
     """Return `query_features.query_features` of several collections, with answer_words, the length of the best answer.
 
     The best answer is the best judged document; NaN without one.
 
     >>> from mirblab.sources.catalogue import load
-    >>> "answer_words" in traits([load("mini-qa")])
+    >>> "answer_words" in outcome_features([load("mini-qa")])
     True
     """
     parts = []
@@ -134,7 +134,7 @@ def traits(collections: Sequence[Collection]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def cases(
+def outcome_examples(
     rows: pd.DataFrame,
     collections: Sequence[Collection],
     runs: Mapping[tuple[str, str], pd.DataFrame],
@@ -181,12 +181,12 @@ _Z = 1.959964
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0, marks of the group
 
 
-def contrasts(
+def contrast_groups(
     features: pd.DataFrame, group: Sequence[bool] | np.ndarray, *, n_permutations: int = 9_999, seed: int = 0
 ) -> pd.DataFrame:
     """Return how the queries of a *group*, bool (n_queries,), differ from the others of the same collections.
 
-    *features* is from `query_features.query_features` or `failures.traits`; of a language or a field each value that
+    *features* is from `query_features` or `outcome_features`; of a language or a field each value that
     enough queries have is a feature of its own. Columns: feature, group and others (medians; shares of a language or
     field), chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half:
     0.5 is no difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5),
@@ -194,7 +194,7 @@ def contrasts(
     n_others. Smallest p first. Empty where the group or the rest is empty, or no feature varies.
 
     >>> table = pd.DataFrame({"collection": "c", "query_id": list("abcdefgh"), "words": [9, 9, 9, 9, 1, 1, 1, 1]})
-    >>> found = contrasts(table, [True] * 4 + [False] * 4)
+    >>> found = contrast_groups(table, [True] * 4 + [False] * 4)
     >>> found[["feature", "group", "others", "chance", "differs"]].to_numpy().tolist()
     [['words', 9.0, 1.0, 1.0, True]]
     """
@@ -214,11 +214,11 @@ def contrasts(
     return table.iloc[np.lexsort([-(table.chance - 0.5).abs(), table.p])].reset_index(drop=True)[COLUMNS]
 
 
-def said(table: pd.DataFrame, group: str = "these queries") -> str:
+def describe_contrasts(table: pd.DataFrame, group: str = "these queries") -> str:
     """Return in words what a table of `contrasts` shows; where nothing differs beyond luck it says so.
 
     >>> row = {"feature": "words", "group": 9.0, "others": 4.0, "chance": 0.9, "low": 0.7, "high": 0.95, "p_holm": 0.01}
-    >>> said(pd.DataFrame([row | {"differs": True}]))
+    >>> describe_contrasts(pd.DataFrame([row | {"differs": True}]))
     'These queries have more words (9 against 4; chance 0.90 [0.70, 0.95], corrected p 0.010).'
     """
     if not len(table):
@@ -239,8 +239,8 @@ def briefly(table: pd.DataFrame) -> str:
     """
     parts = [
         f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
-        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} {interval(row.low, row.high, '.2f')}, "
-        f"corrected p {display(row.p_holm, how='p')})"
+        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} "
+        f"{format_interval(row.low, row.high, '.2f')}, corrected p {display(row.p_holm, how='p')})"
         for row in table[table.differs.astype(bool)].itertuples()
     ]
     return "; ".join(parts) or "nothing beyond luck"

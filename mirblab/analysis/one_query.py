@@ -23,7 +23,7 @@ from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import value_matrix
 from mirblab.formula.explain import explain_match as explain_formula
 from mirblab.formula.in_text import Reader
-from mirblab.formula.index import Index, stored
+from mirblab.formula.index import Index, stored_index
 from mirblab.retrieval.bm25 import explain
 from mirblab.retrieval.late_interaction import token_similarities
 from mirblab.retrieval.systems import options, system
@@ -75,13 +75,13 @@ class OneQuery:
         return self.relevant[0] if self.relevant else ""
 
 
-def one_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame]) -> OneQuery:
+def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame]) -> OneQuery:
     """Return what *runs*, each of one system, say of one query; MirblabError for an unknown query.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
     >>> c = load("mini-qa")
-    >>> one = one_query(c, c.query_ids[0], [system("bm25").search(c)])
+    >>> one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
     >>> one.rank("bm25", one.best("bm25"))
     1.0
     """
@@ -97,12 +97,12 @@ def one_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame
     return OneQuery(collection, query_id, found, grades(collection, query_id))
 
 
-def differing(values: pd.DataFrame, measure: str, collection: str = "") -> str:
+def most_different_query(values: pd.DataFrame, measure: str, collection: str = "") -> str:
     """Return the query on which the systems' values lie farthest apart, the first by id where several do.
 
     >>> rows = [("a", "q1", 0.5), ("b", "q1", 0.4), ("a", "q2", 0.1), ("b", "q2", 0.9)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> differing(values, "RR")
+    >>> most_different_query(values, "RR")
     'q2'
     """
     matrix = value_matrix(values, measure, collection)
@@ -110,7 +110,7 @@ def differing(values: pd.DataFrame, measure: str, collection: str = "") -> str:
     return str(matrix.index[int(np.argmax(gaps))])
 
 
-def judged(one: OneQuery) -> pd.DataFrame:
+def judged_ranks(one: OneQuery) -> pd.DataFrame:
     """Return the judged documents with their rank under each system: doc_id, grade, is_relevant, a column per system.
 
     The highest grade first, then the best rank; NaN where a system did not return the document.
@@ -124,7 +124,7 @@ def judged(one: OneQuery) -> pd.DataFrame:
     return table.iloc[np.lexsort([table.doc_id, best, -table.grade])].reset_index(drop=True)
 
 
-def tops(one: OneQuery, depth: int = 10, longest: int = 120) -> pd.DataFrame:
+def top_documents(one: OneQuery, depth: int = 10, longest: int = 120) -> pd.DataFrame:
     """Return the first *depth* documents of each system: system, rank, doc_id, grade, score, of_first, elsewhere, text.
 
     *of_first* is the score as a share of that of the first (NaN where that is not above 0); *elsewhere* the document's
@@ -149,7 +149,7 @@ def tops(one: OneQuery, depth: int = 10, longest: int = 120) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def distances(one: OneQuery) -> pd.DataFrame:
+def relevant_distances(one: OneQuery) -> pd.DataFrame:
     """Return how far each relevant document is from the top, a row per system and document.
 
     Columns: system, doc_id, grade, rank, score, first (the score of the system's first document), of_first (the
@@ -170,7 +170,7 @@ def distances(one: OneQuery) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "doc_id", "grade", "rank", "score", "first", "of_first", "above"])
 
 
-def neighbours(one: OneQuery, values: pd.DataFrame, measure: str, by: str = "", n: int = 5) -> pd.DataFrame:
+def similar_queries(one: OneQuery, values: pd.DataFrame, measure: str, by: str = "", n: int = 5) -> pd.DataFrame:
     """Return the *n* other queries whose content is nearest: query_id, cosine, query, and each system's value.
 
     *by* is an encoder, or "" for terms (see `query_clusters.points`). Empty for a collection of one query.
@@ -187,7 +187,7 @@ def neighbours(one: OneQuery, values: pd.DataFrame, measure: str, by: str = "", 
     return table.join(value_matrix(values, measure, collection.name).reindex(near).reset_index(drop=True))
 
 
-def twins(one: OneQuery, depth: int = 10, threshold: float = 0.8) -> pd.DataFrame:
+def query_near_duplicates(one: OneQuery, depth: int = 10, threshold: float = 0.8) -> pd.DataFrame:
     """Return near-duplicates of the query and of its documents: what, doc_id, grade, twin, twin_grade, jaccard.
 
     Looked at are the query itself ("query"), the judged documents and the first *depth* of each system ("document"),
@@ -229,7 +229,7 @@ def _of_first(own: pd.DataFrame, scores: pd.Series) -> np.ndarray:
 _MOST = 10  # unjudged documents: 1,024 ways to judge them
 
 
-def bounds(one: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
+def query_bounds(one: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
     """Return each measure as it is and over all ways of judging the unjudged among the first *k* documents.
 
     Columns: system, measure, value, unjudged (how many of the first k, at most ten), none_relevant (all judged 0),
@@ -238,11 +238,11 @@ def bounds(one: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
     the best possible ranking grows as well. MirblabError for k outside 1 to 10.
 
     >>> from mirblab.data.collection import Collection
-    >>> from mirblab.analysis.one_query import one_query
+    >>> from mirblab.analysis.one_query import describe_query
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
     >>> c = load("mini-qa")
-    >>> table = bounds(one_query(c, c.query_ids[0], [system("bm25").search(c)]), ["P@10"])
+    >>> table = query_bounds(describe_query(c, c.query_ids[0], [system("bm25").search(c)]), ["P@10"])
     >>> bool(table.low[0] <= table.value[0] <= table.high[0])
     True
     """
@@ -292,7 +292,7 @@ _TOKENS = 12  # that are named of a formula
 _WORDS = 8  # with which what is cut off begins
 
 
-def facts(one: OneQuery, model: str = "minilm") -> pd.DataFrame:
+def query_facts(one: OneQuery, model: str = "minilm") -> pd.DataFrame:
     """Return what the query is like, as text: columns what, value.
 
     Length, formulas, language, field; tokens of the encoder *model* and the text that it cuts off ("": no encoder);
@@ -345,7 +345,7 @@ def cut_off(text: str, model: str = "minilm", instruction: str = "", role: str =
     return " ".join(words[low:])
 
 
-def terms(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25") -> pd.DataFrame:
+def query_term_scores(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25") -> pd.DataFrame:
     """Return what each of the query's terms adds to the BM25 score of some documents: term, idf, a column per document.
 
     *name* is a system of the kind bm25. The largest contribution of all first; a column sums to the document's score.
@@ -363,7 +363,7 @@ def terms(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25") -> pd.DataF
     return table.iloc[np.lexsort([table.term, -size])].reset_index(drop=True)
 
 
-def subformulas(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
+def query_formula_matches(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
     """Return for each document and formula of the query the document's formula that structure search finds nearest.
 
     Columns: doc_id, query, document (LaTeX between dollars, "" where nothing is shared), score, found and used (0 to 1,
@@ -374,7 +374,7 @@ def subformulas(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
     reader = Reader.of(collection)
     asked = list(dict.fromkeys(Reader.of(collection, "query").formulas(one.text)))
     known = reader.owned(collection.texts).formulas
-    index, rows = stored(known), []
+    index, rows = stored_index(known), []
     scores = [index.scores(own) for own in index.queries(asked)]
     for doc_id in dict.fromkeys(doc_ids):
         held = set(reader.formulas(collection.document(doc_id)))
@@ -397,7 +397,7 @@ def _matched(query: str, document: str, index: Index) -> tuple[str, str, float, 
     return f"${query}$", f"${document}$", why.score, why.found, why.used, renamed, shared
 
 
-def answering(one: OneQuery, doc_id: str, model: str = "minilm", most: int = 30) -> pd.DataFrame:
+def query_token_matches(one: OneQuery, doc_id: str, model: str = "minilm", most: int = 30) -> pd.DataFrame:
     """Return the cosines of query tokens with those document tokens that are the best match of one of them.
 
     Of more than *most* query tokens the first so many are kept; `attrs["score"]` is the MaxSim of all of them.
@@ -415,17 +415,17 @@ _PAGE = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
 _TEXT = "flex:1 1 24em;max-width:60em;min-width:0;overflow-wrap:anywhere"
 
 
-def texts(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -> HTML:
+def query_texts_html(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -> HTML:
     """Return the query and documents as HTML, side by side where there is room: grade and ranks above each text.
 
     Texts are cut at *longest* characters. Everything is escaped; there is no script, and nothing comes from elsewhere.
 
     >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.analysis.one_query import one_query
+    >>> from mirblab.analysis.one_query import describe_query
     >>> from mirblab.retrieval.systems import system
     >>> c = load("mini-qa")
-    >>> one = one_query(c, c.query_ids[0], [system("bm25").search(c)])
-    >>> texts(one, [one.best("bm25")]).data.count("<section")
+    >>> one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
+    >>> query_texts_html(one, [one.best("bm25")]).data.count("<section")
     2
     """
     from IPython.display import HTML

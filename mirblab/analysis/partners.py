@@ -11,7 +11,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.collection import Collection
-from mirblab.display.escape import interval
+from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import best_and_second
 from mirblab.display.table import Table
 from mirblab.evaluation.measures import QueryWarning, evaluate
@@ -410,7 +410,7 @@ def partner_table(
         raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
     names = list(measures) or known
     wide = {end: _wide(intervals, end, names) for end in ("mean", "low", "high")}
-    texts = [[interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
+    texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
              for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
     shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
     shown.formats = {name: f".{_digits(name)}f" for name in wide["mean"]}

@@ -226,7 +226,7 @@ class FailureClusters:
 
     `who` says which queries these are ("queries that bm25 wins"). `members`: collection, query_id, cluster (its name),
     difference, is_typical. `table`: a row per cluster, the largest first: cluster, queries, difference (mean), typical
-    (a query), differs (in words). `contrasts`: cluster and the columns of `failures.contrasts`, each cluster against
+    (a query), differs (in words). `contrasts`: cluster and the columns of `contrast_groups`, each cluster against
     all other queries, p_holm over all clusters. `fits`: n_clusters, silhouette. `near`: what
     `query_clusters.together` says of all these queries.
     """
@@ -298,15 +298,15 @@ def failure_clusters(
 ) -> FailureClusters:
     """Return the queries of one *outcome* (won, tied, lost) in clusters by their content, described.
 
-    *table* is from `failures.outcomes`, *features* from `failures.traits`, over the same *collections*. *by* is an
+    *table* is from `query_outcomes`, *features* from `outcome_features`, over the same *collections*. *by* is an
     encoder, or "" for terms; *most* is the largest number of clusters. Clusters are named by the terms that tell them
     from all other queries. The same *seed* gives the same clusters, whatever the order of the table's rows.
 
     >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.analysis.failures import traits
+    >>> from mirblab.analysis.failures import outcome_features
     >>> c = load("mini-qa")
     >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids, "difference": 0.0, "outcome": "tied"})
-    >>> failure_clusters([c], rows, traits([c]), "lost").said()
+    >>> failure_clusters([c], rows, outcome_features([c]), "lost").said()
     'There are no queries that the winner loses, so there is nothing to cluster.'
     """
     if outcome not in OUTCOMES:
@@ -357,7 +357,7 @@ def _contrasts(features: pd.DataFrame, members: pd.DataFrame, names: list[str], 
     for name in names:
         inside = np.zeros(len(features), dtype=bool)
         inside[members.index[members.cluster == name]] = True
-        found = failures.contrasts(features, inside, seed=seed)
+        found = failures.contrast_groups(features, inside, seed=seed)
         parts.append(found.assign(cluster=name))
     table = pd.concat(parts, ignore_index=True)
     table["p_holm"] = holm(table.p)

@@ -82,7 +82,7 @@ def difficulty(tags: Sequence[str]) -> str | None:
     return "Low" if any(_SCHOOL.search(tag) for tag in tags) else "Medium"
 
 
-LABELS = {
+TOPIC_LABELS = {
     "category": ("Calculation", "Concept", "Proof"),
     "dependency": ("Text", "Formula", "Both"),
     "difficulty": ("Low", "Medium", "High"),
@@ -152,7 +152,7 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
         raise MirblabError(f"{int(means.isna().sum())} queries of {collection.name} have no value, such as "
                            f"'{means.index[means.isna()][0]}'")  # fmt: skip
     thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
-    return {query_id: LABELS["difficulty"][third] for query_id, third in thirds.items()}
+    return {query_id: TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
 
 
 def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
@@ -176,8 +176,8 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
     header = _cells(next(numbered, (1, ""))[1], stem, 1, problems)
     problems.raise_if_any()
     columns = [_column(name) for name in header]
-    if columns.count("topic") != 1 or not set(columns) & set(LABELS):
-        raise MirblabError(f"{path}, line 1: expected a column topic and some of {', '.join(LABELS)}; "
+    if columns.count("topic") != 1 or not set(columns) & set(TOPIC_LABELS):
+        raise MirblabError(f"{path}, line 1: expected a column topic and some of {', '.join(TOPIC_LABELS)}; "
                            f"found {', '.join(header) or 'nothing'}")  # fmt: skip
     for number, text in numbered:
         cells = _cells(text, stem, number, problems)
@@ -203,12 +203,12 @@ def _column(name: str) -> str:
     plain = name.strip().lower().replace("_", " ")
     if plain.replace(" ", "_") in _IDS or plain.replace(" ", "") in _IDS:
         return "topic"
-    return plain if plain in LABELS else _OTHER_COLUMNS.get(plain, "")
+    return plain if plain in TOPIC_LABELS else _OTHER_COLUMNS.get(plain, "")
 
 
 def _label(name: str, word: str, number: int, problems: LineProblems) -> str:
     label = _OTHER_WORDS.get(word.lower(), word.capitalize())
-    if label not in LABELS[name]:
-        known = LABELS[name]
+    if label not in TOPIC_LABELS[name]:
+        known = TOPIC_LABELS[name]
         problems.note(number, f"'{word}' is no {name}; expected {', '.join(known)}{suggest(word, known)}")
     return label

@@ -385,7 +385,7 @@ def threads(
     """Write question threads as HTML pages that need no network."""
     from mirblab.display import threads as pages
 
-    written = pages.write(origin, ids, out, formulas=formulas)
+    written = pages.write_thread_pages(origin, ids, out, formulas=formulas)
     say(f"{len(written) - 1} threads; open {written[0]}")
 
 

@@ -1,1 +1,5 @@
 """data: collections, candidates, runs, the k best documents, and near-duplicates."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -253,10 +253,10 @@ def display(value: Any, digits: int = 2, how: str = "") -> str:
     return str(value)
 
 
-def interval(low: float, high: float, how: str) -> str:
+def format_interval(low: float, high: float, how: str) -> str:
     """Return an interval in brackets, its ends by the format specification *how*; "–" where there is none.
 
-    >>> interval(-0.05, 0.125, "+.2f"), interval(float("nan"), float("nan"), ".1f")
+    >>> format_interval(-0.05, 0.125, "+.2f"), format_interval(float("nan"), float("nan"), ".1f")
     ('[−0.05, +0.12]', '–')
     """
     return f"[{display(low, how=how)}, {display(high, how=how)}]" if low == low else "–"

@@ -92,7 +92,7 @@ _STYLE = {
 }
 
 
-def style() -> AbstractContextManager[None]:
+def figure_style() -> AbstractContextManager[None]:
     """Return the context in which every figure is drawn and written.
 
     White opaque ground (readable in a dark theme), embedded TrueType fonts (type 42), and `$` as a plain character.
@@ -102,14 +102,14 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_STYLE)
 
 
-def look(system: str) -> tuple[str, str]:
+def system_style(system: str) -> tuple[str, str]:
     """Return the colour and marker of a *system*, the same in every figure, from its name alone.
 
     Known systems never share both; other names are spread over what is left by their checksum.
 
-    >>> look("bm25")
+    >>> system_style("bm25")
     ('#0072B2', 'o')
-    >>> look("bm25") == look("BM25") != look("minilm")
+    >>> system_style("bm25") == system_style("BM25") != system_style("minilm")
     True
     """
     name = str(system).lower()
@@ -132,7 +132,7 @@ def styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Cal
         def drawn(table: pd.DataFrame, *, ax: Axes | None = None, **options: Any) -> Axes:
             import matplotlib.pyplot as plt
 
-            with style():
+            with figure_style():
                 ax = plt.subplots(figsize=size(table) if table.size else (6.4, 1.2))[1] if ax is None else ax
                 return draw(table, ax=ax, **options) if table.size else _nothing(ax)
 
@@ -157,7 +157,7 @@ def panels(
             raise MirblabError(f"{n} {what} need as many axes, found {len(axes)}")
         return axes
     high = -(-n // wide)
-    with style():
+    with figure_style():
         page = (size[0], size[1] * high)
         grid = plt.subplots(high, wide, figsize=page, sharey=share, squeeze=False, layout="constrained")[1]
     for unused in grid.flat[n:]:
@@ -211,7 +211,9 @@ def save_figure(
     return figure_html(pictures["png"], _DPI, alt, caption, table, f"are in {name}.csv")
 
 
-def show(drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str, *, table: pd.DataFrame | None = None) -> HTML:
+def show_figure(
+    drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str, *, table: pd.DataFrame | None = None
+) -> HTML:
     """Return the picture as HTML with its alt text, a visible caption and its numbers to unfold; close the figure.
 
     JupyterLab drops the alt text of a displayed figure, but keeps that of an `<img>`. *table* None: no numbers.
@@ -240,7 +242,7 @@ def _picture(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
         "svg": {"Date": None, "Title": name, "Description": alt},
     }
     buffer = io.BytesIO()
-    with style():
+    with figure_style():
         figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches="tight", metadata=metadata[suffix])
     return buffer.getvalue()
 

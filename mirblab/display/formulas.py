@@ -13,7 +13,7 @@ from mirblab.display.text import MATH_FONTS, beginning, is_large
 from mirblab.formula.explain import Explanation, explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.markup import highlighted, mathml
+from mirblab.formula.markup import highlighted, to_mathml
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -65,7 +65,7 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
     sides = (("query", query, why.query, why.query_nodes), ("document", document, why.document, why.document_nodes))
     rows = [
         f'<tr><th style="{_CELL}">{name}</th><td style="{_CELL};max-width:0;width:100%">'
-        f'<div style="{_SCROLLS};font-size:1.2em">{mathml(tree, nodes, latex=latex)}</div>'
+        f'<div style="{_SCROLLS};font-size:1.2em">{to_mathml(tree, nodes, latex=latex)}</div>'
         f"<span{_QUIET}>{highlighted(latex, tree, nodes)}</span></td></tr>"
         for name, latex, tree, nodes in sides
     ]
@@ -86,7 +86,7 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
     tree = parse_latex(latex) if why is None else why.document
     if is_large(tree):
         return beginning(latex, _QUIET)
-    shown = mathml(tree, () if why is None else why.document_nodes, latex=latex)
+    shown = to_mathml(tree, () if why is None else why.document_nodes, latex=latex)
     size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
     return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'
 

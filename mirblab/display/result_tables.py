@@ -11,7 +11,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.runs import FOREIGN_MARK
-from mirblab.display.escape import interval
+from mirblab.display.escape import format_interval
 from mirblab.display.table import Table
 from mirblab.evaluation.imported import mark_imported
 
@@ -417,7 +417,7 @@ def interval_table(
     lacking = frame.notna() & ends[0].isna()
     if (lacking if mask is None else lacking & (mask.fillna(0.0) == 0)).to_numpy().any():
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
-    texts = [[interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
+    texts = [[format_interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
              for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
     notes = [*_query_notes(values, names), "In brackets: bootstrap interval of the mean over resampled queries."]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits)

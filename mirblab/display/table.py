@@ -274,7 +274,7 @@ def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
 _REST = "are in the data, which to_csv() writes whole"
 
 
-def browse(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "") -> HTML:
+def sortable_table(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "") -> HTML:
     r"""Return *frame* for display: a click, or Enter, on a column's head sorts, a field filters, formulas are rendered.
 
     A second click sorts downwards, a third restores the order. The field, above tables of more than ten rows, keeps
@@ -282,7 +282,7 @@ def browse(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "")
     whose texts hold formulas; elsewhere a dollar is a dollar. At most 500 rows are shown; a sentence says how many are
     not. Names of rows are shown unless they only count. Raises MirblabError for a name in *maths* that is no column.
 
-    >>> shown = browse(pd.DataFrame({"text": ["Is $x<y$?"], "price": ["$5"]}), maths=["text"]).data
+    >>> shown = sortable_table(pd.DataFrame({"text": ["Is $x<y$?"], "price": ["$5"]}), maths=["text"]).data
     >>> "<mo>&lt;</mo>" in shown, ">$5</span>" in shown
     (True, True)
     """

@@ -14,7 +14,7 @@ import numpy as np
 from mirblab.formula import in_text
 from mirblab.formula.in_text import FORMULA_TASK, are_formulas, formal, formal_language
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.markup import mathml
+from mirblab.formula.markup import to_mathml
 from mirblab.formula.tree import Tree
 
 Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
@@ -204,7 +204,7 @@ def formula(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
     tree = parse_latex(latex)
     if is_large(tree):
         return beginning(latex)
-    shown = mathml(tree, dict(matched), latex=latex)
+    shown = to_mathml(tree, dict(matched), latex=latex)
     return _BOX.format(shown) if len(tree) > _WIDE else shown
 
 

@@ -297,7 +297,9 @@ def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
 INDEX = "index.html"
 
 
-def write(origin: str | Path, ids: Iterable[str | int], out: str | Path, *, formulas: str = "mathml") -> list[Path]:
+def write_thread_pages(
+    origin: str | Path, ids: Iterable[str | int], out: str | Path, *, formulas: str = "mathml"
+) -> list[Path]:
     """Write a page for each thread and an index page to the folder *out*; return their paths, the index first.
 
     *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions
@@ -325,4 +327,4 @@ def mathml(latex: str, is_display: bool) -> str:
     from mirblab.formula import markup
     from mirblab.formula.latex import parser
 
-    return markup.mathml(parser.parse_latex(latex), latex=latex, display=is_display)
+    return markup.to_mathml(parser.parse_latex(latex), latex=latex, display=is_display)

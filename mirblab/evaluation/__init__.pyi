@@ -1,3 +1,5 @@
+from .measures import ceiling as ceiling
+from .measures import evaluate_from_grades as evaluate_from_grades
 from .published import paper_lookup as paper_lookup
 from .significance import significance_letters as significance_letters
 from .significance import value_matrix as value_matrix

@@ -347,7 +347,7 @@ SYMBOL_WEIGHTS = (1.00, 0.94, 0.90)
 LENGTH_PENALTY = 0.20
 
 
-class Scorer:
+class Approach0Scorer:
     """Approach0's scoring (Zhong and Zanibbi, ECIR 2019; Zhong et al., ECIR 2020) over the formulas of a collection.
 
     A formula is its leaf-root paths, cut off at every node above; the structure score of two subtrees sums min(width,
@@ -357,7 +357,7 @@ class Scorer:
     neither; None: symbols do not count. *eta*: weight of the length penalty. *use_ipf*: False gives every path 1.
     At most the first 64 leaves of a formula count. Every formula is parsed once, when the scorer is made.
 
-    >>> scorer = Scorer([r"x^2 + y^2", r"x + y", r"a^2 + b^2 = c^2"])
+    >>> scorer = Approach0Scorer([r"x^2 + y^2", r"x + y", r"a^2 + b^2 = c^2"])
     >>> scorer.score(r"y^2 + x^2", [0, 1, 2]).argsort().tolist()
     [1, 2, 0]
     """
@@ -463,7 +463,9 @@ class Scorer:
         return float(structure * symbols * length), share, pairs
 
 
-def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Scorer | None = None) -> pd.DataFrame:
+def rescore(
+    collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Approach0Scorer | None = None
+) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
     Formulas are read from texts as structure search does (`in_text.Reader`). Each formula of the query counts by the
@@ -472,7 +474,7 @@ def rescore(collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer
     made, which parses them all). Raises MirblabError for a scorer of another size.
     """
     documents, reader = Reader.of(collection).owned(collection.texts), Reader.of(collection, "query")
-    scorer = scorer or Scorer(documents.formulas)
+    scorer = scorer or Approach0Scorer(documents.formulas)
     if len(scorer) != len(documents.formulas):
         n = len(documents.formulas)
         raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {n:,}")

@@ -12,9 +12,9 @@ import pandas as pd
 from mirblab.formula import scoring
 from mirblab.formula.index import Index
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.scoring import B
+from mirblab.formula.scoring import DEFAULT_B
 from mirblab.formula.tokens import KIND_MASK, KINDS, MOST_COUNTED
-from mirblab.formula.tree import Tree, kind, paths, shown
+from mirblab.formula.tree import Tree, kind, node_paths, shown_label
 from mirblab.formula.workers import read, trees
 
 # Which kinds are of the operator tree, which cover all nodes from the first to the last, and what each says of names.
@@ -60,7 +60,7 @@ def explain_match(
     index: Index,
     *,
     weights: Mapping[str, float] | None = None,
-    b: float = B,
+    b: float = DEFAULT_B,
 ) -> Explanation:
     """Return why *document* scores what it does for *query* in a search of *index*; both are LaTeX or layout trees.
 
@@ -116,14 +116,14 @@ def _text(side: Side, name: str, key: int) -> str:
         return _nested(tree, first, second)
     if name == "whole":
         return " ".join(map(_type, tree.labels))
-    way = paths(tree)
+    way = node_paths(tree)
     if name == "symbol":
-        return shown(tree.labels[first])
+        return shown_label(tree.labels[first])
     if name == "typed duplicate":
         top = len(way[_meeting(tree, first, second)])
         label = _type(tree.labels[first])
         return f"{label} … {label}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
-    return f"{shown(tree.labels[first])} →{tree.relations[second]} {shown(tree.labels[second])}"
+    return f"{shown_label(tree.labels[first])} →{tree.relations[second]} {shown_label(tree.labels[second])}"
 
 
 def _nested(tree: Tree, first: int, last: int) -> str:
@@ -141,7 +141,7 @@ def _is_name(label: str) -> bool:
 
 
 def _type(label: str) -> str:
-    return "V" if _is_name(label) else shown(kind(label))
+    return "V" if _is_name(label) else shown_label(kind(label))
 
 
 def _meeting(tree: Tree, first: int, second: int) -> int:
@@ -175,7 +175,7 @@ def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
             taken[0].add(mine)
             taken[1].add(theirs)
             if mine != theirs:
-                found.append((shown(mine), shown(theirs)))
+                found.append((shown_label(mine), shown_label(theirs)))
     return found
 
 

@@ -19,7 +19,7 @@ from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.topk import n_cores, run_in_threads
 from mirblab.formula import scoring, storage
-from mirblab.formula.scoring import B, Query, Top, kind_weights, sums
+from mirblab.formula.scoring import DEFAULT_B, Query, Top, kind_weights, sums
 from mirblab.formula.storage import Segment, Stored, load, merge, write_ids
 from mirblab.formula.tokens import Labels, Tokens, counted
 from mirblab.formula.tree import Tree
@@ -226,7 +226,7 @@ class Index:
         candidates: Candidates | None = None,
         *,
         weights: Mapping[str, float] | None = None,
-        b: float = B,
+        b: float = DEFAULT_B,
     ) -> Found:
         """Return (rows, positions, scores) of each query's *depth* best formulas, flat, best first.
 
@@ -252,7 +252,7 @@ class Index:
         positions, scores = (np.concatenate(column) for column in columns)
         return rows, positions, scores
 
-    def scores(self, asked: Query, weights: Mapping[str, float] | None = None, b: float = B) -> np.ndarray:
+    def scores(self, asked: Query, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B) -> np.ndarray:
         """Return the score of every formula for one query, float32 (n_formulas,), 0 where nothing is shared."""
         own, found = self.lengths(weights), np.zeros(len(self), dtype=np.float32)
         if not len(asked.keys):
@@ -305,7 +305,7 @@ _WORTH_STORING = 5_000  # formulas; fewer are indexed again faster than a folder
 _AGAIN = "it is built again when it is needed"
 
 
-def stored(latex: Sequence[str]) -> Index:
+def stored_index(latex: Sequence[str]) -> Index:
     """Return the index of formulas, ids their positions, from the cache where it was built before.
 
     A damaged one is set aside with a warning and built again; where nothing can be written, it is built in memory.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mirblab.formula.mathml import CLOSING, OPENING, is_operator
 from mirblab.formula.operators import has_bar, shape
-from mirblab.formula.tree import Tree, shown
+from mirblab.formula.tree import Tree, shown_label
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")
@@ -24,7 +24,7 @@ _SIDES = {"mover": ("o", "accent", "top"), "munder": ("u", "accentunder", "botto
 _Work = list[str | int]  # what to write: text as it is, or the place of the node at which a line begins
 
 
-def mathml(
+def to_mathml(
     tree: Tree, matched: Iterable[int] | Mapping[int, float] = (), *, latex: str = "", display: bool = False
 ) -> str:
     """Return a layout tree as Presentation MathML, the *matched* nodes marked; no script, everything escaped.
@@ -34,11 +34,11 @@ def mathml(
     `mathml.parse_mathml` of the result is the tree again, for trees from LaTeX nearly always. Operator trees are
     written as functions of their operands. Takes linear time and no stack.
 
-    >>> print(mathml(Tree(["V!x", "N!2"], [-1, 0], "-a"), latex="x^2").partition('aria-label="x^2">')[2])
+    >>> print(to_mathml(Tree(["V!x", "N!2"], [-1, 0], "-a"), latex="x^2").partition('aria-label="x^2">')[2])
     <mrow><msup><mi>x</mi><mrow><mn>2</mn></mrow></msup></mrow></math>
     """
     writer = _Writer(tree, _weights(matched))
-    label = _escaped(latex or " ".join(map(shown, tree.labels)))
+    label = _escaped(latex or " ".join(map(shown_label, tree.labels)))
     head = f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{"block" if display else "inline"}" '
     return f'{head}alttext="{label}" aria-label="{label}"><mrow>{"".join(writer.written())}</mrow></math>'
 
@@ -110,7 +110,7 @@ class _Writer:
     def function(self, node: int) -> _Work:
         """Return an operation in an operator tree: its name and its operands in brackets."""
         kind, name = self.tree.labels[node][:2], self.tree.labels[node]
-        work: _Work = [self.token(node, _TOKENS.get(kind, "mi"), shown(name))]
+        work: _Work = [self.token(node, _TOKENS.get(kind, "mi"), shown_label(name))]
         for place, child in enumerate(self.below[node].values()):
             work += ["<mo>,</mo>" if place else "<mo>(</mo>", child]
         return [*work, "<mo>)</mo>"] if len(work) > 1 else work

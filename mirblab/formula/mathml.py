@@ -305,7 +305,7 @@ class _ContentPart(NamedTuple):
     node: Node
 
 
-def parse_content(xml: str) -> Tree:
+def parse_content_mathml(xml: str) -> Tree:
     """Return the operator tree of Content MathML, and in `problems` what was not understood; it never fails.
 
     As Tangent has it: U! for operations whose operands have no order, O! for others, F! for functions; V!, N!, T!, C!
@@ -313,7 +313,7 @@ def parse_content(xml: str) -> Tree:
     could not parse is E! and its fragments, with -! for an unknown symbol and T! for several side by side. A root has
     its degree (2) as second operand, an integral its limits, W! where there are none. `<share>` is left out.
 
-    >>> parse_content("<math><apply><plus/><ci>x</ci><apply><root/><cn>2</cn></apply></apply></math>").labels
+    >>> parse_content_mathml("<math><apply><plus/><ci>x</ci><apply><root/><cn>2</cn></apply></apply></math>").labels
     ['U!plus', 'V!x', 'O!root', 'N!2', 'N!2']
     """
     problems: list[str] = []

@@ -15,9 +15,9 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 
 # Chosen on the 74 topics of ARQMath 2020 and the 20 of NTCIR-12; weights that are learned do no better on held-out
 # topics: benchmarks/structure_weights.py.
-WEIGHTS = dict(zip(KINDS, (1.0, 0.25, 0.5, 0.5, 0.5, 0.5), strict=True))
-B = 4.0
-LONG = 2.0  # times the query's length; of what a formula has beyond it only the logarithm counts
+TOKEN_WEIGHTS = dict(zip(KINDS, (1.0, 0.25, 0.5, 0.5, 0.5, 0.5), strict=True))
+DEFAULT_B = 4.0
+LONG_RATIO = 2.0  # times the query's length; of what a formula has beyond it only the logarithm counts
 ABSENT = 0.5  # in how many formulas a token counts as being that no formula has
 # Sums of multiples of these steps, up to 2**23, are exact in double precision, so that the order of summing, and with
 # it the way an index is cut into parts, changes no bit of a score, and a formula scores exactly 1 against itself.
@@ -34,11 +34,11 @@ def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
     [1.0, 0.25, 0.5, 2.0, 0.5, 0.5]
     """
     for name, weight in (weights or {}).items():
-        if name not in WEIGHTS:
-            raise unknown("kind of token", name, WEIGHTS)
+        if name not in TOKEN_WEIGHTS:
+            raise unknown("kind of token", name, TOKEN_WEIGHTS)
         if not 0 <= weight <= 1000:
             raise MirblabError(f"the weight of a kind of token lies between 0 and 1000; found {weight} for '{name}'")
-    found = np.array([(WEIGHTS | dict(weights or {}))[name] for name in KINDS], dtype=np.float64)
+    found = np.array([(TOKEN_WEIGHTS | dict(weights or {}))[name] for name in KINDS], dtype=np.float64)
     rounded = np.round(found * _KIND_STEP) / _KIND_STEP
     if not rounded.any():
         raise MirblabError("every kind of token has the weight 0, so nothing would be found; give one a weight")
@@ -192,7 +192,7 @@ def score(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b:
     >>> [f"{found:.2f}" for found in score(np.full(2, 2.0), 2.0, np.array([4.0, 40.0]), b=3.0)]
     ['0.80', '0.42']
     """
-    most = np.maximum(LONG * asked, np.finfo(np.float64).tiny)
+    most = np.maximum(LONG_RATIO * asked, np.finfo(np.float64).tiny)
     used = np.where(lengths > most, most * (1 + np.log(np.maximum(lengths / most, 1))), lengths)
     return ((1 + b) * shared / (b * asked + used)).astype(np.float32)
 

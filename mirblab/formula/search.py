@@ -15,8 +15,8 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.formula.in_text import Owned, Reader, lack
-from mirblab.formula.index import Index, stored
-from mirblab.formula.scoring import WEIGHTS, B, kind_weights, rarity
+from mirblab.formula.index import Index, stored_index
+from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK
 
@@ -94,7 +94,7 @@ def _occurrences(segments: Sequence[Segment], keys: np.ndarray) -> Any:
 
 
 def search(
-    collection: Collection, *, depth: int, weights: Mapping[str, float] | None = None, b: float = B
+    collection: Collection, *, depth: int, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B
 ) -> pd.DataFrame:
     """Return the run of structure search: at most *depth* documents per query, best first.
 
@@ -121,7 +121,7 @@ def search(
     queries, candidates = collection.query_texts, collection.candidates
     prepared = Prepared.of(collection)
     found = prepared.search(queries, depth, candidates, weights=weights, b=b)
-    notes = {"b": b, "weights": dict(zip(WEIGHTS, kind_weights(weights).tolist(), strict=True))}
+    notes = {"b": b, "weights": dict(zip(TOKEN_WEIGHTS, kind_weights(weights).tolist(), strict=True))}
     have = [bool(prepared.reader.formulas(text)) for text in queries]
     notes |= lack(have, np.diff(prepared.documents.starts) > 0)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
@@ -147,7 +147,7 @@ class Prepared:
         documents = Reader.of(collection).owned(collection.texts)
         longest = max((len(reader.formulas(text)) for text in collection.query_texts), default=0)
         is_single = reader.is_bare and documents.is_single and longest <= 1
-        return cls(reader, is_single, documents, stored(documents.column() if is_single else documents.formulas))
+        return cls(reader, is_single, documents, stored_index(documents.column() if is_single else documents.formulas))
 
     def search(
         self,
@@ -156,7 +156,7 @@ class Prepared:
         candidates: Candidates,
         *,
         weights: Mapping[str, float] | None = None,
-        b: float = B,
+        b: float = DEFAULT_B,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
         queries = [self.reader.formulas(text) for text in texts]

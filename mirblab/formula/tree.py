@@ -104,20 +104,20 @@ def kind(label: str) -> str:
     return label[0] if label[:2] in ("V!", "N!") else label
 
 
-def shown(label: str) -> str:
+def shown_label(label: str) -> str:
     """Return a label as a reader wants to see it: without its type, and a dot where nothing is.
 
-    >>> shown("V!x"), shown("O!divide"), shown("M!()1x2"), shown("!"), shown("+!F!sin"), shown("W!")
-    ('x', 'divide', '()1x2', '!', 'sin', '·')
+    >>> [shown_label(label) for label in ("V!x", "O!divide", "M!()1x2", "!", "+!F!sin", "W!")]
+    ['x', 'divide', '()1x2', '!', 'sin', '·']
     """
     label = label.removeprefix("+!")
     return label[2:] or "·" if len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUFCE" else label
 
 
-def paths(tree: Tree) -> Sequence[str]:
+def node_paths(tree: Tree) -> Sequence[str]:
     """Return for each node the relations from the root to it, as one string.
 
-    >>> list(paths(Tree(["V!x", "N!2", "="], [-1, 0, 0], "-an")))
+    >>> list(node_paths(Tree(["V!x", "N!2", "="], [-1, 0, 0], "-an")))
     ['', 'a', 'n']
     """
     found: list[str] = []

@@ -28,17 +28,17 @@ from mirblab.retrieval.fusion_rules import (
     comb_max,
     comb_mnz,
     comb_sum,
+    contributions,
     isr,
     linear,
     log_isr,
-    provenance,
     rrf,
     weighted_sum,
 )
 
 __all__ = [
-    "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "cross_validated",
-    "fold_table", "fuse", "isr", "linear", "log_isr", "provenance", "rrf", "weighted_sum",
+    "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "contributions",
+    "cross_validated", "fold_table", "fuse", "isr", "linear", "log_isr", "rrf", "weighted_sum",
 ]  # fmt: skip
 
 LEAD = 19.0  # times as much as the next part counts the better one, as long as queries have said nothing

@@ -403,7 +403,7 @@ def _scaled(block: Block) -> np.ndarray:
     return block.scaled
 
 
-def provenance(
+def contributions(
     fused: pd.DataFrame, parts: Sequence[pd.DataFrame], query_id: str, depth: int = 10, qrels: Any = None
 ) -> pd.DataFrame:
     """Return where the first *depth* documents of a fusion stood in its parts: rank, doc_id, a column per part.
@@ -415,7 +415,7 @@ def provenance(
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "score": [2.0, 1.0]})
     >>> two.attrs["system"] = "dense"
-    >>> provenance(two, [one, two], "q")
+    >>> contributions(two, [one, two], "q")
        rank doc_id   run  dense
     0     1      b     2      1
     1     2      c  <NA>      2

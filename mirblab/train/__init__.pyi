@@ -1,9 +1,9 @@
-from .data import by_rules as by_rules
-from .data import save as save
+from .data import rephrase_by_rules as rephrase_by_rules
+from .data import save_rephrasings as save_rephrasings
 from .evaluation import held_out as held_out
 from .recipes import Recipe as Recipe
 from .recipes import recipe as recipe
 from .rules import rename_variables as rename_variables
-from .training import begun_from as begun_from
-from .training import log as log
+from .training import starting_model as starting_model
 from .training import train as train
+from .training import training_log as training_log

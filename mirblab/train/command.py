@@ -10,7 +10,7 @@ from mirblab.core.terminal import say
 from mirblab.encoders import local
 from mirblab.train import training
 from mirblab.train.loop import evaluation_rows
-from mirblab.train.training import log, train
+from mirblab.train.training import train, training_log
 
 
 def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
@@ -20,7 +20,7 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     try:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:
-        step = int(log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
+        step = int(training_log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
         say(f"stopped after step {step}; the same command without --force goes on from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
@@ -32,7 +32,7 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
 
 def _summary(name: str) -> None:
     """Print steps, time and evaluations of a log, the first and the last."""
-    table = log(name)
+    table = training_log(name)
     if "loss" in table:
         steps = table.dropna(subset="loss")
         seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()

@@ -335,7 +335,7 @@ def assign_splits(
     return views.assign(split=found.split.array, group=found.group.array)
 
 
-def by_rules(
+def rephrase_by_rules(
     views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
 ) -> pd.DataFrame:
     """Return the table for the statements in *column*, written by `rules.reword` and `rules.falsify`.
@@ -344,7 +344,7 @@ def by_rules(
     MirblabError for a column that is not there.
 
     >>> rows = pd.DataFrame({"id": ["a"], "informal": ["If $n$ is even then $n + 1$ is not."]})
-    >>> by_rules(rows).rephrasing[0]
+    >>> rephrase_by_rules(rows).rephrasing[0]
     'Whenever $l$ is even, $l + 1$ is not.'
     """
     check_statements(views, column)
@@ -397,7 +397,7 @@ def default_path(source: str | Path) -> Path:
     return paths.data() / "rephrasings" / f"{paths.checked_name(Path(source).name.split('.')[0])}.parquet"
 
 
-def save(found: pd.DataFrame, path: str | Path) -> Path:
+def save_rephrasings(found: pd.DataFrame, path: str | Path) -> Path:
     """Write the table to *path*, .parquet or .jsonl, whole or not at all, and return the path.
 
     The same table gives the same bytes. Raises MirblabError for another ending.
@@ -429,7 +429,7 @@ def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     Raises MirblabError when not one id is in both tables.
 
     >>> views = pd.DataFrame({"id": ["a", "b"], "informal": ["$n$ is even", "A ring"]})
-    >>> join_rephrasings(views, by_rules(views)).rephrasing.tolist()
+    >>> join_rephrasings(views, rephrase_by_rules(views)).rephrasing.tolist()
     ['$l$ is even', '']
     """
     if not set(views.id) & set(found.id):

@@ -55,13 +55,13 @@ def run_rephrasing(
 ) -> int:
     """Write new texts for the statements of a table of views, print what became of them, and return the exit status.
 
-    *rules*: by `data.by_rules`, without a model; *limits* are those of `chat_model`, *choice* is that of
+    *rules*: by `data.rephrase_by_rules`, without a model; *limits* are those of `chat_model`, *choice* is that of
     `choose_statements`. 130 after Ctrl-C: what came back by then is kept, and the same command continues.
     """
     rows = choose_statements(read_views(source), seed=seed, **choice)
     say(f"{source}: {len(rows):,} statements")
     if rules:
-        found = data.by_rules(rows, seed, with_negatives=negatives)
+        found = data.rephrase_by_rules(rows, seed, with_negatives=negatives)
         lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
     else:
         service = chat_model(model, url, **(limits or {}))
@@ -76,7 +76,7 @@ def run_rephrasing(
     if negatives:
         counts = (found[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
         say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {data.save(found, out or data.default_path(source))}")
+    say(f"in {data.save_rephrasings(found, out or data.default_path(source))}")
     return 0
 
 

@@ -81,13 +81,13 @@ def train(
     return kept
 
 
-def begun_from(name: str | Recipe) -> str:
+def starting_model(name: str | Recipe) -> str:
     """Return the name of the system that the training of a recipe begins from, with which what it brings is compared.
 
     That is the recipe's base; for a static recipe the mean of the base's token embeddings as they are, an untrained
     model that is kept beside the trained ones, and made where it is missing.
 
-    >>> begun_from("minilm-math")
+    >>> starting_model("minilm-math")
     'minilm'
     """
     plan = recipe(name) if isinstance(name, str) else name
@@ -101,14 +101,14 @@ def begun_from(name: str | Recipe) -> str:
     return system
 
 
-def log(name: str) -> pd.DataFrame:
+def training_log(name: str) -> pd.DataFrame:
     """Return the log of the training of the model called *name*: a row per step and one per evaluation.
 
     Columns: step, loss, learning_rate, seconds, pairs_per_second, smoothed (mean loss of the last steps, a fifth of
     them and 20 at most), and one for each measure; what a row has not is NaN.
     Raises FileNotFoundError when it was never trained.
 
-    >>> log("never-trained")
+    >>> training_log("never-trained")
     Traceback (most recent call last):
     FileNotFoundError: no log at ...
     """

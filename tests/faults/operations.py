@@ -164,7 +164,7 @@ def structure() -> dict[str, Any]:
 
     whole = index.build
     index.build = lambda *given: made.append("index") or whole(*given)
-    return _searched(index.stored(FORMULAS))
+    return _searched(index.stored_index(FORMULAS))
 
 
 def _searched(index: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mirblab.evaluation import arqmath
 from mirblab.formula import mathml
 from mirblab.formula.in_text import marked_formulas
 from mirblab.formula.latex import parser
-from mirblab.formula.mathml import parse_content
+from mirblab.formula.mathml import parse_content_mathml
 from mirblab.sources import (
     holstep,
     hub,
@@ -627,7 +627,11 @@ READERS: list[Reader] = [
         XML + (b"<mi>", b"<mrow>", b"\\left(", b"<mfrac/>"),
     ),
     Reader(
-        "text: Content MathML", "a.xml", _CONTENT, _text(parse_content, "a.xml"), XML + (b"<apply>", b"<ci>", b"<cn>")
+        "text: Content MathML",
+        "a.xml",
+        _CONTENT,
+        _text(parse_content_mathml, "a.xml"),
+        XML + (b"<apply>", b"<ci>", b"<cn>"),
     ),
     Reader(
         "text: LaTeX formula",

@@ -110,7 +110,7 @@ class Structure(Store):
         self.get(key)
 
     def get(self, key: int) -> Any:
-        index = formula_index.stored([f"x^{key}", "y", f"z_{key}"])
+        index = formula_index.stored_index([f"x^{key}", "y", f"z_{key}"])
         return [digest(part) for part in index.search([f"x^{key} + y"], 3)]
 
     def value(self, key: int) -> Any:

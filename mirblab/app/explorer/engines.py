@@ -402,7 +402,7 @@ def _by_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame], 
 
 def _by_structure(collection: Collection, depth: int) -> Callable[[Collection, pd.DataFrame], Any]:
     @cache
-    def scorer() -> approach0.Scorer:
-        return approach0.Scorer(Reader.of(collection).owned(collection.texts).formulas)
+    def scorer() -> approach0.Approach0Scorer:
+        return approach0.Approach0Scorer(Reader.of(collection).owned(collection.texts).formulas)
 
     return lambda one, shortlist: approach0.rescore(one, shortlist, depth, scorer())

@@ -1,10 +1,13 @@
 from .maps import map as map
 from .maps import overlap as overlap
 from .pages import map_page as map_page
-from .queries import matches as matches
-from .queries import origins as origins
-from .queries import shifts as shifts
-from .queries import versus as versus
+from .queries import fusion_contributions as fusion_contributions
+from .queries import group_contrasts as group_contrasts
+from .queries import paired_values as paired_values
+from .queries import rank_changes as rank_changes
+from .queries import ranks as ranks
+from .queries import token_matches as token_matches
+from .queries import value_scatter as value_scatter
 from .results import bars as bars
 from .results import curve as curve
 from .results import decay as decay

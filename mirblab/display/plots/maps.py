@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.display.figures import GREY, PALETTE, legend_beside, need, panels, style, styled
+from mirblab.display.figures import GREY, PALETTE, figure_style, legend_beside, need, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
 def _legend(axes: list[Axes], below: bool) -> None:
     """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
     handles, labels = axes[0].get_legend_handles_labels()
-    with style():
+    with figure_style():
         if below:
             axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
         else:
@@ -176,7 +176,7 @@ def overlap(
     columns, high = int(width / _LABEL), -(-len(groups) // wide)
     lines = 0.2 * -(-len(labels) // columns)  # the legend's height in inches
     axes = panels(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
-    with style():
+    with figure_style():
         for place, (one, (name, part)) in enumerate(zip(axes, groups, strict=True)):
             _partner_panel(one, part.assign(label=part[by].astype(str)), labels, share)
             _scale(one, table, share)

@@ -102,7 +102,7 @@ def _formula(latex: str) -> str:
     tree = reader.parse_latex(latex)
     if is_large(tree):
         return beginning(latex)
-    inner = _HEAD.sub("", markup.mathml(tree)).removeprefix("<mrow>").removesuffix("</mrow></math>")
+    inner = _HEAD.sub("", markup.to_mathml(tree)).removeprefix("<mrow>").removesuffix("</mrow></math>")
     short = _SIGN.sub(_bare, _USUAL.sub(r"<mo>\1", _ONE.sub(r"\1", inner)))
     return f"<math>{short}</math>"
 

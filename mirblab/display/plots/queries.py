@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import GREY, PALETTE, axis, cut, legend_beside, look, need, styled
+from mirblab.display.figures import GREY, PALETTE, axis, cut, legend_beside, need, styled, system_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ _MOVE_STYLES = {
 
 
 @styled(lambda table: (5.4, 5.0))
-def versus(
+def value_scatter(
     table: pd.DataFrame, *, ax: Axes | None = None, first: str = "", second: str = "", measure: str = "value"
 ) -> Axes:
     """Draw each query as a dot, its value in the first run across and in the second upwards; on the line: equal.
@@ -33,7 +33,7 @@ def versus(
     *table* is from `significance.wide`, queries × systems; without names its first two columns are taken. Queries
     with the same two values are one dot, whose area grows with their number.
 
-    >>> versus(pd.DataFrame({"a": [0.9, 0.5, 0.5], "b": [0.4, 0.5, 0.5]})).get_title("left")
+    >>> value_scatter(pd.DataFrame({"a": [0.9, 0.5, 0.5], "b": [0.4, 0.5, 0.5]})).get_title("left")
     'b: better on 0, equal on 2, worse on 1 queries'
     """
     names = [first or str(table.columns[0]), second or str(table.columns[min(1, table.shape[1] - 1)])]
@@ -46,7 +46,7 @@ def versus(
     for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):
         if part.any():
             ax.scatter(dots.x[part], dots.y[part], s=area[part], marker=marker, alpha=0.75, linewidths=0, zorder=2,
-                       clip_on=False, color=look(name)[0] if name else GREY,
+                       clip_on=False, color=system_style(name)[0] if name else GREY,
                        label=f"{name} better" if name else "equal")  # fmt: skip
     better, worse = (int(dots["count"][part].sum()) for part in (gain > 0, gain < 0))
     ax.set_title(
@@ -60,7 +60,7 @@ def versus(
 
 
 @styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
-def shifts(
+def rank_changes(
     table: pd.DataFrame, *, ax: Axes | None = None, first: str = "first", second: str = "second", k: int = 10,
     relevant_from: int = 1,
 ) -> Axes:  # fmt: skip
@@ -72,7 +72,8 @@ def shifts(
     *relevant_from* or more; hollow and dashed: judged, but less; hollow and dotted: not judged.
 
     >>> rows = {"doc_id": ["a", "b"], "rank_a": [1, 14], "rank_b": [2, 1], "relevance": [1, None]}
-    >>> [text.get_text() for text in shifts(pd.DataFrame(rows).convert_dtypes(), k=10).texts if "14" in text.get_text()]
+    >>> drawn = rank_changes(pd.DataFrame(rows).convert_dtypes(), k=10)
+    >>> [text.get_text() for text in drawn.texts if "14" in text.get_text()]
     ['b  14']
     """
     need(table, "doc_id", "rank_a", "rank_b", "relevance")
@@ -134,7 +135,7 @@ _RANK_LETTERS = 34
 def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the rank of each judged document under each system, 1 above, on a logarithmic axis.
 
-    *table* is from `one_query.judged`: doc_id, grade, is_relevant, a column of ranks per system (NaN: not returned,
+    *table* is from `judged_ranks`: doc_id, grade, is_relevant, a column of ranks per system (NaN: not returned,
     drawn at the bottom). Relevant documents are coloured and named, the best dozen of them; others are grey.
 
     >>> table = pd.DataFrame({"doc_id": ["d"], "grade": [1], "is_relevant": [True], "bm25": [1.0], "minilm": [np.nan]})
@@ -195,16 +196,16 @@ def _ends(table: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 @styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
-def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
+def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
     """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
 
-    *table* is from `failures.outcomes`, perhaps with a column `label` (else the query's id). Of more than 2 *n* + 2
+    *table* is from `query_outcomes`, perhaps with a column `label` (else the query's id). Of more than 2 *n* + 2
     queries the first and last *n* are drawn, and how many stand between is written there.
 
     >>> rows = pd.DataFrame({"query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4]})
     >>> rows = rows.assign(difference=rows.winner - rows.loser)
     >>> rows.attrs = {"winner": "bm25", "loser": "minilm", "measure": "RR"}
-    >>> [label.get_text() for label in duel(rows).get_yticklabels()]
+    >>> [label.get_text() for label in paired_values(rows).get_yticklabels()]
     ['q1', 'q2']
     """
     need(table, "query_id", "winner", "loser", "difference")
@@ -220,7 +221,7 @@ def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
     )
     for side in ("loser", "winner"):
         name = str(table.attrs.get(side, side))
-        colour, marker = look(name)
+        colour, marker = system_style(name)
         ground = colour if side == "winner" else "white"
         ax.plot(shown[side], places, linestyle="none", marker=marker, markersize=6.5, color=colour, label=name,
                 markerfacecolor=ground, markeredgewidth=1.6, clip_on=False)  # fmt: skip
@@ -238,14 +239,14 @@ def duel(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
 
 
 @styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
-def contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the chance that a query of the group has more of each feature than another one, with its interval.
 
-    *table* is from `failures.contrasts`, perhaps with a column `cluster`, whose name then stands with the feature.
+    *table* is from `contrast_groups`, perhaps with a column `cluster`, whose name then stands with the feature.
     Filled: differs after Holm's correction; hollow: does not. The line at 0.5 is no difference.
 
     >>> row = {"feature": "words", "chance": 0.9, "low": 0.7, "high": 0.95, "differs": True}
-    >>> [label.get_text() for label in contrasts(pd.DataFrame([row])).get_yticklabels()]
+    >>> [label.get_text() for label in group_contrasts(pd.DataFrame([row])).get_yticklabels()]
     ['words']
     """
     need(table, "feature", "chance", "low", "high", "differs")
@@ -269,13 +270,13 @@ _PAGE = 14.0  # inches; longer texts have smaller cells
 
 
 @styled(lambda table: tuple(min(_PAGE, edge + _SIDE * n) for edge, n in ((2.4, table.shape[1]), (1.5, len(table)))))
-def matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def token_matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the cosine of each query token (rows) with each document token (columns), dark for high.
 
     *table* is from `late_interaction.token_similarities`; up to about 40 tokens a side stay legible. A ring marks the
     best document token of each query token: the mean of the marked cells is the score.
 
-    >>> ax = matches(pd.DataFrame([[0.2, 0.9]], index=["ring"], columns=["a", "ring"]))
+    >>> ax = token_matches(pd.DataFrame([[0.2, 0.9]], index=["ring"], columns=["a", "ring"]))
     >>> ax.lines[0].get_xydata().tolist()
     [[1.0, 0.0]]
     """
@@ -302,15 +303,15 @@ _CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False,
 
 
 @styled(lambda table: (7.4, 4.2))
-def origins(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int = 1) -> Axes:
+def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int = 1) -> Axes:
     """Draw the rank that each document of a fusion had in the original runs, on a logarithmic scale, best on top.
 
-    *table* is from `fusion.provenance`: rank, doc_id, a column of ranks per run, optional relevance. One colour and
+    *table* is from `fusion.contributions`: rank, doc_id, a column of ranks per run, optional relevance. One colour and
     marker per run; what a run did not return lies in the band below. Filled: relevance of *relevant_from* or more;
     hollow: judged, but less; small: not judged. The relevance stands below the rank, – where there is none.
 
     >>> table = pd.DataFrame({"rank": [1, 2], "doc_id": ["a", "b"], "bm25": [2, 7], "minilm": [1, None]})
-    >>> [text.get_text() for text in origins(table).get_legend().get_texts()]
+    >>> [text.get_text() for text in fusion_contributions(table).get_legend().get_texts()]
     ['rank in bm25', 'rank in minilm']
     """
     need(table, "rank", "doc_id")
@@ -327,7 +328,7 @@ def origins(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int =
     ax.axhspan(floor, absent * 1.5, color="#EFEFEF", zorder=0, linewidth=0)
     step = min(0.2, 0.6 / len(names))
     for number, name in enumerate(names):
-        colour, marker = look(name)[0], _MARKERS[number % len(_MARKERS)]
+        colour, marker = system_style(name)[0], _MARKERS[number % len(_MARKERS)]
         across = places + step * (number - (len(names) - 1) / 2)
         for kind, (is_filled, size) in _CONTRIBUTION_STYLES.items():
             ax.plot(across[kinds == kind], shown[kinds == kind, number], linestyle="none", color=colour, marker=marker,
@@ -371,7 +372,7 @@ def _legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
 
     keys = []
     for number, name in enumerate(names):
-        colour, marker = look(name)[0], _MARKERS[number % len(_MARKERS)]
+        colour, marker = system_style(name)[0], _MARKERS[number % len(_MARKERS)]
         keys.append(
             Line2D([], [], marker=marker, linestyle="none", markersize=8, color=colour, label=f"rank in {name}")
         )

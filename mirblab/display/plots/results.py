@@ -11,17 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import (
-    GREY,
-    PALETTE,
-    axis,
-    legend_beside,
-    look,
-    need,
-    panels,
-    style,
-    styled,
-)
+from mirblab.display.figures import GREY, PALETTE, axis, figure_style, legend_beside, need, panels, styled, system_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +56,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     if len(table):
         handles, labels = drawn[0].get_legend_handles_labels()
         if len(labels) > 1:
-            with style():
+            with figure_style():
                 drawn[0].figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return drawn
 
@@ -112,7 +102,7 @@ def _panels(
     groups = list(table.groupby("collection", sort=False, observed=True))
     if not groups:
         raise MirblabError("the table is empty, so there is nothing to draw")
-    with style():
+    with figure_style():
         wide = min(len(groups), _WIDE)
         axes = panels(ax, len(groups), "collections", wide, (max(4.6, 1.4 + 2.9 * wide), height), share)
         for one, (name, part) in zip(axes, groups, strict=True):
@@ -197,9 +187,9 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
     need(table, "step", "loss", "smoothed", measure)
     table = table if "system" in table else table.assign(system="")
     axes = panels(ax, 2, "panels", 2, (8.4, 3.2), False)
-    with style():
+    with figure_style():
         for place, (system, part) in enumerate(table.groupby("system", sort=False, observed=True)):
-            colour, marker = look(str(system)) if system else (PALETTE[place], "o")
+            colour, marker = system_style(str(system)) if system else (PALETTE[place], "o")
             losses, reached = part.dropna(subset="loss"), part.dropna(subset=measure)
             axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.25, markersize=3)
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=str(system))
@@ -250,7 +240,7 @@ def _panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Axes:
     need(table, "kind", "label", "measure", "mean", "low", "high", "n_queries")
     if table.measure.nunique() != 1:
         raise MirblabError(f"one measure at a time, found {', '.join(map(str, table.measure.unique()))}")
-    colour, place, places = look(name)[0], 0.0, []
+    colour, place, places = system_style(name)[0], 0.0, []
     for kind, group in table.groupby("kind", sort=False, observed=True):
         here = [place + step for step in range(len(group))]
         ax.bar(here, group["mean"], width=0.8, color=colour)
@@ -303,7 +293,7 @@ def means(
 def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
     need(table, "system", "measure", "mean", "low", "high", "n_queries")
     for place, row in enumerate(table.itertuples()):
-        colour, marker = look(row.system)
+        colour, marker = system_style(row.system)
         ax.plot([row.low, row.high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
         ax.plot(row.mean, place, marker=marker, color=colour, markersize=7, linestyle="none", clip_on=False)
     ax.set_yticks(range(len(table)), [str(name) for name in table.system])
@@ -331,7 +321,7 @@ def differences(
     gains = np.sort(table[names[0]].to_numpy() - table[names[1]].to_numpy())[::-1]
     edges = np.arange(len(gains) + 1) + 0.5
     for name, part in zip(names, (np.maximum(gains, 0), np.minimum(gains, 0)), strict=True):
-        ax.stairs(part, edges, fill=True, color=look(name)[0], label=f"{name} better")
+        ax.stairs(part, edges, fill=True, color=system_style(name)[0], label=f"{name} better")
     ax.axhline(0, color=GREY, linewidth=0.8)
     better, worse = (gains > 0).sum(), (gains < 0).sum()
     ax.set_title(
@@ -358,7 +348,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "
     """
     need(table, "depth", "system", "value")
     for system, part in table.sort_values("depth").groupby("system", sort=False, observed=True):
-        colour, marker = look(system)
+        colour, marker = system_style(system)
         ax.plot(part.depth, part.value, color=colour, marker=marker, label=str(system))
         for column, dashes in (("ceiling", "--"), ("first_stage", ":")):
             if column in part:
@@ -388,7 +378,7 @@ def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", 
     """
     need(table, "system", "share", "seed", value)
     for system, part in table.groupby("system", sort=False, observed=True):
-        colour, marker = look(str(system))
+        colour, marker = system_style(str(system))
         found = part.groupby("share")[value].agg(["mean", "min", "max"])
         ax.plot(100 * found.index, found["mean"], color=colour, marker=marker, label=str(system))
         ax.fill_between(100 * found.index, found["min"], found["max"], color=colour, alpha=0.15, linewidth=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirblab.formula.latex import parser
-from mirblab.formula.tree import paths, shown
+from mirblab.formula.tree import node_paths, shown_label
 from mirblab.lessons.exercises import exercise, number, short
 
 _FORMULA = "x^{y_n} + 1"
@@ -36,7 +36,7 @@ _RENAMINGS = (
 @exercise("paths", "No two symbols of a formula have the same path.")
 def _paths(answer: Any) -> str:
     tree = parser.parse_latex(_FORMULA)
-    truth = dict(zip(map(shown, tree.labels), paths(tree), strict=True))
+    truth = dict(zip(map(shown_label, tree.labels), node_paths(tree), strict=True))
     if not isinstance(answer, dict):
         return f"A dictionary from symbols to paths is wanted, found `{short(answer)}`."
     absent = [symbol for symbol in truth if symbol not in answer]

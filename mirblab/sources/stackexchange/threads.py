@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.sources.stackexchange import dump
@@ -71,6 +72,15 @@ class Thread:
     tag_counts: dict[str, int] = field(default_factory=dict)
 
 
+def example_dump() -> Path:
+    """Return the folder of the small dump that ships with mirblab.
+
+    >>> [thread.question.id for thread in read_threads(example_dump(), [5])]
+    ['5']
+    """
+    return paths.bundled_path("data", "mini", "threads")
+
+
 def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProblems | None = None) -> list[Thread]:
     """Return the threads of the questions, or of the answers, with these *ids*, each once, in the order of the ids.
 
@@ -78,6 +88,9 @@ def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProb
     PostLinks, Comments, Votes, Users and Tags are read where they are there. Every file is streamed once (Posts and
     PostLinks twice when an id is that of an answer), so that memory holds the wanted threads only. Broken rows
     are noted in *odd*. MirblabError names the ids that are no question and no answer.
+
+    >>> [len(thread.answers) for thread in read_threads(example_dump(), [5, 9])]
+    [3, 2]
     """
     wanted = list(dict.fromkeys(str(each).strip() for each in ids))
     if bad := [each for each in wanted if not each.isdecimal()]:

@@ -1,0 +1,1 @@
+from .candidates import Candidates as Candidates

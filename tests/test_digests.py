@@ -14,7 +14,7 @@ from mirblab.analysis.lean_views import read_views
 from mirblab.app import cli
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
-from mirblab.data import beir, digests
+from mirblab.data import beir, collection, digests
 from mirblab.data.collection import load_folder
 from mirblab.sources import catalogue, mini
 
@@ -51,6 +51,23 @@ def test_every_changed_byte_of_an_added_collection_is_noticed_and_the_file_is_na
             assert path.name in str(error.value)
         path.write_bytes(before)
     assert catalogue.load(added.name).card.task == "Premise Retrieval"
+
+
+def test_an_unchanged_collection_is_not_read_again_and_belongs_to_who_loaded_it(added: Path, monkeypatch):
+    """Tables, card and counts that somebody changes are those of nobody else; a changed byte is noticed as before."""
+    first = catalogue.load(added.name)
+    fingerprint = first.fingerprint
+    monkeypatch.setattr(collection, "read_splits", None)
+    first.corpus.loc[0, "text"] = "changed"
+    first.corpus["title"] = ""
+    first.card.candidates.append("judged")
+    first.oddities["more"] = 1
+    second = catalogue.load(added.name)
+    assert second.fingerprint == fingerprint and second.card.candidates == [] and "more" not in second.oddities
+    assert second.texts != first.texts and second.oddities == {k: v for k, v in first.oddities.items() if k != "more"}
+    (added / "README.md").write_text("another\n")
+    with pytest.raises(MirblabError, match=r"README.md has another content"):
+        catalogue.load(added.name)
 
 
 def test_a_missing_file_and_a_new_one_are_named(added: Path):

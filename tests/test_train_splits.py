@@ -1,4 +1,4 @@
-"""train.splits keeps near-duplicates on one side, drops training rows that repeat held-out ones, and says why."""
+"""train.data drops training rows that nearly repeat held-out ones, and says why."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ import pytest
 
 from mirblab.core.errors import MirblabError
 from mirblab.train import data
-
-WORDS = (
-    "let every open cover of a compact space have a finite subcover and call such a space quasi compact then".split()
-)
 
 
 def rows(n: int, seed: int = 0) -> pd.DataFrame:
@@ -27,50 +23,6 @@ def rows(n: int, seed: int = 0) -> pd.DataFrame:
 def changed(text: str) -> str:
     """Return a text with its last word changed, which leaves 9 of 11 word triples."""
     return f"{text.rsplit(' ', 1)[0]} otherwise"
-
-
-@pytest.mark.parametrize("view", data.VIEW_COLUMNS)
-def test_rows_that_are_near_in_any_view_are_one_group(view: str) -> None:
-    """Also through a third row; the others stay alone."""
-    table = rows(6)
-    table.loc[4, view] = changed(table.loc[1, view])
-    table.loc[2, "informal"] = table.loc[4, "informal"].upper()
-    assert data.near_duplicate_groups(table).tolist() == [0, 1, 1, 2, 1, 3]
-    assert data.near_duplicate_groups(table, [name for name in data.VIEW_COLUMNS if name != view])[1] in (1,)
-
-
-def test_whole_groups_go_to_one_split_and_shares_hold() -> None:
-    """90 groups of four rows: no group is cut, and each share is met to within a group on either side."""
-    table = pd.concat([rows(90).assign(id=lambda part, n=n: part.id + f"-{n}") for n in range(4)], ignore_index=True)
-    table["type"] = [f"{text} {number % 7} x y" for number, text in enumerate(table["type"])]
-    dealt = data.assign_splits(table, {"train": 0.8, "dev": 0.1, "test": 0.1}, seed=3)
-    assert dealt.groupby("group").split.nunique().max() == 1
-    assert dealt.group.nunique() == 90
-    counts = dealt.split.value_counts()
-    assert abs(counts["train"] - 288) <= 4 and abs(counts["dev"] - 36) <= 4 and abs(counts["test"] - 36) <= 4
-
-
-def test_the_order_of_the_rows_changes_nothing_and_the_seed_does() -> None:
-    """Split and group belong to the id; the columns that were there stay, in the order of the rows given."""
-    table, shares = rows(60), {"train": 0.7, "test": 0.3}
-    one = data.assign_splits(table, shares, seed=1)
-    shuffled = table.sample(frac=1, random_state=2)
-    other = data.assign_splits(shuffled, shares, seed=1)
-    assert other.id.tolist() == shuffled.id.tolist()
-    pd.testing.assert_frame_equal(one, other.sort_values("id", ignore_index=True))
-    assert data.assign_splits(table, shares, seed=2).split.tolist() != one.split.tolist()
-
-
-def test_a_row_is_as_likely_in_a_split_whether_its_group_is_large_or_small() -> None:
-    """Over many seeds the share of a group of ten in the smaller split is that of single rows."""
-    table = rows(40)
-    table.loc[:9, "informal"] = " ".join(WORDS)
-    large, small = [], []
-    for seed in range(300):
-        dealt = data.assign_splits(table, {"train": 0.75, "test": 0.25}, seed=seed, columns=["informal"])
-        large.append(dealt.split[0] == "test")
-        small.append((dealt.split[10:] == "test").mean())
-    assert abs(np.mean(large) - 0.25) < 0.08 and abs(np.mean(small) - 0.25) < 0.05
 
 
 def test_training_rows_that_repeat_held_out_ones_are_dropped_with_the_reason() -> None:
@@ -97,19 +49,14 @@ def test_nothing_to_drop_says_so() -> None:
 
 
 def test_wrong_input_is_named() -> None:
-    """Columns, ids and shares."""
+    """Columns and ids."""
     table = rows(4)
     with pytest.raises(MirblabError, match="no column 'typ'; .*did you mean 'type'"):
-        data.near_duplicate_groups(table, ["typ"])
+        data.drop_near_duplicates(table, table, ["typ"])
     with pytest.raises(MirblabError, match="4 ids are in training and held out, the first is 'r000'"):
         data.drop_near_duplicates(table, table)
     with pytest.raises(MirblabError, match="id 'r000' occurs twice"):
-        data.assign_splits(pd.concat([table, table]), {"train": 1.0})
-    for shares in ({"train": 0.5}, {"train": 1.5, "test": -0.5}, {}):
-        with pytest.raises(MirblabError, match="make 1 together"):
-            data.assign_splits(table, shares)
-    with pytest.raises(MirblabError, match="no row is left for train: 4 rows are 1 groups"):
-        data.assign_splits(table.assign(informal="one and the same"), {"train": 0.5, "test": 0.5})
+        data.drop_near_duplicates(pd.concat([table, table]), table)
 
 
 def test_the_real_views_hold_training_rows_that_nearly_repeat_the_test(shared: Path) -> None:

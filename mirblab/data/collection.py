@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -24,9 +25,12 @@ from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
 
 RULE_NAMES = ("judged", "not-self", "earlier", "tags")
+_LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 # Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
 pd.set_option("display.html.use_mathjax", False)
+# What was read, by folder and split, with the digests that it was compared with.
+_loaded: dict[tuple[Path, str], tuple[bytes, Collection]] = {}
 
 
 @dataclass(frozen=True)
@@ -178,24 +182,37 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
     """Read and check the collection in a folder with corpus, queries and qrels; a card is optional.
 
     Where digests were kept (`mirblab build`, `mirblab add`), the bytes that are read, and all other files, are compared
-    with them. Raises MirblabError for a file that differs, is missing or is new, and, with file, line and number of
-    such lines, for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown documents;
-    FileNotFoundError for a missing file or split.
+    with them. A small collection that this process has read before is not parsed and counted again while its files
+    still have these digests. Raises MirblabError for a file that differs, is missing or is new, and, with file, line
+    and number of such lines, for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown
+    documents; FileNotFoundError for a missing file or split.
     """
     folder = Path(path)
-    before = digests.read_digest_file(folder)
+    key, before, read = (folder.absolute(), split), digests.read_digest_file(folder), dict[Path, str]()
+    earlier = _loaded.get(key)
     try:
-        with collect_digests() as read:
-            found = read_splits(folder, [split])[0]
+        if before is not None and earlier is not None and earlier[0] == before:
+            collection = earlier[1]
+        else:
+            with collect_digests() as read:
+                collection = read_splits(folder, [split])[0]
     except (MirblabError, FileNotFoundError):
         digests.check_digests(folder)  # that a file has changed says more than what is wrong with it
         raise
-    if (
-        digests.read_digest_file(folder) != before
-    ):  # replaced meanwhile: the texts may be of one build, the judgements of the next
-        return load_folder(folder, split)
+    if digests.read_digest_file(folder) != before:
+        return load_folder(folder, split)  # replaced meanwhile: texts and judgements may be of two builds
     digests.check_digests(folder, read)
-    return found
+    if before is not None and len(collection.corpus) <= _LARGEST_KEPT and "tags" not in collection.corpus:
+        _loaded[key] = before, collection
+        if len(_loaded) > _MOST_KEPT:
+            del _loaded[next(iter(_loaded))]
+    return _copied(collection)
+
+
+def _copied(collection: Collection) -> Collection:
+    """Return a collection of its own tables and card, so that who changes them changes no other one."""
+    tables = {name: getattr(collection, name).copy(deep=False) for name in ("corpus", "queries", "qrels")}
+    return replace(collection, **tables, card=deepcopy(collection.card), oddities=dict(collection.oddities))
 
 
 def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -272,67 +271,6 @@ def drop_near_duplicates(
         recall = min(recall, same.recall)
     why = pd.concat(found, ignore_index=True)
     return SeparatedRows(train[~train.id.isin(why.id)], why, recall)
-
-
-def near_duplicate_groups(
-    views: pd.DataFrame, columns: Sequence[str] = VIEW_COLUMNS, threshold: float = NEAR_THRESHOLD, seed: int = 0
-) -> np.ndarray:
-    """Return the group of each row, int64 (n_rows,), numbered from 0 by first appearance.
-
-    Rows belong together when any of their views nearly repeat each other, or when a chain of such rows joins them.
-    Errors are those of `near_duplicates.near_pairs`, and MirblabError for a column that is not there.
-
-    >>> rows = pd.DataFrame({"id": list("abc"), "informal": ["x y z", "a b c", "X Y  z"]})
-    >>> near_duplicate_groups(rows, ["informal"]).tolist()
-    [0, 1, 0]
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    _check_ids(views, columns)
-    pairs = pd.concat([find_repeats([views[column].tolist()], threshold, seed).within(0) for column in columns])
-    edges = (np.ones(len(pairs), np.int8), (pairs.one.to_numpy(np.int64), pairs.other.to_numpy(np.int64)))
-    labels = connected_components(coo_array(edges, shape=(len(views), len(views))), directed=False)[1]
-    return pd.factorize(labels)[0].astype(np.int64)
-
-
-def assign_splits(
-    views: pd.DataFrame,
-    shares: Mapping[str, float],
-    seed: int = 0,
-    columns: Sequence[str] = VIEW_COLUMNS,
-    threshold: float = NEAR_THRESHOLD,
-) -> pd.DataFrame:
-    """Return *views* with a new `split` and its `group`: whole groups of near-duplicates, dealt by *seed*.
-
-    *shares* has the share of the rows of each split, together 1. The groups, in an order drawn by *seed*, are laid
-    end to end, and each goes to the split in whose stretch its middle lies; so every group has the same chance
-    whatever its size, and a share is missed by half a group at most on either side. Who is with whom depends on the
-    ids and texts, not on the order of the rows. Raises MirblabError for shares that are none, and for splits that
-    come out empty.
-
-    >>> rows = pd.DataFrame({"id": list("abcd"), "informal": ["one x", "two y", "one x", "three z"]})
-    >>> assign_splits(rows, {"train": 0.7, "test": 0.3}, columns=["informal"]).split.tolist()
-    ['train', 'test', 'train', 'train']
-    """
-    _check_ids(views, columns)
-    bad = [name for name, share in shares.items() if not 0 < share <= 1]
-    if bad or not shares or not math.isclose(sum(shares.values()), 1, abs_tol=1e-9):
-        raise MirblabError(f"shares are numbers above 0 that make 1 together, found {dict(shares)}")
-    ordered = views.sort_values("id")
-    group = near_duplicate_groups(ordered, columns, threshold)
-    sizes = np.bincount(group)
-    order = np.random.default_rng(seed).permutation(len(sizes))
-    middles = np.empty(len(sizes))
-    middles[order] = np.cumsum(sizes[order]) - sizes[order] / 2
-    ends = np.cumsum(list(shares.values()))[:-1] * len(views)
-    split = np.array(list(shares), dtype=object)[np.searchsorted(ends, middles, side="right")][group]
-    absent = [name for name in shares if name not in split]
-    if absent:
-        raise MirblabError(f"no row is left for {', '.join(absent)}: {len(views)} rows are {len(sizes)} groups")
-    dealt = pd.DataFrame({"id": ordered.id.to_numpy(), "split": pd.array(split, dtype="str"), "group": group})
-    found = dealt.set_index("id").loc[views.id]
-    return views.assign(split=found.split.array, group=found.group.array)
 
 
 def rephrase_by_rules(

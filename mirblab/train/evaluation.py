@@ -92,19 +92,10 @@ def held_out(
     return evaluate
 
 
-def partner_ranks(queries: np.ndarray, documents: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the rank of document *own*[i] for query i, from 1; of equal scores the later document is first.
-
-    That is the order of `runs`, as long as documents are sorted by id.
-
-    >>> partner_ranks(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 2])).tolist()
-    [2, 1]
-    """
-    return own_document_ranks(queries @ documents.T, own)
-
-
 def own_document_ranks(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the rank of document *own*[i] for query i, from 1, in scores (n_queries, n_docs); ties as above.
+    """Return the rank of document *own*[i] for query i, from 1, in *scores* (n_queries, n_docs).
+
+    Of equal scores the later document is first, as in a run whose documents are sorted by id.
 
     >>> own_document_ranks(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
     [3]

@@ -17,13 +17,13 @@ from mirblab.sources import catalogue
 
 
 @pytest.fixture(scope="module")
-def found() -> compare_runs.Difference:
-    return compare_runs.compared("bm25", "bm25-okapi", "mini-qa", ["nDCG@10", "RR"], depth=30)
+def found() -> compare_runs.RunComparison:
+    return compare_runs.compare_runs("bm25", "bm25-okapi", "mini-qa", ["nDCG@10", "RR"], depth=30)
 
 
-def printed(found: compare_runs.Difference) -> str:
+def printed(found: compare_runs.RunComparison) -> str:
     file = io.StringIO()
-    compare_runs.show(found, terminal.console(file=file, width=120, force_terminal=False))
+    compare_runs.print_comparison(found, terminal.console(file=file, width=120, force_terminal=False))
     return file.getvalue()
 
 
@@ -39,7 +39,7 @@ def test_it_answers_every_question(found):
 
 def test_the_csv_has_every_query_and_agrees_with_the_means(found, tmp_path):
     """One row per query, in order; the mean of the differences is the difference of the means."""
-    table = pd.read_csv(compare_runs.write(found, tmp_path / "deep" / "a.csv"), index_col="query_id")
+    table = pd.read_csv(compare_runs.write_comparison(found, tmp_path / "deep" / "a.csv"), index_col="query_id")
     assert table.index.tolist() == list(found.collection.query_ids)
     assert table["difference in RR"].mean() == pytest.approx(found.tests.difference.iloc[1])
     assert {"rbo", "tau", "overlap", "entered", "left_unjudged"} <= set(table.columns)
@@ -49,7 +49,7 @@ def test_a_run_with_itself_changes_nothing(tmp_path):
     """A file of the same run: no query changed, no document new, nothing hangs on holes."""
     c = catalogue.load("mini-qa")
     runs.write_run(systems.system("bm25").search(c, 20), tmp_path / "same.trec")
-    found = compare_runs.compared("bm25", str(tmp_path / "same.trec"), "mini-qa", ["RR"], depth=20)
+    found = compare_runs.compare_runs("bm25", str(tmp_path / "same.trec"), "mini-qa", ["RR"], depth=20)
     text = printed(found)
     assert found.names == ("bm25", "same.trec")
     assert "none: the value is the same for every query" in text and "does it hang" not in text
@@ -61,7 +61,7 @@ def test_a_query_that_is_missing_is_said(tmp_path):
     c = catalogue.load("mini-qa")
     run = systems.system("bm25").search(c, 20)
     runs.write_run(run[run.query_id != c.query_ids[0]], tmp_path / "less.trec")
-    text = printed(compare_runs.compared("bm25", str(tmp_path / "less.trec"), "mini-qa", ["RR"], depth=20))
+    text = printed(compare_runs.compare_runs("bm25", str(tmp_path / "less.trec"), "mini-qa", ["RR"], depth=20))
     assert f"note: 1 of 204 queries are not in the run and score 0: '{c.query_ids[0]}'" in text
 
 
@@ -72,7 +72,7 @@ def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
     for name, order in (("a", "d1 d2"), ("b", "d2 d1")):
         lines = [f"q{q} Q0 {doc} 1 {-at} {name}\x1b[2J\n" for q in (1, 2) for at, doc in enumerate(order.split())]
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
-    text = printed(compare_runs.compared(str(tmp_path / "a"), str(tmp_path / "b"), str(folder), ["RR"]))
+    text = printed(compare_runs.compare_runs(str(tmp_path / "a"), str(tmp_path / "b"), str(folder), ["RR"]))
     assert "\x1b" not in text and "[bold]red[/bold]" in text.replace("\n", "")
 
 
@@ -89,7 +89,7 @@ def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
 def test_what_cannot_be_compared_is_refused(asked, says):
     """Before anything is searched, with the next step."""
     with pytest.raises(MirblabError, match=says):
-        compare_runs.compared(*asked)
+        compare_runs.compare_runs(*asked)
 
 
 def test_the_command_prints_and_writes(tmp_path, capsys):

@@ -172,16 +172,18 @@ def test_duplicates_say_what_the_judgements_say(odd: Collection) -> None:
 
 def test_a_query_that_is_its_own_answer_does_not_return_itself_by_mistake(odd: Collection, make_folder: Make) -> None:
     """Own documents count unless they are relevant, or the rule keeps them out."""
-    assert collection_report.own(odd).tolist() == ["q2"]
+    assert collection_report.self_returning_queries(odd).tolist() == ["q2"]
     rows = [{"_id": name, "text": name} for name in ("a", "b")]
-    assert collection_report.own(load_folder(make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x"))).tolist() == ["b"]
+    assert collection_report.self_returning_queries(
+        load_folder(make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x"))
+    ).tolist() == ["b"]
     barred = make_folder(rows, rows, "b\ta\t1\n", card='candidates = ["not-self"]\n', name="y")
-    assert collection_report.own(load_folder(barred)).empty
+    assert collection_report.self_returning_queries(load_folder(barred)).empty
 
 
 def test_every_leak_is_found_once(odd: Collection) -> None:
     """A declaration's last part, a title in other case, a reference in a query and in a document, a whole text."""
-    found, by_chance = collection_report.leaks(odd)
+    found, by_chance = collection_report.find_leaks(odd)
     rows = sorted(found.to_numpy().tolist())
     assert rows == [
         ["", "d6", "reference", "\\ref{categories-lemma-yoneda}"],
@@ -203,14 +205,14 @@ def test_every_leak_is_found_once(odd: Collection) -> None:
 )  # fmt: skip
 def test_a_name_is_found_as_a_whole_word(name: str, text: str, is_there: bool) -> None:
     """Inside a longer name it is another name."""
-    assert collection_report.occurs(name, text) is is_there
+    assert collection_report.occurs_as_word(name, text) is is_there
 
 
 def test_prose_declares_nothing() -> None:
     """Only what is followed like a declaration is one."""
-    assert list(collection_report.own_names("Definition of a limit (in a space)")) == []
-    assert list(collection_report.own_names("@[simp] noncomputable def ℕ.foo' {α} : α")) == ["ℕ.foo'"]
-    assert list(collection_report.own_names("spaces-morphisms-lemma-birational Let X")) == [
+    assert list(collection_report.declared_names("Definition of a limit (in a space)")) == []
+    assert list(collection_report.declared_names("@[simp] noncomputable def ℕ.foo' {α} : α")) == ["ℕ.foo'"]
+    assert list(collection_report.declared_names("spaces-morphisms-lemma-birational Let X")) == [
         "spaces-morphisms-lemma-birational"
     ]
 
@@ -219,7 +221,7 @@ def test_a_query_that_begins_with_its_label_is_found_in_its_answer(make_folder: 
     """Labels that were left in spell out the answer."""
     corpus = [{"_id": "d1", "text": "We refer to spaces-lemma-birational here."}, {"_id": "d2", "text": "x"}]
     queries = [{"_id": "q1", "text": "spaces-lemma-birational Let X be a space"}]
-    found = collection_report.leaks(load_folder(make_folder(corpus, queries, "q1\td1\t1\n")))[0]
+    found = collection_report.find_leaks(load_folder(make_folder(corpus, queries, "q1\td1\t1\n")))[0]
     assert found.to_numpy().tolist() == [["q1", "d1", "query's name", "spaces-lemma-birational"]]
 
 
@@ -228,7 +230,7 @@ def test_a_name_that_is_everywhere_is_no_finding(make_folder: Make) -> None:
     corpus = [{"_id": f"n{n}.space", "text": f"text {n}"} for n in range(6)]
     queries = [{"_id": f"q{n}", "text": f"a space of size {n}"} for n in range(6)]
     collection = load_folder(make_folder(corpus, queries, "".join(f"q{n}\tn{n}.space\t1\n" for n in range(6))))
-    assert collection_report.leaks(collection)[1] == 6
+    assert collection_report.find_leaks(collection)[1] == 6
     assert not any(
         "name of their answer" in text for text in collection_report.report(collection, encoders=()).findings
     )
@@ -239,7 +241,7 @@ def test_an_answer_that_queries_share_is_no_chance(make_folder: Make) -> None:
     corpus = [{"_id": "n1.space", "text": "text"}]
     queries = [{"_id": f"q{n}", "text": f"a space of size {n}"} for n in range(2)]
     collection = load_folder(make_folder(corpus, queries, "q0\tn1.space\t1\nq1\tn1.space\t1\n"))
-    found, by_chance = collection_report.leaks(collection)
+    found, by_chance = collection_report.find_leaks(collection)
     assert found.text.tolist() == ["space", "space"] and by_chance == 0
 
 
@@ -248,8 +250,8 @@ def test_auc_is_that_of_all_pairs() -> None:
     random = np.random.default_rng(0)
     some, others = random.integers(0, 9, 40), random.integers(2, 12, 70)
     wanted = ((some[:, None] > others) + (some[:, None] == others) / 2).mean()
-    assert collection_report.auc(some, others)[0] == pytest.approx(wanted)
-    assert collection_report.auc(some, np.array([])) == (0.5, 0.0)
+    assert collection_report.chance_of_larger(some, others)[0] == pytest.approx(wanted)
+    assert collection_report.chance_of_larger(some, np.array([])) == (0.5, 0.0)
 
 
 def test_length_that_gives_relevant_documents_away_is_said(make_folder: Make) -> None:
@@ -270,10 +272,13 @@ def test_wilson_covers_the_truth() -> None:
     """In about 95 of 100 samples the share lies inside; the ends stay within 0 and 1."""
     counts = np.random.default_rng(0).binomial(200, 0.1, 2_000)
     covered = np.mean(
-        [low <= 0.1 <= high for low, high in map(lambda count: collection_report.wilson(int(count), 200), counts)]
+        [
+            low <= 0.1 <= high
+            for low, high in map(lambda count: collection_report.wilson_interval(int(count), 200), counts)
+        ]
     )
     assert 0.93 < covered < 0.97
-    assert collection_report.wilson(5, 5)[1] == 1.0 and collection_report.wilson(0, 0) == (0.0, 1.0)
+    assert collection_report.wilson_interval(5, 5)[1] == 1.0 and collection_report.wilson_interval(0, 0) == (0.0, 1.0)
 
 
 def test_truncation_counts_a_seeded_sample_and_says_so(odd: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +322,7 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
     """Judged@10 of a run stands beside the judgements per query."""
     run = pd.DataFrame({"query_id": ["q1"] * 2, "doc_id": ["d1", "d2"], "score": [2.0, 1.0]})
     run.attrs["system"] = "own"
-    found = collection_report.judged_table(odd, [run]).set_index("what")
+    found = collection_report.judgement_table(odd, [run]).set_index("what")
     assert found.loc["judged per query", ["mean", "most"]].tolist() == [1.25, 2]
     assert found.loc["relevant per query", ["mean", "least"]].tolist() == [0.75, 0]
     assert found.loc["Judged@10 of own", "mean"] == pytest.approx(0.5 / 4)
@@ -329,7 +334,7 @@ def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     assert "may return themselves" in found.findings[0]
     html, out = found._repr_html_(), io.StringIO()
     assert html.count("<li>") == len(found.findings) and html.count("<table") == len(found.tables())
-    collection_report.show(found, terminal.console(file=out, width=200))
+    collection_report.print_report(found, terminal.console(file=out, width=200))
     assert all(text[:60] in out.getvalue() for text in found.findings)
     assert repr(found).count("\n- ") == len(found.findings)
 
@@ -350,7 +355,7 @@ def test_known_facts_of_the_shared_collections(shared: Path) -> None:
         pytest.skip(f"no {place}")
     flagged = {row["_id"] for row in map(json.loads, (place / "queries.jsonl").open(encoding="utf-8"))
                if row["metadata"]["names_decl"]}  # fmt: skip
-    found, by_chance = collection_report.leaks(load_folder(place))
+    found, by_chance = collection_report.find_leaks(load_folder(place))
     assert len(flagged) == 82 and flagged <= set(found.query_id) and by_chance < 5
-    _, auc, z = collection_report.lengths(load_folder(shared / "data" / "mse-dup"))
+    _, auc, z = collection_report.length_table(load_folder(shared / "data" / "mse-dup"))
     assert auc < 0.4 and z < -10

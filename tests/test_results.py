@@ -628,9 +628,9 @@ def test_every_table_and_figure_of_a_notebook_marks_an_imported_system(qa: Colle
 def test_the_diff_of_an_imported_system_marks_it(qa: Collection, tmp_path: Path) -> None:
     """By its name; as a file it is known to be theirs, and another file is told by its own name."""
     path = theirs(qa, tmp_path / "a.trec")
-    found = compare_runs.compared("bm25", "theirs", "mini-qa", ["RR", "nDCG'"])
+    found = compare_runs.compare_runs("bm25", "theirs", "mini-qa", ["RR", "nDCG'"])
     text = io.StringIO()
-    compare_runs.show(found, Console(file=text, width=300))
+    compare_runs.print_comparison(found, Console(file=text, width=300))
     assert text.getvalue().count("theirs §") >= 5 and "§ not made here: theirs: A. Author." in text.getvalue()
     assert "only prime measures and Bpref" in text.getvalue() and "bm25 §" not in text.getvalue()
     write_run(qa, tmp_path / "b.trec", depth=3)

@@ -99,7 +99,7 @@ def test_every_command_shows_hostile_names_as_they_are(hostile: Path, tmp_path: 
 def test_a_report_shows_hostile_names_as_they_are(hostile: Path) -> None:
     """In its heading, its findings and its tables."""
     out = io.StringIO()
-    collection_report.show(
+    collection_report.print_report(
         collection_report.report(load_folder(hostile), encoders=()), terminal.console(file=out, width=200)
     )
     assert is_plain(out.getvalue())

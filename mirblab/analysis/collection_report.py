@@ -22,7 +22,7 @@ from mirblab.encoders.encoding import encoder
 from mirblab.evaluation import measures
 
 
-def lengths(collection: Collection) -> tuple[pd.DataFrame, float, float]:
+def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
     """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
 
     The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
@@ -30,23 +30,23 @@ def lengths(collection: Collection) -> tuple[pd.DataFrame, float, float]:
     are 0.5 and 0 where one of the sides is empty.
 
     >>> from mirblab.sources.catalogue import load
-    >>> lengths(load("mini-qa"))[0].texts.tolist()
+    >>> length_table(load("mini-qa"))[0].texts.tolist()
     ['queries', 'documents', 'relevant documents', 'other documents']
     """
-    queries, docs = _words(collection.query_texts), _words(collection.texts)
+    queries, docs = _word_counts(collection.query_texts), _word_counts(collection.texts)
     chosen = collection.qrels.relevance >= collection.card.relevant_from
     is_relevant = np.zeros(len(docs), bool)
     is_relevant[collection.qrels.doc_id.cat.codes.to_numpy()[chosen]] = True
     parts = {"queries": queries, "documents": docs, "relevant documents": docs[is_relevant],
              "other documents": docs[~is_relevant]}  # fmt: skip
-    table = pd.DataFrame([{"texts": name, **spread(numbers)} for name, numbers in parts.items()])
-    return table, *auc(docs[is_relevant], docs[~is_relevant])
+    table = pd.DataFrame([{"texts": name, **summarize_numbers(numbers)} for name, numbers in parts.items()])
+    return table, *chance_of_larger(docs[is_relevant], docs[~is_relevant])
 
 
-def spread(numbers: np.ndarray) -> dict[str, float]:
+def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
     """Return count, mean, least, 5 %, median, 95 % and most of some numbers; NaN for none.
 
-    >>> spread(np.array([1, 2, 9]))["median"]
+    >>> summarize_numbers(np.array([1, 2, 9]))["median"]
     2.0
     """
     names = ("least", "5 %", "median", "95 %", "most")
@@ -56,10 +56,10 @@ def spread(numbers: np.ndarray) -> dict[str, float]:
     return {"count": len(numbers), "mean": float(np.mean(numbers))} | dict(zip(names, marks.tolist(), strict=True))
 
 
-def auc(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+def chance_of_larger(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
     """Return the chance that one of *some* is larger than one of *others*, ties by half, and its z.
 
-    >>> auc(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
+    >>> chance_of_larger(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
     0.917
     """
     if not len(some) or not len(others):
@@ -84,25 +84,25 @@ def truncation_table(
         try:
             for role, texts in (("query", collection.query_texts), ("document", collection.texts)):
                 rows.append({"encoder": name, "max_length": model.max_length, "role": role}
-                            | _share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
+                            | _truncated_share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
         except (MirblabError, OSError, ImportError) as error:
             problems.append(f"{name}: lengths in tokens are not known: {error}")
     columns = ["encoder", "max_length", "role", "texts", "sampled", "truncated", "share", "low", "high"]
     return pd.DataFrame(rows, columns=columns), problems
 
 
-def _share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
+def _truncated_share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
     places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
     found = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
     share = found / max(len(places), 1)
-    low, high = (share, share) if len(places) == len(texts) else wilson(found, len(places))
+    low, high = (share, share) if len(places) == len(texts) else wilson_interval(found, len(places))
     return {"texts": len(texts), "sampled": len(places), "truncated": found, "share": share, "low": low, "high": high}
 
 
-def wilson(count: int, n: int) -> tuple[float, float]:
+def wilson_interval(count: int, n: int) -> tuple[float, float]:
     """Return the 95 % interval of a share of which *count* of *n* were seen (Wilson, JASA 1927), 0 to 1.
 
-    >>> [round(end, 3) for end in wilson(0, 100)]
+    >>> [round(end, 3) for end in wilson_interval(0, 100)]
     [0.0, 0.037]
     """
     if n < 1:
@@ -113,22 +113,22 @@ def wilson(count: int, n: int) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _words(texts: list[str]) -> np.ndarray:
+def _word_counts(texts: list[str]) -> np.ndarray:
     return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
 
 
 UNJUDGED = np.iinfo(np.int32).min
 
 
-def relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+def pair_relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
     """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,).
 
     >>> from mirblab.sources.catalogue import load
-    >>> bool(relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
+    >>> bool(pair_relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
     True
     """
-    known = _pairs(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
-    order, wanted = np.argsort(known), _pairs(queries, docs)
+    known = _pair_numbers(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
+    order, wanted = np.argsort(known), _pair_numbers(queries, docs)
     if not len(known):
         return np.full(len(wanted), UNJUDGED, np.int32)
     places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
@@ -136,14 +136,14 @@ def relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) ->
     return np.where(known[places] == wanted, found, UNJUDGED).astype(np.int32)
 
 
-def judged_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
+def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
     """Return what is judged, a row each: what, and count, mean, least, 5 %, median, 95 %, most over the queries.
 
     Rows: judged per query, relevant per query, and for each of *runs* the share of its first ten documents that is
     judged (Judged@10), under the run's name.
 
     >>> from mirblab.sources.catalogue import load
-    >>> judged_table(load("mini-qa")).what.tolist()
+    >>> judgement_table(load("mini-qa")).what.tolist()
     ['judged per query', 'relevant per query']
     """
     codes, n_queries = collection.qrels.query_id.cat.codes.to_numpy(), len(collection.queries)
@@ -157,7 +157,7 @@ def judged_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> p
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", measures.QueryWarning)
             rows[name] = measures.evaluate(run, collection, "Judged@10").value.to_numpy()
-    return pd.DataFrame([{"what": what, **spread(numbers)} for what, numbers in rows.items()])
+    return pd.DataFrame([{"what": what, **summarize_numbers(numbers)} for what, numbers in rows.items()])
 
 
 def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
@@ -181,13 +181,13 @@ def overlap_table(collection: Collection, others: Sequence[Collection], same: Re
     return pd.DataFrame(rows, columns=columns)
 
 
-def _pairs(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+def _pair_numbers(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
     """Return one number per pair of positions."""
     return np.asarray(queries).astype(np.int64) << 32 | np.asarray(docs).astype(np.int64)
 
 
 COLUMNS = ["query_id", "doc_id", "kind", "text"]
-WHOLE_WORDS = 5  # words that a text needs before it can be said to stand whole in another
+MIN_WHOLE_WORDS = 5  # words that a text needs before it can be said to stand whole in another
 _DECLARED = re.compile(
     r"\s*(?:@\[[^\]]*\]\s*)*(?:(?:private|protected|public|noncomputable|nonrec|unsafe|partial|local|scoped)\s+)*"
     r"(?:theorem|lemma|def|definition|abbrev|structure|class|instance|inductive|axiom|corollary|fact|record|fixpoint|"
@@ -204,7 +204,7 @@ _REMNANT = re.compile(
 )
 
 
-def leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
+def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
     """Return what gives answers away, a row each (query_id, doc_id, kind, text), and how many would by chance.
 
     Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
@@ -214,18 +214,18 @@ def leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
     query, dealt by *seed*.
 
     >>> from mirblab.sources.catalogue import load
-    >>> leaks(load("mini-qa"))[0].columns.tolist()
+    >>> find_leaks(load("mini-qa"))[0].columns.tolist()
     ['query_id', 'doc_id', 'kind', 'text']
     """
     qrels = collection.relevant
     queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
-    names = _Names(collection)
+    names = _NameSearch(collection)
     rows = [row for pair in zip(queries.tolist(), docs.tolist(), strict=True) for row in names.in_pair(*pair)]
     rows += names.remnants()
-    return pd.DataFrame(rows, columns=COLUMNS, dtype="str"), _by_chance(names, queries, docs, seed)
+    return pd.DataFrame(rows, columns=COLUMNS, dtype="str"), _count_leaks_by_chance(names, queries, docs, seed)
 
 
-def _by_chance(names: _Names, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
+def _count_leaks_by_chance(names: _NameSearch, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
     """Return how many queries name an answer of another query: each is dealt those of one that is not itself."""
     order = np.random.default_rng(seed).permutation(np.unique(queries))
     dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
@@ -235,7 +235,7 @@ def _by_chance(names: _Names, queries: np.ndarray, docs: np.ndarray, seed: int) 
     return len({query for query, doc in others if any(names.named(query, doc))})
 
 
-class _Names:
+class _NameSearch:
     """The names of a collection's documents and queries, and where they are found."""
 
     def __init__(self, collection: Collection) -> None:
@@ -249,8 +249,8 @@ class _Names:
         ids = str(self.query_ids[query]), str(self.doc_ids[doc])
         for kind, name in self.named(query, doc):
             yield *ids, kind, name
-        for name in own_names(self.queries[query]):
-            if is_name(name) and occurs(name, self.docs[doc]):
+        for name in declared_names(self.queries[query]):
+            if is_identifier(name) and occurs_as_word(name, self.docs[doc]):
                 yield *ids, "query's name", name
         one, other = fold_text(self.queries[query]), fold_text(self.docs[doc])
         if one != other:
@@ -264,7 +264,7 @@ class _Names:
         text, done = self.queries[query], set()
         for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
             where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
-            if kind not in done and occurs(what, where):
+            if kind not in done and occurs_as_word(what, where):
                 done.add(kind)
                 yield kind, name
 
@@ -287,12 +287,12 @@ def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, st
     >>> list(document_names("pfr:Loop.average", "", "def Loop.average (f : Loop) := ..."))
     [('declaration', 'Loop.average'), ('declaration', 'average'), ('id', 'pfr:Loop.average')]
     """
-    declared, tail = list(own_names(text)), re.split(r"[:/]", doc_id)[-1]
+    declared, tail = list(declared_names(text)), re.split(r"[:/]", doc_id)[-1]
     found = [("title", title)] if len(title.split()) > 1 else []
     found += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
     found += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
               and "." in name]  # fmt: skip
-    found += [("id", name) for name in (doc_id, tail) if is_name(name) or (name.isdigit() and len(name) > 4)]
+    found += [("id", name) for name in (doc_id, tail) if is_identifier(name) or (name.isdigit() and len(name) > 4)]
     done: set[str] = set()
     for kind, name in found:
         if name not in done:
@@ -300,10 +300,10 @@ def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, st
             yield kind, name
 
 
-def own_names(text: str) -> Iterator[str]:
+def declared_names(text: str) -> Iterator[str]:
     """Yield the name that a text declares, and the label that it begins with.
 
-    >>> list(own_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
+    >>> list(declared_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
     ['Nat.add_comm']
     """
     if match := _DECLARED.match(text):
@@ -312,19 +312,19 @@ def own_names(text: str) -> Iterator[str]:
         yield match[0]
 
 
-def is_name(word: str) -> bool:
+def is_identifier(word: str) -> bool:
     """Return whether a word can only be a name: six or more characters with `_`, `.`, `-` or a capital inside.
 
-    >>> is_name("sum_comm"), is_name("isHolomorphicOn"), is_name("average"), is_name("05N2")
+    >>> is_identifier("sum_comm"), is_identifier("isHolomorphicOn"), is_identifier("average"), is_identifier("05N2")
     (True, True, False, False)
     """
     return len(word) > 5 and " " not in word and re.search(r"[a-zA-Z0-9][_.:A-Z-]+[a-zA-Z0-9]", word) is not None
 
 
-def occurs(name: str, text: str) -> bool:
+def occurs_as_word(name: str, text: str) -> bool:
     """Return whether *name* stands in *text* as a word of its own, case included.
 
-    >>> occurs("comm", "add_comm"), occurs("comm", "by comm.")
+    >>> occurs_as_word("comm", "add_comm"), occurs_as_word("comm", "by comm.")
     (False, True)
     """
     if name not in text:
@@ -333,7 +333,7 @@ def occurs(name: str, text: str) -> bool:
 
 
 def _is_long(text: str) -> bool:
-    return len(text.split()) >= WHOLE_WORDS
+    return len(text.split()) >= MIN_WHOLE_WORDS
 
 
 NAMING = ("id", "title", "declaration", "label")
@@ -356,7 +356,7 @@ LEFT = "queries with a reference left in them"
 REFERENCES = "documents with a reference left in them"
 
 
-def tally(
+def summarize_findings(
     collection: Collection, duplicates: pd.DataFrame, twins: pd.DataFrame, leaks: pd.DataFrame,
     query_twins: pd.DataFrame, truncation: pd.DataFrame, n_examples: int = 3,
 ) -> pd.DataFrame:  # fmt: skip
@@ -369,7 +369,7 @@ def tally(
         shown = ", ".join(once[:n_examples])
         rows.append({"what": what, "count": len(once), "share": len(once) / max(total, 1), "examples": shown})
 
-    add(OWN, own(collection), n_queries)
+    add(OWN, self_returning_queries(collection), n_queries)
     for relation, what in RELATIONS.items():
         chosen = (duplicates.relation == relation) & duplicates.is_candidate
         add(what, duplicates.query_id[chosen], n_queries)
@@ -377,7 +377,7 @@ def tally(
     add(QUERY_TWINS, collection.query_ids[query_twins.other], n_queries)
     add(COPIES, twins.doc_id[twins.jaccard == 1], n_docs)
     add(NEAR, twins.doc_id[twins.jaccard < 1], n_docs)
-    for what, chosen in _leaking(leaks):
+    for what, chosen in _leak_masks(leaks):
         add(what, leaks.query_id[chosen], n_queries)
     add(REFERENCES, leaks.doc_id[(leaks.kind == "reference") & (leaks.query_id == "")], n_docs)
     total = {"queries": n_queries, "documents": n_docs}
@@ -390,10 +390,10 @@ def tally(
     return pd.DataFrame(rows)
 
 
-def _leaking(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
+def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     """Yield what leaks in queries, and the rows of it."""
     names = leaks.kind.isin(NAMING) & (leaks.kind != "title")
-    can_only_be = leaks.text.map(is_name).astype(bool)
+    can_only_be = leaks.text.map(is_identifier).astype(bool)
     yield NAMES, names & can_only_be
     yield WORDS, names & ~can_only_be
     yield TITLES, leaks.kind == "title"
@@ -402,25 +402,25 @@ def _leaking(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     yield LEFT, (leaks.kind == "reference") & (leaks.query_id != "")
 
 
-def own(collection: Collection) -> pd.Index:
+def self_returning_queries(collection: Collection) -> pd.Index:
     """Return the ids of the queries that may return the document of their own id, though it is not relevant.
 
     >>> from mirblab.sources.catalogue import load
-    >>> len(own(load("mini-premises")))
+    >>> len(self_returning_queries(load("mini-premises")))
     0
     """
     queries = np.flatnonzero(collection.query_ids.isin(collection.doc_ids))
     docs = collection.doc_ids.get_indexer(collection.query_ids[queries])
-    wanted = relevances(collection, queries, docs) >= collection.card.relevant_from
+    wanted = pair_relevances(collection, queries, docs) >= collection.card.relevant_from
     return collection.query_ids[queries[collection.candidates.permits(queries, docs) & ~wanted]]
 
 
 FEW, MUCH = 0.01, 0.1  # shares from which on something is said of documents, and of truncated texts
-_TELLING = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
+_CLEAR_LENGTH_BIAS = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
 
 
 @dataclass(frozen=True)
-class Facts:
+class Evidence:
     """What the sentences are made from; the tables are those of a report."""
 
     collection: Collection
@@ -440,7 +440,7 @@ class Facts:
         return int(row["count"]), float(row.share), str(row.examples)
 
 
-def sentences(facts: Facts) -> list[str]:
+def describe_findings(facts: Evidence) -> list[str]:
     """Return what people should know, worst first, each with what to do about it; empty when nothing stands out.
 
     Worst is what makes values wrong (a query that may return itself, answers that are named), then what makes them
@@ -456,7 +456,7 @@ def sentences(facts: Facts) -> list[str]:
     return [text for _, text in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _on_duplicates(facts: Facts) -> Iterator[tuple[float, str]]:
+def _on_duplicates(facts: Evidence) -> Iterator[tuple[float, str]]:
     count, share, shown = facts.count(OWN)
     if count:
         yield 9 + share, (f"{count:,} queries ({share:.1%}) are documents of the same id and may return themselves, "
@@ -485,7 +485,7 @@ def _on_duplicates(facts: Facts) -> Iterator[tuple[float, str]]:
             "the value depends on the order of equals; merge them.")  # fmt: skip
 
 
-def _on_leaks(facts: Facts) -> Iterator[tuple[float, str]]:
+def _on_leaks(facts: Evidence) -> Iterator[tuple[float, str]]:
     names, words, titles = (facts.count(what) for what in (NAMES, WORDS, TITLES))
     once = facts.leaks[facts.leaks.kind.isin(NAMING)].query_id.nunique()
     if once > 2 * facts.by_chance:
@@ -509,8 +509,8 @@ def _on_leaks(facts: Facts) -> Iterator[tuple[float, str]]:
                             "mask them, since they spell out other documents' names.")  # fmt: skip
 
 
-def _on_lengths(facts: Facts) -> Iterator[tuple[float, str]]:
-    if abs(facts.auc - 0.5) > _TELLING[0] and abs(facts.z) > _TELLING[1]:
+def _on_lengths(facts: Evidence) -> Iterator[tuple[float, str]]:
+    if abs(facts.auc - 0.5) > _CLEAR_LENGTH_BIAS[0] and abs(facts.z) > _CLEAR_LENGTH_BIAS[1]:
         longer = "longer" if facts.auc > 0.5 else "shorter"
         chance = max(facts.auc, 1 - facts.auc)
         yield 7 + abs(facts.auc - 0.5), (
@@ -528,7 +528,7 @@ def _on_lengths(facts: Facts) -> Iterator[tuple[float, str]]:
                 "larger maximum length, or split the texts.")  # fmt: skip
 
 
-def _on_judgements(facts: Facts) -> Iterator[tuple[float, str]]:
+def _on_judgements(facts: Evidence) -> Iterator[tuple[float, str]]:
     without = facts.collection.oddities.get("queries without a relevant document", 0)
     if without:
         yield 3 + without / len(facts.collection.queries), (
@@ -540,7 +540,7 @@ def _on_judgements(facts: Facts) -> Iterator[tuple[float, str]]:
                                        "report prime measures beside, or judge the first ten.")  # fmt: skip
 
 
-def _on_overlap(facts: Facts) -> Iterator[tuple[float, str]]:
+def _on_overlap(facts: Evidence) -> Iterator[tuple[float, str]]:
     for row in facts.overlap.itertuples():
         if row.near_count and not row.what.startswith("documents that are documents"):
             yield 3 + row.near_share, (
@@ -559,7 +559,7 @@ class Report:
     - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
     - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
       is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
-    - `leaks`: query_id, doc_id, kind, text, as `collection_report.leaks` gives them
+    - `leaks`: query_id, doc_id, kind, text, as `collection_report.find_leaks` gives them
     - `lengths`: words per text; `truncation`: texts beyond each encoder's length, with a 95 % interval
     - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
     - `overlap`: other, what, count, share, near_count, near_share, examples
@@ -628,15 +628,15 @@ def report(
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
     same = find_repeats(groups, threshold, seed, n_asked=2)
     duplicates, twins = _duplicates(collection, same), _twins(collection, same)
-    named, by_chance = leaks(collection, seed)
-    words, auc, z = lengths(collection)
+    named, by_chance = find_leaks(collection, seed)
+    words, auc, z = length_table(collection)
     truncation, problems = truncation_table(collection, encoders, n_sample, seed)
-    judged = judged_table(collection, runs)
+    judged = judgement_table(collection, runs)
     overlap = overlap_table(collection, others, same)
-    summary = tally(collection, duplicates, twins, named, same.within(0), truncation)
-    facts = Facts(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
+    summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
+    facts = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
     return Report(
-        collection.name, sentences(facts) + problems, summary, duplicates, twins, named, words, truncation,
+        collection.name, describe_findings(facts) + problems, summary, duplicates, twins, named, words, truncation,
         judged, overlap, _notes(same, threshold, n_sample),
     )  # fmt: skip
 
@@ -645,7 +645,7 @@ def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
     """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
     found = same.between(0, 1)
     queries, docs = found.one.to_numpy(), found.other.to_numpy()
-    relevance = relevances(collection, queries, docs)
+    relevance = pair_relevances(collection, queries, docs)
     is_relevant = relevance >= collection.card.relevant_from
     own = collection.query_ids[queries] == collection.doc_ids[docs]
     relation = np.select([own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
@@ -675,7 +675,7 @@ def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
 _WIDEST = 100
 
 
-def show(report: Report, console: Console | None = None) -> None:
+def print_report(report: Report, console: Console | None = None) -> None:
     """Print the findings of a *report*, worst first, then its tables and what they rest on.
 
     *console* None: standard output.
@@ -685,23 +685,23 @@ def show(report: Report, console: Console | None = None) -> None:
     for number, text in enumerate(report.findings, 1):
         console.print(f"{number:3d}. {text}", soft_wrap=True)
     for title, table in report.tables().items():
-        console.print(_drawn(title, table))
+        console.print(_console_table(title, table))
     for note in report.notes:
         console.print(note, soft_wrap=True, style="dim")
 
 
-def _drawn(title: str, table: pd.DataFrame) -> Table:
+def _console_table(title: str, table: pd.DataFrame) -> Table:
     """Return a table for the console: shares in percent, long texts cut."""
     drawn = Table(title=title, title_justify="left")
     for name in table.columns:
         number = pd.api.types.is_numeric_dtype(table[name])
         drawn.add_column(str(name), justify="right" if number else "left", overflow="fold")
     for row in table.itertuples(index=False):
-        drawn.add_row(*(_cell(name, value) for name, value in zip(table.columns, row, strict=True)))
+        drawn.add_row(*(_console_cell(name, value) for name, value in zip(table.columns, row, strict=True)))
     return drawn
 
 
-def _cell(name: object, value: object) -> str:
+def _console_cell(name: object, value: object) -> str:
     """Return one value as a text of bearable length."""
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
     text = f"{value:.1%}" if is_share and value == value else display(value)

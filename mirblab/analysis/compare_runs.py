@@ -46,10 +46,10 @@ def paired_runs(first: str | Path, second: str | Path, collection: Collection, d
     >>> [run.attrs["system"] for run in paired_runs("bm25", "bm25", load("mini-qa"), depth=10)]
     ['bm25', 'bm25 (2)']
     """
-    found = [_run(str(given), collection, depth) for given in (first, second)]
+    found = [_load_run(str(given), collection, depth) for given in (first, second)]
     names = [str(run.attrs["system"]) for run in found]
     if names[0] == names[1]:
-        names = [Path(str(given)).name if _file(str(given)) else name
+        names = [Path(str(given)).name if _existing_file(str(given)) else name
                  for given, name in zip((first, second), names, strict=True)]  # fmt: skip
     if names[0] == names[1]:
         names[1] = f"{names[1]} (2)"
@@ -58,7 +58,7 @@ def paired_runs(first: str | Path, second: str | Path, collection: Collection, d
     return found
 
 
-def _file(given: str) -> Path | None:
+def _existing_file(given: str) -> Path | None:
     """Return the file that is meant, or None where there is none of that name."""
     try:
         path = paths.expand_home(given)
@@ -67,10 +67,10 @@ def _file(given: str) -> Path | None:
         return None
 
 
-def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
-    path = _file(given)
+def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
+    path = _existing_file(given)
     if path is not None:
-        return runs.cut_run(_read(path, collection), depth)
+        return runs.cut_run(_read_run_file(path, collection), depth)
     folder = Path(given)
     if given and folder.is_dir():
         inside = ", ".join(sorted(one.name for one in folder.iterdir())[:6]) or "nothing"
@@ -87,7 +87,7 @@ def _run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
     return run
 
 
-def _read(path: Path, collection: Collection) -> pd.DataFrame:
+def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     """Return the rows of a run file that the *collection* knows."""
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
@@ -136,7 +136,7 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
             raise MirblabError(f"the {name} ranking holds a document twice; keep its best place")
     places = {doc: rank for rank, doc in enumerate(second, 1)}
     deeper = [max(rank, places[doc]) for rank, doc in enumerate(first, 1) if doc in places]
-    return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked(p))
+    return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked_p(p))
 
 
 def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
@@ -149,16 +149,16 @@ def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9,
     >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
     [['q', 3, 0.5, 0.333, 0.0]]
     """
-    p, table = _checked(p), joined(first, second)
+    p, table = _checked_p(p), join_runs(first, second)
     rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
     return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
 
 
-def joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    >>> joined(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
+    >>> join_runs(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
     [[1.0, nan], [2.0, 1.0]]
     """
     names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
@@ -166,7 +166,7 @@ def joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
 
 
-def _checked(p: float) -> float:
+def _checked_p(p: float) -> float:
     if not 0 < p < 1:
         raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
     return p
@@ -221,7 +221,7 @@ def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Colle
     """
     if k < 1:
         raise MirblabError(f"k counts documents and is at least 1; found {k}")
-    table = joined(first, second)
+    table = join_runs(first, second)
     table = table[(table.rank_a <= k) | (table.rank_b <= k)]
     judged = collection.qrels.astype({"query_id": "str", "doc_id": "str"})
     table = table.merge(judged, on=["query_id", "doc_id"], how="left")
@@ -304,16 +304,16 @@ def means_by_assumption(
     chosen = [before & False, before | True, before & ~after, after & ~before]
     parts = []
     for reading, mask in zip(ASSUMPTIONS, chosen, strict=True):
-        supposed = _supposing(collection, bare[mask])
+        supposed = _with_judgements(collection, bare[mask])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", measures.QueryWarning)
             values = pd.concat([measures.evaluate(run, supposed, list(wanted)) for run in (first, second)])
-        parts.append(_compared(values, names, seed).assign(reading=reading, supposed=int(mask.sum())))
+        parts.append(_mean_differences(values, names, seed).assign(reading=reading, supposed=int(mask.sum())))
     found = pd.concat(parts, ignore_index=True)
     return found[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
 
 
-def _compared(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
+def _mean_differences(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
     """Return one row per measure: both means, their difference with its interval, and p."""
     rows = []
     for measure in values.measure.cat.categories:
@@ -324,7 +324,7 @@ def _compared(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def _supposing(collection: Collection, documents: pd.DataFrame) -> Collection:
+def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collection:
     """Return the collection with the *documents* (query_id, doc_id) judged to be as relevant as any."""
     known = collection.qrels
     best = max([*collection.card.relevance_levels, int(known.relevance.max()) if len(known) else 1])
@@ -341,7 +341,7 @@ _EVERY = 40  # documents of the query that changed most
 
 
 @dataclass
-class Difference:
+class RunComparison:
     """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
 
     names: tuple[str, str]
@@ -368,13 +368,13 @@ class Difference:
         return str(self.values.measure.iloc[0])
 
 
-def compared(
+def compare_runs(
     first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
     depth: int = 1000, split: str = "test", seed: int = 0,
-) -> Difference:  # fmt: skip
+) -> RunComparison:  # fmt: skip
     """Return two runs compared, each a system's name or a file; MirblabError for what cannot be compared.
 
-    >>> found = compared("bm25", "bm25-okapi", "mini-qa", ["RR"])
+    >>> found = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
     >>> found.names, found.tests.measure.tolist()
     (('bm25', 'bm25-okapi'), ['RR'])
     """
@@ -393,31 +393,31 @@ def compared(
     others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
     noted = values.note.dropna() if "note" in values else []
     said = {result_tables.note(names, others), *(str(one.message) for one in told), *noted}
-    return Difference(
+    return RunComparison(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
         run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
         means_by_assumption(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
     )  # fmt: skip
 
 
-def show(found: Difference, console: Console | None = None) -> None:
+def print_comparison(found: RunComparison, console: Console | None = None) -> None:
     """Print the comparison; *console* None: standard output."""
     console = console or terminal.console()
     for note in found.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    console.print(_means(found))
-    console.print(_likeness(found))
-    console.print(_queries(found))
+    console.print(_means_table(found))
+    console.print(_similarity_table(found))
+    console.print(_queries_table(found))
     changed = _most_changed(found)
     if changed:
-        console.print(_documents(found, changed))
-    for line in _new_ones(found):
+        console.print(_documents_table(found, changed))
+    for line in _changed_document_lines(found):
         console.print(line, soft_wrap=True)
     if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
-        console.print(_readings(found))
+        console.print(_assumptions_table(found))
 
 
-def write(found: Difference, path: Path) -> Path:
+def write_comparison(found: RunComparison, path: Path) -> Path:
     """Write one row per query: both values and the difference of each measure, likeness, what entered and left."""
     table = pd.DataFrame(index=pd.Index(found.collection.query_ids, name="query_id"))
     for measure in found.values.measure.unique():
@@ -431,20 +431,20 @@ def write(found: Difference, path: Path) -> Path:
     return path
 
 
-def _means(found: Difference) -> Table:
+def _means_table(found: RunComparison) -> Table:
     first, second = found.names
     title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
-    shown = _table(title, "measure", *found.shown, "difference", "95 % interval", "p")
+    shown = _console_table(title, "measure", *found.shown, "difference", "95 % interval", "p")
     for row in found.tests.itertuples():
         pair = significance.value_matrix(found.values, row.measure)[[first, second]].mean()
-        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _interval(row),
-                      _chance(row.p))  # fmt: skip
+        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _format_interval(row),
+                      _format_p(row.p))  # fmt: skip
     shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
     return shown
 
 
-def _likeness(found: Difference) -> Table:
-    shown = _table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
+def _similarity_table(found: RunComparison) -> Table:
+    shown = _console_table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
     named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {found.k}", "tau": "Kendall's tau"}
     for column, label in named.items():
         spread = found.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
@@ -452,35 +452,35 @@ def _likeness(found: Difference) -> Table:
     return shown
 
 
-def _queries(found: Difference) -> Table:
+def _queries_table(found: RunComparison) -> Table:
     table = extreme_queries(found.values, found.measure, *found.names, n_queries=found.n_queries)
     texts = found.collection.query_texts
-    shown = _table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
+    shown = _console_table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
     places = found.collection.query_ids.get_indexer(table.query_id)
-    for row, text in zip(table.itertuples(index=False), _short(found, [texts[at] for at in places]), strict=True):
+    for row, text in zip(table.itertuples(index=False), _excerpts(found, [texts[at] for at in places]), strict=True):
         shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
     shown.caption = None if len(table) else "none: the value is the same for every query"
     return shown
 
 
-def _most_changed(found: Difference) -> str:
+def _most_changed(found: RunComparison) -> str:
     """Return the query whose value changed most, or "" when none did."""
     table = extreme_queries(found.values, found.measure, *found.names, n_queries=1)
     return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
 
 
-def _documents(found: Difference, query_id: str) -> Table:
+def _documents_table(found: RunComparison, query_id: str) -> Table:
     table = found.moved[found.moved.query_id == query_id].head(_EVERY)
     texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
     title = f"documents of {query_id}, the query that changed most: rank before and after"
-    shown = _table(title, "document", *found.shown, "relevance", "text")
-    for row, text in zip(table.itertuples(index=False), _short(found, texts), strict=True):
+    shown = _console_table(title, "document", *found.shown, "relevance", "text")
+    for row, text in zip(table.itertuples(index=False), _excerpts(found, texts), strict=True):
         ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
         shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
     return shown
 
 
-def _new_ones(found: Difference) -> list[str]:
+def _changed_document_lines(found: RunComparison) -> list[str]:
     total = found.fresh.drop(columns="query_id").sum()
     first, second = found.shown
     return [
@@ -490,19 +490,19 @@ def _new_ones(found: Difference) -> list[str]:
     ]
 
 
-def _readings(found: Difference) -> Table:
+def _assumptions_table(found: RunComparison) -> Table:
     title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
-    shown = _table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
+    shown = _console_table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
     names = dict(
         zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
     )
     for row in found.readings.itertuples():
         shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
-                      f"{row.difference:+.4f}", _interval(row), _chance(row.p))  # fmt: skip
+                      f"{row.difference:+.4f}", _format_interval(row), _format_p(row.p))  # fmt: skip
     return shown
 
 
-def _table(title: str, *columns: str) -> Table:
+def _console_table(title: str, *columns: str) -> Table:
     shown = Table(title=title, title_justify="left", caption_justify="left", title_style="bold")
     for name in columns:
         is_text = name in _TEXTS
@@ -515,13 +515,13 @@ def _table(title: str, *columns: str) -> Table:
     return shown
 
 
-def _short(found: Difference, texts: Sequence[str]) -> list[str]:
+def _excerpts(found: RunComparison, texts: Sequence[str]) -> list[str]:
     return excerpts(texts, found.collection.card.task, _LONGEST)
 
 
-def _interval(row: Any) -> str:
+def _format_interval(row: Any) -> str:
     return f"{row.low:+.3f} to {row.high:+.3f}"
 
 
-def _chance(p: float) -> str:
+def _format_p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"

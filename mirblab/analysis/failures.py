@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from mirblab.analysis.collection_report import wilson
+from mirblab.analysis.collection_report import wilson_interval
 from mirblab.analysis.features import NUMBERS, query_features
 from mirblab.analysis.partners import best_judged, grades
 from mirblab.core.errors import MirblabError
@@ -75,7 +75,7 @@ def count_outcomes(table: pd.DataFrame) -> pd.DataFrame:
         for outcome in OUTCOMES:
             own = part[part.outcome == outcome]
             at_zero = int(((own.winner == 0) & (own.loser == 0)).sum())
-            share = (len(own) / len(part), *wilson(len(own), len(part)))
+            share = (len(own) / len(part), *wilson_interval(len(own), len(part)))
             rows.append((str(collection), outcome, len(own), *share, at_zero, own.difference.mean()))
     names = ["collection", "outcome", "queries", "share", "low", "high", "at_zero", "difference"]
     return pd.DataFrame(rows, columns=names)

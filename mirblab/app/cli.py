@@ -96,12 +96,12 @@ def diff(
     from mirblab.analysis import compare_runs
 
     wanted = [name.strip() for name in measures.split(",") if name.strip()]
-    found = compare_runs.compared(
+    found = compare_runs.compare_runs(
         first, second, collection, wanted, k=k, n_queries=queries, p=p, depth=depth, split=split, seed=seed
     )
-    compare_runs.show(found)
+    compare_runs.print_comparison(found)
     if out is not None:
-        say(f"wrote {compare_runs.write(found, out)}")
+        say(f"wrote {compare_runs.write_comparison(found, out)}")
 
 
 def figures(
@@ -336,7 +336,7 @@ def report(
         threshold=threshold,
         seed=seed,
     )
-    collection_report.show(found)
+    collection_report.print_report(found)
 
 
 @app.command("import-results")

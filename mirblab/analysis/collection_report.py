@@ -21,170 +21,7 @@ from mirblab.display.escape import display
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation import measures
 
-
-def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
-    """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
-
-    The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
-    0.5 says that length tells nothing; z is its distance from that in standard errors (Mann & Whitney, 1947). Both
-    are 0.5 and 0 where one of the sides is empty.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> length_table(load("mini-qa"))[0].texts.tolist()
-    ['queries', 'documents', 'relevant documents', 'other documents']
-    """
-    queries, docs = _word_counts(collection.query_texts), _word_counts(collection.texts)
-    chosen = collection.qrels.relevance >= collection.card.relevant_from
-    is_relevant = np.zeros(len(docs), bool)
-    is_relevant[collection.qrels.doc_id.cat.codes.to_numpy()[chosen]] = True
-    parts = {"queries": queries, "documents": docs, "relevant documents": docs[is_relevant],
-             "other documents": docs[~is_relevant]}  # fmt: skip
-    table = pd.DataFrame([{"texts": name, **summarize_numbers(numbers)} for name, numbers in parts.items()])
-    return table, *chance_of_larger(docs[is_relevant], docs[~is_relevant])
-
-
-def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
-    """Return count, mean, least, 5 %, median, 95 % and most of some numbers; NaN for none.
-
-    >>> summarize_numbers(np.array([1, 2, 9]))["median"]
-    2.0
-    """
-    names = ("least", "5 %", "median", "95 %", "most")
-    if not len(numbers):
-        return {"count": 0, "mean": np.nan} | dict.fromkeys(names, np.nan)
-    marks = np.quantile(numbers, [0, 0.05, 0.5, 0.95, 1])
-    return {"count": len(numbers), "mean": float(np.mean(numbers))} | dict(zip(names, marks.tolist(), strict=True))
-
-
-def chance_of_larger(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Return the chance that one of *some* is larger than one of *others*, ties by half, and its z.
-
-    >>> chance_of_larger(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
-    0.917
-    """
-    if not len(some) or not len(others):
-        return 0.5, 0.0
-    others = np.sort(others)
-    below, upto = np.searchsorted(others, some, "left"), np.searchsorted(others, some, "right")
-    found = float((below + upto).mean() / 2 / len(others))
-    return found, float((found - 0.5) / np.sqrt((len(some) + len(others) + 1) / 12 / len(some) / len(others)))
-
-
-def truncation_table(
-    collection: Collection, encoders: Sequence[str], n_sample: int = 2_000, seed: int = 0
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return how many texts exceed each encoder's maximum length, and why some encoders could not be asked.
-
-    Columns: encoder, max_length, role, texts, sampled, truncated (in the sample), share, low, high (95 %). At most
-    *n_sample* texts a role are counted, drawn by *seed*; where all are, low and high equal the share.
-    """
-    rows, problems = [], []
-    for name in encoders:
-        model = encoder(name)
-        try:
-            for role, texts in (("query", collection.query_texts), ("document", collection.texts)):
-                rows.append({"encoder": name, "max_length": model.max_length, "role": role}
-                            | _truncated_share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
-        except (MirblabError, OSError, ImportError) as error:
-            problems.append(f"{name}: lengths in tokens are not known: {error}")
-    columns = ["encoder", "max_length", "role", "texts", "sampled", "truncated", "share", "low", "high"]
-    return pd.DataFrame(rows, columns=columns), problems
-
-
-def _truncated_share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
-    places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
-    found = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
-    share = found / max(len(places), 1)
-    low, high = (share, share) if len(places) == len(texts) else wilson_interval(found, len(places))
-    return {"texts": len(texts), "sampled": len(places), "truncated": found, "share": share, "low": low, "high": high}
-
-
-def wilson_interval(count: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share of which *count* of *n* were seen (Wilson, JASA 1927), 0 to 1.
-
-    >>> [round(end, 3) for end in wilson_interval(0, 100)]
-    [0.0, 0.037]
-    """
-    if n < 1:
-        return 0.0, 1.0
-    z, share = 1.959964, count / n
-    middle, half = share + z * z / 2 / n, z * np.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
-    ends = np.clip([(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)], 0, 1)
-    return float(ends[0]), float(ends[1])
-
-
-def _word_counts(texts: list[str]) -> np.ndarray:
-    return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
-
-
 UNJUDGED = np.iinfo(np.int32).min
-
-
-def pair_relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,).
-
-    >>> from mirblab.sources.catalogue import load
-    >>> bool(pair_relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
-    True
-    """
-    known = _pair_numbers(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
-    order, wanted = np.argsort(known), _pair_numbers(queries, docs)
-    if not len(known):
-        return np.full(len(wanted), UNJUDGED, np.int32)
-    places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    found = collection.qrels.relevance.to_numpy()[places]
-    return np.where(known[places] == wanted, found, UNJUDGED).astype(np.int32)
-
-
-def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
-    """Return what is judged, a row each: what, and count, mean, least, 5 %, median, 95 %, most over the queries.
-
-    Rows: judged per query, relevant per query, and for each of *runs* the share of its first ten documents that is
-    judged (Judged@10), under the run's name.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> judgement_table(load("mini-qa")).what.tolist()
-    ['judged per query', 'relevant per query']
-    """
-    codes, n_queries = collection.qrels.query_id.cat.codes.to_numpy(), len(collection.queries)
-    is_relevant = (collection.qrels.relevance >= collection.card.relevant_from).to_numpy()
-    rows = {
-        "judged per query": np.bincount(codes, minlength=n_queries),
-        "relevant per query": np.bincount(codes[is_relevant], minlength=n_queries),
-    }
-    for number, run in enumerate(runs, 1):
-        name = f"Judged@10 of {run.attrs.get('system') or f'run {number}'}"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", measures.QueryWarning)
-            rows[name] = measures.evaluate(run, collection, "Judged@10").value.to_numpy()
-    return pd.DataFrame([{"what": what, **summarize_numbers(numbers)} for what, numbers in rows.items()])
-
-
-def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
-    """Return what of the *collection* occurs in each of *others*: other, what, count, share, near_count, near_share,
-    examples (ids here).
-
-    *same* is of the queries and documents of the collection, then of each other one. Equal means equal but for case
-    and white space; near includes equal.
-    """
-    rows = []
-    for number, other in enumerate(others, 1):
-        for one, mine, ids in ((0, "queries", collection.query_ids), (1, "documents", collection.doc_ids)):
-            for there, theirs in ((2 * number + 1, "documents"), (2 * number, "queries")):
-                equal, near = same.shared(one, there)
-                counts = {"count": int(equal.sum()), "near_count": int(near.sum())}
-                shares = {f"{key.removesuffix('count')}share": n / max(len(ids), 1) for key, n in counts.items()}
-                shown = ", ".join(ids[np.flatnonzero(near)[:3]])
-                rows.append({"other": other.name, "what": f"{mine} that are {theirs} there", **counts, **shares,
-                             "examples": shown})  # fmt: skip
-    columns = ["other", "what", "count", "share", "near_count", "near_share", "examples"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _pair_numbers(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return one number per pair of positions."""
-    return np.asarray(queries).astype(np.int64) << 32 | np.asarray(docs).astype(np.int64)
-
 
 COLUMNS = ["query_id", "doc_id", "kind", "text"]
 MIN_WHOLE_WORDS = 5  # words that a text needs before it can be said to stand whole in another
@@ -202,139 +39,6 @@ _REMNANT = re.compile(
     r"(?<![A-Za-z])\\?(?:(?:eq|auto|[cC]|name|page|hyper)?ref|label|cite[pt]?|lean|uses)\*?(?:\[[^\]]*\])?"
     r"\{[^}]*[A-Za-z]{3}[^}]*\}"
 )
-
-
-def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
-    """Return what gives answers away, a row each (query_id, doc_id, kind, text), and how many would by chance.
-
-    Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
-    "query's name": a relevant document has the name that the query declares or begins with; "query in answer",
-    "answer in query": the one stands whole in the other; "reference": `\\ref{…}` and the like, with words in it, in
-    a query or (query_id "") a document. The chance is the number of queries that would name an answer of another
-    query, dealt by *seed*.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> find_leaks(load("mini-qa"))[0].columns.tolist()
-    ['query_id', 'doc_id', 'kind', 'text']
-    """
-    qrels = collection.relevant
-    queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
-    names = _NameSearch(collection)
-    rows = [row for pair in zip(queries.tolist(), docs.tolist(), strict=True) for row in names.in_pair(*pair)]
-    rows += names.remnants()
-    return pd.DataFrame(rows, columns=COLUMNS, dtype="str"), _count_leaks_by_chance(names, queries, docs, seed)
-
-
-def _count_leaks_by_chance(names: _NameSearch, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
-    """Return how many queries name an answer of another query: each is dealt those of one that is not itself."""
-    order = np.random.default_rng(seed).permutation(np.unique(queries))
-    dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
-    pairs = list(zip(queries.tolist(), docs.tolist(), strict=True))
-    own = set(pairs)
-    others = [(dealt[query], doc) for query, doc in pairs if (dealt[query], doc) not in own]
-    return len({query for query, doc in others if any(names.named(query, doc))})
-
-
-class _NameSearch:
-    """The names of a collection's documents and queries, and where they are found."""
-
-    def __init__(self, collection: Collection) -> None:
-        """Look at the texts of *collection*; nothing is searched yet."""
-        self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
-        self.queries, self.docs = collection.query_texts, collection.texts
-        self.titles = collection.corpus.title.to_list()
-
-    def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
-        """Yield a row for each way in which a pair, given by positions, gives itself away."""
-        ids = str(self.query_ids[query]), str(self.doc_ids[doc])
-        for kind, name in self.named(query, doc):
-            yield *ids, kind, name
-        for name in declared_names(self.queries[query]):
-            if is_identifier(name) and occurs_as_word(name, self.docs[doc]):
-                yield *ids, "query's name", name
-        one, other = fold_text(self.queries[query]), fold_text(self.docs[doc])
-        if one != other:
-            if _is_long(one) and one in other:
-                yield *ids, "query in answer", self.queries[query][:80]
-            elif _is_long(other) and other in one:
-                yield *ids, "answer in query", self.docs[doc][:80]
-
-    def named(self, query: int, doc: int) -> Iterator[tuple[str, str]]:
-        """Yield kind and name of each name of the document that the query has; at most one of a kind."""
-        text, done = self.queries[query], set()
-        for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
-            where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
-            if kind not in done and occurs_as_word(what, where):
-                done.add(kind)
-                yield kind, name
-
-    def remnants(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield a row for each text that has a reference left in it."""
-        for place, text in enumerate(self.queries):
-            if match := _REMNANT.search(text):
-                yield str(self.query_ids[place]), "", "reference", match[0]
-        for place, text in enumerate(self.docs):
-            if match := _REMNANT.search(text):
-                yield "", str(self.doc_ids[place]), "reference", match[0]
-
-
-def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield (kind, name), each name once, for what a document is called: title, declared name or label, id.
-
-    A title needs two words, an id of digits five. The last part of a dotted name counts when it has four letters,
-    also when it is a plain word, which may be there by chance.
-
-    >>> list(document_names("pfr:Loop.average", "", "def Loop.average (f : Loop) := ..."))
-    [('declaration', 'Loop.average'), ('declaration', 'average'), ('id', 'pfr:Loop.average')]
-    """
-    declared, tail = list(declared_names(text)), re.split(r"[:/]", doc_id)[-1]
-    found = [("title", title)] if len(title.split()) > 1 else []
-    found += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
-    found += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
-              and "." in name]  # fmt: skip
-    found += [("id", name) for name in (doc_id, tail) if is_identifier(name) or (name.isdigit() and len(name) > 4)]
-    done: set[str] = set()
-    for kind, name in found:
-        if name not in done:
-            done.add(name)
-            yield kind, name
-
-
-def declared_names(text: str) -> Iterator[str]:
-    """Yield the name that a text declares, and the label that it begins with.
-
-    >>> list(declared_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
-    ['Nat.add_comm']
-    """
-    if match := _DECLARED.match(text):
-        yield match[1]
-    if match := _LABEL.match(text):
-        yield match[0]
-
-
-def is_identifier(word: str) -> bool:
-    """Return whether a word can only be a name: six or more characters with `_`, `.`, `-` or a capital inside.
-
-    >>> is_identifier("sum_comm"), is_identifier("isHolomorphicOn"), is_identifier("average"), is_identifier("05N2")
-    (True, True, False, False)
-    """
-    return len(word) > 5 and " " not in word and re.search(r"[a-zA-Z0-9][_.:A-Z-]+[a-zA-Z0-9]", word) is not None
-
-
-def occurs_as_word(name: str, text: str) -> bool:
-    """Return whether *name* stands in *text* as a word of its own, case included.
-
-    >>> occurs_as_word("comm", "add_comm"), occurs_as_word("comm", "by comm.")
-    (False, True)
-    """
-    if name not in text:
-        return False
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w'])(?!\.\w)", text) is not None
-
-
-def _is_long(text: str) -> bool:
-    return len(text.split()) >= MIN_WHOLE_WORDS
-
 
 NAMING = ("id", "title", "declaration", "label")
 OWN = "queries that may return the document of their own id"
@@ -354,6 +58,186 @@ NAMED = "queries whose own name stands in their answer"
 WHOLE = "queries that stand whole in their answer, or hold it whole"
 LEFT = "queries with a reference left in them"
 REFERENCES = "documents with a reference left in them"
+
+FEW, MUCH = 0.01, 0.1  # shares from which on something is said of documents, and of truncated texts
+_CLEAR_LENGTH_BIAS = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the sentences are made from; the tables are those of a report."""
+
+    collection: Collection
+    summary: pd.DataFrame
+    duplicates: pd.DataFrame
+    leaks: pd.DataFrame
+    by_chance: int
+    auc: float
+    z: float
+    truncation: pd.DataFrame
+    judged: pd.DataFrame
+    overlap: pd.DataFrame
+
+    def count(self, what: str) -> tuple[int, float, str]:
+        """Return count, share and examples of a row of the summary."""
+        row = self.summary[self.summary.what == what].iloc[0]
+        return int(row["count"]), float(row.share), str(row.examples)
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What was found in a collection, as tables, and what to do about it, in sentences, worst first.
+
+    - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
+    - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
+      is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
+    - `leaks`: query_id, doc_id, kind, text, as `collection_report.find_leaks` gives them
+    - `lengths`: words per text; `truncation`: texts beyond each encoder's length, with a 95 % interval
+    - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
+    - `overlap`: other, what, count, share, near_count, near_share, examples
+    """
+
+    collection: str
+    findings: list[str]
+    summary: pd.DataFrame
+    duplicates: pd.DataFrame
+    twins: pd.DataFrame
+    leaks: pd.DataFrame
+    lengths: pd.DataFrame
+    truncation: pd.DataFrame
+    judged: pd.DataFrame
+    overlap: pd.DataFrame
+    notes: list[str]
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that are short enough to be shown whole, by title; empty ones are left out."""
+        found = {
+            "what was looked for": self.summary,
+            "words per text": self.lengths,
+            "texts beyond an encoder's length": self.truncation,
+            "judgements per query": self.judged,
+            "overlap with other collections": self.overlap,
+        }
+        return {title: table for title, table in found.items() if len(table)}
+
+    def _repr_html_(self) -> str:
+        from mirblab.display.escape import plain_html
+        from mirblab.display.table import html
+
+        items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
+        first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
+        parts = [html(table, caption=title) for title, table in self.tables().items()]
+        notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
+        return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Report on {self.collection}", *(f"- {text}" for text in self.findings)])
+
+
+_WIDEST = 100
+
+
+def report(
+    collection: Collection,
+    *,
+    encoders: Sequence[str] = ("minilm",),
+    others: Sequence[Collection] = (),
+    runs: Sequence[pd.DataFrame] = (),
+    threshold: float = 0.8,
+    seed: int = 0,
+    n_sample: int = 2_000,
+) -> Report:
+    """Return what is odd in a collection: what makes a task easier, harder or less fair than it looks.
+
+    Near-duplicates are pairs whose sets of word triples have a Jaccard similarity from *threshold* on. *encoders*:
+    whose maximum length the texts may exceed, counted on at most *n_sample* texts a role. *others*: collections
+    whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements. The same *seed*
+    gives the same report.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> found = report(load("mini-qa"), encoders=())
+    >>> found.duplicates.columns.tolist()
+    ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
+    """
+    groups = [collection.query_texts, collection.texts]
+    groups += [texts for other in others for texts in (other.query_texts, other.texts)]
+    same = find_repeats(groups, threshold, seed, n_asked=2)
+    duplicates, twins = _duplicates(collection, same), _twins(collection, same)
+    named, by_chance = find_leaks(collection, seed)
+    words, auc, z = length_table(collection)
+    truncation, problems = truncation_table(collection, encoders, n_sample, seed)
+    judged = judgement_table(collection, runs)
+    overlap = overlap_table(collection, others, same)
+    summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
+    facts = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
+    return Report(
+        collection.name, describe_findings(facts) + problems, summary, duplicates, twins, named, words, truncation,
+        judged, overlap, _notes(same, threshold, n_sample),
+    )  # fmt: skip
+
+
+def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
+    """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
+    found = same.between(0, 1)
+    queries, docs = found.one.to_numpy(), found.other.to_numpy()
+    relevance = pair_relevances(collection, queries, docs)
+    is_relevant = relevance >= collection.card.relevant_from
+    own = collection.query_ids[queries] == collection.doc_ids[docs]
+    relation = np.select([own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
+    return pd.DataFrame({
+        "query_id": collection.query_ids[queries], "doc_id": collection.doc_ids[docs], "jaccard": found.jaccard,
+        "is_relevant": is_relevant, "relation": relation, "is_candidate": collection.candidates.permits(queries, docs),
+    })  # fmt: skip
+
+
+def _twins(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
+    found = same.within(1)
+    ids = collection.doc_ids
+    return pd.DataFrame({"doc_id": ids[found.other], "other_id": ids[found.one], "jaccard": found.jaccard})
+
+
+def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
+    notes = [
+        f"Near-duplicates: Jaccard similarity of word triples from {threshold:g} on, checked exactly; at the threshold "
+        f"{same.recall:.2%} of the pairs are found, above it more.",
+        f"Lengths in tokens are counted on at most {n_sample:,} texts a role; the interval is Wilson's, 95 %.",
+    ]
+    if same.n_cut:
+        notes.append(f"{same.n_cut:,} texts resemble so many others that not all pairs among them were compared.")
+    return notes
+
+
+def print_report(report: Report, console: Console | None = None) -> None:
+    """Print the findings of a *report*, worst first, then its tables and what they rest on.
+
+    *console* None: standard output.
+    """
+    console = console or terminal.console()
+    console.print(f"{report.collection}: {len(report.findings)} findings, worst first", style="bold")
+    for number, text in enumerate(report.findings, 1):
+        console.print(f"{number:3d}. {text}", soft_wrap=True)
+    for title, table in report.tables().items():
+        console.print(_console_table(title, table))
+    for note in report.notes:
+        console.print(note, soft_wrap=True, style="dim")
+
+
+def _console_table(title: str, table: pd.DataFrame) -> Table:
+    """Return a table for the console: shares in percent, long texts cut."""
+    drawn = Table(title=title, title_justify="left")
+    for name in table.columns:
+        number = pd.api.types.is_numeric_dtype(table[name])
+        drawn.add_column(str(name), justify="right" if number else "left", overflow="fold")
+    for row in table.itertuples(index=False):
+        drawn.add_row(*(_console_cell(name, value) for name, value in zip(table.columns, row, strict=True)))
+    return drawn
+
+
+def _console_cell(name: object, value: object) -> str:
+    """Return one value as a text of bearable length."""
+    is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
+    text = f"{value:.1%}" if is_share and value == value else display(value)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 
 def summarize_findings(
@@ -400,44 +284,6 @@ def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     yield NAMED, leaks.kind == "query's name"
     yield WHOLE, leaks.kind.isin(["query in answer", "answer in query"])
     yield LEFT, (leaks.kind == "reference") & (leaks.query_id != "")
-
-
-def self_returning_queries(collection: Collection) -> pd.Index:
-    """Return the ids of the queries that may return the document of their own id, though it is not relevant.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> len(self_returning_queries(load("mini-premises")))
-    0
-    """
-    queries = np.flatnonzero(collection.query_ids.isin(collection.doc_ids))
-    docs = collection.doc_ids.get_indexer(collection.query_ids[queries])
-    wanted = pair_relevances(collection, queries, docs) >= collection.card.relevant_from
-    return collection.query_ids[queries[collection.candidates.permits(queries, docs) & ~wanted]]
-
-
-FEW, MUCH = 0.01, 0.1  # shares from which on something is said of documents, and of truncated texts
-_CLEAR_LENGTH_BIAS = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the sentences are made from; the tables are those of a report."""
-
-    collection: Collection
-    summary: pd.DataFrame
-    duplicates: pd.DataFrame
-    leaks: pd.DataFrame
-    by_chance: int
-    auc: float
-    z: float
-    truncation: pd.DataFrame
-    judged: pd.DataFrame
-    overlap: pd.DataFrame
-
-    def count(self, what: str) -> tuple[int, float, str]:
-        """Return count, share and examples of a row of the summary."""
-        row = self.summary[self.summary.what == what].iloc[0]
-        return int(row["count"]), float(row.share), str(row.examples)
 
 
 def describe_findings(facts: Evidence) -> list[str]:
@@ -552,157 +398,307 @@ def _on_overlap(facts: Evidence) -> Iterator[tuple[float, str]]:
                 "are not independent.")  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """What was found in a collection, as tables, and what to do about it, in sentences, worst first.
+def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
+    """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
 
-    - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
-    - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
-      is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
-    - `leaks`: query_id, doc_id, kind, text, as `collection_report.find_leaks` gives them
-    - `lengths`: words per text; `truncation`: texts beyond each encoder's length, with a 95 % interval
-    - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
-    - `overlap`: other, what, count, share, near_count, near_share, examples
-    """
-
-    collection: str
-    findings: list[str]
-    summary: pd.DataFrame
-    duplicates: pd.DataFrame
-    twins: pd.DataFrame
-    leaks: pd.DataFrame
-    lengths: pd.DataFrame
-    truncation: pd.DataFrame
-    judged: pd.DataFrame
-    overlap: pd.DataFrame
-    notes: list[str]
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables that are short enough to be shown whole, by title; empty ones are left out."""
-        found = {
-            "what was looked for": self.summary,
-            "words per text": self.lengths,
-            "texts beyond an encoder's length": self.truncation,
-            "judgements per query": self.judged,
-            "overlap with other collections": self.overlap,
-        }
-        return {title: table for title, table in found.items() if len(table)}
-
-    def _repr_html_(self) -> str:
-        from mirblab.display.escape import plain_html
-        from mirblab.display.table import html
-
-        items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
-        first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
-        parts = [html(table, caption=title) for title, table in self.tables().items()]
-        notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
-        return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
-
-    def __repr__(self) -> str:
-        return "\n".join([f"Report on {self.collection}", *(f"- {text}" for text in self.findings)])
-
-
-def report(
-    collection: Collection,
-    *,
-    encoders: Sequence[str] = ("minilm",),
-    others: Sequence[Collection] = (),
-    runs: Sequence[pd.DataFrame] = (),
-    threshold: float = 0.8,
-    seed: int = 0,
-    n_sample: int = 2_000,
-) -> Report:
-    """Return what is odd in a collection: what makes a task easier, harder or less fair than it looks.
-
-    Near-duplicates are pairs whose sets of word triples have a Jaccard similarity from *threshold* on. *encoders*:
-    whose maximum length the texts may exceed, counted on at most *n_sample* texts a role. *others*: collections
-    whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements. The same *seed*
-    gives the same report.
+    The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
+    0.5 says that length tells nothing; z is its distance from that in standard errors (Mann & Whitney, 1947). Both
+    are 0.5 and 0 where one of the sides is empty.
 
     >>> from mirblab.sources.catalogue import load
-    >>> found = report(load("mini-qa"), encoders=())
-    >>> found.duplicates.columns.tolist()
-    ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
+    >>> length_table(load("mini-qa"))[0].texts.tolist()
+    ['queries', 'documents', 'relevant documents', 'other documents']
     """
-    groups = [collection.query_texts, collection.texts]
-    groups += [texts for other in others for texts in (other.query_texts, other.texts)]
-    same = find_repeats(groups, threshold, seed, n_asked=2)
-    duplicates, twins = _duplicates(collection, same), _twins(collection, same)
-    named, by_chance = find_leaks(collection, seed)
-    words, auc, z = length_table(collection)
-    truncation, problems = truncation_table(collection, encoders, n_sample, seed)
-    judged = judgement_table(collection, runs)
-    overlap = overlap_table(collection, others, same)
-    summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
-    facts = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
-    return Report(
-        collection.name, describe_findings(facts) + problems, summary, duplicates, twins, named, words, truncation,
-        judged, overlap, _notes(same, threshold, n_sample),
-    )  # fmt: skip
+    queries, docs = _word_counts(collection.query_texts), _word_counts(collection.texts)
+    chosen = collection.qrels.relevance >= collection.card.relevant_from
+    is_relevant = np.zeros(len(docs), bool)
+    is_relevant[collection.qrels.doc_id.cat.codes.to_numpy()[chosen]] = True
+    parts = {"queries": queries, "documents": docs, "relevant documents": docs[is_relevant],
+             "other documents": docs[~is_relevant]}  # fmt: skip
+    table = pd.DataFrame([{"texts": name, **summarize_numbers(numbers)} for name, numbers in parts.items()])
+    return table, *chance_of_larger(docs[is_relevant], docs[~is_relevant])
 
 
-def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
-    """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
-    found = same.between(0, 1)
-    queries, docs = found.one.to_numpy(), found.other.to_numpy()
-    relevance = pair_relevances(collection, queries, docs)
-    is_relevant = relevance >= collection.card.relevant_from
-    own = collection.query_ids[queries] == collection.doc_ids[docs]
-    relation = np.select([own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
-    return pd.DataFrame({
-        "query_id": collection.query_ids[queries], "doc_id": collection.doc_ids[docs], "jaccard": found.jaccard,
-        "is_relevant": is_relevant, "relation": relation, "is_candidate": collection.candidates.permits(queries, docs),
-    })  # fmt: skip
+def _word_counts(texts: list[str]) -> np.ndarray:
+    return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
 
 
-def _twins(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
-    found = same.within(1)
-    ids = collection.doc_ids
-    return pd.DataFrame({"doc_id": ids[found.other], "other_id": ids[found.one], "jaccard": found.jaccard})
+def chance_of_larger(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Return the chance that one of *some* is larger than one of *others*, ties by half, and its z.
 
-
-def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
-    notes = [
-        f"Near-duplicates: Jaccard similarity of word triples from {threshold:g} on, checked exactly; at the threshold "
-        f"{same.recall:.2%} of the pairs are found, above it more.",
-        f"Lengths in tokens are counted on at most {n_sample:,} texts a role; the interval is Wilson's, 95 %.",
-    ]
-    if same.n_cut:
-        notes.append(f"{same.n_cut:,} texts resemble so many others that not all pairs among them were compared.")
-    return notes
-
-
-_WIDEST = 100
-
-
-def print_report(report: Report, console: Console | None = None) -> None:
-    """Print the findings of a *report*, worst first, then its tables and what they rest on.
-
-    *console* None: standard output.
+    >>> chance_of_larger(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
+    0.917
     """
-    console = console or terminal.console()
-    console.print(f"{report.collection}: {len(report.findings)} findings, worst first", style="bold")
-    for number, text in enumerate(report.findings, 1):
-        console.print(f"{number:3d}. {text}", soft_wrap=True)
-    for title, table in report.tables().items():
-        console.print(_console_table(title, table))
-    for note in report.notes:
-        console.print(note, soft_wrap=True, style="dim")
+    if not len(some) or not len(others):
+        return 0.5, 0.0
+    others = np.sort(others)
+    below, upto = np.searchsorted(others, some, "left"), np.searchsorted(others, some, "right")
+    found = float((below + upto).mean() / 2 / len(others))
+    return found, float((found - 0.5) / np.sqrt((len(some) + len(others) + 1) / 12 / len(some) / len(others)))
 
 
-def _console_table(title: str, table: pd.DataFrame) -> Table:
-    """Return a table for the console: shares in percent, long texts cut."""
-    drawn = Table(title=title, title_justify="left")
-    for name in table.columns:
-        number = pd.api.types.is_numeric_dtype(table[name])
-        drawn.add_column(str(name), justify="right" if number else "left", overflow="fold")
-    for row in table.itertuples(index=False):
-        drawn.add_row(*(_console_cell(name, value) for name, value in zip(table.columns, row, strict=True)))
-    return drawn
+def truncation_table(
+    collection: Collection, encoders: Sequence[str], n_sample: int = 2_000, seed: int = 0
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return how many texts exceed each encoder's maximum length, and why some encoders could not be asked.
+
+    Columns: encoder, max_length, role, texts, sampled, truncated (in the sample), share, low, high (95 %). At most
+    *n_sample* texts a role are counted, drawn by *seed*; where all are, low and high equal the share.
+    """
+    rows, problems = [], []
+    for name in encoders:
+        model = encoder(name)
+        try:
+            for role, texts in (("query", collection.query_texts), ("document", collection.texts)):
+                rows.append({"encoder": name, "max_length": model.max_length, "role": role}
+                            | _truncated_share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
+        except (MirblabError, OSError, ImportError) as error:
+            problems.append(f"{name}: lengths in tokens are not known: {error}")
+    columns = ["encoder", "max_length", "role", "texts", "sampled", "truncated", "share", "low", "high"]
+    return pd.DataFrame(rows, columns=columns), problems
 
 
-def _console_cell(name: object, value: object) -> str:
-    """Return one value as a text of bearable length."""
-    is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
-    text = f"{value:.1%}" if is_share and value == value else display(value)
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+def _truncated_share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
+    places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
+    found = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
+    share = found / max(len(places), 1)
+    low, high = (share, share) if len(places) == len(texts) else wilson_interval(found, len(places))
+    return {"texts": len(texts), "sampled": len(places), "truncated": found, "share": share, "low": low, "high": high}
+
+
+def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
+    """Return what is judged, a row each: what, and count, mean, least, 5 %, median, 95 %, most over the queries.
+
+    Rows: judged per query, relevant per query, and for each of *runs* the share of its first ten documents that is
+    judged (Judged@10), under the run's name.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> judgement_table(load("mini-qa")).what.tolist()
+    ['judged per query', 'relevant per query']
+    """
+    codes, n_queries = collection.qrels.query_id.cat.codes.to_numpy(), len(collection.queries)
+    is_relevant = (collection.qrels.relevance >= collection.card.relevant_from).to_numpy()
+    rows = {
+        "judged per query": np.bincount(codes, minlength=n_queries),
+        "relevant per query": np.bincount(codes[is_relevant], minlength=n_queries),
+    }
+    for number, run in enumerate(runs, 1):
+        name = f"Judged@10 of {run.attrs.get('system') or f'run {number}'}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", measures.QueryWarning)
+            rows[name] = measures.evaluate(run, collection, "Judged@10").value.to_numpy()
+    return pd.DataFrame([{"what": what, **summarize_numbers(numbers)} for what, numbers in rows.items()])
+
+
+def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
+    """Return what of the *collection* occurs in each of *others*: other, what, count, share, near_count, near_share,
+    examples (ids here).
+
+    *same* is of the queries and documents of the collection, then of each other one. Equal means equal but for case
+    and white space; near includes equal.
+    """
+    rows = []
+    for number, other in enumerate(others, 1):
+        for one, mine, ids in ((0, "queries", collection.query_ids), (1, "documents", collection.doc_ids)):
+            for there, theirs in ((2 * number + 1, "documents"), (2 * number, "queries")):
+                equal, near = same.shared(one, there)
+                counts = {"count": int(equal.sum()), "near_count": int(near.sum())}
+                shares = {f"{key.removesuffix('count')}share": n / max(len(ids), 1) for key, n in counts.items()}
+                shown = ", ".join(ids[np.flatnonzero(near)[:3]])
+                rows.append({"other": other.name, "what": f"{mine} that are {theirs} there", **counts, **shares,
+                             "examples": shown})  # fmt: skip
+    columns = ["other", "what", "count", "share", "near_count", "near_share", "examples"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
+    """Return what gives answers away, a row each (query_id, doc_id, kind, text), and how many would by chance.
+
+    Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
+    "query's name": a relevant document has the name that the query declares or begins with; "query in answer",
+    "answer in query": the one stands whole in the other; "reference": `\\ref{…}` and the like, with words in it, in
+    a query or (query_id "") a document. The chance is the number of queries that would name an answer of another
+    query, dealt by *seed*.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> find_leaks(load("mini-qa"))[0].columns.tolist()
+    ['query_id', 'doc_id', 'kind', 'text']
+    """
+    qrels = collection.relevant
+    queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
+    names = _NameSearch(collection)
+    rows = [row for pair in zip(queries.tolist(), docs.tolist(), strict=True) for row in names.in_pair(*pair)]
+    rows += names.remnants()
+    return pd.DataFrame(rows, columns=COLUMNS, dtype="str"), _count_leaks_by_chance(names, queries, docs, seed)
+
+
+class _NameSearch:
+    """The names of a collection's documents and queries, and where they are found."""
+
+    def __init__(self, collection: Collection) -> None:
+        """Look at the texts of *collection*; nothing is searched yet."""
+        self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
+        self.queries, self.docs = collection.query_texts, collection.texts
+        self.titles = collection.corpus.title.to_list()
+
+    def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
+        """Yield a row for each way in which a pair, given by positions, gives itself away."""
+        ids = str(self.query_ids[query]), str(self.doc_ids[doc])
+        for kind, name in self.named(query, doc):
+            yield *ids, kind, name
+        for name in declared_names(self.queries[query]):
+            if is_identifier(name) and occurs_as_word(name, self.docs[doc]):
+                yield *ids, "query's name", name
+        one, other = fold_text(self.queries[query]), fold_text(self.docs[doc])
+        if one != other:
+            if _is_long(one) and one in other:
+                yield *ids, "query in answer", self.queries[query][:80]
+            elif _is_long(other) and other in one:
+                yield *ids, "answer in query", self.docs[doc][:80]
+
+    def named(self, query: int, doc: int) -> Iterator[tuple[str, str]]:
+        """Yield kind and name of each name of the document that the query has; at most one of a kind."""
+        text, done = self.queries[query], set()
+        for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
+            where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
+            if kind not in done and occurs_as_word(what, where):
+                done.add(kind)
+                yield kind, name
+
+    def remnants(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield a row for each text that has a reference left in it."""
+        for place, text in enumerate(self.queries):
+            if match := _REMNANT.search(text):
+                yield str(self.query_ids[place]), "", "reference", match[0]
+        for place, text in enumerate(self.docs):
+            if match := _REMNANT.search(text):
+                yield "", str(self.doc_ids[place]), "reference", match[0]
+
+
+def _is_long(text: str) -> bool:
+    return len(text.split()) >= MIN_WHOLE_WORDS
+
+
+def _count_leaks_by_chance(names: _NameSearch, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
+    """Return how many queries name an answer of another query: each is dealt those of one that is not itself."""
+    order = np.random.default_rng(seed).permutation(np.unique(queries))
+    dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
+    pairs = list(zip(queries.tolist(), docs.tolist(), strict=True))
+    own = set(pairs)
+    others = [(dealt[query], doc) for query, doc in pairs if (dealt[query], doc) not in own]
+    return len({query for query, doc in others if any(names.named(query, doc))})
+
+
+def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
+    """Return count, mean, least, 5 %, median, 95 % and most of some numbers; NaN for none.
+
+    >>> summarize_numbers(np.array([1, 2, 9]))["median"]
+    2.0
+    """
+    names = ("least", "5 %", "median", "95 %", "most")
+    if not len(numbers):
+        return {"count": 0, "mean": np.nan} | dict.fromkeys(names, np.nan)
+    marks = np.quantile(numbers, [0, 0.05, 0.5, 0.95, 1])
+    return {"count": len(numbers), "mean": float(np.mean(numbers))} | dict(zip(names, marks.tolist(), strict=True))
+
+
+def wilson_interval(count: int, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of which *count* of *n* were seen (Wilson, JASA 1927), 0 to 1.
+
+    >>> [round(end, 3) for end in wilson_interval(0, 100)]
+    [0.0, 0.037]
+    """
+    if n < 1:
+        return 0.0, 1.0
+    z, share = 1.959964, count / n
+    middle, half = share + z * z / 2 / n, z * np.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
+    ends = np.clip([(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)], 0, 1)
+    return float(ends[0]), float(ends[1])
+
+
+def pair_relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> bool(pair_relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
+    True
+    """
+    known = _pair_numbers(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
+    order, wanted = np.argsort(known), _pair_numbers(queries, docs)
+    if not len(known):
+        return np.full(len(wanted), UNJUDGED, np.int32)
+    places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    found = collection.qrels.relevance.to_numpy()[places]
+    return np.where(known[places] == wanted, found, UNJUDGED).astype(np.int32)
+
+
+def _pair_numbers(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """Return one number per pair of positions."""
+    return np.asarray(queries).astype(np.int64) << 32 | np.asarray(docs).astype(np.int64)
+
+
+def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield (kind, name), each name once, for what a document is called: title, declared name or label, id.
+
+    A title needs two words, an id of digits five. The last part of a dotted name counts when it has four letters,
+    also when it is a plain word, which may be there by chance.
+
+    >>> list(document_names("pfr:Loop.average", "", "def Loop.average (f : Loop) := ..."))
+    [('declaration', 'Loop.average'), ('declaration', 'average'), ('id', 'pfr:Loop.average')]
+    """
+    declared, tail = list(declared_names(text)), re.split(r"[:/]", doc_id)[-1]
+    found = [("title", title)] if len(title.split()) > 1 else []
+    found += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
+    found += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
+              and "." in name]  # fmt: skip
+    found += [("id", name) for name in (doc_id, tail) if is_identifier(name) or (name.isdigit() and len(name) > 4)]
+    done: set[str] = set()
+    for kind, name in found:
+        if name not in done:
+            done.add(name)
+            yield kind, name
+
+
+def declared_names(text: str) -> Iterator[str]:
+    """Yield the name that a text declares, and the label that it begins with.
+
+    >>> list(declared_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
+    ['Nat.add_comm']
+    """
+    if match := _DECLARED.match(text):
+        yield match[1]
+    if match := _LABEL.match(text):
+        yield match[0]
+
+
+def is_identifier(word: str) -> bool:
+    """Return whether a word can only be a name: six or more characters with `_`, `.`, `-` or a capital inside.
+
+    >>> is_identifier("sum_comm"), is_identifier("isHolomorphicOn"), is_identifier("average"), is_identifier("05N2")
+    (True, True, False, False)
+    """
+    return len(word) > 5 and " " not in word and re.search(r"[a-zA-Z0-9][_.:A-Z-]+[a-zA-Z0-9]", word) is not None
+
+
+def occurs_as_word(name: str, text: str) -> bool:
+    """Return whether *name* stands in *text* as a word of its own, case included.
+
+    >>> occurs_as_word("comm", "add_comm"), occurs_as_word("comm", "by comm.")
+    (False, True)
+    """
+    if name not in text:
+        return False
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w'])(?!\.\w)", text) is not None
+
+
+def self_returning_queries(collection: Collection) -> pd.Index:
+    """Return the ids of the queries that may return the document of their own id, though it is not relevant.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> len(self_returning_queries(load("mini-premises")))
+    0
+    """
+    queries = np.flatnonzero(collection.query_ids.isin(collection.doc_ids))
+    docs = collection.doc_ids.get_indexer(collection.query_ids[queries])
+    wanted = pair_relevances(collection, queries, docs) >= collection.card.relevant_from
+    return collection.query_ids[queries[collection.candidates.permits(queries, docs) & ~wanted]]

@@ -34,6 +34,205 @@ class RunWarning(UserWarning):
     """A run file does not fit its collection in every row; the message says how many rows were left out."""
 
 
+ASSUMPTIONS = {
+    "not relevant": "no document without a judgement is relevant (pessimistic, and what plain measures do)",
+    "all relevant": "all of them are (optimistic)",
+    "only the first run's": "those that only the first run has in its first k are: the best case for it",
+    "only the second run's": "those that only the second run has in its first k are: the best case for it",
+}
+
+_LONGEST = 60  # characters of a text in a cell
+_TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
+_EVERY = 40  # documents of the query that changed most
+
+
+@dataclass
+class RunComparison:
+    """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
+
+    names: tuple[str, str]
+    collection: Collection
+    k: int
+    n_queries: int
+    values: pd.DataFrame
+    tests: pd.DataFrame
+    alike: pd.DataFrame
+    moved: pd.DataFrame
+    fresh: pd.DataFrame
+    readings: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Return the names of the systems as they are shown: marked where they were not made here."""
+        return mark_imported(self.names[0], self.others), mark_imported(self.names[1], self.others)
+
+    @property
+    def measure(self) -> str:
+        """Return the measure by which queries are ranked: the first that was asked for."""
+        return str(self.values.measure.iloc[0])
+
+
+def compare_runs(
+    first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
+    depth: int = 1000, split: str = "test", seed: int = 0,
+) -> RunComparison:  # fmt: skip
+    """Return two runs compared, each a system's name or a file; MirblabError for what cannot be compared.
+
+    >>> found = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
+    >>> found.names, found.tests.measure.tolist()
+    (('bm25', 'bm25-okapi'), ['RR'])
+    """
+    if not wanted:
+        raise MirblabError("no measure to compare by; name one, for example --measures nDCG@10")
+    parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
+    if not len(collection.query_ids):
+        raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        pair = paired_runs(first, second, collection, depth)
+        values = pd.concat([measures.evaluate(run, collection, parsed) for run in pair], ignore_index=True)
+    names = tuple(str(run.attrs["system"]) for run in pair)
+    tests = [significance.compare(values, str(one), baseline=names[0], seed=seed) for one in parsed]
+    moved = moved_documents(*pair, collection, k)
+    others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
+    noted = values.note.dropna() if "note" in values else []
+    said = {result_tables.note(names, others), *(str(one.message) for one in told), *noted}
+    return RunComparison(
+        names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
+        run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
+        means_by_assumption(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
+    )  # fmt: skip
+
+
+def print_comparison(found: RunComparison, console: Console | None = None) -> None:
+    """Print the comparison; *console* None: standard output."""
+    console = console or terminal.console()
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    console.print(_means_table(found))
+    console.print(_similarity_table(found))
+    console.print(_queries_table(found))
+    changed = _most_changed(found)
+    if changed:
+        console.print(_documents_table(found, changed))
+    for line in _changed_document_lines(found):
+        console.print(line, soft_wrap=True)
+    if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
+        console.print(_assumptions_table(found))
+
+
+def _most_changed(found: RunComparison) -> str:
+    """Return the query whose value changed most, or "" when none did."""
+    table = extreme_queries(found.values, found.measure, *found.names, n_queries=1)
+    return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
+
+
+def _changed_document_lines(found: RunComparison) -> list[str]:
+    total = found.fresh.drop(columns="query_id").sum()
+    first, second = found.shown
+    return [
+        f"{total[name]:,} documents are in the first {found.k} of {one} and not of {other}: "
+        f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
+        for name, one, other in (("entered", second, first), ("left", first, second))
+    ]
+
+
+def _means_table(found: RunComparison) -> Table:
+    first, second = found.names
+    title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
+    shown = _console_table(title, "measure", *found.shown, "difference", "95 % interval", "p")
+    for row in found.tests.itertuples():
+        pair = significance.value_matrix(found.values, row.measure)[[first, second]].mean()
+        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _format_interval(row),
+                      _format_p(row.p))  # fmt: skip
+    shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
+    return shown
+
+
+def _console_table(title: str, *columns: str) -> Table:
+    shown = Table(title=title, title_justify="left", caption_justify="left", title_style="bold")
+    for name in columns:
+        is_text = name in _TEXTS
+        shown.add_column(
+            name,
+            justify="left" if is_text else "right",
+            overflow="fold",
+            no_wrap=not is_text or name == "measure",
+        )
+    return shown
+
+
+def _format_interval(row: Any) -> str:
+    return f"{row.low:+.3f} to {row.high:+.3f}"
+
+
+def _format_p(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
+def _similarity_table(found: RunComparison) -> Table:
+    shown = _console_table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
+    named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {found.k}", "tau": "Kendall's tau"}
+    for column, label in named.items():
+        spread = found.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
+        shown.add_row(label, *(f"{number:.3f}" for number in (found.alike[column].mean(), *spread)))
+    return shown
+
+
+def _queries_table(found: RunComparison) -> Table:
+    table = extreme_queries(found.values, found.measure, *found.names, n_queries=found.n_queries)
+    texts = found.collection.query_texts
+    shown = _console_table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
+    places = found.collection.query_ids.get_indexer(table.query_id)
+    for row, text in zip(table.itertuples(index=False), _excerpts(found, [texts[at] for at in places]), strict=True):
+        shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
+    shown.caption = None if len(table) else "none: the value is the same for every query"
+    return shown
+
+
+def _excerpts(found: RunComparison, texts: Sequence[str]) -> list[str]:
+    return excerpts(texts, found.collection.card.task, _LONGEST)
+
+
+def _documents_table(found: RunComparison, query_id: str) -> Table:
+    table = found.moved[found.moved.query_id == query_id].head(_EVERY)
+    texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
+    title = f"documents of {query_id}, the query that changed most: rank before and after"
+    shown = _console_table(title, "document", *found.shown, "relevance", "text")
+    for row, text in zip(table.itertuples(index=False), _excerpts(found, texts), strict=True):
+        ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
+        shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
+    return shown
+
+
+def _assumptions_table(found: RunComparison) -> Table:
+    title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
+    shown = _console_table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
+    names = dict(
+        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
+    )
+    for row in found.readings.itertuples():
+        shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
+                      f"{row.difference:+.4f}", _format_interval(row), _format_p(row.p))  # fmt: skip
+    return shown
+
+
+def write_comparison(found: RunComparison, path: Path) -> Path:
+    """Write one row per query: both values and the difference of each measure, likeness, what entered and left."""
+    table = pd.DataFrame(index=pd.Index(found.collection.query_ids, name="query_id"))
+    for measure in found.values.measure.unique():
+        pair = significance.value_matrix(found.values, measure)[list(found.names)]
+        for name in found.names:
+            table[f"{measure} of {name}"] = pair[name]
+        table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
+    for part in (found.alike, found.fresh):
+        table = table.join(part.set_index("query_id"))
+    paths.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
+    return path
+
+
 def paired_runs(first: str | Path, second: str | Path, collection: Collection, depth: int = 1000) -> list[pd.DataFrame]:
     """Return two runs of a *collection*, each from a system's name or a TREC file, cut to *depth* and told apart.
 
@@ -58,15 +257,6 @@ def paired_runs(first: str | Path, second: str | Path, collection: Collection, d
     return found
 
 
-def _existing_file(given: str) -> Path | None:
-    """Return the file that is meant, or None where there is none of that name."""
-    try:
-        path = paths.expand_home(given)
-        return path if path.is_file() else None
-    except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
-        return None
-
-
 def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
     path = _existing_file(given)
     if path is not None:
@@ -85,6 +275,15 @@ def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
     run = asked.search(collection, depth)
     run.attrs = {**run.attrs, "made_by": asked.key}
     return run
+
+
+def _existing_file(given: str) -> Path | None:
+    """Return the file that is meant, or None where there is none of that name."""
+    try:
+        path = paths.expand_home(given)
+        return path if path.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
+        return None
 
 
 def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
@@ -119,6 +318,32 @@ def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     return kept
 
 
+def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
+    """Return how alike two runs are on each query of either of them.
+
+    Columns: query_id, common (documents in both), rbo (see `rbo`), tau (Kendall's, of the common documents, -1 to 1;
+    NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of these, 0 to 1).
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
+    [['q', 3, 0.5, 0.333, 0.0]]
+    """
+    p, table = _checked_p(p), join_runs(first, second)
+    rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
+    return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
+
+
+def _of_query(part: pd.DataFrame, p: float, k: int) -> tuple[int, float, float, float]:
+    from scipy.stats import kendalltau
+
+    ranks = part[["rank_a", "rank_b"]].to_numpy()
+    both = ranks[~np.isnan(ranks).any(axis=1)]
+    sizes = (~np.isnan(ranks)).sum(axis=0)
+    tau = float(kendalltau(both[:, 0], both[:, 1]).statistic) if len(both) > 1 else float("nan")
+    deeper, longest = both.max(axis=1).astype(np.int64), min(k, int(sizes.max()))
+    return len(both), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
+
+
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 0.9) -> float:
     """Return the rank-biased overlap of two rankings, 0 (nothing in common) to 1 (the same), extrapolated.
 
@@ -139,50 +364,6 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked_p(p))
 
 
-def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
-    """Return how alike two runs are on each query of either of them.
-
-    Columns: query_id, common (documents in both), rbo (see `rbo`), tau (Kendall's, of the common documents, -1 to 1;
-    NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of these, 0 to 1).
-
-    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
-    >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
-    [['q', 3, 0.5, 0.333, 0.0]]
-    """
-    p, table = _checked_p(p), join_runs(first, second)
-    rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
-    return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
-
-
-def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it.
-
-    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    >>> join_runs(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
-    [[1.0, nan], [2.0, 1.0]]
-    """
-    names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
-    parts = [order_run(run)[list(names)].astype(names) for run in (first, second)]
-    return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
-
-
-def _checked_p(p: float) -> float:
-    if not 0 < p < 1:
-        raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
-    return p
-
-
-def _of_query(part: pd.DataFrame, p: float, k: int) -> tuple[int, float, float, float]:
-    from scipy.stats import kendalltau
-
-    ranks = part[["rank_a", "rank_b"]].to_numpy()
-    both = ranks[~np.isnan(ranks).any(axis=1)]
-    sizes = (~np.isnan(ranks)).sum(axis=0)
-    tau = float(kendalltau(both[:, 0], both[:, 1]).statistic) if len(both) > 1 else float("nan")
-    deeper, longest = both.max(axis=1).astype(np.int64), min(k, int(sizes.max()))
-    return len(both), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
-
-
 def _rbo(deeper: np.ndarray, n_first: int, n_second: int, p: float) -> float:
     """Return RBO_EXT from the *deeper* of the two ranks of each common document, and the lengths of both rankings."""
     short, long = sorted((n_first, n_second))
@@ -196,12 +377,22 @@ def _rbo(deeper: np.ndarray, n_first: int, n_second: int, p: float) -> float:
     return float((1 - p) / p * seen + ((shared[-1] - agreed) / long + agreed / short) * p**long)
 
 
-ASSUMPTIONS = {
-    "not relevant": "no document without a judgement is relevant (pessimistic, and what plain measures do)",
-    "all relevant": "all of them are (optimistic)",
-    "only the first run's": "those that only the first run has in its first k are: the best case for it",
-    "only the second run's": "those that only the second run has in its first k are: the best case for it",
-}
+def _checked_p(p: float) -> float:
+    if not 0 < p < 1:
+        raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
+    return p
+
+
+def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it.
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> join_runs(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
+    [[1.0, nan], [2.0, 1.0]]
+    """
+    names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
+    parts = [order_run(run)[list(names)].astype(names) for run in (first, second)]
+    return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
 
 
 def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Collection, k: int = 10) -> pd.DataFrame:
@@ -313,17 +504,6 @@ def means_by_assumption(
     return found[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
 
 
-def _mean_differences(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
-    """Return one row per measure: both means, their difference with its interval, and p."""
-    rows = []
-    for measure in values.measure.cat.categories:
-        means = significance.value_matrix(values, measure)[list(names)].mean()
-        test = significance.compare(values, measure, baseline=names[0], seed=seed, n_permutations=10_000).iloc[0]
-        rows.append({"measure": measure, "first": means.iloc[0], "second": means.iloc[1],
-                     **{name: test[name] for name in ("difference", "low", "high", "p")}})  # fmt: skip
-    return pd.DataFrame(rows)
-
-
 def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collection:
     """Return the collection with the *documents* (query_id, doc_id) judged to be as relevant as any."""
     known = collection.qrels
@@ -335,193 +515,12 @@ def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collect
     return replace(collection, qrels=qrels)
 
 
-_LONGEST = 60  # characters of a text in a cell
-_TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
-_EVERY = 40  # documents of the query that changed most
-
-
-@dataclass
-class RunComparison:
-    """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
-
-    names: tuple[str, str]
-    collection: Collection
-    k: int
-    n_queries: int
-    values: pd.DataFrame
-    tests: pd.DataFrame
-    alike: pd.DataFrame
-    moved: pd.DataFrame
-    fresh: pd.DataFrame
-    readings: pd.DataFrame
-    notes: list[str] = field(default_factory=list)
-    others: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def shown(self) -> tuple[str, str]:
-        """Return the names of the systems as they are shown: marked where they were not made here."""
-        return mark_imported(self.names[0], self.others), mark_imported(self.names[1], self.others)
-
-    @property
-    def measure(self) -> str:
-        """Return the measure by which queries are ranked: the first that was asked for."""
-        return str(self.values.measure.iloc[0])
-
-
-def compare_runs(
-    first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
-    depth: int = 1000, split: str = "test", seed: int = 0,
-) -> RunComparison:  # fmt: skip
-    """Return two runs compared, each a system's name or a file; MirblabError for what cannot be compared.
-
-    >>> found = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
-    >>> found.names, found.tests.measure.tolist()
-    (('bm25', 'bm25-okapi'), ['RR'])
-    """
-    if not wanted:
-        raise MirblabError("no measure to compare by; name one, for example --measures nDCG@10")
-    parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
-    if not len(collection.query_ids):
-        raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        pair = paired_runs(first, second, collection, depth)
-        values = pd.concat([measures.evaluate(run, collection, parsed) for run in pair], ignore_index=True)
-    names = tuple(str(run.attrs["system"]) for run in pair)
-    tests = [significance.compare(values, str(one), baseline=names[0], seed=seed) for one in parsed]
-    moved = moved_documents(*pair, collection, k)
-    others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
-    noted = values.note.dropna() if "note" in values else []
-    said = {result_tables.note(names, others), *(str(one.message) for one in told), *noted}
-    return RunComparison(
-        names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
-        run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
-        means_by_assumption(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
-    )  # fmt: skip
-
-
-def print_comparison(found: RunComparison, console: Console | None = None) -> None:
-    """Print the comparison; *console* None: standard output."""
-    console = console or terminal.console()
-    for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    console.print(_means_table(found))
-    console.print(_similarity_table(found))
-    console.print(_queries_table(found))
-    changed = _most_changed(found)
-    if changed:
-        console.print(_documents_table(found, changed))
-    for line in _changed_document_lines(found):
-        console.print(line, soft_wrap=True)
-    if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
-        console.print(_assumptions_table(found))
-
-
-def write_comparison(found: RunComparison, path: Path) -> Path:
-    """Write one row per query: both values and the difference of each measure, likeness, what entered and left."""
-    table = pd.DataFrame(index=pd.Index(found.collection.query_ids, name="query_id"))
-    for measure in found.values.measure.unique():
-        pair = significance.value_matrix(found.values, measure)[list(found.names)]
-        for name in found.names:
-            table[f"{measure} of {name}"] = pair[name]
-        table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
-    for part in (found.alike, found.fresh):
-        table = table.join(part.set_index("query_id"))
-    paths.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
-    return path
-
-
-def _means_table(found: RunComparison) -> Table:
-    first, second = found.names
-    title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
-    shown = _console_table(title, "measure", *found.shown, "difference", "95 % interval", "p")
-    for row in found.tests.itertuples():
-        pair = significance.value_matrix(found.values, row.measure)[[first, second]].mean()
-        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _format_interval(row),
-                      _format_p(row.p))  # fmt: skip
-    shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
-    return shown
-
-
-def _similarity_table(found: RunComparison) -> Table:
-    shown = _console_table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
-    named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {found.k}", "tau": "Kendall's tau"}
-    for column, label in named.items():
-        spread = found.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
-        shown.add_row(label, *(f"{number:.3f}" for number in (found.alike[column].mean(), *spread)))
-    return shown
-
-
-def _queries_table(found: RunComparison) -> Table:
-    table = extreme_queries(found.values, found.measure, *found.names, n_queries=found.n_queries)
-    texts = found.collection.query_texts
-    shown = _console_table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
-    places = found.collection.query_ids.get_indexer(table.query_id)
-    for row, text in zip(table.itertuples(index=False), _excerpts(found, [texts[at] for at in places]), strict=True):
-        shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
-    shown.caption = None if len(table) else "none: the value is the same for every query"
-    return shown
-
-
-def _most_changed(found: RunComparison) -> str:
-    """Return the query whose value changed most, or "" when none did."""
-    table = extreme_queries(found.values, found.measure, *found.names, n_queries=1)
-    return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
-
-
-def _documents_table(found: RunComparison, query_id: str) -> Table:
-    table = found.moved[found.moved.query_id == query_id].head(_EVERY)
-    texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
-    title = f"documents of {query_id}, the query that changed most: rank before and after"
-    shown = _console_table(title, "document", *found.shown, "relevance", "text")
-    for row, text in zip(table.itertuples(index=False), _excerpts(found, texts), strict=True):
-        ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
-        shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
-    return shown
-
-
-def _changed_document_lines(found: RunComparison) -> list[str]:
-    total = found.fresh.drop(columns="query_id").sum()
-    first, second = found.shown
-    return [
-        f"{total[name]:,} documents are in the first {found.k} of {one} and not of {other}: "
-        f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
-        for name, one, other in (("entered", second, first), ("left", first, second))
-    ]
-
-
-def _assumptions_table(found: RunComparison) -> Table:
-    title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
-    shown = _console_table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
-    names = dict(
-        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
-    )
-    for row in found.readings.itertuples():
-        shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
-                      f"{row.difference:+.4f}", _format_interval(row), _format_p(row.p))  # fmt: skip
-    return shown
-
-
-def _console_table(title: str, *columns: str) -> Table:
-    shown = Table(title=title, title_justify="left", caption_justify="left", title_style="bold")
-    for name in columns:
-        is_text = name in _TEXTS
-        shown.add_column(
-            name,
-            justify="left" if is_text else "right",
-            overflow="fold",
-            no_wrap=not is_text or name == "measure",
-        )
-    return shown
-
-
-def _excerpts(found: RunComparison, texts: Sequence[str]) -> list[str]:
-    return excerpts(texts, found.collection.card.task, _LONGEST)
-
-
-def _format_interval(row: Any) -> str:
-    return f"{row.low:+.3f} to {row.high:+.3f}"
-
-
-def _format_p(p: float) -> str:
-    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+def _mean_differences(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
+    """Return one row per measure: both means, their difference with its interval, and p."""
+    rows = []
+    for measure in values.measure.cat.categories:
+        means = significance.value_matrix(values, measure)[list(names)].mean()
+        test = significance.compare(values, measure, baseline=names[0], seed=seed, n_permutations=10_000).iloc[0]
+        rows.append({"measure": measure, "first": means.iloc[0], "second": means.iloc[1],
+                     **{name: test[name] for name in ("difference", "low", "high", "p")}})  # fmt: skip
+    return pd.DataFrame(rows)

@@ -21,17 +21,6 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _LANGUAGES = (("LaTeX", _FORMULA), ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\{")))
 
 
-def language(text: str) -> str:
-    """Return the language that a text is written in, told by its signs; "prose" when it has none of them.
-
-    One of Isabelle, HOL, Metamath, Lean, LaTeX (prose with formulas between dollars), bare LaTeX (a formula), prose.
-
-    >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
-    ('Lean', 'LaTeX', 'bare LaTeX')
-    """
-    return formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")
-
-
 def query_features(collection: Collection) -> pd.DataFrame:
     """Return one row per query: what may make it hard.
 
@@ -130,3 +119,14 @@ def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
         for code in range(int(codes.max()) + 1)
     ]
     return codes.map(dict(enumerate(labels))).astype(pd.CategoricalDtype(list(labels), ordered=True))
+
+
+def language(text: str) -> str:
+    """Return the language that a text is written in, told by its signs; "prose" when it has none of them.
+
+    One of Isabelle, HOL, Metamath, Lean, LaTeX (prose with formulas between dollars), bare LaTeX (a formula), prose.
+
+    >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
+    ('Lean', 'LaTeX', 'bare LaTeX')
+    """
+    return formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")

@@ -99,6 +99,17 @@ def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -
     return pd.concat(parts, ignore_index=True).assign(system=SYSTEM, collection=identical.name)
 
 
+def _best(measure: Measure, n_equal: pd.Series) -> np.ndarray:
+    """Return the expected value of each query whose target stands at a random place among the first *n_equal*."""
+    n, k = n_equal.to_numpy(), measure.k
+    if measure.name in ("R", "Success") and not measure.prime:
+        return np.minimum(1.0, k / n)
+    if measure.name == "RR" and not measure.prime:
+        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n.max(initial=0) + 1))])
+        return harmonic[n if k is None else np.minimum(n, k)] / n
+    raise MirblabError(f"the ceiling of row identity is known for R@k, Success@k and RR, not for '{measure}'")
+
+
 def printed_table_number(collection: str) -> int:
     """Return the number of the MELD paper's table with the direction of a collection, 6 to 11.
 
@@ -133,14 +144,3 @@ def compare_with_printed(values: pd.DataFrame, collection: str) -> pd.DataFrame:
     both = pd.concat([wide, paper]).rename_axis(index=None, columns=None)
     both.insert(0, "from", ["here"] * len(wide) + ["paper"] * len(paper))
     return both
-
-
-def _best(measure: Measure, n_equal: pd.Series) -> np.ndarray:
-    """Return the expected value of each query whose target stands at a random place among the first *n_equal*."""
-    n, k = n_equal.to_numpy(), measure.k
-    if measure.name in ("R", "Success") and not measure.prime:
-        return np.minimum(1.0, k / n)
-    if measure.name == "RR" and not measure.prime:
-        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n.max(initial=0) + 1))])
-        return harmonic[n if k is None else np.minimum(n, k)] / n
-    raise MirblabError(f"the ceiling of row identity is known for R@k, Success@k and RR, not for '{measure}'")

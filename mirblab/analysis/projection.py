@@ -23,125 +23,72 @@ from mirblab.evaluation.significance import bootstrap_intervals
 
 _METRICS = ("cosine", "euclidean")
 
-
-def nearest(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
-    """Return the positions of each row's *k* nearest other rows, nearest first, shape (n, k).
-
-    *metric* is "cosine" or "euclidean". Equal distances are ordered by position.
-
-    >>> nearest(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
-    [1, 0, 1]
-    """
-    if not 1 <= k < len(vectors):
-        raise MirblabError(f"k must be between 1 and {len(vectors) - 1}, found {k}")
-    return _order(vectors, metric)[:, :k]
-
-
-def _order(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """Return for each row the positions of all rows, nearest first and itself last, shape (n, n)."""
-    rows = np.asarray(vectors, dtype=np.float64)
-    if metric == "cosine":
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        distances = -rows @ rows.T
-    elif metric == "euclidean":
-        squares = (rows**2).sum(axis=1)
-        distances = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
-    else:
-        raise unknown("metric", metric, _METRICS)
-    np.fill_diagonal(distances, np.inf)
-    return np.argsort(distances, axis=1, kind="stable")
-
-
-def _ranks(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """Return the place of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
-    order = _order(vectors, metric)
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(1, len(order) + 1)[None, :], axis=1)
-    return ranks
-
-
-def per_point(
-    vectors: np.ndarray, flat: np.ndarray, classes: Sequence[str], k: int = 10, metric: str = "cosine"
-) -> pd.DataFrame:
-    """Return for each point what a map *flat* (n, 2) makes of its neighbourhood among the *vectors* (n, n_dims).
-
-    Columns: k; kept, the share of its *k* nearest that are among its k nearest on the map, 0 to 1; trust, its part of
-    the trustworthiness (Venna and Kaski 2006), whose mean is that of the map; partner_full and partner_map, the rank
-    of the nearest other point of its class in the full space (it depends on no map) and on the map, from 1; 0 for a
-    point without a class ("") or alone in it. *k* is lowered to (n - 1) / 2, above which trust has no meaning.
-
-    >>> square = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.1], [1.0, 0.0]])
-    >>> per_point(square, square, ["a", "b", "a", "b"], 1)[["kept", "trust", "partner_full"]].values.tolist()
-    [[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]]
-    """
-    n_points, labels = len(vectors), np.asarray(classes, dtype=object)
-    if n_points < 3 or len(flat) != n_points or len(labels) != n_points:
-        raise MirblabError(
-            f"at least 3 points with a place and a class each are needed; found {n_points} vectors, {len(flat)} places "
-            f"and {len(labels)} classes"
-        )
-    k = max(1, min(k, (n_points - 1) // 2))
-    full, seen = _ranks(vectors, metric), _ranks(flat, "euclidean")
-    false = np.where(seen <= k, np.maximum(full - k, 0), 0).sum(axis=1)
-    same = (labels[:, None] == labels[None, :]) & (labels != "")[:, None] & ~np.eye(n_points, dtype=bool)
-    return pd.DataFrame({
-        "k": k,
-        "kept": ((full <= k) & (seen <= k)).sum(axis=1) / k,
-        "trust": 1 - 2 * false / (k * (2 * n_points - 3 * k - 1)),
-        "partner_full": _first(full, same),
-        "partner_map": _first(seen, same),
-    })  # fmt: skip
-
-
-def _first(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
-    return np.where(same.any(axis=1), np.where(same, ranks, len(ranks)).min(axis=1), 0)
-
-
-def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
-    """Return what says whether to believe maps of `projection.seeded_maps`: one row per number, all from 0 to 1.
-
-    Columns: full space, which depends on no seed (the first two are 1 there by definition); mean, lowest and highest
-    over the seeds, measured on the maps; chance, what points strewn over the page would reach. Rows: the mean share of
-    the k nearest that the map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among
-    the k nearest, of all other points; points without a partner do not count there.
-
-    >>> maps = pd.DataFrame({"seed": 0, "class_id": ["a", "a", "", ""], "k": 1, "kept": 1.0, "trust": 1.0})
-    >>> map_trustworthiness(maps.assign(partner_full=[1, 2, 0, 0], partner_map=[1, 1, 0, 0]))["mean"].tolist()
-    [1.0, 1.0, 1.0, 1.0]
-    """
-    seeds = [part for _, part in maps.groupby("seed", sort=False)]
-    first, k, n_points = seeds[0], int(maps.k.iloc[0]), len(seeds[0])
-    others = n_points - 1
-    false = (others - k) * (n_points - k) / (others * (2 * n_points - 3 * k - 1))
-    rows = {
-        f"share of the {k} nearest kept": (1.0, [part.kept.mean() for part in seeds], k / others),
-        f"trustworthiness, {k} nearest": (1.0, [part.trust.mean() for part in seeds], 1 - false),
-    }
-    if (first.partner_full > 0).any():
-        for name, near in (("partner is the nearest", 1), (f"partner among the {k} nearest", k)):
-            found = [_within(part.partner_map, near) for part in seeds]
-            rows[name] = _within(first.partner_full, near), found, _chance(first, near)
-    values = {
-        name: [full, np.mean(found), min(found), max(found), chance] for name, (full, found, chance) in rows.items()
-    }
-    return pd.DataFrame.from_dict(values, orient="index", columns=["full space", "mean", "lowest", "highest", "chance"])
-
-
-def _within(ranks: pd.Series, k: int) -> float:
-    """Return the share of points whose partner's rank is at most *k*, among those that have one (rank above 0)."""
-    return float((ranks[ranks > 0] <= k).mean())
-
-
-def _chance(points: pd.DataFrame, k: int) -> float:
-    """Return how often a partner is among *k* other points drawn at random, mean over the points that have one."""
-    has = points[points.partner_full > 0]
-    sizes, n_points = has.groupby("class_id").class_id.transform("size"), len(points)
-    missed = [math.comb(n_points - size, k) / math.comb(n_points - 1, k) for size in sizes]
-    return float(1 - np.mean(missed))
-
-
 _SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
 _OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
+
+_LEAD = "lead"
+_ROUNDS = 2000  # of the solver, which needs some dozens
+
+_TEXT = ("id", "class_id", "field", "kind")
+_SUFFIXES = ("csv", "json", "pdf", "png", "svg")
+
+
+def project(
+    vectors: np.ndarray,
+    ids: Sequence[str],
+    *,
+    seed: int = 0,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+) -> pd.DataFrame:
+    """Return a map of *vectors* (n, n_dims): columns id, x, y, in the order of *ids*.
+
+    UMAP (McInnes, Healy and Melville, 2018) on one thread, rows sorted by id, so that a seed gives the same map
+    on one machine. The coordinates are stored under the hash of vectors and parameters and read back from
+    there, because another machine would draw another map. Raises MirblabError for fewer than four rows.
+
+    >>> coordinates = project(np.random.default_rng(0).normal(size=(12, 8)), [f"d{n:02d}" for n in range(12)])
+    >>> coordinates.columns.tolist(), len(coordinates)
+    (['id', 'x', 'y'], 12)
+    """
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if len(vectors) < 4 or len(vectors) != len(ids):
+        raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
+    by_id = np.argsort(np.asarray(ids))
+    settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
+    folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
+    found = _read(folder, key)
+    if found is None:
+        found = _umap(vectors[by_id], settings)
+        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
+        paths.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
+    placed = np.empty_like(found)
+    placed[by_id] = found
+    return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
+
+
+def _read(folder: Path, key: str) -> np.ndarray | None:
+    """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
+    for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
+        if (content := stored_files.read_sealed(path, _AGAIN)) is not None:
+            return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
+    return None
+
+
+def _umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import umap
+
+        model = umap.UMAP(
+            n_neighbors=settings["n_neighbors"],
+            min_dist=settings["min_dist"],
+            metric=settings["metric"],
+            random_state=settings["seed"],
+            n_jobs=1,
+        )
+        return np.asarray(model.fit_transform(vectors), dtype=np.float64)
 
 
 def seeded_maps(
@@ -194,89 +141,120 @@ def _turned(flat: np.ndarray) -> np.ndarray:
     return flat @ turn
 
 
-def project(
-    vectors: np.ndarray,
-    ids: Sequence[str],
-    *,
-    seed: int = 0,
-    n_neighbors: int = 15,
-    min_dist: float = 0.1,
-    metric: str = "cosine",
+def per_point(
+    vectors: np.ndarray, flat: np.ndarray, classes: Sequence[str], k: int = 10, metric: str = "cosine"
 ) -> pd.DataFrame:
-    """Return a map of *vectors* (n, n_dims): columns id, x, y, in the order of *ids*.
+    """Return for each point what a map *flat* (n, 2) makes of its neighbourhood among the *vectors* (n, n_dims).
 
-    UMAP (McInnes, Healy and Melville, 2018) on one thread, rows sorted by id, so that a seed gives the same map
-    on one machine. The coordinates are stored under the hash of vectors and parameters and read back from
-    there, because another machine would draw another map. Raises MirblabError for fewer than four rows.
+    Columns: k; kept, the share of its *k* nearest that are among its k nearest on the map, 0 to 1; trust, its part of
+    the trustworthiness (Venna and Kaski 2006), whose mean is that of the map; partner_full and partner_map, the rank
+    of the nearest other point of its class in the full space (it depends on no map) and on the map, from 1; 0 for a
+    point without a class ("") or alone in it. *k* is lowered to (n - 1) / 2, above which trust has no meaning.
 
-    >>> coordinates = project(np.random.default_rng(0).normal(size=(12, 8)), [f"d{n:02d}" for n in range(12)])
-    >>> coordinates.columns.tolist(), len(coordinates)
-    (['id', 'x', 'y'], 12)
+    >>> square = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.1], [1.0, 0.0]])
+    >>> per_point(square, square, ["a", "b", "a", "b"], 1)[["kept", "trust", "partner_full"]].values.tolist()
+    [[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]]
     """
-    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-    if len(vectors) < 4 or len(vectors) != len(ids):
-        raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
-    by_id = np.argsort(np.asarray(ids))
-    settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
-    folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
-    found = _read(folder, key)
-    if found is None:
-        found = _umap(vectors[by_id], settings)
-        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
-        paths.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
-    placed = np.empty_like(found)
-    placed[by_id] = found
-    return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
-
-
-def verify(folder: Path) -> list[str]:
-    """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
-    return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
-
-
-def older(folder: Path) -> list[tuple[Path, int]]:
-    """Return the maps in *folder* that an older version has stored, without a digest of their content."""
-    return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]
-
-
-def _read(folder: Path, key: str) -> np.ndarray | None:
-    """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
-    for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
-        if (content := stored_files.read_sealed(path, _AGAIN)) is not None:
-            return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
-    return None
-
-
-def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
-    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
-
-    >>> fingerprint(np.eye(2), ["a", "b"]) == fingerprint(np.eye(2)[::-1], ["b", "a"]) != fingerprint(np.eye(2), "ba")
-    True
-    """
-    return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})
-
-
-def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
-    return hashlib.blake2b(rows.tobytes() + json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def _umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import umap
-
-        model = umap.UMAP(
-            n_neighbors=settings["n_neighbors"],
-            min_dist=settings["min_dist"],
-            metric=settings["metric"],
-            random_state=settings["seed"],
-            n_jobs=1,
+    n_points, labels = len(vectors), np.asarray(classes, dtype=object)
+    if n_points < 3 or len(flat) != n_points or len(labels) != n_points:
+        raise MirblabError(
+            f"at least 3 points with a place and a class each are needed; found {n_points} vectors, {len(flat)} places "
+            f"and {len(labels)} classes"
         )
-        return np.asarray(model.fit_transform(vectors), dtype=np.float64)
+    k = max(1, min(k, (n_points - 1) // 2))
+    full, seen = _ranks(vectors, metric), _ranks(flat, "euclidean")
+    false = np.where(seen <= k, np.maximum(full - k, 0), 0).sum(axis=1)
+    same = (labels[:, None] == labels[None, :]) & (labels != "")[:, None] & ~np.eye(n_points, dtype=bool)
+    return pd.DataFrame({
+        "k": k,
+        "kept": ((full <= k) & (seen <= k)).sum(axis=1) / k,
+        "trust": 1 - 2 * false / (k * (2 * n_points - 3 * k - 1)),
+        "partner_full": _first(full, same),
+        "partner_map": _first(seen, same),
+    })  # fmt: skip
 
 
-_LEAD = "lead"
-_ROUNDS = 2000  # of the solver, which needs some dozens
+def _ranks(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Return the place of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
+    order = _order(vectors, metric)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, len(order) + 1)[None, :], axis=1)
+    return ranks
+
+
+def _first(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
+    return np.where(same.any(axis=1), np.where(same, ranks, len(ranks)).min(axis=1), 0)
+
+
+def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
+    """Return what says whether to believe maps of `projection.seeded_maps`: one row per number, all from 0 to 1.
+
+    Columns: full space, which depends on no seed (the first two are 1 there by definition); mean, lowest and highest
+    over the seeds, measured on the maps; chance, what points strewn over the page would reach. Rows: the mean share of
+    the k nearest that the map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among
+    the k nearest, of all other points; points without a partner do not count there.
+
+    >>> maps = pd.DataFrame({"seed": 0, "class_id": ["a", "a", "", ""], "k": 1, "kept": 1.0, "trust": 1.0})
+    >>> map_trustworthiness(maps.assign(partner_full=[1, 2, 0, 0], partner_map=[1, 1, 0, 0]))["mean"].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    seeds = [part for _, part in maps.groupby("seed", sort=False)]
+    first, k, n_points = seeds[0], int(maps.k.iloc[0]), len(seeds[0])
+    others = n_points - 1
+    false = (others - k) * (n_points - k) / (others * (2 * n_points - 3 * k - 1))
+    rows = {
+        f"share of the {k} nearest kept": (1.0, [part.kept.mean() for part in seeds], k / others),
+        f"trustworthiness, {k} nearest": (1.0, [part.trust.mean() for part in seeds], 1 - false),
+    }
+    if (first.partner_full > 0).any():
+        for name, near in (("partner is the nearest", 1), (f"partner among the {k} nearest", k)):
+            found = [_within(part.partner_map, near) for part in seeds]
+            rows[name] = _within(first.partner_full, near), found, _chance(first, near)
+    values = {
+        name: [full, np.mean(found), min(found), max(found), chance] for name, (full, found, chance) in rows.items()
+    }
+    return pd.DataFrame.from_dict(values, orient="index", columns=["full space", "mean", "lowest", "highest", "chance"])
+
+
+def _within(ranks: pd.Series, k: int) -> float:
+    """Return the share of points whose partner's rank is at most *k*, among those that have one (rank above 0)."""
+    return float((ranks[ranks > 0] <= k).mean())
+
+
+def _chance(points: pd.DataFrame, k: int) -> float:
+    """Return how often a partner is among *k* other points drawn at random, mean over the points that have one."""
+    has = points[points.partner_full > 0]
+    sizes, n_points = has.groupby("class_id").class_id.transform("size"), len(points)
+    missed = [math.comb(n_points - size, k) / math.comb(n_points - 1, k) for size in sizes]
+    return float(1 - np.mean(missed))
+
+
+def nearest(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
+    """Return the positions of each row's *k* nearest other rows, nearest first, shape (n, k).
+
+    *metric* is "cosine" or "euclidean". Equal distances are ordered by position.
+
+    >>> nearest(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
+    [1, 0, 1]
+    """
+    if not 1 <= k < len(vectors):
+        raise MirblabError(f"k must be between 1 and {len(vectors) - 1}, found {k}")
+    return _order(vectors, metric)[:, :k]
+
+
+def _order(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Return for each row the positions of all rows, nearest first and itself last, shape (n, n)."""
+    rows = np.asarray(vectors, dtype=np.float64)
+    if metric == "cosine":
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        distances = -rows @ rows.T
+    elif metric == "euclidean":
+        squares = (rows**2).sum(axis=1)
+        distances = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
+    else:
+        raise unknown("metric", metric, _METRICS)
+    np.fill_diagonal(distances, np.inf)
+    return np.argsort(distances, axis=1, kind="stable")
 
 
 def separability_table(
@@ -336,11 +314,6 @@ def separability_table(
     return pd.DataFrame(rows).join(ends)
 
 
-def _labels(points: pd.DataFrame) -> pd.Series:
-    has_tags = "tag" in points and (points.tag != "").all()
-    return (points.tag if has_tags else points.field).astype(str)
-
-
 def _folds(
     fields: pd.Series, classes: pd.Series, paired: pd.Series, n_folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -358,6 +331,11 @@ def _folds(
     n_folds = min(n_folds, int(rarest.min()))
     cut = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
     return list(cut.split(np.zeros((len(fields), 1)), fields, groups))
+
+
+def _labels(points: pd.DataFrame) -> pd.Series:
+    has_tags = "tag" in points and (points.tag != "").all()
+    return (points.tag if has_tags else points.field).astype(str)
 
 
 def _probe(vectors: np.ndarray, fields: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -405,10 +383,6 @@ def _above(values: np.ndarray, chance: float) -> np.ndarray:
     return (values - chance) / (1 - chance)
 
 
-_TEXT = ("id", "class_id", "field", "kind")
-_SUFFIXES = ("csv", "json", "pdf", "png", "svg")
-
-
 def redraw(path: str | Path, out: str | Path) -> list[Path]:
     """Draw the map whose coordinates are stored at *path* into the folder *out*; return the paths of its five files.
 
@@ -434,6 +408,17 @@ def redraw(path: str | Path, out: str | Path) -> list[Path]:
     figures.save_figure(maps.map(table), out, record["name"], table=table, provenance=record["provenance"],
                       caption=record["caption"], alt=record["alt"])  # fmt: skip
     return [out / f"{record['name']}.{suffix}" for suffix in _SUFFIXES]
+
+
+def _check_version(provenance: dict[str, Any]) -> None:
+    import matplotlib
+
+    drawn = provenance.get("versions", {}).get("matplotlib", matplotlib.__version__)
+    if drawn != matplotlib.__version__:
+        warnings.warn(
+            f"drawn with matplotlib {drawn}, redrawn with {matplotlib.__version__}: the same map, not the same bytes",
+            stacklevel=3,
+        )
 
 
 def _coordinates(path: Path) -> pd.DataFrame:
@@ -469,12 +454,24 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _check_version(provenance: dict[str, Any]) -> None:
-    import matplotlib
+def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
+    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
 
-    drawn = provenance.get("versions", {}).get("matplotlib", matplotlib.__version__)
-    if drawn != matplotlib.__version__:
-        warnings.warn(
-            f"drawn with matplotlib {drawn}, redrawn with {matplotlib.__version__}: the same map, not the same bytes",
-            stacklevel=3,
-        )
+    >>> fingerprint(np.eye(2), ["a", "b"]) == fingerprint(np.eye(2)[::-1], ["b", "a"]) != fingerprint(np.eye(2), "ba")
+    True
+    """
+    return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})
+
+
+def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
+    return hashlib.blake2b(rows.tobytes() + json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def verify(folder: Path) -> list[str]:
+    """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
+
+
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the maps in *folder* that an older version has stored, without a digest of their content."""
+    return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]

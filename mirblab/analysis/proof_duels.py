@@ -40,10 +40,6 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
     return _shares(table, str(run.attrs.get("system", "run")))
 
 
-def _kind(doc_id: str) -> str:
-    return doc_id.rpartition("~")[2] if "~" in doc_id else "near"
-
-
 def _codes(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of each row's query and document in the collection."""
     ids = (("query_id", collection.query_ids), ("doc_id", collection.doc_ids))
@@ -53,6 +49,15 @@ def _codes(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.nd
             f"the run names queries or documents that {collection.name} lacks; it is another collection's"
         )
     return found[0], found[1]
+
+
+def _shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
+    rows = []
+    for kind in [*sorted(set(table.kind) - {"any"}), "any"]:
+        outcome = table[table.kind == kind].outcome
+        shares = [float((outcome == value).mean()) for value in (1, 0, -1)]
+        rows.append((system, kind, len(outcome), *shares))
+    return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first"])
 
 
 def _of_query(query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scores: dict) -> list[tuple[str, int]]:
@@ -69,10 +74,5 @@ def _of_query(query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scor
     return [(kind, (true > score) - (true < score)) for kind, score in best.items()]
 
 
-def _shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
-    rows = []
-    for kind in [*sorted(set(table.kind) - {"any"}), "any"]:
-        outcome = table[table.kind == kind].outcome
-        shares = [float((outcome == value).mean()) for value in (1, 0, -1)]
-        rows.append((system, kind, len(outcome), *shares))
-    return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first"])
+def _kind(doc_id: str) -> str:
+    return doc_id.rpartition("~")[2] if "~" in doc_id else "near"

@@ -91,6 +91,17 @@ def reranking_factors(
     return pd.DataFrame(rows)[[*order, "change", "low", "high", *_COUNTS]]
 
 
+def _by_query(run: pd.DataFrame, collection: Collection, measure: str) -> pd.Series:
+    return measures.evaluate(run, collection, [measure]).set_index("query_id").value
+
+
+def _interval(changes: np.ndarray, n_resamples: int = 10_000) -> tuple[float, float]:
+    """Return the 95 % percentile bootstrap interval of the mean over queries."""
+    means = significance.resampled_means(changes[:, None], n_resamples, 0)
+    low, high = significance.percentiles(means, 0.95)
+    return float(low[0]), float(high[0])
+
+
 def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.Series) -> dict[str, object]:
     """Return what both tables say of a reranking: the means before and after, and how many queries moved which way."""
     return {
@@ -102,17 +113,6 @@ def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.
         "worse": int((after < plain).sum()),
         "n_queries": len(plain),
     }
-
-
-def _interval(changes: np.ndarray, n_resamples: int = 10_000) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of the mean over queries."""
-    means = significance.resampled_means(changes[:, None], n_resamples, 0)
-    low, high = significance.percentiles(means, 0.95)
-    return float(low[0]), float(high[0])
-
-
-def _by_query(run: pd.DataFrame, collection: Collection, measure: str) -> pd.Series:
-    return measures.evaluate(run, collection, [measure]).set_index("query_id").value
 
 
 def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:

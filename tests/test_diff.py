@@ -30,8 +30,9 @@ def printed(found: compare_runs.RunComparison) -> str:
 def test_it_answers_every_question(found):
     """Means, likeness, queries, documents, what nobody judged; both systems named."""
     text = printed(found)
-    for part in ("mini-qa, 204 queries: means", "how alike the rankings are", "queries that changed most in nDCG@10",
-                 "rank before and", "documents are in the first 10 of bm25-okapi and not of bm25", "does it hang on",
+    for part in ("mini-qa, 204 queries: means", "similarity of the rankings", "queries that changed most in nDCG@10",
+                 "rank before and", "documents are in the first 10 of bm25-okapi and not of bm25",
+                 "means under assumptions",
                  "only bm25-okapi's"):  # fmt: skip
         assert part in text, part
     assert f"{found.tests.difference.iloc[0]:+.4f}" in text
@@ -52,7 +53,7 @@ def test_a_run_with_itself_changes_nothing(tmp_path):
     found = compare_runs.compare_runs("bm25", str(tmp_path / "same.trec"), "mini-qa", ["RR"], depth=20)
     text = printed(found)
     assert found.names == ("bm25", "same.trec")
-    assert "none: the value is the same for every query" in text and "does it hang" not in text
+    assert "none: the value is the same for every query" in text and "means under assumptions" not in text
     assert "0 documents are in the first 10" in text and "1.000" in text
 
 
@@ -80,10 +81,10 @@ def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
     ("asked", "says"),
     [
         (("bm25", "minilm", "mini-qq", ["RR"]), "no collection 'mini-qq'; found .*did you mean 'mini-qa'"),
-        (("bm25", "bm52", "mini-qa", ["RR"]), "'bm52' is neither a run file here nor a system"),
+        (("bm25", "bm52", "mini-qa", ["RR"]), "'bm52' is neither a run file nor a system"),
         (("bm25", "old.trec", "mini-qa", ["RR"]), "no run file 'old.trec'; looked in"),
         (("bm25", "minilm", "mini-qa", ["nDGC@10"]), "no measure 'nDGC@10'"),
-        (("bm25", "minilm", "mini-qa", []), "no measure to compare by; name one, for example --measures nDCG@10"),
+        (("bm25", "minilm", "mini-qa", []), "no measure was given; name one, for example --measures nDCG@10"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(asked, says):
@@ -113,4 +114,4 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     ]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
-    assert "how alike the rankings are" in done.output and (tmp_path / "a.csv").is_file()
+    assert "similarity of the rankings" in done.output and (tmp_path / "a.csv").is_file()

@@ -174,9 +174,8 @@ def test_a_query_that_is_its_own_answer_does_not_return_itself_by_mistake(odd: C
     """Own documents count unless they are relevant, or the rule keeps them out."""
     assert collection_report.self_returning_queries(odd).tolist() == ["q2"]
     rows = [{"_id": name, "text": name} for name in ("a", "b")]
-    assert collection_report.self_returning_queries(
-        load_folder(make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x"))
-    ).tolist() == ["b"]
+    folder = make_folder(rows, rows, "a\ta\t1\nb\ta\t1\n", name="x")
+    assert collection_report.self_returning_queries(load_folder(folder)).tolist() == ["b"]
     barred = make_folder(rows, rows, "b\ta\t1\n", card='candidates = ["not-self"]\n', name="y")
     assert collection_report.self_returning_queries(load_folder(barred)).empty
 
@@ -271,12 +270,8 @@ def test_length_that_gives_relevant_documents_away_is_said(make_folder: Make) ->
 def test_wilson_covers_the_truth() -> None:
     """In about 95 of 100 samples the share lies inside; the ends stay within 0 and 1."""
     counts = np.random.default_rng(0).binomial(200, 0.1, 2_000)
-    covered = np.mean(
-        [
-            low <= 0.1 <= high
-            for low, high in map(lambda count: collection_report.wilson_interval(int(count), 200), counts)
-        ]
-    )
+    intervals = [collection_report.wilson_interval(int(count), 200) for count in counts]
+    covered = np.mean([low <= 0.1 <= high for low, high in intervals])
     assert 0.93 < covered < 0.97
     assert collection_report.wilson_interval(5, 5)[1] == 1.0 and collection_report.wilson_interval(0, 0) == (0.0, 1.0)
 

@@ -219,8 +219,8 @@ def test_a_file_that_is_no_run_of_this_collection_is_refused(tiny, tmp_path, con
     ("given", "says"),
     [
         ("nowhere.trec", "no run file 'nowhere.trec'; looked in .*; give the whole path, or a system"),
-        ("bm52", "'bm52' is neither a run file here nor a system: .*did you mean 'bm25'"),
-        ("", "neither a run file here nor a system"),
+        ("bm52", "'bm52' is neither a run file nor a system: .*did you mean 'bm25'"),
+        ("", "neither a run file nor a system"),
     ],
 )
 def test_what_is_neither_file_nor_system_is_refused(tiny, given, says):

@@ -1,4 +1,4 @@
-"""collection_report: a report on a collection."""
+"""collection_report: what makes a collection easier, harder or less fair than it looks, as tables and sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mirblab.evaluation import measures
 UNJUDGED = np.iinfo(np.int32).min
 
 COLUMNS = ["query_id", "doc_id", "kind", "text"]
-MIN_WHOLE_WORDS = 5  # words that a text needs before it can be said to stand whole in another
+MIN_WHOLE_WORDS = 5  # shorter texts are not looked for inside others
 _DECLARED = re.compile(
     r"\s*(?:@\[[^\]]*\]\s*)*(?:(?:private|protected|public|noncomputable|nonrec|unsafe|partial|local|scoped)\s+)*"
     r"(?:theorem|lemma|def|definition|abbrev|structure|class|instance|inductive|axiom|corollary|fact|record|fixpoint|"
@@ -59,13 +59,13 @@ WHOLE = "queries that stand whole in their answer, or hold it whole"
 LEFT = "queries with a reference left in them"
 REFERENCES = "documents with a reference left in them"
 
-FEW, MUCH = 0.01, 0.1  # shares from which on something is said of documents, and of truncated texts
-_CLEAR_LENGTH_BIAS = 0.1, 5.0  # how far the AUC of length is from 0.5, and in standard errors, before it is said
+FEW, MUCH = 0.01, 0.1  # the smallest shares of documents, and of truncated texts, that are reported
+_CLEAR_LENGTH_BIAS = 0.1, 5.0  # distance of the AUC of length from 0.5, and in standard errors, to be reported
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the sentences are made from; the tables are those of a report."""
+    """The tables and numbers from which the findings are written; the tables are those of a report."""
 
     collection: Collection
     summary: pd.DataFrame
@@ -86,7 +86,7 @@ class Evidence:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What was found in a collection, as tables, and what to do about it, in sentences, worst first.
+    """Findings about a collection: sentences that say what to do, most severe first, and the tables behind them.
 
     - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
     - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
@@ -147,7 +147,7 @@ def report(
     seed: int = 0,
     n_sample: int = 2_000,
 ) -> Report:
-    """Return what is odd in a collection: what makes a task easier, harder or less fair than it looks.
+    """Return a report on what makes the task of a collection easier, harder or less fair than it looks.
 
     Near-duplicates are pairs whose sets of word triples have a Jaccard similarity from *threshold* on. *encoders*:
     whose maximum length the texts may exceed, counted on at most *n_sample* texts a role. *others*: collections
@@ -169,9 +169,9 @@ def report(
     judged = judgement_table(collection, runs)
     overlap = overlap_table(collection, others, same)
     summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
-    facts = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
+    evidence = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
     return Report(
-        collection.name, describe_findings(facts) + problems, summary, duplicates, twins, named, words, truncation,
+        collection.name, describe_findings(evidence) + problems, summary, duplicates, twins, named, words, truncation,
         judged, overlap, _notes(same, threshold, n_sample),
     )  # fmt: skip
 
@@ -208,7 +208,7 @@ def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Print the findings of a *report*, worst first, then its tables and what they rest on.
+    """Print the findings of a *report*, most severe first, then its tables and notes.
 
     *console* None: standard output.
     """
@@ -223,7 +223,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 
 def _console_table(title: str, table: pd.DataFrame) -> Table:
-    """Return a table for the console: shares in percent, long texts cut."""
+    """Return a table for the console, with shares in percent and long texts cut."""
     drawn = Table(title=title, title_justify="left")
     for name in table.columns:
         number = pd.api.types.is_numeric_dtype(table[name])
@@ -234,7 +234,7 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 
 
 def _console_cell(name: object, value: object) -> str:
-    """Return one value as a text of bearable length."""
+    """Return one value as text of at most `_WIDEST` characters."""
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
     text = f"{value:.1%}" if is_share and value == value else display(value)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
@@ -244,7 +244,7 @@ def summarize_findings(
     collection: Collection, duplicates: pd.DataFrame, twins: pd.DataFrame, leaks: pd.DataFrame,
     query_twins: pd.DataFrame, truncation: pd.DataFrame, n_examples: int = 3,
 ) -> pd.DataFrame:  # fmt: skip
-    """Return what, count, share and examples of everything that was looked for, also where nothing was found."""
+    """Return what, count, share and examples of every check, also of those that found nothing."""
     n_queries, n_docs = len(collection.queries), len(collection.corpus)
     rows: list[dict[str, Any]] = []
 
@@ -275,7 +275,7 @@ def summarize_findings(
 
 
 def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yield what leaks in queries, and the rows of it."""
+    """Yield the name of each kind of leak in queries, and which rows of *leaks* belong to it."""
     names = leaks.kind.isin(NAMING) & (leaks.kind != "title")
     can_only_be = leaks.text.map(is_identifier).astype(bool)
     yield NAMES, names & can_only_be
@@ -286,44 +286,44 @@ def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     yield LEFT, (leaks.kind == "reference") & (leaks.query_id != "")
 
 
-def describe_findings(facts: Evidence) -> list[str]:
-    """Return what people should know, worst first, each with what to do about it; empty when nothing stands out.
+def describe_findings(evidence: Evidence) -> list[str]:
+    """Return the findings as sentences, most severe first, each with what to do about it; empty where there are none.
 
-    Worst is what makes values wrong (a query that may return itself, answers that are named), then what makes them
-    unfair or easy, then what is to be known.
+    Most severe is what makes values wrong (a query that may return itself, queries that name their answer), then what
+    makes them unfair or too easy, then what readers of the values should know.
     """
     found = [
-        *_on_duplicates(facts),
-        *_on_leaks(facts),
-        *_on_lengths(facts),
-        *_on_judgements(facts),
-        *_on_overlap(facts),
+        *_on_duplicates(evidence),
+        *_on_leaks(evidence),
+        *_on_lengths(evidence),
+        *_on_judgements(evidence),
+        *_on_overlap(evidence),
     ]
     return [text for _, text in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _on_duplicates(facts: Evidence) -> Iterator[tuple[float, str]]:
-    count, share, shown = facts.count(OWN)
+def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    count, share, shown = evidence.count(OWN)
     if count:
         yield 9 + share, (f"{count:,} queries ({share:.1%}) are documents of the same id and may return themselves, "
                           f"for example {shown}: put candidates = \"not-self\" into the card.")  # fmt: skip
-    missed = [facts.count(RELATIONS[relation]) for relation in ("unjudged", "judged 0")]
+    missed = [evidence.count(RELATIONS[relation]) for relation in ("unjudged", "judged 0")]
     if any(count for count, *_ in missed):
         shown = ", ".join(text for *_, text in missed if text)
         yield 6 + missed[0][1] + missed[1][1], (
             f"{missed[0][0]:,} queries nearly repeat a document that is not judged, {missed[1][0]:,} one that is "
             f"judged not relevant, for example {shown}: read them; judge them relevant, or leave them out of the "
-            "candidates, since a system that finds them is punished.")  # fmt: skip
-    count, share, shown = facts.count(RELATIONS["relevant"])
+            "candidates, since a system that finds them is penalised.")  # fmt: skip
+    count, share, shown = evidence.count(RELATIONS["relevant"])
     if count:
         yield 3 + share, (f"{count:,} queries ({share:.1%}) nearly repeat a relevant document, for example {shown}: "
                           "where duplicates are asked for this is the task, but words alone solve these; else the "
-                          "answer was copied from the query. Report the measures without them, too.")  # fmt: skip
-    count, share, shown = facts.count(QUERY_TWINS)
+                          "answer was copied from the query. Report the measures without them as well.")  # fmt: skip
+    count, share, shown = evidence.count(QUERY_TWINS)
     if count:
         yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: tests "
                           "take queries as independent; keep one of each.")  # fmt: skip
-    counts = [facts.count(what) for what in (COPIES, NEAR)]
+    counts = [evidence.count(what) for what in (COPIES, NEAR)]
     if sum(share for _, share, _ in counts) >= FEW:
         yield 4 + counts[0][1] + counts[1][1], (
             f"{counts[0][0]:,} documents repeat an earlier one and {counts[1][0]:,} nearly do, for example "
@@ -331,63 +331,63 @@ def _on_duplicates(facts: Evidence) -> Iterator[tuple[float, str]]:
             "the value depends on the order of equals; merge them.")  # fmt: skip
 
 
-def _on_leaks(facts: Evidence) -> Iterator[tuple[float, str]]:
-    names, words, titles = (facts.count(what) for what in (NAMES, WORDS, TITLES))
-    once = facts.leaks[facts.leaks.kind.isin(NAMING)].query_id.nunique()
-    if once > 2 * facts.by_chance:
-        shown = ", ".join(facts.leaks.text[facts.leaks.kind.isin(NAMING)].drop_duplicates().head(5))
-        share = once / max(len(facts.collection.queries), 1)
+def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    names, words, titles = (evidence.count(what) for what in (NAMES, WORDS, TITLES))
+    once = evidence.leaks[evidence.leaks.kind.isin(NAMING)].query_id.nunique()
+    if once > 2 * evidence.by_chance:
+        shown = ", ".join(evidence.leaks.text[evidence.leaks.kind.isin(NAMING)].drop_duplicates().head(5))
+        share = once / max(len(evidence.collection.queries), 1)
         yield (8 if share >= FEW else 4) + share, (
             f"{once:,} queries contain a name of their answer ({names[0]:,} an identifier, {words[0]:,} a plain word, "
-            f"{titles[0]:,} a title), where {facts.by_chance:,} would by chance, for example {shown}: mask the names, "
-            "or report the measures without these queries, too.")  # fmt: skip
+            f"{titles[0]:,} a title), where {evidence.by_chance:,} would by chance, for example {shown}: mask the "
+            "names, or report the measures without these queries, too.")  # fmt: skip
     for what, text in (
         (NAMED, "have a name of their own that stands in their answer: strip it from the query"),
         (WHOLE, "stand whole in their answer, or hold it whole: look whether the one was copied from the other"),
         (LEFT, "have a reference left in them, which may spell out the answer: mask every reference"),
     ):
-        count, share, shown = facts.count(what)
+        count, share, shown = evidence.count(what)
         if count:
             yield 5 + share, f"{count:,} queries ({share:.1%}) {text}. Examples: {shown}."
-    count, share, shown = facts.count(REFERENCES)
+    count, share, shown = evidence.count(REFERENCES)
     if count:
         yield 3.5 + share, (f"{count:,} documents ({share:.1%}) have a reference left in them, for example {shown}: "
                             "mask them, since they spell out other documents' names.")  # fmt: skip
 
 
-def _on_lengths(facts: Evidence) -> Iterator[tuple[float, str]]:
-    if abs(facts.auc - 0.5) > _CLEAR_LENGTH_BIAS[0] and abs(facts.z) > _CLEAR_LENGTH_BIAS[1]:
-        longer = "longer" if facts.auc > 0.5 else "shorter"
-        chance = max(facts.auc, 1 - facts.auc)
-        yield 7 + abs(facts.auc - 0.5), (
+def _on_lengths(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    if abs(evidence.auc - 0.5) > _CLEAR_LENGTH_BIAS[0] and abs(evidence.z) > _CLEAR_LENGTH_BIAS[1]:
+        longer = "longer" if evidence.auc > 0.5 else "shorter"
+        chance = max(evidence.auc, 1 - evidence.auc)
+        yield 7 + abs(evidence.auc - 0.5), (
             f"Relevant documents differ in length from the others: one is {longer} than another document in "
-            f"{chance:.0%} of all cases (AUC {facts.auc:.2f}; 0.5 would tell nothing), so that length alone helps to "
-            "find them: where some documents are only titles, give all the same parts; else compare with a system "
-            "that sees nothing but the length.")  # fmt: skip
-    for row in facts.truncation.itertuples():
+            f"{chance:.0%} of all cases (AUC {evidence.auc:.2f}; 0.5 would mean no difference), so that length alone "
+            "helps to find them: where some documents are only titles, give all the same parts; else compare with a "
+            "system that sees nothing but the length.")  # fmt: skip
+    for row in evidence.truncation.itertuples():
         if row.share >= MUCH / 10:
             many = "documents" if row.role == "document" else "queries"
             seen = f"; 95 %: {row.low:.1%} to {row.high:.1%}, from {row.sampled:,} of {row.texts:,}"
             yield 4 * (row.share >= MUCH) + row.share, (
                 f"{row.encoder} cuts off {row.share:.1%} of the {many} at {row.max_length:,} tokens"
-                f"{seen if row.sampled < row.texts else ''}: what stands behind is not seen; take an encoder with a "
+                f"{seen if row.sampled < row.texts else ''}: the encoder does not see the rest; take an encoder with a "
                 "larger maximum length, or split the texts.")  # fmt: skip
 
 
-def _on_judgements(facts: Evidence) -> Iterator[tuple[float, str]]:
-    without = facts.collection.oddities.get("queries without a relevant document", 0)
+def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    without = evidence.collection.oddities.get("queries without a relevant document", 0)
     if without:
-        yield 3 + without / len(facts.collection.queries), (
+        yield 3 + without / len(evidence.collection.queries), (
             f"{without:,} queries have no relevant document and score 0 whatever is returned: judge more, or leave "
             "them out and say so.")  # fmt: skip
-    for row in facts.judged.itertuples():
+    for row in evidence.judged.itertuples():
         if row.what.startswith("Judged@10") and row.mean < 0.9:
-            yield 5 + (1 - row.mean), (f"{row.what} is {row.mean:.0%}: what is not judged counts as not relevant; "
+            yield 5 + (1 - row.mean), (f"{row.what} is {row.mean:.0%}: unjudged documents count as not relevant; "
                                        "report prime measures beside, or judge the first ten.")  # fmt: skip
 
 
-def _on_overlap(facts: Evidence) -> Iterator[tuple[float, str]]:
-    for row in facts.overlap.itertuples():
+def _on_overlap(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    for row in evidence.overlap.itertuples():
         if row.near_count and not row.what.startswith("documents that are documents"):
             yield 3 + row.near_share, (
                 f"{row.near_count:,} {row.what} ({row.other}), {row.count:,} of them word for word, for example "
@@ -402,8 +402,8 @@ def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
     """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
 
     The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
-    0.5 says that length tells nothing; z is its distance from that in standard errors (Mann & Whitney, 1947). Both
-    are 0.5 and 0 where one of the sides is empty.
+    0.5 says that length gives no information; z is its distance from 0.5 in standard errors (Mann & Whitney, 1947).
+    Both are 0.5 and 0 where one of the sides is empty.
 
     >>> from mirblab.sources.catalogue import load
     >>> length_table(load("mini-qa"))[0].texts.tolist()
@@ -440,18 +440,18 @@ def chance_of_larger(some: np.ndarray, others: np.ndarray) -> tuple[float, float
 def truncation_table(
     collection: Collection, encoders: Sequence[str], n_sample: int = 2_000, seed: int = 0
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return how many texts exceed each encoder's maximum length, and why some encoders could not be asked.
+    """Return how many texts exceed each encoder's maximum length, and why some encoders failed.
 
     Columns: encoder, max_length, role, texts, sampled, truncated (in the sample), share, low, high (95 %). At most
     *n_sample* texts a role are counted, drawn by *seed*; where all are, low and high equal the share.
     """
-    rows, problems = [], []
+    rows, problems, instruction = [], [], collection.card.instruction
     for name in encoders:
         model = encoder(name)
         try:
             for role, texts in (("query", collection.query_texts), ("document", collection.texts)):
                 rows.append({"encoder": name, "max_length": model.max_length, "role": role}
-                            | _truncated_share(model, role, texts, collection.card.instruction, n_sample, seed))  # fmt: skip
+                            | _truncated_share(model, role, texts, instruction, n_sample, seed))  # fmt: skip
         except (MirblabError, OSError, ImportError) as error:
             problems.append(f"{name}: lengths in tokens are not known: {error}")
     columns = ["encoder", "max_length", "role", "texts", "sampled", "truncated", "share", "low", "high"]
@@ -491,8 +491,8 @@ def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -
 
 
 def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
-    """Return what of the *collection* occurs in each of *others*: other, what, count, share, near_count, near_share,
-    examples (ids here).
+    """Return which texts of the *collection* occur in each of *others*: other, what, count, share, near_count,
+    near_share, examples (ids of the *collection*).
 
     *same* is of the queries and documents of the collection, then of each other one. Equal means equal but for case
     and white space; near includes equal.
@@ -512,7 +512,7 @@ def overlap_table(collection: Collection, others: Sequence[Collection], same: Re
 
 
 def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
-    """Return what gives answers away, a row each (query_id, doc_id, kind, text), and how many would by chance.
+    """Return the leaks of answers, a row each (query_id, doc_id, kind, text), and how many occur by chance.
 
     Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
     "query's name": a relevant document has the name that the query declares or begins with; "query in answer",
@@ -533,16 +533,16 @@ def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int
 
 
 class _NameSearch:
-    """The names of a collection's documents and queries, and where they are found."""
+    """The names of a collection's documents and queries, and a search for them in its texts."""
 
     def __init__(self, collection: Collection) -> None:
-        """Look at the texts of *collection*; nothing is searched yet."""
+        """Keep the texts of *collection*; nothing is searched yet."""
         self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
         self.queries, self.docs = collection.query_texts, collection.texts
         self.titles = collection.corpus.title.to_list()
 
     def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
-        """Yield a row for each way in which a pair, given by positions, gives itself away."""
+        """Yield a row for each leak of a query and its relevant document, given by positions."""
         ids = str(self.query_ids[query]), str(self.doc_ids[doc])
         for kind, name in self.named(query, doc):
             yield *ids, kind, name
@@ -580,7 +580,7 @@ def _is_long(text: str) -> bool:
 
 
 def _count_leaks_by_chance(names: _NameSearch, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
-    """Return how many queries name an answer of another query: each is dealt those of one that is not itself."""
+    """Return how many queries name an answer of another query, when each is paired with the answers of one other."""
     order = np.random.default_rng(seed).permutation(np.unique(queries))
     dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
     pairs = list(zip(queries.tolist(), docs.tolist(), strict=True))
@@ -603,7 +603,7 @@ def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
 
 
 def wilson_interval(count: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share of which *count* of *n* were seen (Wilson, JASA 1927), 0 to 1.
+    """Return the 95 % interval of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927).
 
     >>> [round(end, 3) for end in wilson_interval(0, 100)]
     [0.0, 0.037]
@@ -681,7 +681,7 @@ def is_identifier(word: str) -> bool:
 
 
 def occurs_as_word(name: str, text: str) -> bool:
-    """Return whether *name* stands in *text* as a word of its own, case included.
+    """Return whether *name* occurs in *text* as a whole word of the same case.
 
     >>> occurs_as_word("comm", "add_comm"), occurs_as_word("comm", "by comm.")
     (False, True)

@@ -1,4 +1,4 @@
-"""compare_runs: two runs compared query by query."""
+"""compare_runs: two runs of a collection compared: means, rankings, queries, documents and unjudged documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_BYTES = 4 << 30
 
 
 class RunWarning(UserWarning):
-    """A run file does not fit its collection in every row; the message says how many rows were left out."""
+    """Some rows of a run file name a query or document that the collection lacks; the message says how many."""
 
 
 ASSUMPTIONS = {
@@ -43,12 +43,15 @@ ASSUMPTIONS = {
 
 _LONGEST = 60  # characters of a text in a cell
 _TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
-_EVERY = 40  # documents of the query that changed most
+_MOST_DOCUMENTS = 40  # of the query that changed most
 
 
 @dataclass
 class RunComparison:
-    """What is printed: the two systems, the collection, one table per question, and who made what was not made here."""
+    """The comparison of two runs: the names of the systems, the collection, and one table per question.
+
+    `others` has the origin of each system that others have run.
+    """
 
     names: tuple[str, str]
     collection: Collection
@@ -65,12 +68,12 @@ class RunComparison:
 
     @property
     def shown(self) -> tuple[str, str]:
-        """Return the names of the systems as they are shown: marked where they were not made here."""
+        """Return the names of the systems for display, marked where others have run them."""
         return mark_imported(self.names[0], self.others), mark_imported(self.names[1], self.others)
 
     @property
     def measure(self) -> str:
-        """Return the measure by which queries are ranked: the first that was asked for."""
+        """Return the measure by which queries are sorted: the first of those requested."""
         return str(self.values.measure.iloc[0])
 
 
@@ -78,14 +81,16 @@ def compare_runs(
     first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
     depth: int = 1000, split: str = "test", seed: int = 0,
 ) -> RunComparison:  # fmt: skip
-    """Return two runs compared, each a system's name or a file; MirblabError for what cannot be compared.
+    """Return the comparison of two runs, each given as a system's name or a run file.
 
-    >>> found = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
-    >>> found.names, found.tests.measure.tolist()
+    MirblabError for what cannot be compared.
+
+    >>> comparison = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
+    >>> comparison.names, comparison.tests.measure.tolist()
     (('bm25', 'bm25-okapi'), ['RR'])
     """
     if not wanted:
-        raise MirblabError("no measure to compare by; name one, for example --measures nDCG@10")
+        raise MirblabError("no measure was given; name one, for example --measures nDCG@10")
     parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
     if not len(collection.query_ids):
         raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
@@ -106,45 +111,47 @@ def compare_runs(
     )  # fmt: skip
 
 
-def print_comparison(found: RunComparison, console: Console | None = None) -> None:
+def print_comparison(comparison: RunComparison, console: Console | None = None) -> None:
     """Print the comparison; *console* None: standard output."""
     console = console or terminal.console()
-    for note in found.notes:
+    for note in comparison.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    console.print(_means_table(found))
-    console.print(_similarity_table(found))
-    console.print(_queries_table(found))
-    changed = _most_changed(found)
+    console.print(_means_table(comparison))
+    console.print(_similarity_table(comparison))
+    console.print(_queries_table(comparison))
+    changed = _most_changed(comparison)
     if changed:
-        console.print(_documents_table(found, changed))
-    for line in _changed_document_lines(found):
+        console.print(_documents_table(comparison, changed))
+    for line in _changed_document_lines(comparison):
         console.print(line, soft_wrap=True)
-    if found.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
-        console.print(_assumptions_table(found))
+    if comparison.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
+        console.print(_assumptions_table(comparison))
 
 
-def _most_changed(found: RunComparison) -> str:
+def _most_changed(comparison: RunComparison) -> str:
     """Return the query whose value changed most, or "" when none did."""
-    table = extreme_queries(found.values, found.measure, *found.names, n_queries=1)
+    table = extreme_queries(comparison.values, comparison.measure, *comparison.names, n_queries=1)
     return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
 
 
-def _changed_document_lines(found: RunComparison) -> list[str]:
-    total = found.fresh.drop(columns="query_id").sum()
-    first, second = found.shown
+def _changed_document_lines(comparison: RunComparison) -> list[str]:
+    total = comparison.fresh.drop(columns="query_id").sum()
+    first, second = comparison.shown
     return [
-        f"{total[name]:,} documents are in the first {found.k} of {one} and not of {other}: "
+        f"{total[name]:,} documents are in the first {comparison.k} of {one} and not of {other}: "
         f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
         for name, one, other in (("entered", second, first), ("left", first, second))
     ]
 
 
-def _means_table(found: RunComparison) -> Table:
-    first, second = found.names
-    title = f"{found.collection.name}, {len(found.collection.query_ids):,} queries: means, and is it more than luck"
-    shown = _console_table(title, "measure", *found.shown, "difference", "95 % interval", "p")
-    for row in found.tests.itertuples():
-        pair = significance.value_matrix(found.values, row.measure)[[first, second]].mean()
+def _means_table(comparison: RunComparison) -> Table:
+    first, second = comparison.names
+    title = (
+        f"{comparison.collection.name}, {len(comparison.collection.query_ids):,} queries: means and significance tests"
+    )
+    shown = _console_table(title, "measure", *comparison.shown, "difference", "95 % interval", "p")
+    for row in comparison.tests.itertuples():
+        pair = significance.value_matrix(comparison.values, row.measure)[[first, second]].mean()
         shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _format_interval(row),
                       _format_p(row.p))  # fmt: skip
     shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
@@ -172,69 +179,73 @@ def _format_p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
-def _similarity_table(found: RunComparison) -> Table:
-    shown = _console_table("how alike the rankings are", "", "mean", "least", "5 %", "median", "95 %", "most")
-    named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {found.k}", "tau": "Kendall's tau"}
+def _similarity_table(comparison: RunComparison) -> Table:
+    shown = _console_table("similarity of the rankings", "", "mean", "least", "5 %", "median", "95 %", "most")
+    named = {"rbo": "rank-biased overlap", "overlap": f"overlap of the first {comparison.k}", "tau": "Kendall's tau"}
     for column, label in named.items():
-        spread = found.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
-        shown.add_row(label, *(f"{number:.3f}" for number in (found.alike[column].mean(), *spread)))
+        spread = comparison.alike[column].quantile([0, 0.05, 0.5, 0.95, 1])
+        shown.add_row(label, *(f"{number:.3f}" for number in (comparison.alike[column].mean(), *spread)))
     return shown
 
 
-def _queries_table(found: RunComparison) -> Table:
-    table = extreme_queries(found.values, found.measure, *found.names, n_queries=found.n_queries)
-    texts = found.collection.query_texts
-    shown = _console_table(f"queries that changed most in {found.measure}", "query", *found.shown, "difference", "text")
-    places = found.collection.query_ids.get_indexer(table.query_id)
-    for row, text in zip(table.itertuples(index=False), _excerpts(found, [texts[at] for at in places]), strict=True):
+def _queries_table(comparison: RunComparison) -> Table:
+    table = extreme_queries(comparison.values, comparison.measure, *comparison.names, n_queries=comparison.n_queries)
+    texts = comparison.collection.query_texts
+    shown = _console_table(
+        f"queries that changed most in {comparison.measure}", "query", *comparison.shown, "difference", "text"
+    )
+    places = comparison.collection.query_ids.get_indexer(table.query_id)
+    for row, text in zip(
+        table.itertuples(index=False), _excerpts(comparison, [texts[at] for at in places]), strict=True
+    ):
         shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
     shown.caption = None if len(table) else "none: the value is the same for every query"
     return shown
 
 
-def _excerpts(found: RunComparison, texts: Sequence[str]) -> list[str]:
-    return excerpts(texts, found.collection.card.task, _LONGEST)
+def _excerpts(comparison: RunComparison, texts: Sequence[str]) -> list[str]:
+    return excerpts(texts, comparison.collection.card.task, _LONGEST)
 
 
-def _documents_table(found: RunComparison, query_id: str) -> Table:
-    table = found.moved[found.moved.query_id == query_id].head(_EVERY)
-    texts = [found.collection.texts[at] for at in found.collection.doc_ids.get_indexer(table.doc_id)]
+def _documents_table(comparison: RunComparison, query_id: str) -> Table:
+    table = comparison.moved[comparison.moved.query_id == query_id].head(_MOST_DOCUMENTS)
+    texts = [comparison.collection.texts[at] for at in comparison.collection.doc_ids.get_indexer(table.doc_id)]
     title = f"documents of {query_id}, the query that changed most: rank before and after"
-    shown = _console_table(title, "document", *found.shown, "relevance", "text")
-    for row, text in zip(table.itertuples(index=False), _excerpts(found, texts), strict=True):
+    shown = _console_table(title, "document", *comparison.shown, "relevance", "text")
+    for row, text in zip(table.itertuples(index=False), _excerpts(comparison, texts), strict=True):
         ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
         shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
     return shown
 
 
-def _assumptions_table(found: RunComparison) -> Table:
-    title = "does it hang on what nobody judged? unjudged documents of the first ranks are ..."
-    shown = _console_table(title, "relevant are", "measure", *found.shown, "difference", "95 % interval", "p")
+def _assumptions_table(comparison: RunComparison) -> Table:
+    title = "means under assumptions about the unjudged documents of the first ranks"
+    shown = _console_table(title, "relevant are", "measure", *comparison.shown, "difference", "95 % interval", "p")
     names = dict(
-        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in found.shown)), strict=True)
+        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in comparison.shown)), strict=True)
     )
-    for row in found.readings.itertuples():
+    for row in comparison.readings.itertuples():
         shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
                       f"{row.difference:+.4f}", _format_interval(row), _format_p(row.p))  # fmt: skip
     return shown
 
 
-def write_comparison(found: RunComparison, path: Path) -> Path:
-    """Write one row per query: both values and the difference of each measure, likeness, what entered and left."""
-    table = pd.DataFrame(index=pd.Index(found.collection.query_ids, name="query_id"))
-    for measure in found.values.measure.unique():
-        pair = significance.value_matrix(found.values, measure)[list(found.names)]
-        for name in found.names:
+def write_comparison(comparison: RunComparison, path: Path) -> Path:
+    """Write a CSV with a row per query: values, differences, similarity, documents that entered and left."""
+    table = pd.DataFrame(index=pd.Index(comparison.collection.query_ids, name="query_id"))
+    for measure in comparison.values.measure.unique():
+        pair = significance.value_matrix(comparison.values, measure)[list(comparison.names)]
+        for name in comparison.names:
             table[f"{measure} of {name}"] = pair[name]
-        table[f"difference in {measure}"] = pair[found.names[1]] - pair[found.names[0]]
-    for part in (found.alike, found.fresh):
+        table[f"difference in {measure}"] = pair[comparison.names[1]] - pair[comparison.names[0]]
+    for part in (comparison.alike, comparison.fresh):
         table = table.join(part.set_index("query_id"))
     paths.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
     return path
 
 
 def paired_runs(first: str | Path, second: str | Path, collection: Collection, depth: int = 1000) -> list[pd.DataFrame]:
-    """Return two runs of a *collection*, each from a system's name or a TREC file, cut to *depth* and told apart.
+    """Return two runs of a *collection*, each from a system's name or a TREC file, cut to *depth*.
 
     A file's rows whose query or document the collection lacks are left out, with a RunWarning. The names in
     `attrs["system"]` differ: where they would be the same, the files' names are taken, else "(2)" is added;
@@ -271,14 +282,14 @@ def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
         if given.lower().endswith(_ENDINGS):
             where = paths.expand_home(given).absolute().parent
             raise MirblabError(f"no run file '{given}'; looked in {where}; give the whole path, or a system") from error
-        raise MirblabError(f"'{given}' is neither a run file here nor a system: {error}") from error
+        raise MirblabError(f"'{given}' is neither a run file nor a system: {error}") from error
     run = asked.search(collection, depth)
     run.attrs = {**run.attrs, "made_by": asked.key}
     return run
 
 
 def _existing_file(given: str) -> Path | None:
-    """Return the file that is meant, or None where there is none of that name."""
+    """Return the path of a file, or None if there is no file of that name."""
     try:
         path = paths.expand_home(given)
         return path if path.is_file() else None
@@ -287,7 +298,7 @@ def _existing_file(given: str) -> Path | None:
 
 
 def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
-    """Return the rows of a run file that the *collection* knows."""
+    """Return the rows of a run file whose query and document the *collection* has."""
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
     given = runs.read_run(path)
@@ -319,10 +330,11 @@ def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
 
 
 def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
-    """Return how alike two runs are on each query of either of them.
+    """Return the similarity of two runs on each query of either of them.
 
-    Columns: query_id, common (documents in both), rbo (see `rbo`), tau (Kendall's, of the common documents, -1 to 1;
-    NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of these, 0 to 1).
+    Columns: query_id, common (documents in both), rbo (see `rank_biased_overlap`), tau (Kendall's, of the common
+    documents, -1 to 1; NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of
+    these, 0 to 1).
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
@@ -358,7 +370,7 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     """
     for name, ranking in (("first", first), ("second", second)):
         if len(set(ranking)) < len(ranking):
-            raise MirblabError(f"the {name} ranking holds a document twice; keep its best place")
+            raise MirblabError(f"the {name} ranking holds a document twice; keep its best rank")
     places = {doc: rank for rank, doc in enumerate(second, 1)}
     deeper = [max(rank, places[doc]) for rank, doc in enumerate(first, 1) if doc in places]
     return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked_p(p))
@@ -396,10 +408,10 @@ def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Collection, k: int = 10) -> pd.DataFrame:
-    """Return where each document of the first *k* of either run stands in both: one row per query and document.
+    """Return the rank in both runs of each document among the first *k* of either: a row per query and document.
 
     Columns: query_id, doc_id, rank_a, rank_b (from 1, missing where a run does not return it), change (places
-    gained from the first run to the second, missing where it is in one only), relevance (missing: nobody judged it).
+    gained from the first run to the second, missing where it is in one only), relevance (missing: unjudged).
     Sorted by query, then by rank in the second run, then in the first.
 
     >>> from mirblab.sources.catalogue import load
@@ -425,11 +437,11 @@ def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Colle
 
 
 def changed_documents(moves: pd.DataFrame, k: int = 10, relevant_from: int = 1) -> pd.DataFrame:
-    """Return what each query's first *k* documents lost and won from the first run to the second.
+    """Return how many documents entered and left each query's first *k* from the first run to the second.
 
-    *moves* is from `moved` with the same *k*. Columns: query_id, and for `entered` (in the second run's first k
-    only) and `left` (in the first run's only) the number of documents, of relevant ones (from *relevant_from* on),
-    and of those that nobody judged: entered, entered_relevant, entered_unjudged, left, left_relevant, left_unjudged.
+    *moves* is from `moved_documents` with the same *k*. Columns: query_id, and for `entered` (in the second run's first
+    k only) and `left` (in the first run's only) the number of documents, of relevant ones (from *relevant_from* on),
+    and of unjudged ones: entered, entered_relevant, entered_unjudged, left, left_relevant, left_unjudged.
 
     >>> rows = {"query_id": "q", "doc_id": ["a", "b"], "rank_a": [1, None], "rank_b": [None, 1], "relevance": [1, None]}
     >>> changed_documents(pd.DataFrame(rows).convert_dtypes()).drop(columns="query_id").values.tolist()
@@ -470,14 +482,14 @@ def means_by_assumption(
     first: pd.DataFrame, second: pd.DataFrame, collection: Collection, wanted: Sequence[str], *, k: int = 10,
     seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Return the means of both runs under four readings of the documents that nobody judged (READINGS).
+    """Return the means of both runs under four assumptions about the unjudged documents (`ASSUMPTIONS`).
 
-    Columns: reading, supposed (how many judgements were supposed), measure, first, second, difference (second minus
-    first), low, high, p (paired permutation test, not corrected). Documents of the first *k* of either run without a
-    judgement are supposed to have the highest relevance of the collection, or none. What is supposed relevant is
-    also missed by the run that lacks it, so AP and nDCG of a run may fall. The two last readings bound the
-    difference in P@k; for other measures they are two honest examples. Where all four agree on the sign, the
-    comparison does not hang on these holes.
+    Columns: reading (the assumption), supposed (how many documents it concerns), measure, first, second, difference
+    (second minus first), low, high, p (paired permutation test, not corrected). Documents of the first *k* of either
+    run without a judgement are assumed to have the highest relevance of the collection, or none. A document that is
+    assumed to be relevant counts as missed by the run that lacks it, so AP and nDCG of a run may fall. The two last
+    assumptions bound the difference in P@k; for other measures they are examples. Where all four agree on the sign, the
+    comparison does not depend on the unjudged documents.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -488,7 +500,9 @@ def means_by_assumption(
     """
     names = [str(run.attrs.get("system", "run")) for run in (first, second)]
     if names[0] == names[1]:
-        raise MirblabError(f"both runs are called '{names[0]}'; take them through moves.pair, which tells them apart")
+        raise MirblabError(
+            f"both runs are called '{names[0]}'; load them by paired_runs, which gives them different names"
+        )
     table = moved_documents(first, second, collection, k)
     bare = table[table.relevance.isna()]
     before, after = ((bare[name] <= k).fillna(False).astype(bool) for name in ("rank_a", "rank_b"))
@@ -505,7 +519,7 @@ def means_by_assumption(
 
 
 def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collection:
-    """Return the collection with the *documents* (query_id, doc_id) judged to be as relevant as any."""
+    """Return the collection in which the *documents* (query_id, doc_id) have the highest relevance."""
     known = collection.qrels
     best = max([*collection.card.relevance_levels, int(known.relevance.max()) if len(known) else 1])
     more = {

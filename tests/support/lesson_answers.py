@@ -13,7 +13,7 @@ from mirblab.lessons import check
 from mirblab.lessons.build import without_solutions
 from mirblab.lessons.exercises import Verdict
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def exercises(lesson: str) -> dict[str, tuple[str, str]]:

@@ -397,7 +397,7 @@ for start in range(0, 200, 10):
 
 def start_writer(folder: Path) -> subprocess.Popen[str]:
     """Start a process that appends 200 texts in shards of ten and reports each."""
-    path = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    path = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
     code = WRITER.format(path=path, folder=str(folder))
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 

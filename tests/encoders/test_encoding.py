@@ -338,7 +338,7 @@ encoding.encoder({folder!r}).vectors(sentences(200))
 
 def start_child(folder: Path, home: Path, pause: float) -> subprocess.Popen[str]:
     """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored."""
-    path = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    path = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
     code = CHILD.format(path=path, folder=str(folder), pause=pause)
     environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_THREADS": "1"}
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
@@ -378,7 +378,7 @@ def test_counting_what_is_missing_loads_no_model_library(folder: Path, home: Pat
         f"print(encoder('minilm').missing(['a', 'b', 'a']), encoder({str(folder)!r}).missing(['a']), "
         "[name for name in ('torch', 'transformers', 'sentence_transformers') if name in sys.modules])"
     )
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
     assert found.stdout.strip() == "2 1 []"
 

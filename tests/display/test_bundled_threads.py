@@ -18,7 +18,7 @@ from mirblab.sources.shared import html
 from mirblab.sources.stackexchange import dump
 from mirblab.sources.stackexchange.threads import Post, Thread, read_threads
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = ["1", "5", "9", "12"]
 
 

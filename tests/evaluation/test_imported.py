@@ -642,7 +642,7 @@ def test_the_diff_of_an_imported_system_marks_it(qa: Collection, tmp_path: Path)
 def test_notebook_40_marks_official_runs_everywhere(qa: Collection, tmp_path: Path) -> None:
     """The notebook's own cells, run with an official run: each file that names it marks it."""
     larger_run(qa, tmp_path / "run.Official-1.trec")
-    book = json.loads((Path(__file__).parents[1] / "notebooks" / "40_arqmath_topics.ipynb").read_text("utf-8"))
+    book = json.loads((Path(__file__).parents[2] / "notebooks" / "40_arqmath_topics.ipynb").read_text("utf-8"))
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
     cells[0] += f"\nruns = [{str(tmp_path / 'run.Official-1.trec')!r}]\nsystems = ['bm25']\nsuite = 'hand'\n"
     space: dict = {"display": lambda shown: None}

@@ -17,7 +17,7 @@ from mirblab.display import grades
 from mirblab.retrieval.systems import system
 from mirblab.sources.catalogue import load
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def source(name: str) -> str:

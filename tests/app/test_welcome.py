@@ -12,7 +12,7 @@ import pytest
 from mirblab.app import console
 from mirblab.sources import catalogue
 
-REPO = Path(__file__).resolve().parent.parent
+REPO = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from mirblab.formula.tokens import operations, plant, tokens
 from mirblab.retrieval import run_store, systems
 from mirblab.sources import mini
 
-GOLDEN = Path(__file__).parent / "golden" / "runs.json"
+GOLDEN = Path(__file__).parent / "golden_runs.json"
 SYSTEMS = {
     "bm25": "mini-qa", "bm25-mirb": "mini-qa", "bm25-okapi": "mini-qa", "chargrams": "mini-qa", "ngram": "mini-wfb",
     "prose": "mini-qa", "minilm": "mini-qa", "minilm-late": "mini-hol", "structure": "mini-wfb", "mixed": "mini-qa",

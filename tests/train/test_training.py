@@ -541,7 +541,7 @@ def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path,
 
 def test_the_notebook_and_the_readme_name_start_and_lexical_baseline() -> None:
     """A figure of a trained model stands beside what its training began from and beside what words find."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     book = json.loads((root / "notebooks" / "34_training.ipynb").read_text("utf-8"))
     source = "\n".join("".join(cell["source"]) for cell in book["cells"])
     assert "lab.train.starting_model(name)" in source and 'lexical: str = "bm25"' in source

@@ -29,7 +29,7 @@ test-browser: $(READY)
 
 test-faults: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "faults or (attacks and not browser)" --figures docs/reliability.md \
-		tests/faults $$(grep -l "mark.attacks" tests/*.py)
+		tests/faults $$(grep -lr "mark.attacks" tests --include="*.py")
 
 docs: $(READY)
 	$(BIN)/python docs/build.py

@@ -102,7 +102,8 @@ def _from_parquet(content: bytes) -> pd.DataFrame:
     return run
 
 
-# Raised by one whenever the runs of a kind change; tests/test_rooms.py fails when they change without it.
+# Raised by one whenever the runs of a kind change;
+# tests/retrieval/test_golden_runs.py fails when they change without it.
 VERSIONS = {
     "bm25": 1,
     "dense": 1,

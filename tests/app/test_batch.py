@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
 from mirblab.app import batch, hand_runs, suites
@@ -23,17 +24,6 @@ from mirblab.app.hand_runs import parameters_of
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import catalogue
-
-PARAMETERS = (
-    'suite: str = "own"  # suite\nword: str = "a"  # a word\nn: int = 1  # a number\nx: float = 0.5  # a share\n'
-)
-WRITE = """
-from pathlib import Path
-import os
-folder = Path(os.environ["MIRBLAB_HOME"]) / "figures" / suite / "{name}"
-folder.mkdir(parents=True, exist_ok=True)
-_ = (folder / (word + ".txt")).write_text(word * n)
-"""
 
 TABLE = """import pandas as pd
 import mirblab as lab
@@ -52,15 +42,6 @@ if __name__ == "__main__":
     outcomes = batch.execute(jobs, 2, lambda *_: None, lambda _: None)
     print(*(outcome.state for outcome in outcomes))
 """
-
-
-def notebook(folder: Path, name: str, code: str, parameters: str = PARAMETERS) -> None:
-    book = nbformat.v4.new_notebook()
-    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    first = nbformat.v4.new_code_cell(parameters)
-    first.metadata["tags"] = ["parameters"]
-    book.cells = [nbformat.v4.new_markdown_cell("# A question?"), first, nbformat.v4.new_code_cell(code)]
-    nbformat.write(book, folder / f"{name}.ipynb")
 
 
 @pytest.fixture

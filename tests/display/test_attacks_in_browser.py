@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from attacked_pages import PLACES, held
 from attacks import ATTACKS
 from judging import ATTRIBUTES, EVERYWHERE, TAGS
-from test_attacks import PLACES, held
 
 from mirblab.display import table, threads
 from mirblab.display.plots import pages

@@ -16,6 +16,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
+from stored_vectors import SPACE, flip, names, rows, shards
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -23,31 +24,6 @@ from mirblab.encoders import cache, spaces, token_vectors
 from mirblab.encoders import cache as encoders_cache
 from mirblab.encoders.cache import Index, VectorStore
 from mirblab.encoders.token_vectors import TokenStore
-
-SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
-
-
-def rows(texts: list[str], d: int = 6) -> np.ndarray:
-    """Return a vector for each text that depends on the text alone."""
-    seeds = [int.from_bytes(text.encode("utf-8", "surrogatepass")[:8].ljust(8), "little") for text in texts]
-    return np.stack([np.random.default_rng(seed).standard_normal(d, dtype=np.float32) for seed in seeds])
-
-
-def names(n: int, start: int = 0) -> list[str]:
-    """Return *n* distinct texts."""
-    return [f"{i:05d} lemma" for i in range(start, start + n)]
-
-
-def shards(store: VectorStore) -> list[Path]:
-    """Return the shard files of a store, oldest first."""
-    return sorted(store.path.glob("*.safetensors"))
-
-
-def flip(path: Path, at: int) -> None:
-    """Change one bit of one byte of a file, keeping its length."""
-    data = bytearray(path.read_bytes())
-    data[at] ^= 0x10
-    path.write_bytes(bytes(data))
 
 
 @pytest.fixture
@@ -386,7 +362,7 @@ WRITER = """
 import sys
 import numpy as np
 sys.path[:0] = {path!r}
-from test_cache import SPACE, names, rows
+from stored_vectors import SPACE, names, rows
 from mirblab.encoders.cache import VectorStore
 store = VectorStore({folder!r}, SPACE)
 for start in range(0, 200, 10):
@@ -397,8 +373,7 @@ for start in range(0, 200, 10):
 
 def start_writer(folder: Path) -> subprocess.Popen[str]:
     """Start a process that appends 200 texts in shards of ten and reports each."""
-    path = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-    code = WRITER.format(path=path, folder=str(folder))
+    code = WRITER.format(path=sys.path, folder=str(folder))
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 

@@ -13,43 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_encoder import make_model, sentences
 
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import encoding, local, spaces
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.formula import words
 
-WORDS = "let be a scheme ring field of the is flat prime ideal query : $ x".split()
-
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a sentence-transformers folder: a tiny BERT with random weights, mean pooling, 24 tokens, 16 numbers."""
     return make_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-def make_model(target: Path) -> Path:
-    """Write a tiny model to *target* and return it; the same weights each time."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Normalize, Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = special + WORDS + [c for c in letters if c not in WORDS] + [f"##{c}" for c in letters]
-    tokenizer = BertTokenizer(vocab={word: number for number, word in enumerate(vocabulary)})
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    model = BertModel(BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **sizes))
-    raw = target.parent / "raw"
-    model.save_pretrained(raw)
-    tokenizer.save_pretrained(raw)
-    whole = SentenceTransformer(modules=[Transformer(str(raw)), Pooling(16), Normalize()], device="cpu")
-    whole.max_seq_length = 24
-    whole.save(str(target))
-    return target
 
 
 @pytest.fixture
@@ -63,12 +38,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tiny(folder: Path, home: Path) -> Encoder:
     """Return the tiny encoder with an empty cache."""
     return encoder(folder)
-
-
-def sentences(n: int, seed: int = 0) -> list[str]:
-    """Return *n* distinct texts of 1 to 40 words."""
-    rng = np.random.default_rng(seed)
-    return [f"x{i} " + " ".join(rng.choice(WORDS, rng.integers(0, 40))) for i in range(n)]
 
 
 def plain(folder: Path, texts: list[str], **options: Any) -> np.ndarray:
@@ -324,7 +293,7 @@ CHILD = """
 import sys, time
 sys.path[:0] = {path!r}
 from mirblab.encoders import encoding
-from test_encode import sentences
+from tiny_encoder import sentences
 encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96
 append = encoding.VectorStore.append
 def told(self, texts, vectors):
@@ -338,8 +307,7 @@ encoding.encoder({folder!r}).vectors(sentences(200))
 
 def start_child(folder: Path, home: Path, pause: float) -> subprocess.Popen[str]:
     """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored."""
-    path = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-    code = CHILD.format(path=path, folder=str(folder), pause=pause)
+    code = CHILD.format(path=sys.path, folder=str(folder), pause=pause)
     environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_THREADS": "1"}
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, **quiet)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
-from test_cache import flip, names, shards
-from test_encode import make_model, sentences
+from stored_vectors import SPACE, flip, names, shards
+from tiny_encoder import make_model, sentences
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, StorageError
@@ -23,8 +23,6 @@ from mirblab.encoders.token_vectors import Shrink, Stored, TokenStore
 from mirblab.retrieval import late_interaction
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
-
-SPACE = {"model": "toy/one", "revision": "r1", "role": "document", "prompt": "", "dimensions": 6}
 
 
 def tokens(texts: list[str], d: int = 6) -> list[np.ndarray]:

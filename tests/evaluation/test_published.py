@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from faults.readers import READERS, Reader
+from readers import READERS, Reader
 
 from mirblab.core import registry
 from mirblab.core.errors import MirblabError

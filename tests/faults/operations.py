@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-TESTS = Path(__file__).resolve().parent.parent
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
 TEXTS = [f"lemma {number}: $x^{number}$" for number in range(8)]
 made: list[str] = []  # what was computed by this process, one entry a unit of work
 
@@ -312,7 +312,7 @@ def read_own() -> dict[str, Any]:
 
 
 def metamath_database() -> None:
-    from test_metamath import LOGIC, MAIN
+    from metamath_database import LOGIC, MAIN
 
     folder = Path(os.environ["MIRBLAB_HOME"]) / "given"
     folder.mkdir(parents=True)
@@ -446,32 +446,19 @@ def read_table() -> dict[str, Any]:
 
 
 def tiny_recipe() -> None:
-    import test_train
+    from tiny_training import write_bert
 
     folder = Path(os.environ["MIRBLAB_HOME"])
     (folder / "registry").mkdir()
     rest = 'pooling = "none"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\n'
     rest += 'prompts = { query = "", document = "" }\nlicence = "MIT"\n'
     base = rest.replace("none", "mean")
-    model = folder / "given" / "bert"
-    test_train.folder.__wrapped__(_Folders(folder / "given"))
+    model = write_bert(folder / "given")
     entries = f'[tiny]\nid = "{model}"\nrevision = ""\n{base}[still]\ntrained = true\n{rest}'
     (folder / "registry" / "encoders.toml").write_text(entries, encoding="utf-8")
     shape = 'batch = 6\nmax_length = 16\nwarmup = 2\nlearning_rate = 1e-2\nprecision = "float32"\nevaluate_rows = 0\n'
     recipe = f'[still]\nbase = "static:tiny"\nlabel = "Still"\n{shape}checkpoint_every = 2\nepochs = 1\n'
     (folder / "registry" / "trained.toml").write_text(recipe, encoding="utf-8")
-
-
-class _Folders:
-    """What the fixture that writes the tiny model asks of pytest: folders."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def mktemp(self, name: str) -> Path:
-        found = self.folder if name == "tiny" else self.folder / name
-        found.mkdir(parents=True, exist_ok=True)
-        return found
 
 
 def count_steps() -> None:
@@ -490,11 +477,11 @@ def count_steps() -> None:
 
 
 def train() -> dict[str, Any]:
-    import test_train
+    from tiny_training import made_up_views
 
     from mirblab import train
 
-    train.train("still", test_train.table())
+    train.train("still", made_up_views())
     return read_model()
 
 
@@ -532,7 +519,7 @@ EXHAUSTIVE = [name for name in OPERATIONS if name not in ("build mini", "train")
 
 def start(name: str) -> Operation:
     """Return an operation, with its stubs and all that it imports in this process, so that a fork is quick."""
-    sys.path.insert(0, str(TESTS))
+    sys.path.insert(0, str(SUPPORT))
     one = OPERATIONS[name]
     one.stubs()
     return one

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from campaign import spread
-from test_batch import WRITE, notebook
+from notebook_files import WRITE, notebook
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

@@ -1,6 +1,6 @@
 """Runs, tokens and miniature collections stay what they were, or the number of their version is raised.
 
-`python tests/test_rooms.py` writes the golden file anew, after a number was raised.
+`python tests/retrieval/test_golden_runs.py` writes the golden file anew, after a number was raised.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def test_a_kind_of_run_changes_only_with_its_version(name: str):
     """Else a stored run would answer for code that gives another one."""
     stored = json.loads(GOLDEN.read_text("utf-8"))
     kind = lab.system(name).settings["kind"]
-    advice = f"runs of kind '{kind}' have changed: raise its version, and run python {Path(__file__).name}"
+    advice = (
+        f"runs of kind '{kind}' have changed: raise its version, and run python tests/retrieval/test_golden_runs.py"
+    )
     assert stored["versions"][kind] == run_store.VERSIONS[kind], advice
     found = ranking(name, SYSTEMS[name])
     assert list(found) == list(stored["runs"][name]), advice
@@ -90,5 +92,4 @@ def test_every_kind_of_system_has_a_version():
 
 
 if __name__ == "__main__":
-    GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text(json.dumps(golden(), indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_encode import make_model
+from tiny_encoder import make_model
 
 from mirblab.core.errors import MirblabError
 from mirblab.display import plots

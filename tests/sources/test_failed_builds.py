@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults.readers import READERS
+from readers import READERS
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_encode import make_model
+from tiny_encoder import make_model
 
 from mirblab.core import registry
 from mirblab.core.errors import MirblabError

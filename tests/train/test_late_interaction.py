@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_encode import make_model, sentences
+from tiny_encoder import make_model, sentences
 
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import local

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_training import made_up_views, write_bert
 
 from mirblab import train
 from mirblab.core import paths
@@ -25,39 +26,11 @@ from mirblab.train.loop import Journal, newest_checkpoint, read_log, write_check
 from mirblab.train.loss import Passes, ranking_loss, same_texts
 from mirblab.train.recipes import Recipe, check_recipe
 
-WORDS = "ring field group map sum set open closed finite prime ideal kernel image order limit norm".split()
-
-
-def table(n: int = 40, seed: int = 0) -> pd.DataFrame:
-    """Return views of *n* made-up declarations in two vocabularies, a quarter in split dev, the rest in train."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for place in range(n):
-        words = rng.choice(WORDS, rng.integers(3, 8)).tolist()
-        formal = [f"{word}x" for word in words]
-        split = "dev" if place % 4 == 0 else "train"
-        rows.append((f"x{place:03d}", split, " ".join(words), " ".join(formal), " ".join(["a", *formal[::-1]])))
-    return pd.DataFrame(rows, columns=["id", "split", "informal", "signature", "type"])
-
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a BERT with random weights and dropout as a sentence-transformers folder."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Normalize, Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    raw, out = tmp_path_factory.mktemp("raw"), tmp_path_factory.mktemp("tiny") / "bert"
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "a", *(f"{word}x" for word in WORDS)]
-    BertTokenizer(vocab={piece: at for at, piece in enumerate(pieces)}).save_pretrained(raw)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes)).save_pretrained(raw)
-    modules = [Transformer(str(raw), max_seq_length=48), Pooling(16, "mean"), Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save(str(out))
-    return out
+    """Return the folder of a tiny BERT."""
+    return write_bert(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture
@@ -87,7 +60,7 @@ def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
     """From a recipe to a folder that sentence-transformers loads, with its log and what it was made of."""
     from sentence_transformers import SentenceTransformer
 
-    views = table()
+    views = made_up_views()
     with pytest.raises(MirblabError, match="encoder 'mine' is not trained yet; run: mirblab train mine"):
         encoder("mine")
     made = train.train("mine", views)
@@ -134,7 +107,7 @@ def test_gradients_are_those_of_sentence_transformers(home: Path, way: str, symm
     """With and without the way back and hard negatives, at once and cached, whatever passes texts share."""
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    views, ours, theirs = table(8, seed=1), passes(), passes()
+    views, ours, theirs = made_up_views(8, seed=1), passes(), passes()
     anchors, positives = views.informal.tolist(), views.signature.tolist()
     negatives = [] if symmetric else views.type.tolist()[:2] * 4
     assert not same_texts(anchors, positives).any()
@@ -159,12 +132,12 @@ def test_cached_gradients_agree_with_dropout(home: Path) -> None:
         ours = passes()
         ours.model.train()
         torch.manual_seed(3)
-        texts = table(8).informal.tolist()
+        texts = made_up_views(8).informal.tolist()
         getattr(ours, way)(texts, loop._loss_of(Recipe("mine"), texts[:4], texts[4:], []))
         found.append(gradients(ours.model))
     assert_close(*found)
     still = passes()
-    texts = table(8).informal.tolist()
+    texts = made_up_views(8).informal.tolist()
     still.backward(texts, loop._loss_of(Recipe("mine"), texts[:4], texts[4:], []))
     name = "0.model.embeddings.word_embeddings.weight"
     assert not np.allclose(found[0][name], gradients(still.model)[name], atol=1e-4)
@@ -173,7 +146,7 @@ def test_cached_gradients_agree_with_dropout(home: Path) -> None:
 def test_vectors_come_back_in_the_order_of_the_texts(home: Path) -> None:
     """Texts of other lengths share a pass, or none; each gets the vector that it has alone."""
     ours = passes()
-    texts = table(9).informal.tolist()
+    texts = made_up_views(9).informal.tolist()
     found = ours.vectors(texts).detach().numpy()
     alone = np.concatenate([ours.vectors([text]).detach().numpy() for text in texts])
     np.testing.assert_allclose(found, alone, atol=1e-6)
@@ -223,7 +196,7 @@ def test_neighbours_share_a_batch() -> None:
 
 def test_neighbours_are_rows_of_one_module(home: Path) -> None:
     """By module, then by id, whatever their order in the table was; a table with neither is refused."""
-    views = table().assign(module=lambda rows: [f"m{place % 3}" for place in range(len(rows))])
+    views = made_up_views().assign(module=lambda rows: [f"m{place % 3}" for place in range(len(rows))])
     shuffled = views.sample(frac=1, random_state=1)
     found = gather_texts(train.recipe("mine", together=4, near=0.0), shuffled).columns["informal"]
     expected = views[views.split == "train"].sort_values(["module", "id"]).informal.tolist()
@@ -236,7 +209,7 @@ def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
     """With ten times the rate, the first step of AdamW moves the embeddings of seen words ten times as far."""
     from safetensors.torch import load_file
 
-    views, moved = table(), {}
+    views, moved = made_up_views(), {}
     start = load_file(str(folder) + "/model.safetensors")
     for rate in (1.0, 10.0):
         out = f"rate-{rate:.0f}"
@@ -253,7 +226,7 @@ def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path
     from safetensors.torch import load_file
     from torch.nn.functional import cosine_similarity
 
-    views, still = table(), paths.models() / "still"
+    views, still = made_up_views(), paths.models() / "still"
     train.train("still", views, learning_rate=0.1)
     learned, begun = (
         load_file(still / "model.safetensors")["embedding.weight"],
@@ -298,7 +271,7 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> N
     """Of its own weights and the trained ones; the evaluation after the last step is that of the mean."""
     from safetensors.torch import load_file
 
-    views, base = table(), load_file(folder / "model.safetensors")
+    views, base = made_up_views(), load_file(folder / "model.safetensors")
     whole, part = (train.train("mine", views, out=f"part-{share}", trained_share=share) for share in (1.0, 0.25))
     ends, mean = load_file(whole / "model.safetensors"), load_file(part / "model.safetensors")
     for name, own in base.items():
@@ -354,7 +327,7 @@ def interrupted(at: int, error: BaseException) -> Callable[[CurrentModel, int], 
 )
 def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any], at: int) -> None:
     """With dropout, at a step between two checkpoints, with the optimiser's state and the log."""
-    views = table()
+    views = made_up_views()
     whole = train.train("mine", views, out="whole", evaluate=interrupted(-1, OSError()), evaluate_every=3, **more)
     often = {"evaluate_every": 3, "checkpoint_every": 1e-9} | more
     with pytest.raises(OSError, match="pulled"):
@@ -364,7 +337,7 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
     assert not (paths.models() / "mine").exists()
     made = train.train("mine", views, evaluate=interrupted(-1, OSError()), **often)
     assert weights(made) == weights(whole)
-    one, other = train.training_log("mine"), train.log("whole")
+    one, other = train.training_log("mine"), train.training_log("whole")
     columns = ["step", "loss", "learning_rate", "norm"]
     pd.testing.assert_frame_equal(one[columns], other[columns])
     assert train.train("mine", views, **often) == made
@@ -372,7 +345,7 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
 
 def test_another_seed_gives_another_model(home: Path) -> None:
     """And the same one the same bytes; a model of another recipe is not taken for this one, nor replaced unasked."""
-    views = table()
+    views = made_up_views()
     first = weights(train.train("mine", views, evaluate_rows=0))
     assert weights(train.train("mine", views, out="again", evaluate_rows=0)) == first
     with pytest.raises(MirblabError, match="is there, but of another training: seed was 0 and is 1.*--force"):
@@ -385,7 +358,7 @@ def test_another_seed_gives_another_model(home: Path) -> None:
 
 def test_a_forced_training_that_was_stopped_goes_on(home: Path) -> None:
     """Without --force, and the old model stays until then."""
-    views, other = table(), {"seed": 1, "checkpoint_every": 1e-9, "evaluate_every": 3}
+    views, other = made_up_views(), {"seed": 1, "checkpoint_every": 1e-9, "evaluate_every": 3}
     old = weights(train.train("mine", views, evaluate_rows=0))
     new = weights(train.train("mine", views, out="whole", evaluate_rows=0, seed=1))
     with pytest.raises(OSError):
@@ -404,7 +377,7 @@ def stopped(views: pd.DataFrame, at: int = 6) -> list[Path]:
 @pytest.mark.parametrize("harm", ["cut", "flip", "empty"])
 def test_a_damaged_checkpoint_is_set_aside(home: Path, harm: str) -> None:
     """The one before it is taken, and the run still ends as it would have."""
-    views = table()
+    views = made_up_views()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
     newest = stopped(views)[-1]
     content = bytearray(newest.read_bytes())
@@ -418,7 +391,7 @@ def test_a_damaged_checkpoint_is_set_aside(home: Path, harm: str) -> None:
 
 def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
     """A changed byte of any file is named when the model is loaded, or asked for again; --force mends it."""
-    views = table()
+    views = made_up_views()
     made = train.train("mine", views, evaluate_rows=0)
     (made / "README.md").write_text("My own words.", encoding="utf-8")
     wanted = encoder("mine").vectors(["ring field"])
@@ -441,7 +414,7 @@ def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
 
 def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) -> None:
     """Checkpoints are set aside; what is no model, and a model without digests, is named and stays."""
-    newest = stopped(table())[-1]
+    newest = stopped(made_up_views())[-1]
     newest.write_bytes(newest.read_bytes()[:-50])
     (paths.models() / "note.txt").write_text("mine", encoding="utf-8")
     (paths.models() / "old").mkdir()
@@ -464,7 +437,7 @@ def test_a_line_of_the_log_that_is_no_step_is_named(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
     """What differs is named: a setting, or the data; nothing is lost, and --force begins anew."""
-    views = table()
+    views = made_up_views()
     before = stopped(views)
     with pytest.raises(MirblabError, match="learning_rate was 0.01 and is 0.02.*--force.*--out"):
         train.train("mine", views, learning_rate=0.02)
@@ -479,7 +452,7 @@ def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
     import os
     import signal
 
-    views = table()
+    views = made_up_views()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
 
     def press(model: CurrentModel, step: int) -> dict[str, float]:
@@ -509,7 +482,7 @@ def test_a_torn_log_is_mended(home: Path) -> None:
 
 def test_a_static_embedding_is_trained_and_encodes(home: Path) -> None:
     """It needs no attention, is found by name, and counts its tokens."""
-    made = train.train("still", table(), learning_rate=0.1)
+    made = train.train("still", made_up_views(), learning_rate=0.1)
     found = encoder("still")
     texts = ["ring field", "field ring", "ring " * 100]
     vectors = found.vectors(texts)
@@ -525,7 +498,7 @@ def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path,
     """That is what its training begins from: the mean of the base's token embeddings, not the base."""
     from sentence_transformers import SentenceTransformer
 
-    assert train.starting_model("mine") == "tiny" and train.begun_from("still") == "tiny-static-untrained"
+    assert train.starting_model("mine") == "tiny" and train.starting_model("still") == "tiny-static-untrained"
     stamp = (paths.models() / "tiny-static-untrained" / "model.safetensors").stat().st_mtime_ns
     whole = SentenceTransformer(str(folder), device="cpu")
     tokens = whole[0].model.get_input_embeddings().weight.detach().numpy()
@@ -534,7 +507,7 @@ def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path,
     start = system(train.starting_model("still")).settings["encoder"]
     np.testing.assert_allclose(encoder(start).vectors(["ring field set"])[0], mean / np.linalg.norm(mean), atol=1e-6)
     assert not np.allclose(encoder(start).vectors(["ring field"]), encoder("tiny").vectors(["ring field"]), atol=1e-2)
-    train.train("still", table(), evaluate_rows=0)
+    train.train("still", made_up_views(), evaluate_rows=0)
     assert (paths.models() / start / "model.safetensors").stat().st_mtime_ns == stamp
     assert "untrained" in (paths.models() / start / "README.md").read_text()
 
@@ -552,7 +525,7 @@ def test_the_notebook_and_the_readme_name_start_and_lexical_baseline() -> None:
 
 def test_a_model_without_an_entry_is_found_by_its_name(home: Path) -> None:
     """What was trained under --out needs no line in the registry."""
-    train.train("mine", table(), out="other", evaluate_rows=0)
+    train.train("mine", made_up_views(), out="other", evaluate_rows=0)
     assert encoder("other").dimensions == 16 and encoder("other").vectors(["ring"]).shape == (1, 16)
 
 
@@ -562,7 +535,7 @@ def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> N
     from safetensors import safe_open
     from sentence_transformers import SentenceTransformer
 
-    views, more = table(), {"lora": 4, "recompute": True, "cached": True}
+    views, more = made_up_views(), {"lora": 4, "recompute": True, "cached": True}
     whole = train.train("mine", views, out="whole", evaluate_rows=0, **more)
     plain = {name for name, _ in SentenceTransformer(str(whole), device="cpu").named_parameters()}
     assert plain == {name for name, _ in passes().model.named_parameters()}
@@ -577,7 +550,7 @@ def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> N
 
 def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) -> None:
     """Rows of other splits are left out; a file with a wrong line is named."""
-    views = table()
+    views = made_up_views()
     near = tmp_path / "hard.jsonl"
     near.write_text('{"id": "x001", "negatives": ["x000", "x002", "x003"]}\n')
     recipe = train.recipe("mine", hard=str(near), n_hard=1)
@@ -602,7 +575,7 @@ def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) 
 def test_a_collection_can_be_mixed_in(home: Path) -> None:
     """Its relevant pairs fill their share of the batches."""
     recipe = train.recipe("mine", mix="mini-qa", mix_split="test", share=0.5)
-    material = gather_texts(recipe, table())
+    material = gather_texts(recipe, made_up_views())
     plan = material.plan(recipe)
     anchors, positives, _ = material.texts(plan.draw(1))
     assert plan.draw(1).is_mixed and len(anchors) == 6
@@ -614,7 +587,7 @@ def test_a_collection_can_be_mixed_in(home: Path) -> None:
 
 def test_absent_views_are_never_drawn() -> None:
     """An empty text and a missing one are absent; rows without a pair are left out."""
-    views = table(12).assign(rephrased="")
+    views = made_up_views(12).assign(rephrased="")
     views.loc[1, "rephrased"], views.loc[2, "informal"], views.loc[3, ["informal", "signature"]] = "again", None, ""
     recipe = check_recipe("mine", {"batch": 2, "view_pairs": ["informal:rephrased", "informal:signature"]})
     material = gather_texts(recipe, views)
@@ -652,11 +625,11 @@ def test_a_wrong_recipe_is_refused(fields: dict[str, Any], message: str) -> None
 def test_wrong_data_is_refused(home: Path) -> None:
     """A view, a split or enough rows that are not there."""
     with pytest.raises(MirblabError, match="no view in the data of recipe 'mine' called 'signature'"):
-        train.train("mine", table().drop(columns="signature"))
+        train.train("mine", made_up_views().drop(columns="signature"))
     with pytest.raises(MirblabError, match="no split .* called 'training'.*did you mean 'train'"):
-        train.train("mine", table(), split="training")
+        train.train("mine", made_up_views(), split="training")
     with pytest.raises(MirblabError, match="30 rows of split 'train' have a pair of views, fewer than one batch of 64"):
-        train.train("mine", table(), batch=64)
+        train.train("mine", made_up_views(), batch=64)
     with pytest.raises(MirblabError, match="no recipe 'mime'; found .*did you mean 'mine'"):
         train.train("mime")
 
@@ -664,7 +637,7 @@ def test_wrong_data_is_refused(home: Path) -> None:
 def test_a_loss_that_is_no_number_stops_the_run(home: Path) -> None:
     """Nothing of it is kept."""
     with pytest.raises(MirblabError, match="the loss of step .* is .*lower the learning rate"):
-        train.train("mine", table(), learning_rate=1e30, clip=0.0, evaluate_rows=0, warmup=0)
+        train.train("mine", made_up_views(), learning_rate=1e30, clip=0.0, evaluate_rows=0, warmup=0)
     assert not (paths.models() / "mine").exists()
 
 
@@ -694,11 +667,11 @@ def test_only_the_newest_two_checkpoints_stay(tmp_path: Path, abandoned: Callabl
 
 KILLED = """
 import sys
-sys.path.insert(0, {tests!r})
-import test_train
+sys.path[:0] = {path!r}
 from mirblab import train
+from tiny_training import made_up_views
 
-train.train("mine", test_train.table(), evaluate_rows=0, checkpoint_every=1e-9)
+train.train("mine", made_up_views(), evaluate_rows=0, checkpoint_every=1e-9)
 """
 
 
@@ -710,9 +683,9 @@ def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
     import sys
     import time
 
-    views = table()
+    views = made_up_views()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
-    code = KILLED.format(tests=str(Path(__file__).parent))
+    code = KILLED.format(path=sys.path)
     environment = os.environ | {"MIRBLAB_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
     other = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
     folder, end = training.workshop_folder("mine"), time.monotonic() + 120
@@ -730,7 +703,7 @@ def test_the_command_trains_and_says_what_it_reached(
     """Once; the second time it says that the model is there."""
     from mirblab.train import command
 
-    table().assign(module="Mathlib.Algebra.Group", kind="theorem").to_json(
+    made_up_views().assign(module="Mathlib.Algebra.Group", kind="theorem").to_json(
         tmp_path / "views.jsonl", orient="records", lines=True
     )
     changes = {"data": str(tmp_path / "views.jsonl"), "seed": 2}

@@ -49,16 +49,11 @@ def id_problem(name: str) -> str:
         return "is blank"
     if not _SEPARATORS.isdisjoint(name):
         return "has a tab or a line break"
-    return "" if is_unicode(name) else "holds half a character (a lone surrogate)"
-
-
-def is_unicode(text: str) -> bool:
-    """Return whether a text is made of whole characters; half a one, as JSON may hold, cannot be written to a file."""
     try:
-        text.encode()
+        name.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "holds half a character (a lone surrogate)"
+    return ""
 
 
 def is_whole_number(text: str) -> bool:

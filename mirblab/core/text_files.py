@@ -30,6 +30,7 @@ _LONGEST_LINE = 2**26  # bytes of the longest line
 _COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _LONG_NUMBER = re.compile(r"\d{4301}")
+_HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
 _digests: ContextVar[dict[Path, str] | None] = ContextVar("_digests", default=None)
 
 
@@ -128,8 +129,8 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
-    Unreadable, without the file's name, for broken JSON, for more than `DEEPEST` levels, and for whole numbers of more
-    digits than Python reads (4,300).
+    Unreadable, without the file's name, for broken JSON, for more than `DEEPEST` levels, for whole numbers of more
+    digits than Python reads (4,300), and for half a character (a lone surrogate).
 
     >>> parse_json('{"a": [1]}')
     {'a': [1]}
@@ -141,11 +142,21 @@ def parse_json(text: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise json_error(error, text) from error
-    return check_nesting(value, text)
+    return check_json(value, text)
 
 
-def check_nesting(value: Any, text: str) -> Any:
-    """Return a value of JSON that was read from *text*; Unreadable when it is nested too deeply."""
+def check_json(value: Any, text: str) -> Any:
+    """Return a value of JSON that was read from *text*.
+
+    UnreadableJson when it is nested too deeply, or holds half a character, which no file in UTF-8 can hold.
+    """
+    half = _HALF_CHARACTER.search(text) if "\\u" in text else None
+    if half:  # or two halves that make a character in another way than the pattern knows
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            reason = "holds half a character (a lone surrogate); repair the text"
+            raise UnreadableJson(reason, _line_number(text, half.start())) from error
     if text.count("[") + text.count("{") > DEEPEST:
         level = [value]
         for _ in range(DEEPEST + 1):

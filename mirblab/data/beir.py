@@ -39,8 +39,6 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
             problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
         elif not isinstance(text, str):
             problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
-        elif not ids.is_unicode(f"{name}{text}{record.get('title') or ''}"):
-            problems.note(number, f"'{name!r}' holds half a character (a lone surrogate); repair the text")
         else:
             seen[name] = number
             rows.append((name, str(record.get("title") or ""), text, *_order_and_tags(record)))

@@ -45,8 +45,8 @@ def build(
     the *test* and *dev* queries uses a premise that no state outside them uses (`builder.split_by_novel_premises`,
     drawn with *seed*); of the other states *train* are drawn as training queries. *origin* is the file of pairs, or
     a folder with it. Texts wait on disk: memory is about 150 bytes a state or premise and 16 a pair (of some four
-    million). The same file and seed give the same bytes. Raises MirblabError, with file and line, for what is no pair, and
-    when the states are too few.
+    million). The same file and seed give the same bytes. Raises MirblabError, with file and line, for what is no
+    pair, and when the states are too few.
     """
     if min(test - 1, dev, train) < 0:
         raise MirblabError(f"test must be at least 1, dev and train at least 0, found {test}, {dev} and {train}")

@@ -351,10 +351,6 @@ def _text(row: Row, column: str, place: str) -> str:
     value = row.get(column)
     if not isinstance(value, str) or not value.strip():
         raise MirblabError(f"{place}: '{column}' must be a statement, found {str(value)[:60]!r}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise MirblabError(f"{place}: '{column}' holds half a character (a lone surrogate); repair the text") from error
     return value.strip()
 
 

@@ -485,10 +485,7 @@ def _lines(path: Path) -> pd.DataFrame:
     for number, record in read_records(path, problems):
         try:
             rows.append(record | {"id": ids.read_id(record, "id")})
-            json.dumps(record, ensure_ascii=False).encode()
         except MirblabError as error:
             problems.note(number, str(error))
-        except UnicodeEncodeError:
-            problems.note(number, "holds half a character (a lone surrogate); repair the text")
     problems.raise_if_any()
     return pd.DataFrame(rows)

@@ -72,12 +72,12 @@ def test_deep_or_long_json_lines_are_refused_with_file_and_line(tmp_path, reader
         reader(path)
 
 
-@pytest.mark.parametrize("name", ["collection", "own_table"])
+@pytest.mark.parametrize("name", READERS)
 def test_half_a_character_is_refused_with_file_and_line(tmp_path, name):
     """JSON can hold a lone surrogate, and no file in UTF-8 can."""
     path = tmp_path / "a.jsonl"
-    path.write_text('{"_id": "a", "text": "x"}\n{"_id": "b", "text": "\\ud800"}\n')
-    with pytest.raises(MirblabError, match=r"(a|corpus)\.jsonl, line 2: .*half a character"):
+    path.write_text('{"_id": "a", "id": "a", "text": "x"}\n{"_id": "b", "id": "b", "text": "\\ud800"}\n')
+    with pytest.raises(MirblabError, match=r"(a|corpus)\.jsonl, line 2[:,].*half a character"):
         READERS[name](path)
 
 

@@ -199,7 +199,7 @@ def test_columns_can_be_named(home: Path, tmp_path: Path) -> None:
         ([{"text": "a", "field": "f"}], r"no pair in t\.jsonl, .*columns text, field; name that of the pair: --set"),
         ([{"text": "a", "field": "f", "pair_id": 7}], r"line 1, item 1: the pair '7' has 1 statements instead of two"),
         ([{"text": "a", "field": "f", "pair_id": ""}], r"no pair in t\.jsonl, only statements without a partner"),
-        ([{"text": "\ud800", "field": "f", "pair_id": 7}], r"line 1, item 1: 'text' holds half a character"),
+        ([{"text": "\ud800", "field": "f", "pair_id": 7}], r"line 1, item 1: holds half a character"),
     ],
 )  # fmt: skip
 def test_what_is_amiss_is_named_with_its_row(rows: list[Row], message: str, home: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.core import ids
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.text_files import LineProblems, read_records
 
@@ -151,9 +150,6 @@ def _json_lines(path: Path) -> Table:
     problems, rows, columns, no_ids = LineProblems(path), [], {}, {}
     for line, record in read_records(path, problems):
         cells = {str(key): shown for key, value in record.items() if (shown := _shown(value)) is not None}
-        for key, text in cells.items():
-            if not ids.is_unicode(key + text):
-                problems.note(line, f"'{key!r}' holds half a character (a lone surrogate); repair the text")
         columns |= dict.fromkeys(cells)
         rows.append((line, cells))
         no_ids |= {(line, key): cells[key] for key in cells if isinstance(record[key], (bool, float))}

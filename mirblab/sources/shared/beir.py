@@ -145,12 +145,6 @@ def _id(row: Row, key: str, path: Path, number: int) -> str:
 def _check_text(value: object, key: str, path: Path, number: int) -> None:
     if not isinstance(value, str):
         raise MirblabError(f"{row_place(path, number)}: '{key}' must be a text, found {_short(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise MirblabError(
-            f"{row_place(path, number)}: '{key}' holds half a character (a lone surrogate); repair the text"
-        ) from error
 
 
 def _score(value: object, path: Path, number: int) -> float:

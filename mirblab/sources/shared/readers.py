@@ -113,7 +113,7 @@ class _Source:
     def _passed(self, found: Any, end: int, number: int) -> dict[str, Any]:
         """Return what was found from here to *end*, and pass it, unless it is nested too deeply."""
         try:
-            text_files.check_nesting(found, self._text[self._at : end])
+            text_files.check_json(found, self._text[self._at : end])
         except text_files.UnreadableJson as error:
             raise self._unreadable(error, number) from error
         self._go(end)

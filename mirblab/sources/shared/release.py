@@ -310,8 +310,6 @@ def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> A
     value = record[key]
     if not isinstance(value, kind) or isinstance(value, bool):
         raise MirblabError(f"{place}: '{key}' must be of type {kind.__name__}, found {str(value)[:60]!r}")
-    if isinstance(value, str):
-        _check_unicode(value, key, place)
     return value
 
 
@@ -328,15 +326,7 @@ def read_text_list(record: Mapping[str, Any], key: str, place: str) -> list[str]
     for value in found:
         if not isinstance(value, str):
             raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
-        _check_unicode(value, key, place)
     return found
-
-
-def _check_unicode(text: str, key: str, place: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise MirblabError(f"{place}: '{key}' holds half a character (a lone surrogate); repair the text") from error
 
 
 class UniqueIds:

@@ -241,6 +241,16 @@ def test_the_readme_is_short_and_its_picture_is_small():
     assert all((ROOT / path).stat().st_size < 300_000 for _, path in found)
 
 
+def test_the_architecture_names_every_package_and_only_files_that_exist():
+    """The packages in their order; files from the top of the checkout or of the package."""
+    text = (DOCS / "architecture.md").read_text("utf-8")
+    assert re.findall(r"^### ([a-z]+)$", text, re.MULTILINE) == PACKAGES
+    assert len(text.splitlines()) <= 300
+    named = set(re.findall(r"`([\w.-]+/[\w./-]*)`", text))
+    assert len(named) > 80
+    assert not {name for name in named if not (ROOT / name).exists() and not (ROOT / "mirblab" / name).exists()}
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_what_the_readme_links_to_exists(name):
     """Files of the checkout; and every notebook that is named."""

@@ -146,6 +146,13 @@ def outcome_examples(
     collection, query_id, query, and for each system "first of S" (the text at rank 1, with its grade in front, "?" for
     one that nobody judged) and "answer in S" (the best rank of a relevant document; "none" where nothing relevant was
     returned, "–" where nothing is relevant). Texts are cut at *longest* characters, no formula in two.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> runs = {(c.name, s): lab.system(s).search(c) for s in ("bm25", "bm25-mirb")}
+    >>> rows = pd.DataFrame({"collection": [c.name], "query_id": c.query_ids[:1]})
+    >>> outcome_examples(rows, [c], runs)["answer in bm25"].tolist()
+    ['1']
     """
     by_name = {collection.name: collection for collection in collections}
     asked = list(zip(rows.collection.astype(str), rows.query_id.astype(str), strict=True))

@@ -114,6 +114,12 @@ def judged_ranks(one: OneQuery) -> pd.DataFrame:
     """Return the judged documents with their rank under each system: doc_id, grade, is_relevant, a column per system.
 
     The highest grade first, then the best rank; NaN where a system did not return the document.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> judged_ranks(one).columns.tolist()
+    ['doc_id', 'grade', 'is_relevant', 'bm25']
     """
     rows = [
         (name, grade, name in one.relevant, *(one.rank(s, name) for s in one.found))
@@ -129,6 +135,12 @@ def top_documents(one: OneQuery, depth: int = 10, longest: int = 120) -> pd.Data
 
     *of_first* is the score as a share of that of the first (NaN where that is not above 0); *elsewhere* the document's
     ranks in the other systems ("–": not returned). Texts are cut at *longest* characters, no formula in two.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> top_documents(one, depth=2)[["system", "rank", "of_first"]].round(2).values.tolist()
+    [['bm25', 1, 1.0], ['bm25', 2, 0.85]]
     """
     parts = []
     for label, own in one.found.items():
@@ -155,6 +167,12 @@ def relevant_distances(one: OneQuery) -> pd.DataFrame:
     Columns: system, doc_id, grade, rank, score, first (the score of the system's first document), of_first (the
     document's as a share of it), above (how many documents that are not relevant, unjudged ones among them, stand
     above it). A document that was not returned has NaN.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> relevant_distances(one)[["rank", "above"]].head(2).values.tolist()
+    [[2.0, 0.0], [4.0, 1.0]]
     """
     rows = []
     for label, own in one.found.items():
@@ -174,6 +192,13 @@ def similar_queries(one: OneQuery, values: pd.DataFrame, measure: str, by: str =
     """Return the *n* other queries whose content is nearest: query_id, cosine, query, and each system's value.
 
     *by* is an encoder, or "" for terms (see `query_clusters.points`). Empty for a collection of one query.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> values = lab.evaluate(lab.system("bm25").search(c), c, "RR")
+    >>> similar_queries(one, values, "RR", n=2).columns.tolist()
+    ['query_id', 'cosine', 'query', 'bm25']
     """
     collection = one.collection
     rows = points([collection], by)
@@ -193,6 +218,12 @@ def query_near_duplicates(one: OneQuery, depth: int = 10, threshold: float = 0.8
     Looked at are the query itself ("query"), the judged documents and the first *depth* of each system ("document"),
     against the whole corpus, by `near_duplicates.near_pairs`. A pair of different grades, or with an unjudged side,
     moves values.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> len(query_near_duplicates(one))
+    0
     """
     collection = one.collection
     wanted = {*one.grades, *(name for own in one.found.values() for name in own.doc_id.head(depth))}
@@ -297,6 +328,12 @@ def query_facts(one: OneQuery, model: str = "minilm") -> pd.DataFrame:
 
     Length, formulas, language, field; tokens of the encoder *model* and the text that it cuts off ("": no encoder);
     judged and relevant documents, and the words that it shares with the best of them.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query_facts(one, model="").what.head(3).tolist()
+    ['words', 'formulas', 'share of formulas']
     """
     row = query_features(one.collection).set_index("query_id").loc[one.query_id]
     found = {
@@ -349,6 +386,12 @@ def query_term_scores(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25")
     """Return what each of the query's terms adds to the BM25 score of some documents: term, idf, a column per document.
 
     *name* is a system of the kind bm25. The largest contribution of all first; a column sums to the document's score.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query_term_scores(one, [one.answer()]).term.head(3).tolist()
+    ['a_5', '5', 'A']
     """
     settings = system(name).settings
     if settings.get("kind") != "bm25" or settings.get("compat") or settings.get("engine", "bm25s") != "bm25s":
@@ -369,6 +412,12 @@ def query_formula_matches(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame
     Columns: doc_id, query, document (LaTeX between dollars, "" where nothing is shared), score, found and used (0 to 1,
     shares of the query's and the document's weight), renamed (names that changed), shared (the heaviest tokens). The
     best of a document first. In a post all formulas count together: these scores do not sum to the system's.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> bool(query_formula_matches(one, [one.answer()]).score.between(0, 1).all())
+    True
     """
     collection = one.collection
     reader = Reader.of(collection)
@@ -401,6 +450,12 @@ def query_token_matches(one: OneQuery, doc_id: str, model: str = "minilm", most:
     """Return the cosines of query tokens with those document tokens that are the best match of one of them.
 
     Of more than *most* query tokens the first so many are kept; `attrs["score"]` is the MaxSim of all of them.
+
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> len(query_token_matches(one, one.answer(), most=5))
+    5
     """
     table = token_similarities(one.text, one.collection.document(doc_id), model, one.collection.card.instruction)
     rows = table.iloc[:most]

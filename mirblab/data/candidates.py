@@ -33,7 +33,11 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The documents that each query of a collection may return."""
+    """The documents that each query of a collection may return.
+
+    >>> Candidates(3).permits(np.array([0]), np.array([2])).tolist()
+    [True]
+    """
 
     n_docs: int
     rules: tuple[Rule, ...] = ()

@@ -96,6 +96,11 @@ def figure_style() -> AbstractContextManager[None]:
     """Return the context in which every figure is drawn and written.
 
     White opaque ground (readable in a dark theme), embedded TrueType fonts (type 42), and `$` as a plain character.
+
+    >>> import matplotlib.pyplot as plt
+    >>> with figure_style():
+    ...     plt.rcParams["pdf.fonttype"]
+    42
     """
     import matplotlib
 
@@ -193,6 +198,15 @@ def save_figure(
     Return the picture for display, with its caption, its alt text and its numbers to unfold. The same drawing gives
     the same bytes; each file appears whole or not at all. In a folder that cannot be written nothing is stored, and
     a line says so. Raises MirblabError without caption, alt text or table.
+
+    >>> import tempfile
+    >>> import mirblab as lab
+    >>> counts = pd.DataFrame({"term": ["a", "b"], "count": [1, 2]})
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> about = {"provenance": {}, "caption": "Counts.", "alt": "Two bars.", "table": counts}
+    >>> _ = save_figure(lab.plots.bars(counts), folder, "counts", **about)
+    >>> sorted(path.suffix for path in folder.iterdir())
+    ['.csv', '.json', '.pdf', '.png', '.svg']
     """
     for what, text in (("caption", caption), ("alt text", alt)):
         if not text.strip():
@@ -217,6 +231,11 @@ def show_figure(
     """Return the picture as HTML with its alt text, a visible caption and its numbers to unfold; close the figure.
 
     JupyterLab drops the alt text of a displayed figure, but keeps that of an `<img>`. *table* None: no numbers.
+
+    >>> import mirblab as lab
+    >>> counts = pd.DataFrame({"term": ["a", "b"], "count": [1, 2]})
+    >>> 'alt="Two bars."' in show_figure(lab.plots.bars(counts), "Two bars.", "Counts.").data
+    True
     """
     figure = figure_of(drawn)
     with _closing(figure):

@@ -59,6 +59,12 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
     """Return query and document of an explanation below each other, rendered and as source, with marks in both.
 
     *query* and *document* are the LaTeX that was explained. Score, shares and changed names stand below them.
+
+    >>> import mirblab as lab
+    >>> index = lab.formula.Index.build([("one", "x^2 + y^2")])
+    >>> why = lab.formula.explain_match("a^2 + b^2", "x^2 + y^2", index)
+    >>> "<math" in formula_pair(why, "a^2 + b^2", "x^2 + y^2").data
+    True
     """
     from IPython.display import HTML
 

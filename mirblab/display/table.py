@@ -123,6 +123,9 @@ class Table:
     *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
     one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too. *others*
     are the names of systems not made here, which bear a mark in heads, in names of rows and as a whole cell.
+
+    >>> Table(pd.DataFrame({"nDCG@10": [0.5]}, index=["bm25"]), caption="Means.").caption
+    'Means.'
     """
 
     frame: pd.DataFrame

@@ -306,6 +306,12 @@ def write_thread_pages(
     or of answers. *formulas* are shown as "mathml", by our own parser, or as "latex". The pages need no network, no
     script and no other file. Each appears whole or not at all, and nothing is written when an id is unknown; pages
     of other threads in *out* stay, but the index lists these alone. Broken rows of the dump are counted and printed.
+
+    >>> import tempfile
+    >>> import mirblab as lab
+    >>> pages = write_thread_pages(lab.sources.example_dump(), [5], tempfile.mkdtemp())
+    >>> [page.name for page in pages]
+    ['index.html', 'thread-5.html']
     """
     if formulas not in ("mathml", "latex"):
         raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")

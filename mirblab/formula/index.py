@@ -309,6 +309,9 @@ def stored_index(latex: Sequence[str]) -> Index:
     """Return the index of formulas, ids their positions, from the cache where it was built before.
 
     A damaged one is set aside with a warning and built again; where nothing can be written, it is built in memory.
+
+    >>> stored_index(["x^2", "y+1"]).search(["a^2"], depth=1)[1].tolist()
+    [0]
     """
     names = [f"{number:010d}" for number in range(len(latex))]
     items = list(zip(names, latex, strict=True))

@@ -339,6 +339,11 @@ def save_rephrasings(found: pd.DataFrame, path: str | Path) -> Path:
     """Write the table to *path*, .parquet or .jsonl, whole or not at all, and return the path.
 
     The same table gives the same bytes. Raises MirblabError for another ending.
+
+    >>> import tempfile
+    >>> table = pd.DataFrame({"id": ["a"], "rephrasing": ["One is a number."]})
+    >>> save_rephrasings(table, Path(tempfile.mkdtemp()) / "new.jsonl").name
+    'new.jsonl'
     """
     path = paths.expand_home(path)
     if path.suffix not in (".parquet", ".jsonl"):

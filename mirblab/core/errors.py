@@ -1,4 +1,4 @@
-"""errors: the project's exception, and suggestions for misspelt names."""
+"""The project's exceptions, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class MirblabError(ValueError):
-    """Something the user gave cannot be used; the message says what, what was found, and what to do.
+    """An input that cannot be used; the message says what is wrong, what was found, and what to do.
 
     >>> from mirblab.sources.catalogue import load
     >>> try:
@@ -20,10 +20,10 @@ class MirblabError(ValueError):
 
 
 class StorageError(MirblabError):
-    """A file cannot be written: the disk is full, or the rights are missing; nothing was half-written."""
+    """A file that cannot be written: the disk is full, or rights are missing. No part of it was written."""
 
     def __init__(self, message: str, path: Path, is_read_only: bool) -> None:
-        """Keep the *path* that cannot be written, and whether that is so for all files there, however small."""
+        """Keep the *path*, and whether no file at all can be written there, however small."""
         super().__init__(message, path, is_read_only)
         self.path, self.is_read_only = path, is_read_only
 
@@ -33,7 +33,7 @@ class StorageError(MirblabError):
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the nearest of *known*, or an empty string when none is near.
+    """Return "; did you mean 'x'?" for the most similar of *known*, or an empty string when none is similar.
 
     >>> suggest("stack-qa", ["stacks-qa", "mini-qa"])
     "; did you mean 'stacks-qa'?"
@@ -50,7 +50,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> MirblabError:
-    """Return the error for a *name* that is none of *known*, with what was found and the nearest one.
+    """Return the error for a *name* that is not among *known*; its text lists these and the nearest one.
 
     >>> str(unknown("collection", "stack-qa", ["stacks-qa"]))
     "no collection 'stack-qa'; found stacks-qa; did you mean 'stacks-qa'?"

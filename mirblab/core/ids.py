@@ -1,4 +1,4 @@
-"""ids: what may name a query or a document, and how an id is read from JSON."""
+"""The ids of queries and documents: which texts are valid ids, and how an id is read from JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SEPARATORS = frozenset("\t\n\r")
 
 
 def read_id(record: Mapping[str, object], key: str) -> str:
-    """Return the id under *key* of a row of JSON or parquet: a text as it stands, a whole number as its digits.
+    """Return the id under *key* of a row of JSON or parquet: a text unchanged, a whole number as its digits.
 
-    An id is never taken for a number: `0042`, `1e5` and `NaN` between quotes stay what they are. MirblabError, without
-    a place, for a text that `flaw` refuses and for everything else: 1e5 without quotes, true, null, lists.
+    An id is never converted to a number: `0042`, `1e5` and `NaN` between quotes are kept. MirblabError, without file
+    and line, for a text that `id_problem` refuses, and for all other values: 1e5 without quotes, true, null, lists.
 
     >>> read_id({"_id": "0042"}, "_id"), read_id({"_id": 42}, "_id")
     ('0042', '42')
@@ -28,17 +28,17 @@ def read_id(record: Mapping[str, object], key: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if value is None:
-        found = "null" if key in record else f"the keys {', '.join(map(str, record)) or 'none'}"
-        raise MirblabError(f"no '{key}'; found {found}")
-    found = json.dumps(value, default=str)[:60]
-    raise MirblabError(f"'{key}' must be a text or a whole number, found {found}; an id stands between quotes")
+        keys = "null" if key in record else f"the keys {', '.join(map(str, record)) or 'none'}"
+        raise MirblabError(f"no '{key}'; found {keys}")
+    shown = json.dumps(value, default=str)[:60]
+    raise MirblabError(f"'{key}' must be a text or a whole number, found {shown}; an id stands between quotes")
 
 
 def id_problem(name: str) -> str:
     """Return why a text cannot be an id, or "" when it can.
 
-    It holds something that is not white space, since nobody sees a blank one, and neither tab nor line break, which
-    would end its cell in a file of judgements. Other white space is permitted, but not in a run file (`trec`).
+    An id has a character that is not white space, since a blank id is invisible. It has no tab and no line break, which
+    would end its cell in a file of judgements. Other white space is permitted, but not in a run file (`write_run`).
 
     >>> id_problem("Zorn's lemma"), id_problem(" "), id_problem("a\\tb")
     ('', 'is blank', 'has a tab or a line break')
@@ -57,7 +57,7 @@ def id_problem(name: str) -> str:
 
 
 def is_whole_number(text: str) -> bool:
-    """Return whether an id is a whole number from 0, such as the sites and tables of ARQMath have: at most 18 digits.
+    """Return whether an id is a whole number from 0 with at most 18 digits, as in ARQMath's files.
 
     >>> is_whole_number("0042"), is_whole_number("9" * 5000), is_whole_number("١٢")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""network: whether the Hub can be reached, known in three seconds; its own library tries for two minutes, silently."""
+"""Whether a server can be reached, decided in three seconds; the Hub's library tries silently for two minutes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ TIMEOUT = 3.0
 
 
 def hub_unreachable_reason(seconds: float = TIMEOUT) -> str:
-    """Return why the Hub (`HF_ENDPOINT`) cannot be reached, or "" when it can be, or was not to be asked.
-
-    `HF_HUB_OFFLINE` is left to the library, which then asks nobody.
-    """
+    """Return why the Hub (`HF_ENDPOINT`) cannot be reached, or "" when it can be, or when `HF_HUB_OFFLINE` is set."""
     from huggingface_hub import constants
 
     return "" if constants.HF_HUB_OFFLINE else unreachable_reason(constants.ENDPOINT, seconds)
 
 
 def unreachable_reason(url: str, seconds: float = TIMEOUT) -> str:
-    """Return why nothing answers at *url*, or "" when something does: after at most *seconds*, and sooner if it does.
+    """Return why no server answers at *url*, or "" when one does; it takes at most *seconds*.
 
-    Through a proxy, where one is set, its answer counts. All addresses of a host are tried at once, for one way
-    that is blocked (IPv6) must not cost the time of the other. What answers slowly after that is left to take its time.
+    Where a proxy is set, the connection is tried through it. All addresses of a host are tried at the same time, so
+    that a blocked protocol (IPv6) does not delay the other. A server that accepts the connection may then be slow.
 
     >>> unreachable_reason("http://127.0.0.1:9", 1.0) != ""
     True
     """
     answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-    Thread(target=_try_addresses, args=(url, seconds, answers), daemon=True).start()  # looking up a name knows no limit
+    # In a thread, since looking up a name has no time limit.
+    Thread(target=_try_addresses, args=(url, seconds, answers), daemon=True).start()
     try:
         return answers.get(timeout=seconds + 0.5)
     except queue.Empty:
@@ -46,22 +44,22 @@ def _try_addresses(url: str, seconds: float, answers: queue.SimpleQueue[str]) ->
         answers.put(_try_proxy(url, seconds))
         return
     try:
-        found = socket.getaddrinfo(host, parts.port or (443 if is_secure else 80), type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, parts.port or (443 if is_secure else 80), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         answers.put(f"{host}: {getattr(error, 'strerror', None) or error}")
         return
     failures: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for kind, _, _, _, address in found:
+    for kind, _, _, _, address in addresses:
         server = host if is_secure else ""
         Thread(target=_try_connection, args=(kind, address, server, seconds, answers, failures), daemon=True).start()
-    told = [failures.get() for _ in found]  # comes to an end only when none of them answers
-    answers.put(told[0] if told else f"{host} has no address")
+    reasons = [failures.get() for _ in addresses]  # this ends only when no address answers
+    answers.put(reasons[0] if reasons else f"{host} has no address")
 
 
 def _try_connection(
     kind: int, address: tuple, server: str, seconds: float, answers: queue.SimpleQueue, failures: queue.SimpleQueue
 ) -> None:
-    """Open a connection, a secure one to *server* if that is named; nothing is sent on it, so nobody is believed."""
+    """Open a connection, encrypted if *server* is named; certificates are not checked, since no data are sent."""
     try:
         with socket.socket(kind, socket.SOCK_STREAM) as line:
             line.settimeout(seconds)

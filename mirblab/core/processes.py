@@ -1,4 +1,4 @@
-"""processes: processes that end with their parent, and Ctrl-C in good order."""
+"""Processes that end with their parent, and Ctrl-C that lets a step finish first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from types import FrameType
 
 
 def end_with_parent() -> None:
-    """End this process, and all that it started, once the process has ended whose `multiprocessing` started it.
+    """End this process, and all that it started, when its parent process of `multiprocessing` has ended or was killed.
 
-    Also when that one was killed, and whatever is being computed here: the system closes its end of a pipe then.
+    This works whatever is being computed here, since the system then closes the parent's end of a pipe.
     """
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -23,7 +23,7 @@ def end_with_parent() -> None:
 
 
 def end_after(wait: Callable[[], object]) -> None:
-    """End this process, and all that it started, once *wait* returns, which is called in a thread of its own."""
+    """Call *wait* in another thread, and end this process and all that it started when *wait* returns."""
     Thread(target=_end_process_tree, args=(wait,), daemon=True).start()
 
 
@@ -43,10 +43,10 @@ def _end_process_tree(wait: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def defer_interrupt(wind_up: Callable[[], object]) -> Iterator[None]:
-    """Let the first Ctrl-C call *wind_up*, and raise KeyboardInterrupt only when the block has ended.
+    """Let the first Ctrl-C call *wind_up*, and raise KeyboardInterrupt only after the block has ended.
 
-    The second raises it at once. *wind_up* must make the block end soon. Outside the main thread, where no Ctrl-C
-    arrives, and where it is ignored or handled by the system, nothing changes.
+    A second Ctrl-C raises it at once. *wind_up* must make the block end soon. Nothing changes outside the main thread,
+    which alone receives Ctrl-C, and where Ctrl-C is ignored or handled by the system.
 
     >>> with defer_interrupt(print):
     ...     "nobody pressed anything"
@@ -56,23 +56,23 @@ def defer_interrupt(wind_up: Callable[[], object]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(usual):
         yield
         return
-    struck: list[int] = []
-    over = threading.Event()
+    presses: list[int] = []
+    has_ended = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if struck or over.is_set():  # over: another block restored this handler after its own
+        if presses or has_ended.is_set():  # has_ended: another block restored this handler after its own
             usual(number, frame)
             return
-        struck.append(number)
+        presses.append(number)
         wind_up()
 
     signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
-        over.set()
+        has_ended.set()
         if signal.getsignal(signal.SIGINT) is handle:
             with contextlib.suppress(ValueError):  # collected as garbage in another thread
                 signal.signal(signal.SIGINT, usual)
-        if struck:
+        if presses:
             usual(signal.SIGINT, None)

@@ -1,4 +1,4 @@
-"""registry: the TOML files of the registry, of cards and of suites, read and checked."""
+"""The TOML files of the registry, of cards and of suites, read and checked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import is_nested_deeper
 
 DEEPEST = 100  # levels of tables and lists; a file of settings has fewer than ten
 _REGISTRY_FOLDER = Path(__file__).resolve().parents[1] / "registry"
-# What the fields of entries are, where no module checks them for itself; other fields are free.
+# The types of the fields, for kinds that no module checks itself; other fields are free.
 _FIELD_TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
     "collections": dict.fromkeys(
         "builder title task instruction hub revision paper licence source group rule command".split(), str
@@ -28,26 +29,26 @@ _TYPE_NAMES = {str: "text in quotes", int: "a whole number", bool: "true or fals
 
 
 def read_registry(kind: str) -> dict[str, dict[str, Any]]:
-    """Return the entries of one *kind* by name; `<home>/registry/<kind>.toml` adds to them and wins.
+    """Return the entries of one *kind* by name; those of `<home>/registry/<kind>.toml` are added and take precedence.
 
-    MirblabError with file and line for a file that cannot be read, an entry that is no table, and a field of another
-    type than it must have.
+    MirblabError with file and line for a file that cannot be read, an entry that is no table, and a field of a wrong
+    type.
 
     >>> "minilm" in read_registry("encoders")
     True
     """
-    found = {name: entry for path in _registry_files(kind) for name, entry in _read_entries(path).items()}
-    for name, entry in found.items():
+    entries = {name: entry for path in _registry_files(kind) for name, entry in _read_entries(path).items()}
+    for name, entry in entries.items():
         for field, wanted in _FIELD_TYPES.get(kind, {}).items():
             value = entry.get(field)
             if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-                words = " or ".join(_TYPE_NAMES[one] for one in (wanted if isinstance(wanted, tuple) else (wanted,)))
+                words = " or ".join(_TYPE_NAMES[kind] for kind in (wanted if isinstance(wanted, tuple) else (wanted,)))
                 raise MirblabError(f"'{name}' in {entry_file(kind, name)}: {field} is {value!r:.60}; write {words}")
-    return found
+    return entries
 
 
 def printed_names() -> list[str]:
-    """Return the names that papers print for the collections of the registry, in its order, those of groups once.
+    """Return the names that papers print for the registry's collections, each once, in the order of the registry.
 
     >>> len(printed_names()), printed_names()[1]
     (13, 'Informalized Mathlib4 Retrieval')
@@ -57,7 +58,7 @@ def printed_names() -> list[str]:
 
 
 def entry_file(kind: str, name: str) -> str:
-    """Return the file that an entry comes from: the home registry's if it is there, else the package's.
+    """Return the file that an entry comes from: that of the home registry if it has the entry, else the package's.
 
     >>> entry_file("encoders", "minilm")
     'encoders.toml'
@@ -68,10 +69,10 @@ def entry_file(kind: str, name: str) -> str:
 
 
 def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
-    """Return what a TOML file holds; MirblabError, with the file as *shown* and the line, when it cannot be used.
+    """Return the content of a TOML file; MirblabError, with the file as *shown* and the line, when it cannot be used.
 
-    That is: bytes that are not UTF-8, wrong grammar, nesting beyond what can be read, and numbers that are none (nan)
-    or have no end (inf, 1e400), which no setting here can mean. FileNotFoundError when there is no such file.
+    It cannot be used when it is not UTF-8, not valid TOML, nested too deeply, or when a number is not finite (nan, inf,
+    1e400). FileNotFoundError when there is no such file.
     """
     where = shown or str(path)
     try:
@@ -82,18 +83,18 @@ def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
         raise MirblabError(f"{where} cannot be read: {error.strerror}; change its rights, or move it away") from error
     text = _decoded(content, where)
     try:
-        found = tomllib.loads(text)
-        if _is_too_deep(found):
+        table = tomllib.loads(text)
+        if is_nested_deeper(table, DEEPEST):
             raise RecursionError
     except RecursionError as error:
         raise MirblabError(f"{where} is nested too deeply to be read; write it flatter") from error
     except ValueError as error:  # also what tomllib does not name: a whole number of 5,000 digits, a date that is none
         raise MirblabError(f"{where} is not valid TOML: {error}; mend that place of it") from error
-    for name, number in _numbers(found):
+    for name, number in _numbers(table):
         if not math.isfinite(number):
-            place = line_of_key(text, name.rpartition(".")[2])
-            raise MirblabError(f"{where}{place}: {name} is {number}; write a finite number")
-    return found
+            line = line_of_key(text, name.rpartition(".")[2])
+            raise MirblabError(f"{where}{line}: {name} is {number}; write a finite number")
+    return table
 
 
 def line_of_key(text: str, key: str) -> str:
@@ -103,14 +104,14 @@ def line_of_key(text: str, key: str) -> str:
     (', line 2', '')
     """
     quoted = rf"[\"']?{re.escape(key)}[\"']?"
-    found = re.search(rf"(?m)^[^#\n]*?(?<![\w-])(?:{quoted}\s*=|\[+\s*{quoted}\s*[.\]])", text)
-    return f", line {text.count(chr(10), 0, found.end()) + 1}" if found else ""
+    match = re.search(rf"(?m)^[^#\n]*?(?<![\w-])(?:{quoted}\s*=|\[+\s*{quoted}\s*[.\]])", text)
+    return f", line {text.count(chr(10), 0, match.end()) + 1}" if match else ""
 
 
 def _registry_files(kind: str) -> list[Path]:
-    """Return the package's file, and after it the home registry's where there is one."""
-    own = paths.home() / "registry" / f"{kind}.toml"
-    return [_REGISTRY_FOLDER / f"{kind}.toml", *([own] if own.is_file() else [])]
+    """Return the package's file, followed by that of the home registry where there is one."""
+    at_home = paths.home() / "registry" / f"{kind}.toml"
+    return [_REGISTRY_FOLDER / f"{kind}.toml", *([at_home] if at_home.is_file() else [])]
 
 
 def _shown_name(path: Path) -> str:
@@ -135,15 +136,6 @@ def _decoded(content: bytes, where: str) -> str:
         number = content.count(b"\n", 0, error.start) + 1
         bad = content[error.start : error.start + 1].hex()
         raise MirblabError(f"{where}, line {number}: the byte 0x{bad} is not UTF-8; save the file as UTF-8") from error
-
-
-def _is_too_deep(table: Mapping[str, Any]) -> bool:
-    """Return whether tables and lists are nested more than `DEEPEST` levels, as a.a.a.a ... = 1 may do."""
-    level: list[Any] = [table]
-    for _ in range(DEEPEST + 1):
-        level = [inner for one in level if isinstance(one, (list, Mapping)) and one
-                 for inner in (one.values() if isinstance(one, Mapping) else one)]  # fmt: skip
-    return bool(level)
 
 
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""stored_files: stored files that say when they are damaged, and damaged ones set aside."""
+"""Stored files whose names hold a digest of their content, and damaged files, which are set aside."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def is_sealed(path: Path) -> bool:
 
 
 def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] = ()) -> list[str]:
-    """Read all sealed files in *folder*; set damaged ones aside; return a line for each, and for each stranger.
+    """Read all sealed files in *folder*; set damaged ones aside; return a line for each of these and each unknown file.
 
-    *older* are the files of an older version, which nobody reads.
+    *older* are the files of an older version, which are not read.
     """
     wrong = []
     for path in sound_paths(folder):
@@ -63,10 +63,10 @@ def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] 
 
 
 def set_aside(path: Path, reason: str, then: str) -> bool:
-    """Rename the damaged file or folder *path* to `<name>.damaged`, and warn; return whether it is out of the way.
+    """Rename the damaged file or folder *path* to `<name>.damaged`, and warn; return False where that is impossible.
 
-    *then* says what follows for the user. Where it cannot be renamed, as in a folder that is read-only, the warning
-    says so, and the caller passes it over. What another process has set aside or removed meanwhile is no news.
+    *then* says what follows for the user. Where it cannot be renamed, as in a read-only folder, the warning says so,
+    and the caller ignores the file. There is no warning when another process has removed or renamed it meanwhile.
     """
     aside = path.with_name(f"{path.name}{SUFFIX}")
     if aside.exists():
@@ -83,17 +83,17 @@ def set_aside(path: Path, reason: str, then: str) -> bool:
 
 
 def warn_passed_over(path: Path, reason: str, then: str) -> None:
-    """Warn that *path*, which stays where it is, is passed over."""
+    """Warn that *path*, which stays where it is, is not used."""
     warnings.warn(f"{path} is passed over ({reason}); {then}", stacklevel=3)
 
 
 def unknown_file_message(path: Path) -> str:
-    """Return the line for a file or folder that no store has written where it is."""
+    """Return the message about a file or folder that no store has written."""
     return f"{path} does not belong here and is never read; move it away"
 
 
 def sound_paths(folder: str | Path) -> list[Path]:
-    """Return what lies in *folder* itself, by name, but what is unfinished or was set aside."""
+    """Return the files and folders directly in *folder*, by name, without unfinished ones and those set aside."""
     return [
         path for path in sorted(Path(folder).glob("*"))
         if not path.name.endswith(SUFFIX) and not paths.is_unfinished(path)

@@ -1,4 +1,4 @@
-"""terminal: text, progress bars and printing in a terminal."""
+"""Text and progress bars in a terminal."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Controls (C0 without tab and line end, DEL, C1), signs that turn the direction of writing or start a line of their
-# own, halves of characters, and invisible copies of ASCII.
+# Controls (C0 without tab and line end, DEL, C1), signs that change the direction of writing or begin a new line,
+# halves of characters (lone surrogates), and invisible copies of ASCII.
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
 def safe_text(text: object) -> str:
-    r"""Return a text with what would steer a terminal written out; tabs and line ends stay.
+    r"""Return a text whose control characters are written out, so that a terminal obeys none; tabs and line ends stay.
 
     >>> print(safe_text("a \x1b[31mred\x1b[0m \u202eword"))
     a \x1b[31mred\x1b[0m \u202eword
     """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
 def say(text: object, *, to: TextIO | None = None) -> None:
@@ -42,7 +42,7 @@ def say_warnings() -> None:
 
 
 def console(**options: Any) -> Console:
-    """Return a console of rich on standard output to which every text is text: no markup, no emoji, made safe."""
+    """Return a console of rich on standard output that prints every text safely, without markup and emoji."""
     from rich.console import Console
 
     class _Plain(Console):
@@ -53,7 +53,7 @@ def console(**options: Any) -> Console:
 
 
 class ProgressBar(Protocol):
-    """Anything that is told how much has been done."""
+    """Anything that shows how much has been done."""
 
     def update(self, n: int = 1) -> object:
         """Count *n* more units as done."""
@@ -67,6 +67,6 @@ def progress(total: int, label: str, unit: str = "it") -> Iterator[ProgressBar]:
     """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
     from tqdm.auto import tqdm
 
-    silent, said = os.environ.get("MIRBLAB_PROGRESS") == "0", safe_text(label)
-    with tqdm(total=total, desc=said, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
+    silent, text = os.environ.get("MIRBLAB_PROGRESS") == "0", safe_text(label)
+    with tqdm(total=total, desc=text, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
         yield bar

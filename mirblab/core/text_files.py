@@ -1,4 +1,4 @@
-"""text_files: JSON and lines of text that others wrote, read within limits, each error with its line."""
+"""JSON and lines of text from any source, read within limits of size and nesting, each error with its line."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ class UnreadableJson(MirblabError):
 
 
 class LineProblems:
-    """What makes a file unusable: each line is noted, and the error names the first and how many there are."""
+    """The wrong lines of a file; the error names the first one and says how many there are."""
 
     def __init__(self, path: Path) -> None:
         """Begin with no problem in the file at *path*."""
-        self.path, self.found = path, []
+        self.path, self.lines = path, []
 
     def note(self, line: int, what: str) -> None:
         """Remember that a line is wrong, and why."""
-        self.found.append((line, what))
+        self.lines.append((line, what))
 
     def raise_if_any(self) -> None:
         """Raise MirblabError with file, line and number when something was noted."""
-        if self.found:
-            line, what = self.found[0]
-            more = f" ({len(self.found):,} such lines in all)" if len(self.found) > 1 else ""
+        if self.lines:
+            line, what = self.lines[0]
+            more = f" ({len(self.lines):,} such lines in all)" if len(self.lines) > 1 else ""
             raise MirblabError(f"{self.path}, line {line}: {what}{more}")
 
 
 def find_file(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
     """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
-    found = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
-    if len(found) > 1:
-        raise MirblabError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
-    return found[0] if found else None
+    files = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    if len(files) > 1:
+        raise MirblabError(f"{folder} has {' and '.join(path.name for path in files)}; keep one of them")
+    return files[0] if files else None
 
 
 def read_records(path: Path, problems: LineProblems) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -104,9 +104,9 @@ def read_lines(path: Path, problems: LineProblems) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def collect_digests() -> Iterator[dict[Path, str]]:
-    """Yield the BLAKE2b digests (32 bytes) of the files that `lines` reads to their end meanwhile, by path.
+    """Yield the BLAKE2b digests (32 bytes), by path, of the files that `read_lines` reads to their end in the block.
 
-    So the bytes that are compared are those that were read, whatever happens to the file.
+    So the bytes that are compared are those that were read, even if the file changes meanwhile.
     """
     digests: dict[Path, str] = {}
     token = _digests.set(digests)
@@ -129,8 +129,8 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
-    Unreadable, without the file's name, for broken JSON, for more than `DEEPEST` levels, for whole numbers of more
-    digits than Python reads (4,300), and for half a character (a lone surrogate).
+    UnreadableJson, without the file's name, for broken JSON, for more than `DEEPEST` levels, for whole numbers of
+    more digits than Python reads (4,300), and for half a character (a lone surrogate).
 
     >>> parse_json('{"a": [1]}')
     {'a': [1]}
@@ -157,18 +157,30 @@ def check_json(value: Any, text: str) -> Any:
         except UnicodeEncodeError as error:
             reason = "holds half a character (a lone surrogate); repair the text"
             raise UnreadableJson(reason, _line_number(text, half.start())) from error
-    if text.count("[") + text.count("{") > DEEPEST:
-        level = [value]
-        for _ in range(DEEPEST + 1):
-            level = [inner for one in level if isinstance(one, (list, dict)) and one
-                     for inner in (one.values() if isinstance(one, dict) else one)]  # fmt: skip
-        if level:
-            raise json_error(RecursionError(), text)
+    if text.count("[") + text.count("{") > DEEPEST and is_nested_deeper(value, DEEPEST):
+        raise json_error(RecursionError(), text)
     return value
 
 
+def is_nested_deeper(value: Any, n_levels: int) -> bool:
+    """Return whether lists and objects are nested in each other on more than *n_levels* levels.
+
+    >>> is_nested_deeper([[1]], 1), is_nested_deeper([[1]], 2)
+    (True, False)
+    """
+    level = [value]
+    for _ in range(n_levels + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (list, dict))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
+
+
 def json_error(error: ValueError | RecursionError, text: str) -> UnreadableJson:
-    """Return what the json module's *error* about a *text* means."""
+    """Return the error that says what the json module's *error* about a *text* means, and on which line."""
     if isinstance(error, RecursionError):
         return UnreadableJson(f"nested too deeply, over {DEEPEST} levels", _line_number(text, _deepest_offset(text)))
     if isinstance(error, json.JSONDecodeError):
@@ -196,7 +208,7 @@ def unpacked_stream(path: Path, file: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """Yield the bytes of a file, unpacked when it begins as gzip, bzip2 or xz; they can be sought in."""
+    """Yield a stream of a file's bytes that can be sought in, unpacked when it begins as gzip, bzip2 or xz."""
     with open(path, "rb") as file:
         start = file.read(6)
         file.seek(0)
@@ -219,10 +231,10 @@ def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def unpacking_limit(size: int) -> int:
-    """Return to how many bytes something of *size* packed bytes may unpack.
+    """Return the number of bytes to which a file of *size* packed bytes may unpack.
 
-    The larger of 256 MiB and 200 times its size, or as many gigabytes as the environment's MIRBLAB_LARGEST says.
-    Raises MirblabError when that is no positive number.
+    This is the larger of 256 MiB and 200 times its size, or the number of gigabytes in the environment variable
+    MIRBLAB_LARGEST. Raises MirblabError when that is no positive number.
 
     >>> unpacking_limit(10), unpacking_limit(10**9)
     (268435456, 200000000000)
@@ -239,7 +251,7 @@ def check_unpacked_size(path: Path, unpacked: int) -> None:
 
 @contextmanager
 def _open_hashed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the unpacked bytes of a file; where digests are wanted, they are made of what passes."""
+    """Yield the unpacked bytes of a file, and note the digest of its packed bytes inside `collect_digests`."""
     digests = _digests.get()
     with open(path, "rb") as raw:
         digest = hashlib.blake2b(digest_size=32)
@@ -270,7 +282,7 @@ class _HashedStream(io.RawIOBase):
 
 
 class _LimitedStream(io.RawIOBase):
-    """A stream that ends in an error when more comes out of it than is allowed."""
+    """A stream that raises MirblabError when more bytes come out of it than are allowed."""
 
     def __init__(self, path: Path, inner: Any) -> None:
         self._path, self._inner, self._done = path, inner, 0
@@ -286,20 +298,20 @@ class _LimitedStream(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go elsewhere; what is passed does not count."""
+        """Go to another position; skipped bytes do not count."""
         return cast(int, self._inner.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return where in the unpacked bytes we are."""
+        """Return the position in the unpacked bytes."""
         return cast(int, self._inner.tell())
 
     def readinto(self, buffer: Any) -> int:
         """Read into the buffer, and count."""
-        found = self._inner.readinto(buffer)
-        self._done += found
+        n_read = cast(int, self._inner.readinto(buffer))
+        self._done += n_read
         if self._done > self._most:
             raise _too_large_error(self._path, f"over {self._most:,}", self._size, self._most)
-        return cast(int, found)
+        return n_read
 
     def close(self) -> None:
         """Close the stream inside, too."""
@@ -308,14 +320,14 @@ class _LimitedStream(io.RawIOBase):
 
 
 def _limit_from_environment() -> int:
-    """Return what the environment allows in bytes, 0 when it says nothing."""
-    told = os.environ.get(LIMIT_VARIABLE, "")
+    """Return the limit in bytes that the environment sets, 0 when it sets none."""
+    setting = os.environ.get(LIMIT_VARIABLE, "")
     try:
-        gigabytes = float(told) if told else 0.0
+        gigabytes = float(setting) if setting else 0.0
     except ValueError:
         gigabytes = -1.0
-    if not 0 <= gigabytes < 10**9 or (told and not gigabytes):
-        raise MirblabError(f"{LIMIT_VARIABLE} must be a number of gigabytes, such as 50, found '{told}'")
+    if not 0 <= gigabytes < 10**9 or (setting and not gigabytes):
+        raise MirblabError(f"{LIMIT_VARIABLE} must be a number of gigabytes, such as 50, found '{setting}'")
     return int(gigabytes * _GIGABYTE)
 
 
@@ -328,7 +340,7 @@ def _too_large_error(path: Path, unpacked: str, size: int, most: int) -> Mirblab
 
 
 def _deepest_offset(text: str) -> int:
-    """Return where a text is nested deeper than permitted."""
+    """Return the offset in a text of JSON at which it is nested deeper than permitted."""
     depth = 0
     for token in _TOKEN.finditer(text):
         depth += (token[0] in "[{") - (token[0] in "]}")
@@ -337,5 +349,5 @@ def _deepest_offset(text: str) -> int:
     return 0
 
 
-def _line_number(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _line_number(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1

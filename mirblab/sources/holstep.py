@@ -124,7 +124,7 @@ def read_statements(path: Path) -> list[tuple[str, str]]:
         elif mark in "CA":
             found.append((name, rest))
         before = mark
-    if not problems.found and before in ("", "N", "D"):
+    if not problems.lines and before in ("", "N", "D"):
         problems.note(1, "the file ends before a statement; expected N, C, T, then D, A, T ...")
     problems.raise_if_any()
     return found

@@ -1,4 +1,4 @@
-"""build: the student's and the teacher's versions of the lessons."""
+"""build: write the versions of the lessons for students and for teachers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ALIKE = re.compile(r"^\s*#+\s*(BEGIN|END)\s+SOLUTION\b", re.IGNORECASE)
 
 
 def without_solutions(source: str, where: str = "this cell") -> str:
-    """Return a cell's *source* with `...  # write here` for what stands between the marks, equally indented.
+    """Return a cell's *source* with each solution between the marks replaced by `...  # write here`, equally indented.
 
-    MirblabError, naming *where*, for a mark that is not closed, not opened, nested or misspelt.
+    Raises MirblabError, which names *where*, for a mark that is not closed, not opened, nested or misspelt.
 
     >>> print(without_solutions("def two():\\n    ### BEGIN SOLUTION\\n    return 2\\n    ### END SOLUTION"))
     def two():
@@ -33,10 +33,10 @@ def without_solutions(source: str, where: str = "this cell") -> str:
     return "\n".join(kept)
 
 
-def solutions(source: str, where: str = "this cell") -> list[str]:
-    """Return what stands between each pair of marks, in order; errors as for `without_solutions`.
+def read_solutions(source: str, where: str = "this cell") -> list[str]:
+    """Return the solutions between the marks, in order; errors as for `without_solutions`.
 
-    >>> solutions("### BEGIN SOLUTION\\nx = 1\\n### END SOLUTION")
+    >>> read_solutions("### BEGIN SOLUTION\\nx = 1\\n### END SOLUTION")
     ['x = 1']
     """
     _, found = _split(source, where)
@@ -50,9 +50,11 @@ def _split(source: str, where: str) -> tuple[list[str], list[list[str]]]:
     for number, line in enumerate(source.split("\n"), start=1):
         mark = _mark(line, f"{where}, line {number}")
         if mark == BEGIN and opened:
-            raise MirblabError(f"{where}, line {number}: a solution begins inside the one of line {opened}; close that")
+            raise MirblabError(
+                f"{where}, line {number}: a solution begins inside the one of line {opened}; close that first"
+            )
         if mark == END and not opened:
-            raise MirblabError(f"{where}, line {number}: '{END}' closes nothing; put '{BEGIN}' before it")
+            raise MirblabError(f"{where}, line {number}: '{END}' has no beginning; put '{BEGIN}' before it")
         if mark == BEGIN:
             opened = number
             kept.append(line[: line.index("#")] + PLACEHOLDER)
@@ -70,19 +72,19 @@ def _mark(line: str, where: str) -> str:
     if line.strip() in (BEGIN, END):
         return line.strip()
     if _ALIKE.match(line):
-        raise MirblabError(f"{where}: '{line.strip()}' is no mark; write '{BEGIN}' or '{END}'")
+        raise MirblabError(f"{where}: '{line.strip()}' is misspelt; write '{BEGIN}' or '{END}'")
     return ""
 
 
 _STAMP = "mirblab"
 
 
-def sources(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of the lessons, 01 to 08, in order; with *only* those whose names begin so.
+def lesson_notebooks(only: Sequence[str] = ()) -> list[Path]:
+    """Return the notebooks of the lessons, 01 to 08, in order; with *only*, those whose names begin with one of these.
 
-    MirblabError for a beginning that no lesson has.
+    Raises MirblabError if no lesson begins so.
 
-    >>> [path.stem for path in sources(["01"])]
+    >>> [path.stem for path in lesson_notebooks(["01"])]
     ['01_what_is_a_test_collection']
     """
     found = sorted(paths.bundled_path("notebooks").glob("0[1-8]_*.ipynb"))
@@ -92,33 +94,33 @@ def sources(only: Sequence[str] = ()) -> list[Path]:
     return [path for path in found if not only or path.stem.startswith(tuple(only))]
 
 
-def student(source: Path) -> dict[str, Any]:
-    """Return a lesson as its students get it: no solutions, no outputs, clean metadata; tags and ids stay."""
+def student_version(source: Path) -> dict[str, Any]:
+    """Return a lesson for students: without solutions and outputs, with clean metadata; tags and ids are kept."""
     return _version(source, is_teacher=False)
 
 
-def teacher(source: Path) -> dict[str, Any]:
+def teacher_version(source: Path) -> dict[str, Any]:
     """Return a lesson with its solutions and their marks, without outputs."""
     return _version(source, is_teacher=True)
 
 
-def write(
+def write_lessons(
     folder: str | Path, *, for_teacher: bool = False, only: Sequence[str] = (), force: bool = False
 ) -> list[Path]:
-    """Write the lessons into *folder* and return the files that were written, those that already say the same left out.
+    """Write the lessons into *folder* and return the files that were written; files with the same content are skipped.
 
-    A file in which somebody worked is kept: MirblabError names each, and nothing is written, unless *force*. A file
-    as an earlier version of mirblab wrote it, also with outputs, is nobody's work and is replaced.
+    Files that somebody edited are kept: MirblabError names them, and nothing is written, unless *force* is set. A file
+    that is still as an earlier version of mirblab wrote it, with or without outputs, is replaced.
     """
-    make = teacher if for_teacher else student
-    books = {Path(folder) / path.name: make(path) for path in sources(only)}
+    make = teacher_version if for_teacher else student_version
+    books = {Path(folder) / path.name: make(path) for path in lesson_notebooks(only)}
     stale = {path: book for path, book in books.items() if not path.exists() or _cells(path) != _texts(book)}
     worked_in = [path for path in stale if path.exists() and not _is_untouched(path)]
     if worked_in and not force:
         named = "\n  ".join(map(str, worked_in))
         raise MirblabError(
-            f"somebody worked in these files, so nothing was written:\n  {named}\n"
-            "choose another folder with --out, or give --force to lose that work"
+            f"these files were edited, so nothing was written:\n  {named}\n"
+            "choose another folder with --out, or overwrite these files with --force"
         )
     for path, book in stale.items():
         paths.write_text(path, json.dumps(book, indent=1, ensure_ascii=False) + "\n")
@@ -185,9 +187,9 @@ def lessons(
     only: Annotated[
         list[str] | None, typer.Option(help="Only lessons whose name begins so, such as 04; may be repeated.")
     ] = None,
-    force: Annotated[bool, typer.Option(help="Replace files in which somebody worked.")] = False,
+    force: Annotated[bool, typer.Option(help="Overwrite files that somebody edited.")] = False,
 ) -> None:
-    """Write the eight lessons for students, or with --teacher with the solutions; what somebody changed is kept."""
+    """Write the eight lessons for students, or with --teacher including the solutions; edited files are kept."""
 
-    for path in write(out, for_teacher=teacher, only=only or [], force=force):
+    for path in write_lessons(out, for_teacher=teacher, only=only or [], force=force):
         say(str(path))

@@ -1,4 +1,4 @@
-"""exercises: exercises and the check of an answer."""
+"""exercises: check the answer to an exercise and show a verdict with a hint."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from types import ModuleType
 from typing import Any
 
 from mirblab.core.errors import unknown
-from mirblab.lessons.guesses import Note, cell, show
+from mirblab.lessons.guesses import Note, running_cell, show_output
 
 
-class NotWritten(Exception):
-    """The function returned None or `...`: its author has not begun."""
+class NotWrittenError(Exception):
+    """The function returned None or `...`, so its author has not written it yet."""
 
 
-class Raised(Exception):
-    """The function raised; the text names the error, the input and, where it is known, the line."""
+class AnswerError(Exception):
+    """The function raised an error; the message names the error, the input and, where it is known, the line."""
 
 
-def followed(function: Callable) -> Callable:
+def guarded(function: Callable) -> Callable:
     """Return *function* so that it raises `NotWritten` for None and `...`, and `Raised` for any error of its own.
 
-    >>> followed(lambda x: 1 / x)(2)
+    >>> guarded(lambda x: 1 / x)(2)
     0.5
-    >>> followed(lambda x: 1 / x)(0)
+    >>> guarded(lambda x: 1 / x)(0)
     Traceback (most recent call last):
-    mirblab.lessons.exercises.Raised: Your function stops for the input `0` with ZeroDivisionError: division by zero...
+    mirblab.lessons.exercises.AnswerError: Your function fails for the input `0` with ZeroDivisionError: division ...
     """
 
     @functools.wraps(function)
@@ -40,27 +40,27 @@ def followed(function: Callable) -> Callable:
         try:
             result = function(*given, **named)
         except Exception as error:
-            raise Raised(_told(function, error, call(given, named))) from error
+            raise AnswerError(_told(function, error, format_arguments(given, named))) from error
         if result is None or result is ...:
-            raise NotWritten
+            raise NotWrittenError
         return result
 
     return follow
 
 
-def call(given: tuple, named: dict[str, Any]) -> str:
-    """Return what stands between a call's parentheses, shortened.
+def format_arguments(given: tuple, named: dict[str, Any]) -> str:
+    """Return the arguments of a call as they are written between its parentheses, shortened.
 
-    >>> call((3, "ring"), {"k": 2})
+    >>> format_arguments((3, "ring"), {"k": 2})
     "3, 'ring', k=2"
     """
-    return ", ".join([*map(short, given), *(f"{name}={short(value)}" for name, value in named.items())])
+    return ", ".join([*map(shorten, given), *(f"{name}={shorten(value)}" for name, value in named.items())])
 
 
-def short(value: Any, longest: int = 80) -> str:
-    """Return *value* as Python writes it, one line, cut in its middle; of tables and arrays only their shape.
+def shorten(value: Any, longest: int = 80) -> str:
+    """Return *value* as Python writes it, on one line and shortened in its middle; tables and arrays as shapes.
 
-    >>> short([1, 2]), short("a" * 200, longest=20)
+    >>> shorten([1, 2]), shorten("a" * 200, longest=20)
     ('[1, 2]', "'aaaaaaa … aaaaaaa'")
     """
     if hasattr(value, "shape") and hasattr(value, "ndim") and value.ndim:
@@ -71,18 +71,18 @@ def short(value: Any, longest: int = 80) -> str:
 
 
 def _told(function: Callable, error: Exception, given: str) -> str:
-    said = f"{type(error).__name__}: {short_error(error)}"
+    said = f"{type(error).__name__}: {shorten_error(error)}"
     place = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
     line = f" (its line `{frames[-1].line}`)" if frames and frames[-1].line else ""
-    return f"Your function stops for the input `{given}` with {said}{line}."
+    return f"Your function fails for the input `{given}` with {said}{line}."
 
 
-def short_error(error: Exception) -> str:
-    """Return an error's text on one line, at most 160 characters.
+def shorten_error(error: Exception) -> str:
+    """Return the message of an error on one line, at most 160 characters.
 
-    >>> short_error(ValueError("no   luck"))
-    'no luck'
+    >>> shorten_error(ValueError("too   long"))
+    'too long'
     """
     return " ".join(str(error).split())[:160]
 
@@ -102,7 +102,7 @@ class Verdict:
     cell: int = field(default=0, repr=False, compare=False)
 
     def note(self) -> Note:
-        """Return the verdict as it is shown; its heading says it without the colour."""
+        """Return the verdict as a note whose heading also says without colour whether the answer is right."""
         if self.passed:
             return Note("right", "✓ Right.", self.message.removeprefix("Right.").strip())
         if self.is_empty:
@@ -110,16 +110,16 @@ class Verdict:
         return Note("wrong", "✗ Not yet.", self.message)
 
     def _ipython_display_(self) -> None:
-        # `check` has shown it already, also where it is not the last line of its cell.
-        if cell() != self.cell:
-            show(self.note())
+        # `check` has already shown the verdict, whether or not it is the last line of its cell.
+        if running_cell() != self.cell:
+            show_output(self.note())
 
 
 def exercise(name: str, more: str = "") -> Callable[[Check], Check]:
     """Return a decorator that makes a function the check of the exercise *name* of its module's topic.
 
     The function takes the answer and returns a hint, or "" when the answer is right; *more* then follows "Right.".
-    The hint says what is wrong and never what is right. Functions come wrapped: see `exercises.followed`.
+    The hint says what is wrong but does not give the right answer. Functions are wrapped: see `guarded`.
     """
 
     def mark(function: Check) -> Check:
@@ -132,7 +132,7 @@ def exercise(name: str, more: str = "") -> Callable[[Check], Check]:
 def check(name: str, answer: Any) -> Verdict:
     """Show and return the verdict on an *answer* to the exercise *name*, "topic.exercise".
 
-    `...`, None and a function that returns one of them are not written yet. What an answer raises becomes a hint.
+    `...`, None and a function that returns one of them count as not written yet. An error in the answer becomes a hint.
     Only an unknown *name* is a MirblabError.
 
     >>> check("collection.density", ...).passed
@@ -140,14 +140,14 @@ def check(name: str, answer: Any) -> Verdict:
     False
     """
     verdict = _judge(name, _find(name), answer)
-    show(verdict.note())
+    show_output(verdict.note())
     return verdict
 
 
-def checks(topic: str) -> dict[str, Check]:
-    """Return the checks of one topic by the names of their exercises, in the order in which they were written.
+def checks_of_topic(topic: str) -> dict[str, Check]:
+    """Return the checks of one topic by the names of their exercises, in the order of their definition.
 
-    >>> list(checks("collection"))[0]
+    >>> list(checks_of_topic("collection"))[0]
     'density'
     """
     if topic not in TOPICS:
@@ -161,28 +161,29 @@ def _of(module: ModuleType) -> dict[str, Check]:
 
 def _find(name: str) -> Check:
     topic, _, exercise_name = name.partition(".")
-    found = checks(topic)
+    found = checks_of_topic(topic)
     if exercise_name not in found:
         raise unknown("exercise", name, [f"{topic}.{known}" for known in found])
     return found[exercise_name]
 
 
 def _judge(name: str, of: Check, answer: Any) -> Verdict:
-    empty = Verdict(name, False, _EMPTY, is_empty=True, cell=cell())
+    empty = Verdict(name, False, _EMPTY, is_empty=True, cell=running_cell())
     if _is_empty(answer):
         return empty
     try:
-        hint = of(followed(answer) if _is_function(answer) else answer)
-    except NotWritten:
+        hint = of(guarded(answer) if _is_function(answer) else answer)
+    except NotWrittenError:
         return empty
-    except Raised as raised:
+    except AnswerError as raised:
         hint = str(raised)
-    except Exception as error:  # an answer of another kind than was asked for can do anything to a check
+    except Exception as error:  # an answer of a wrong type can make a check fail in any way
         hint = (
-            f"This could not be checked: {_what(answer)} is not what was asked for ({type(error).__name__}: {error})."
+            f"This could not be checked: {_what(answer)} is not of the kind that the exercise asks for "
+            f"({type(error).__name__}: {error})."
         )
     more = of.more  # type: ignore[attr-defined]
-    return Verdict(name, not hint, hint or f"Right. {more}".strip(), cell=cell())
+    return Verdict(name, not hint, hint or f"Right. {more}".strip(), cell=running_cell())
 
 
 _EMPTY = "Not written yet. Replace the `...` above, run that cell, then this one."
@@ -202,33 +203,35 @@ def _is_function(answer: Any) -> bool:
 
 
 def _what(answer: Any) -> str:
-    return "what the function returns" if _is_function(answer) else f"`{short(answer)}`"
+    return "what the function returns" if _is_function(answer) else f"`{shorten(answer)}`"
 
 
-def number(found: Any, truth: float, case: str, slips: Mapping[str, float] | None = None, close: float = 1e-4) -> str:
-    """Return "" where *found* is *truth* up to a share of *close*, else a hint; *case* is the call that gave it.
+def check_number(
+    found: Any, truth: float, case: str, slips: Mapping[str, float] | None = None, close: float = 1e-4
+) -> str:
+    """Return "" where *found* equals *truth* up to a share of *close*, else a hint; *case* is the call.
 
-    *slips* maps hints to the numbers that a known slip gives; a number of its own kind is only too large or too small.
+    *slips* maps hints to the numbers that known mistakes give; for any other number the hint is too large or too small.
 
-    >>> number(0.5, 0.5, "share(1, 2)"), number(2, 0.5, "share(1, 2)", {"It is upside down.": 2.0})
+    >>> check_number(0.5, 0.5, "share(1, 2)"), check_number(2, 0.5, "share(1, 2)", {"It is upside down.": 2.0})
     ('', 'For `share(1, 2)`: It is upside down.')
-    >>> number(0.7, 0.5, "share(1, 2)")
+    >>> check_number(0.7, 0.5, "share(1, 2)")
     'For `share(1, 2)` your number is too large.'
     """
     if not isinstance(found, Real) or isinstance(found, bool):
-        return f"For `{case}` a number is wanted, found `{short(found)}`."
+        return f"For `{case}` the answer must be a number, but it is `{shorten(found)}`."
     if not isfinite(found):
         return f"For `{case}` your number is `{found}`: look for a division by zero."
-    if same(found, truth, close):
+    if nearly_equal(found, truth, close):
         return ""
     for slip, value in (slips or {}).items():
-        if same(found, value, close):
+        if nearly_equal(found, value, close):
             return f"For `{case}`: {slip}"
-    if truth and same(found, 100 * truth, close):
-        return f"For `{case}`: that is in percent; a share from 0 to 1 is wanted."
+    if truth and nearly_equal(found, 100 * truth, close):
+        return f"For `{case}`: that is in percent; the answer must be a share from 0 to 1."
     return f"For `{case}` your number is too {'large' if found > truth else 'small'}."
 
 
-def same(found: float, truth: float, close: float = 1e-4) -> bool:
-    """Return whether two numbers agree up to a share of *close*."""
+def nearly_equal(found: float, truth: float, close: float = 1e-4) -> bool:
+    """Return whether two numbers agree up to a relative difference of *close*."""
     return isclose(found, truth, rel_tol=close, abs_tol=close * 1e-2)

@@ -1,4 +1,4 @@
-"""guesses: guesses before an experiment."""
+"""guesses: ask for a guess before an experiment and compare it with the result."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _CODE = re.compile(r"`([^`\n]+)`")
 class Note:
     """A *heading* and a *text* in a frame of one *kind*: right, wrong, empty or guess.
 
-    The heading says what the colour says. All is escaped; what stands between backticks shows as code, between
-    dollars as a formula. *choices* are hidden while a widget stands below: they are for pages where none runs.
+    The heading gives the same information as the colour. All text is escaped; text between backticks is shown as
+    code, and text between dollars as a formula. *choices* are hidden while a widget is shown below: they are for pages
+    on which no widget runs.
     """
 
     kind: str
@@ -71,15 +72,15 @@ def _prose(text: str) -> str:
     return html_of(text)
 
 
-def show(thing: object) -> None:
-    """Show *thing* in the notebook; without one, print its text."""
+def show_output(thing: object) -> None:
+    """Show *thing* in the notebook; outside a notebook, print its text."""
     from IPython.display import display
 
     display(thing)
 
 
-def cell() -> int:
-    """Return the number of the cell that runs, 0 outside a notebook."""
+def running_cell() -> int:
+    """Return the execution count of the running cell, 0 outside a notebook."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -90,7 +91,7 @@ _NOTHING = "nothing chosen yet"
 
 
 def guess(question: str, choices: Sequence[str] | tuple[float, float]) -> Guess:
-    """Show *question* with radio buttons for *choices*, or with a slider from the first number to the second.
+    """Show and return a *question* with radio buttons for *choices*, or with a slider between two numbers.
 
     Nothing is chosen at first, also in Run All. Two whole numbers give a slider of whole numbers.
 
@@ -114,19 +115,19 @@ class Guess:
             raise MirblabError(
                 f"a guess needs two or more choices, or a lowest and a highest number; found {choices!r}"
             )
-        self.cell = cell()
+        self.cell = running_cell()
         self.input, self.chosen = None, None
 
     def show(self) -> None:
-        """Show the question, then what it is answered with; without a notebook both are one line of text."""
-        if not cell():
+        """Show the question and the widget for the answer; outside a notebook, print both as one line of text."""
+        if not running_cell():
             return print(f"Your guess: {self.question} ({self._said()})")
         self.input = self.input or self._widget()
-        show(Note("guess", "Your guess:", self.question, self._said()))
-        show(self.input)
+        show_output(Note("guess", "Your guess:", self.question, self._said()))
+        show_output(self.input)
 
     def compare(self, actual: str | float) -> Note:
-        """Return the sentence that sets the guess beside what is *actual*; MirblabError for none of the choices."""
+        """Return a note that compares the guess with the *actual* answer; MirblabError if that is no choice."""
         if not self.is_range and str(actual) not in self.choices:
             raise unknown("choice", str(actual), list(map(str, self.choices)))
         truth = self._written(actual)
@@ -186,13 +187,13 @@ class Guess:
         self.chosen = value
 
     def _ipython_display_(self) -> None:
-        # `guess` has shown it already, also where it is not the last line of its cell.
-        if cell() != self.cell:
+        # `guess` has already shown the question, whether or not it is the last line of its cell.
+        if running_cell() != self.cell:
             self.show()
 
 
 def _number(value: str | float, choices: Sequence[Any]) -> str:
-    """Return a number whole where its range is of whole numbers and it is one, else with three digits."""
+    """Return a number as text: without decimals if it and its range are whole, else with three digits."""
     if all(isinstance(end, int) for end in choices) and float(value) == int(float(value)):
         return f"{int(float(value)):,}"
     return f"{float(value):.3g}"

@@ -48,7 +48,7 @@ WRONG = [
     ("idf", lambda df, n: 1 + log((n - df + 0.5) / (df + 0.5)), "inside the logarithm"),
     ("idf", lambda df, n: log(n / df), "halves"),
     ("idf", lambda df, n: log(1 + (df + 0.5) / (n - df + 0.5)), "upside down"),
-    ("idf", lambda df, n: 1 + (n - df + 0.5) / (df + 0.5), "still to be taken"),
+    ("idf", lambda df, n: 1 + (n - df + 0.5) / (df + 0.5), "has still to be taken"),
     ("weight", lambda tf, length, mean, k1, b: 2.2 * weight(tf, length, mean, k1, b), "k1 + 1"),
     ("weight", lambda tf, length, mean, k1, b: weight(tf, mean, length, k1, b), "fraction of the two lengths"),
     ("weight", lambda tf, length, mean, k1, b: tf / (tf + k1), "length of the document"),
@@ -57,7 +57,7 @@ WRONG = [
     ("weight", lambda tf, length, mean, k1, b: tf / (tf + k1 * (1 - b) + b * length / mean), ""),
     ("weight", lambda tf, length, mean, k1, b: 1 / 0, "ZeroDivisionError"),
     ("score", lambda *given: score(*given, idf=lambda df, n: 1), "idf is missing"),
-    ("score", lambda query, docs, k1, b: score(set(query), docs, k1, b), "twice counts twice"),
+    ("score", lambda query, docs, k1, b: score(set(query), docs, k1, b), "in the query counts twice"),
     ("score", lambda query, docs, k1, b: score(query[:1], docs, k1, b), "only the first word"),
     ("score", lambda query, docs, k1, b: score(query, docs, k1, 0), "length of the documents"),
     ("score", lambda *given: sorted(score(*given), reverse=True), "order of docs"),
@@ -99,7 +99,7 @@ def test_rank_bm25_has_a_negative_floor_on_three_documents():
     from mirblab.app.hand_runs import parameters_of
     from mirblab.lessons import build
 
-    (path,) = build.sources(["02"])
+    (path,) = build.lesson_notebooks(["02"])
     given = parameters_of(path)
     cells = ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
     (own,) = (cell for cell in cells if cell.startswith("documents = ["))

@@ -59,7 +59,7 @@ WRONG = [
     ("leaked", lambda train, test: [t for t in test if sorted(t) in [sorted(x) for x in train]], "another order"),
     ("leaked", lambda train, test: len(leaked(train, test)), "A list of texts"),
     ("kappa", lambda first, second: sum(map(int.__eq__, first, second)) / len(first), "plain share"),
-    ("kappa", lambda first, second: less_chance(first, second), "not compared with what was left"),
+    ("kappa", lambda first, second: less_chance(first, second), "the division by the largest"),
     ("kappa", lambda first, second: (sum(map(int.__eq__, first, second)) / len(first) - 0.5) * 2, ""),
     ("kappa", lambda first, second: 1 - sum(map(int.__eq__, first, second)) / len(first), "counts differences"),
     ("kappa", lambda first, second: kappa(first, second) + 0.1, "too large"),

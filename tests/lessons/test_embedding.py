@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirblab as lab
-from mirblab.lessons.exercises import checks
+from mirblab.lessons.exercises import checks_of_topic
 
 FRACTION = ["\\", "fra", "##c", "{", "1", "}", "{", "n", "}"]
 
@@ -67,7 +67,7 @@ def test_numpy_numbers_are_numbers():
 
 def test_every_exercise_is_tried_here():
     """No check of the topic is left without right and wrong answers."""
-    assert set(checks("embedding")) == set(RIGHT) == {name for name, _, _ in WRONG}
+    assert set(checks_of_topic("embedding")) == set(RIGHT) == {name for name, _, _ in WRONG}
 
 
 def test_the_tokens_asked_for_are_those_of_the_network():

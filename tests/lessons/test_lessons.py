@@ -19,10 +19,10 @@ import mirblab.lessons
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.lessons import build, checks, exercises
-from mirblab.lessons.build import BEGIN, END, lessons, solutions, without_solutions
+from mirblab.lessons.build import BEGIN, END, lessons, read_solutions, without_solutions
 from mirblab.lessons.guesses import Guess, Note, guess
 
-LESSONS = build.sources()
+LESSONS = build.lesson_notebooks()
 TOPICS = [found.name for found in pkgutil.iter_modules(checks.__path__) if found.name in exercises.TOPICS]
 CHECK = re.compile(r'lab\.lessons\.check\("(\w+)\.(\w+)", (\w+)\)')
 
@@ -47,7 +47,7 @@ def tagged(book, tag: str) -> list:
 def lesson(request):
     """Both versions of a lesson."""
     path = request.param
-    return SimpleNamespace(name=path.stem, student=build.student(path), teacher=build.teacher(path))
+    return SimpleNamespace(name=path.stem, student=build.student_version(path), teacher=build.teacher_version(path))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_three_to_five_exercises_have_checks(lesson):
     for cell, after in zip(cells, [*cells[1:], None], strict=True):
         if "exercise" in tags(cell):
             bare += after is None or "check" not in tags(after)
-            assert solutions(text(cell)) or "check" not in tags(after)
+            assert read_solutions(text(cell)) or "check" not in tags(after)
         if "check" in tags(cell):
             assert all(CHECK.fullmatch(line) for line in text(cell).splitlines()), text(cell)
     assert 3 <= len(tagged(lesson.teacher, "exercise")) - bare <= 5
@@ -124,7 +124,7 @@ def test_the_students_version_hides_every_solution(lesson):
     whole = "\n".join(map(text, code(lesson.student)))
     assert "SOLUTION" not in whole
     for cell in tagged(lesson.teacher, "exercise"):
-        for solution in solutions(text(cell)):
+        for solution in read_solutions(text(cell)):
             assert solution.strip() not in whole
     assert [cell["id"] for cell in lesson.student["cells"]] == [cell["id"] for cell in lesson.teacher["cells"]]
     assert [tags(cell) for cell in lesson.student["cells"]] == [tags(cell) for cell in lesson.teacher["cells"]]
@@ -150,10 +150,13 @@ def test_a_lesson_has_three_figures(ran):
 def test_every_check_is_used_and_every_name_exists(topic):
     """In one lesson, once."""
     used = [
-        name for path in LESSONS for cell in tagged(build.teacher(path), "check") for name in CHECK.findall(text(cell))
+        name
+        for path in LESSONS
+        for cell in tagged(build.teacher_version(path), "check")
+        for name in CHECK.findall(text(cell))
     ]
     names = [name for found, name, _ in used if found == topic]
-    assert sorted(names) == sorted(exercises.checks(topic))
+    assert sorted(names) == sorted(exercises.checks_of_topic(topic))
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -165,16 +168,16 @@ def test_no_hint_holds_a_line_of_the_solution(topic):
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    asked = [(path, cell) for path in LESSONS for cell in tagged(build.teacher(path), "exercise")]
+    asked = [(path, cell) for path in LESSONS for cell in tagged(build.teacher_version(path), "exercise")]
     own = [cell for path, cell in asked if f'"{topic}.' in checks_after(path, cell)]
-    solved = [solution for cell in own for solution in solutions(text(cell))]
+    solved = [solution for cell in own for solution in read_solutions(text(cell))]
     lines = {squeezed(line.strip().removeprefix("return ")) for solution in solved for line in solution.splitlines()}
     assert solved
     assert not [(line, hint) for line in lines if re.search(r"[-+*/(\[]", line) for hint in said if line in hint]
 
 
 def checks_after(path: Path, cell) -> str:
-    cells = build.teacher(path)["cells"]
+    cells = build.teacher_version(path)["cells"]
     place = [one["id"] for one in cells].index(cell["id"])
     return text(cells[place + 1]) if place + 1 < len(cells) else ""
 
@@ -207,7 +210,7 @@ WRONG = {
 @pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
 def test_no_answer_makes_a_check_raise(topic, answer):
     """Whatever the answer is, there is a verdict, and a hint."""
-    for name in exercises.checks(topic):
+    for name in exercises.checks_of_topic(topic):
         verdict = exercises.check(f"{topic}.{name}", answer)
         assert not verdict.passed and len(verdict.message) > 10, (name, verdict)
         assert "RuntimeError: boom" in verdict.message or answer is not boom or "written" not in verdict.message
@@ -219,7 +222,7 @@ def test_no_answer_makes_a_check_raise(topic, answer):
 )
 def test_what_is_not_written_is_called_so(topic, answer):
     """By the same words for numbers, tables and functions; a function is only called where one was asked for."""
-    for name in exercises.checks(topic):
+    for name in exercises.checks_of_topic(topic):
         verdict = exercises.check(f"{topic}.{name}", answer)
         assert not verdict.passed
         assert callable(answer) or verdict.message.startswith("Not written yet")
@@ -305,12 +308,12 @@ def test_a_note_escapes_what_comes_from_an_answer():
     ("source", "said"),
     [
         ("### BEGIN SOLUTION\nx = 1", "cell c1, line 1: '### BEGIN SOLUTION' is never closed"),
-        ("x = 1\n### END SOLUTION", "cell c1, line 2: '### END SOLUTION' closes nothing"),
+        ("x = 1\n### END SOLUTION", "cell c1, line 2: '### END SOLUTION' has no beginning"),
         (
             "### BEGIN SOLUTION\n### BEGIN SOLUTION\n### END SOLUTION",
             "line 2: a solution begins inside the one of line 1",
         ),
-        ("# begin solution\nx = 1", "'# begin solution' is no mark"),
+        ("# begin solution\nx = 1", "'# begin solution' is misspelt"),
     ],
 )
 def test_a_broken_mark_names_the_cell_and_the_line(source, said):
@@ -328,35 +331,35 @@ def test_two_solutions_in_one_cell_both_go():
         "if a:",
         "    ...  # write here",
     ]
-    assert solutions(source) == ["a = 1", "    b = 2"]
+    assert read_solutions(source) == ["a = 1", "    b = 2"]
 
 
 def test_work_is_never_overwritten_without_force(tmp_path):
-    """Nothing is written at all when one file was worked in; the second run over the same files is silent."""
-    written = build.write(tmp_path, only=["01", "02"])
+    """Nothing is written at all when one file was edited; the second run over the same files is silent."""
+    written = build.write_lessons(tmp_path, only=["01", "02"])
     assert [path.name[:2] for path in written] == ["01", "02"]
-    assert build.write(tmp_path, only=["01", "02"]) == []
+    assert build.write_lessons(tmp_path, only=["01", "02"]) == []
     book = json.loads(written[0].read_text("utf-8"))
     tagged(book, "exercise")[0]["source"] = ["def density(*given):\n", "    return 0.5"]
     written[0].write_text(json.dumps(book), "utf-8")
     written[1].unlink()
     with pytest.raises(MirblabError, match="01_what_is_a_test_collection.ipynb"):
-        build.write(tmp_path, only=["01", "02"])
+        build.write_lessons(tmp_path, only=["01", "02"])
     assert not written[1].exists()
-    assert build.write(tmp_path, only=["01", "02"], force=True) == written
+    assert build.write_lessons(tmp_path, only=["01", "02"], force=True) == written
     written[0].write_text("no notebook", "utf-8")
     with pytest.raises(MirblabError, match="--force"):
-        build.write(tmp_path, only=["01"])
+        build.write_lessons(tmp_path, only=["01"])
 
 
 def test_a_file_that_was_only_run_or_only_handed_out_is_nobodys_work(tmp_path):
     """Outputs are not work, and an earlier version that nobody touched is replaced."""
-    (path,) = build.write(tmp_path, only=["01"])
+    (path,) = build.write_lessons(tmp_path, only=["01"])
     book = json.loads(path.read_text("utf-8"))
     code(book)[0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     path.write_text(json.dumps(book), "utf-8")
-    assert build.write(tmp_path, only=["01"]) == []
-    assert build.write(tmp_path, only=["01"], for_teacher=True) == [path]
+    assert build.write_lessons(tmp_path, only=["01"]) == []
+    assert build.write_lessons(tmp_path, only=["01"], for_teacher=True) == [path]
     assert "BEGIN SOLUTION" in path.read_text("utf-8")
 
 

@@ -9,7 +9,7 @@ import pytest
 from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.build import solutions
+from mirblab.lessons.build import read_solutions
 
 LESSON = "07_more_than_luck"
 
@@ -58,8 +58,8 @@ WRONG = [
     ("standard_error", lambda d: np.std(d, ddof=1) / len(d), "more slowly"),
     ("standard_error", lambda d: np.var(d, ddof=1), "variance"),
     ("sign_flip", lambda d: (flipped(d) >= np.mean(d) - 1e-12).mean(), "one side only"),
-    ("sign_flip", lambda d: (np.abs(flipped(d)) > abs(np.mean(d)) + 1e-12).mean(), "the real one is among them"),
-    ("sign_flip", lambda d: (np.abs(flipped(d)) >= abs(np.mean(d)) - 1e-12).sum(), "a count of patterns"),
+    ("sign_flip", lambda d: (np.abs(flipped(d)) > abs(np.mean(d)) + 1e-12).mean(), "the observed one is among them"),
+    ("sign_flip", lambda d: (np.abs(flipped(d)) >= abs(np.mean(d)) - 1e-12).sum(), "a count of combinations"),
     ("interval", lambda d: np.quantile(resampled(d, replace=False), [0.025, 0.975]), "with replacement"),
     ("interval", lambda d: np.quantile(d, [0.025, 0.975]), "single differences"),
     ("interval", lambda d: np.quantile(resampled(d), [0.05, 0.95]), "middle 90 %"),
@@ -82,6 +82,8 @@ def test_a_wrong_answer_gets_a_hint_that_names_the_mistake(name, answer, named):
     assert not verdict.passed and not verdict.is_empty
     assert named in verdict.message, verdict.message
     lines = [
-        line.strip() for part in solutions(exercises(LESSON)[f"significance.{name}"][1]) for line in part.splitlines()
+        line.strip()
+        for part in read_solutions(exercises(LESSON)[f"significance.{name}"][1])
+        for line in part.splitlines()
     ]
     assert any(lines) and not any(line in verdict.message for line in lines if line)

@@ -8,7 +8,7 @@ import pytest
 from lesson_answers import exercises, verdicts
 
 from mirblab.lessons import check
-from mirblab.lessons.build import solutions
+from mirblab.lessons.build import read_solutions
 
 LESSON = "04_measures_by_hand"
 
@@ -74,7 +74,9 @@ def test_a_wrong_answer_gets_a_hint_that_names_the_mistake(name, answer, named):
     verdict = check(f"measures.{name}", answer)
     assert not verdict.passed and not verdict.is_empty
     assert named in verdict.message
-    lines = [line.strip() for part in solutions(exercises(LESSON)[f"measures.{name}"][1]) for line in part.splitlines()]
+    lines = [
+        line.strip() for part in read_solutions(exercises(LESSON)[f"measures.{name}"][1]) for line in part.splitlines()
+    ]
     assert any(lines) and not any(line in verdict.message for line in lines if line)
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import mirblab as lab
-from mirblab.lessons.exercises import checks
+from mirblab.lessons.exercises import checks_of_topic
 
 PATHS = {"x": "", "y": "a", "n": "ab", "+": "n", "1": "nn"}
 PRODUCT = ("times", ("plus", "a", "b"), ("power", "c", "2"))
@@ -80,7 +80,7 @@ def test_operands_of_sums_and_products_may_trade_places():
 
 def test_every_exercise_is_tried_here():
     """No check of the topic is left without right and wrong answers."""
-    assert set(checks("trees")) == set(RIGHT) == {name for name, _, _ in WRONG}
+    assert set(checks_of_topic("trees")) == set(RIGHT) == {name for name, _, _ in WRONG}
 
 
 def test_the_tree_asked_for_is_that_of_the_parser():

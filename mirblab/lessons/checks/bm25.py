@@ -1,4 +1,4 @@
-"""bm25: checks of the lesson about BM25 by hand."""
+"""bm25: checks of the lesson on BM25."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import log, log2, log10
 from typing import Any
 
-from mirblab.lessons.exercises import exercise, number, same, short
+from mirblab.lessons.exercises import check_number, exercise, nearly_equal, shorten
 from mirblab.retrieval.bm25 import IDF, Index
 
 _DOCS = [
@@ -22,14 +22,18 @@ def _document_frequency(answer: Callable[[str, list[list[str]]], int]) -> str:
     for term in ("ring", "field", "ideal", "a"):
         truth = sum(term in doc for doc in _DOCS)
         slips = {
-            "you count how often the term occurs; count the documents that have it.": sum(
+            "you count how often the term occurs; count the documents that contain it.": sum(
                 doc.count(term) for doc in _DOCS
             ),
-            "part of a word is not the word: `string` has no `ring`.": sum(term in " ".join(doc) for doc in _DOCS),
+            "part of a word is not the word: `string` does not contain the term `ring`.": sum(
+                term in " ".join(doc) for doc in _DOCS
+            ),
             "you count the documents that lack the term.": len(_DOCS) - truth,
-            "that is a share; the number of documents is wanted.": truth / len(_DOCS),
+            "that is a share; return the number of documents.": truth / len(_DOCS),
         }
-        hint = number(answer(term, [list(doc) for doc in _DOCS]), truth, f"document_frequency('{term}', docs)", slips)
+        hint = check_number(
+            answer(term, [list(doc) for doc in _DOCS]), truth, f"document_frequency('{term}', docs)", slips
+        )
         if hint:
             return f"{hint} Here docs = `{_DOCS}`."
     return ""
@@ -41,15 +45,15 @@ def _idf(answer: Callable[[int, int], float]) -> str:
         odds = (n - df + 0.5) / (df + 0.5)
         slips = {
             "the 1 in front of the fraction is missing, so that common words become negative.": log(odds),
-            "that is the logarithm to base 10; `math.log` is the natural one.": log10(1 + odds),
-            "that is the logarithm to base 2; `math.log` is the natural one.": log2(1 + odds),
+            "that is the logarithm to base 10; use the natural logarithm, `math.log`.": log10(1 + odds),
+            "that is the logarithm to base 2; use the natural logarithm, `math.log`.": log2(1 + odds),
             "the 1 belongs inside the logarithm.": 1 + log(odds),
             "the halves are missing.": log(1 + (n - df) / df),
-            "that is the older formula, the number of documents divided by those with the term.": log(n / df),
-            "the logarithm is still to be taken.": 1 + odds,
+            "that is the older formula: the logarithm of all documents divided by those with the term.": log(n / df),
+            "the logarithm has still to be taken.": 1 + odds,
             "the fraction is upside down.": log(1 + 1 / odds),
         }
-        hint = number(answer(df, n), IDF["lucene"](df, n), f"idf({df}, {n})", slips)
+        hint = check_number(answer(df, n), IDF["lucene"](df, n), f"idf({df}, {n})", slips)
         if hint:
             return hint
     return ""
@@ -65,23 +69,23 @@ def _weight(answer: Callable[[float, float, float, float, float], float]) -> str
     ):
         right = _weigh(tf, length, mean, k1, b)
         slips = {} if not tf else {
-            "long documents should lose, but yours win; look at the fraction of the two lengths.":
+            "a long document should get a lower weight, not a higher one; look at the fraction of the two lengths.":
                 _weigh(tf, mean, length, k1, b),
             "the length of the document has no effect yet.": _weigh(tf, mean, mean, k1, b),
-            "b has no effect yet; it says how much of the length counts.": _weigh(tf, length, mean, k1, 1),
+            "b has no effect yet; it determines how much the length counts.": _weigh(tf, length, mean, k1, 1),
             "you multiply by k1 + 1, as some programs do; here it is left out.": (k1 + 1) * right,
             "k1 has no effect yet.": _weigh(tf, length, mean, 1, b),
-            "the length belongs inside the brackets that k1 multiplies; look at where yours stand.":
+            "the length belongs inside the brackets that k1 multiplies; check the position of your brackets.":
                 tf / (tf + k1 * (1 - b) + b * length / mean),
         }  # fmt: skip
         case = f"weight({tf}, {length}, {mean}, {k1}, {b})"
-        hint = number(answer(tf, length, mean, k1, b), right, case, slips)
+        hint = check_number(answer(tf, length, mean, k1, b), right, case, slips)
         if hint:
             return hint
     return ""
 
 
-@exercise("score", "That is all of BM25: the same numbers as a search engine's.")
+@exercise("score", "That is BM25 in full: a search engine computes the same numbers.")
 def _score(answer: Callable[[list[str], list[list[str]], float, float], list[float]]) -> str:
     for query, k1, b in ((["ring"], 1.2, 0.75), (["field", "a"], 1.5, 0.5), (["ring", "ideal", "ring"], 1.2, 0.75)):
         docs = [list(doc) for doc in _DOCS]
@@ -96,16 +100,18 @@ def _score_hint(found: Any, query: list[str], k1: float, b: float) -> str:
     try:
         values = [float(value) for value in found]
     except TypeError:
-        return f"For `{case}` a list of numbers is wanted, one for each document; found `{short(found)}`."
+        return (
+            f"For `{case}` the answer must be a list of numbers, one for each document, but it is `{shorten(found)}`."
+        )
     if len(values) != len(_DOCS):
         return f"For `{case}` there are {len(_DOCS)} documents, but you return {len(values)} numbers."
     truth = _scores(query, k1, b)
     slips = {
-        "every word counts alike; the idf is missing.": [_plain(query, doc, k1, b) for doc in _DOCS],
-        "a word that the query has twice counts twice.": _scores(list(dict.fromkeys(query)), k1, b),
+        "every word counts the same; the idf is missing.": [_plain(query, doc, k1, b) for doc in _DOCS],
+        "a word that occurs twice in the query counts twice.": _scores(list(dict.fromkeys(query)), k1, b),
         "only the first word of the query counts.": _scores(query[:1], k1, b),
         "the length of the documents has no effect.": _scores(query, k1, 0),
-        "the best document seems to stand first; keep the order of docs.": sorted(truth, reverse=True),
+        "your scores seem to be sorted; keep the order of docs.": sorted(truth, reverse=True),
     }
     if _all_same(values, truth):
         return ""
@@ -113,7 +119,9 @@ def _score_hint(found: Any, query: list[str], k1: float, b: float) -> str:
     if said:
         return f"For `{case}`: {said}"
     pairs = enumerate(zip(values, truth, strict=True))
-    return next(hint for hint in (number(v, t, f"{case}[{place}]", close=1e-3) for place, (v, t) in pairs) if hint)
+    return next(
+        hint for hint in (check_number(v, t, f"{case}[{place}]", close=1e-3) for place, (v, t) in pairs) if hint
+    )
 
 
 def _weigh(tf: float, length: float, mean: float, k1: float, b: float) -> float:
@@ -126,10 +134,10 @@ def _plain(query: list[str], doc: list[str], k1: float, b: float) -> float:
 
 
 def _scores(query: list[str], k1: float, b: float) -> list[float]:
-    """Return the library's scores of all documents, as its index gives them."""
+    """Return the scores that the library's index computes for all documents."""
     index = Index.build(_DOCS, "lucene", k1, b, 0.0)
     return (index.weights @ index.queries([query]).toarray()[0]).tolist()
 
 
 def _all_same(values: list[float], others: list[float]) -> bool:
-    return all(same(a, b, 1e-3) for a, b in zip(values, others, strict=True))
+    return all(nearly_equal(a, b, 1e-3) for a, b in zip(values, others, strict=True))

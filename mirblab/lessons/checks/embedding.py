@@ -1,4 +1,4 @@
-"""embedding: checks of the lesson about tokens, truncation and cosines."""
+"""embedding: checks of the lesson on tokens, truncation and cosines."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from math import acos, dist, hypot
 from typing import Any
 
-from mirblab.lessons.exercises import exercise, number, short
+from mirblab.lessons.exercises import check_number, exercise, shorten
 
-# What MiniLM's tokenizer makes of \frac{1}{n}; a test asks the tokenizer itself.
+# MiniLM's tokens of \frac{1}{n}; a test compares them with the tokenizer itself.
 _FRACTION = ("\\", "fra", "##c", "{", "1", "}", "{", "n", "}")
 _VECTORS = (([3, 4], [4, 3]), ([1, 2, 2], [2, 1, 2]), ([2, 0, 0], [0, 5, 1]), ([1, -2], [-3, 6]), ([10, 1], [1, 0]))
 
 
-@exercise("tokens", "Nine pieces for one fraction; its two numbers are only two of them.")
+@exercise("tokens", "The fraction has nine tokens, and only two of them are its numerator and denominator.")
 def _tokens(answer: Any) -> str:
     if isinstance(answer, str):
         return "That is one string; write a list with one string for each token."
     if not isinstance(answer, list | tuple) or not all(isinstance(token, str) for token in answer):
-        return f"A list of strings is wanted, found `{short(answer)}`."
+        return f"A list of strings is wanted, but the answer is `{shorten(answer)}`."
     found = [token.strip() for token in answer]
     if tuple(found) == _FRACTION:
         return ""
@@ -30,16 +30,16 @@ def _tokens_hint(found: list[str]) -> str:
     if "\\frac" in found or "frac" in found:
         return "The command is no token of the vocabulary; look again at the first row of the table."
     if "\\" not in found:
-        return "A sign is missing: the backslash stands alone, too."
+        return "A sign is missing: the backslash is a token of its own."
     if any(len(token) > 1 and not token.isalnum() and not token.startswith("##") for token in found):
-        return "One of your tokens joins several signs; punctuation and braces always stand alone."
+        return "One of your tokens joins several signs; every punctuation mark and brace is a token of its own."
     if signs == "".join(token.removeprefix("##") for token in _FRACTION):
         if "##c" not in found and "c" in found:
-            return "The text is right, but a piece that continues a word carries a mark in front."
+            return "The text is right, but a token that continues a word carries a mark in front."
         return "The text is right, but it is cut in other places."
     if len(found) != len(_FRACTION):
-        return f"You have too {'many' if len(found) > len(_FRACTION) else 'few'} tokens; braces count, each of them."
-    return "The number of tokens is right; one of them is not, or their order is not."
+        return f"You have too {'many' if len(found) > len(_FRACTION) else 'few'} tokens; each brace is a token."
+    return "The number of tokens is right, but one of them or their order is wrong."
 
 
 @exercise("share_read", "The rest of the text has no influence on the vector at all.")
@@ -52,17 +52,17 @@ def _share_read(answer: Callable[[int, int], float]) -> str:
             "two of the places are taken by the marks.": min(1, limit / n_tokens),
             "the marks take two of the network's places; they are none of the text's tokens.":
                 min(1, limit / (n_tokens + 2)),
-            "only one mark is taken off; there are two.": min(1, (limit - 1) / n_tokens),
-            "that is the number of tokens; a share of the text is wanted.": min(n_tokens, places),
+            "you subtract only one mark; there are two.": min(1, (limit - 1) / n_tokens),
+            "that is the number of tokens; return a share of the text.": min(n_tokens, places),
         }  # fmt: skip
         truth = min(1, places / n_tokens)
-        hint = number(answer(n_tokens, limit), truth, f"share_read({n_tokens}, {limit})", slips)
+        hint = check_number(answer(n_tokens, limit), truth, f"share_read({n_tokens}, {limit})", slips)
         if hint:
             return hint
     return ""
 
 
-@exercise("cosine", "Only the directions count: doubling a vector changes nothing.")
+@exercise("cosine", "The cosine depends only on the directions: doubling a vector does not change it.")
 def _cosine(answer: Callable[[list, list], float]) -> str:
     for u, v in _VECTORS:
         product = sum(a * b for a, b in zip(u, v, strict=True))
@@ -70,14 +70,14 @@ def _cosine(answer: Callable[[list, list], float]) -> str:
         slips = {
             "that is the sum of products; divide it by both lengths.": product,
             "the lengths need a square root.": product / (lengths[0] * lengths[1]) ** 2,
-            "the root is not yet taken of one of the lengths, or one of them is used twice.": product / lengths[0] ** 2,
+            "one of the lengths lacks its square root, or one length is used twice.": product / lengths[0] ** 2,
             "you divide by one of the two lengths only.": product / lengths[0],
-            "that is the angle; its cosine is wanted.": acos(max(-1.0, min(1.0, truth))),
+            "that is the angle; return its cosine.": acos(max(-1.0, min(1.0, truth))),
             "that is the distance of the end points, not the cosine of the angle.": dist(u, v),
             "the sign is lost; a cosine can be below 0.": abs(truth),
-            "you add the lengths; they are multiplied.": product / sum(lengths),
+            "you add the lengths; multiply them.": product / sum(lengths),
         }  # fmt: skip
-        hint = number(answer(list(u), list(v)), truth, f"cosine({u}, {v})", slips)
+        hint = check_number(answer(list(u), list(v)), truth, f"cosine({u}, {v})", slips)
         if hint:
             return hint
     return ""

@@ -1,4 +1,4 @@
-"""measures: checks of the lesson about measures by hand; relevant means a grade of 2 or more, as in mini-qa."""
+"""measures: checks of the lesson on measures; relevant means a grade of 2 or more, as in mini-qa."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from mirblab.evaluation import measures
-from mirblab.lessons.checks.diagnosis import tried
 from mirblab.lessons.exercises import exercise
+from mirblab.lessons.hints import check_function
 
 _FROM = 2  # the lowest grade that counts as relevant
 Grades = Sequence[int | None]
@@ -20,9 +20,9 @@ Grades = Sequence[int | None]
 def _precision(answer: Any) -> str:
     cases = [([2, 0, 3, 0], 4), ([2, 1, 3, 0], 4), ([0, 3, 2, 2], 2), ([3, 2], 5)]
     mistakes = {
-        "a grade of 1 was counted; relevant starts higher.": lambda grades, k: _hits(grades[:k], 1) / k,
+        "a grade of 1 was counted; a relevant document has a higher grade.": lambda grades, k: _hits(grades[:k], 1) / k,
         "all documents were counted, also those after the first k.": lambda grades, k: _hits(grades) / k,
-        "you divided by the documents that are there; a place left empty counts, too.": lambda grades, k: (
+        "you divided by the number of returned documents; a place left empty counts, too.": lambda grades, k: (
             _hits(grades[:k]) / len(grades[:k])
         ),
         "you divided by the length of the list; k says how many places there are.": lambda grades, k: (
@@ -34,20 +34,18 @@ def _precision(answer: Any) -> str:
         ),
         "the grades were added; each relevant document counts 1.": lambda grades, k: sum(grades[:k]) / k,
     }
-    return tried(answer, cases, lambda grades, k: _value(f"P@{k}", grades, grades), mistakes)
+    return check_function(answer, cases, lambda grades, k: _value(f"P@{k}", grades, grades), mistakes)
 
 
-@exercise("dcg", "It says nothing alone: a query with many good documents has a large DCG whatever one does.")
+@exercise("dcg", "DCG alone says little: a query with many relevant documents has a large DCG with almost any ranking.")
 def _dcg(answer: Any) -> str:
     cases = [([3], 1), ([1, 1], 2), ([3, 0, 2], 3), ([2, 1, 3, 1], 2), ([2, 3], 5)]
     discounted = _dcg_by(lambda grade: grade, lambda rank: np.log2(rank + 1))
     flat = _dcg_by(lambda grade: grade, lambda rank: 1.0)
     mistakes = {
-        "no grade is discounted: the deeper a document stands, the less it counts.": flat,
-        "this is the natural logarithm, which has another base than the discount.": _dcg_by(
-            float, lambda rank: np.log(rank + 1)
-        ),
-        "this is the logarithm of base 10, which is not that of the discount.": _dcg_by(
+        "no grade is discounted: the lower a document is ranked, the less it counts.": flat,
+        "this is the natural logarithm; the discount uses another base.": _dcg_by(float, lambda rank: np.log(rank + 1)),
+        "this is the logarithm to base 10; the discount uses another base.": _dcg_by(
             float, lambda rank: np.log10(rank + 1)
         ),
         "the ranks are off by one: the first document has rank 1, and its discount is 1.": _dcg_by(
@@ -59,7 +57,7 @@ def _dcg(answer: Any) -> str:
         ),
         "you went beyond the first k documents.": lambda grades, k: discounted(grades, len(grades)),
     }
-    return tried(answer, cases, discounted, mistakes)
+    return check_function(answer, cases, discounted, mistakes)
 
 
 @exercise("ndcg", "It agrees with the library and, through it, with trec_eval.")
@@ -79,31 +77,31 @@ def _ndcg(answer: Any) -> str:
             lambda grades, judged, k: dcg(sorted(grades, reverse=True), k)
         ),
         "your ideal ranking is not sorted: the best grade comes first.": over(lambda grades, judged, k: dcg(judged, k)),
-        "your ideal ranking is sorted the wrong way round.": over(lambda grades, judged, k: dcg(sorted(judged), k)),
+        "your ideal ranking is sorted in the wrong direction.": over(lambda grades, judged, k: dcg(sorted(judged), k)),
         "the ideal ranking has to be cut after k documents as well.": over(
             lambda grades, judged, k: dcg(sorted(judged, reverse=True), len(judged))
         ),
     }
-    return tried(answer, cases, lambda grades, judged, k: _value(f"nDCG@{k}", grades, judged), mistakes)
+    return check_function(answer, cases, lambda grades, judged, k: _value(f"nDCG@{k}", grades, judged), mistakes)
 
 
-@exercise("bpref", "Documents without a judgement changed nothing, which is what Bpref was made for.")
+@exercise("bpref", "Documents without a judgement did not change the value; this is the purpose of Bpref.")
 def _bpref(answer: Any) -> str:
     cases = [
         ([3, 2], [3, 2]), ([3, 0], [0, 3, 2]), ([0, 3], [0, 3, 2]), ([None, 3, 0, 2], [3, 0, 2, 0]),
         ([0, 1, 0, 3], [0, 1, 0, 0, 3, 2]), ([0, 2], [0, 2, 2]),
     ]  # fmt: skip
     mistakes = {
-        "None is not 0: a document without a judgement does not count against anybody.": _bpref_by(none_is=0),
-        "a relevant document that is not returned earns 0, but it counts: divide by all that are judged relevant.": (
+        "None is not 0: a document without a judgement does not lower the value.": _bpref_by(none_is=0),
+        "a relevant document that is not returned contributes 0: divide by all that are judged relevant.": (
             _bpref_by(by_returned=True)
         ),
-        "you always divided by R; look again at what stands below the line when N is smaller.": _bpref_by(bound="R"),
-        "you always divided by N; look again at what stands below the line when R is smaller.": _bpref_by(bound="N"),
-        "what is above the line was counted too far when more than R of them stand before.": _bpref_by(capped=False),
-        "a grade of 1 was counted as relevant; relevant starts higher.": _bpref_by(relevant_from=1),
+        "you always divided by R; look again at the denominator when N is smaller.": _bpref_by(bound="R"),
+        "you always divided by N; look again at the denominator when R is smaller.": _bpref_by(bound="N"),
+        "the numerator became too large when more than R such documents are ranked above.": _bpref_by(capped=False),
+        "a grade of 1 was counted as relevant; a relevant document has a higher grade.": _bpref_by(relevant_from=1),
     }
-    return tried(answer, cases, lambda grades, judged: _value("Bpref", grades, judged), mistakes)
+    return check_function(answer, cases, lambda grades, judged: _value("Bpref", grades, judged), mistakes)
 
 
 def _hits(grades: Grades, relevant_from: int = _FROM) -> int:

@@ -1,4 +1,4 @@
-"""significance: checks of the lesson about significance tests, intervals and power."""
+"""significance: checks of the lesson on significance tests, intervals and power."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from mirblab.evaluation import significance
-from mirblab.lessons.checks.diagnosis import alike, tried
 from mirblab.lessons.exercises import exercise
+from mirblab.lessons.hints import all_nearly_equal, check_function
 
 Numbers = Sequence[float]
 _SEEN = (0.1, -0.2, 0.3, 0.05, 0.4, -0.1, 0.2, 0.0, 0.15, 0.25, -0.05, 0.3)
 
 
-@exercise("standard_error", "Four times as many queries halve it.")
+@exercise("standard_error", "With four times as many queries it is half as large.")
 def _standard_error(answer: Any) -> str:
     cases = [([0.0, 2.0, 4.0, 6.0],), ([0.1, -0.3, 0.2],), (list(_SEEN),)]
     mistakes = {
@@ -24,36 +24,38 @@ def _standard_error(answer: Any) -> str:
         "this is the standard deviation of one query, and divided by n; the mean of n queries varies less.": (
             _deviation(0, 0)
         ),
-        "almost: the squares of a sample are divided by n - 1, which numpy does only when told.": _deviation(0, 0.5),
-        "you divided by the number of queries; the error of a mean falls more slowly than that.": _deviation(1, 1),
-        "you divided by the number of queries; the error of a mean falls more slowly.": _deviation(0, 1),
+        "almost: for a sample the sum of squares is divided by n - 1, which is not numpy's default.": _deviation(
+            0, 0.5
+        ),
+        "you divided by the number of queries; the standard error falls more slowly than that.": _deviation(1, 1),
+        "you divided by the number of queries; the standard error falls more slowly.": _deviation(0, 1),
         "this is a variance; take the standard deviation.": lambda d: float(np.var(d, ddof=1)),
         "this is the square of what is wanted.": lambda d: float(np.var(d, ddof=1) / len(d)),
         "this is the mean itself, not how much it varies.": lambda d: float(np.mean(d)),
     }
-    return tried(answer, cases, lambda d: float(np.std(d, ddof=1) / np.sqrt(len(d))), mistakes)
+    return check_function(answer, cases, lambda d: float(np.std(d, ddof=1) / np.sqrt(len(d))), mistakes)
 
 
-@exercise("sign_flip", "The library draws signs at random when there are too many patterns to count them all.")
+@exercise("sign_flip", "The library draws signs at random when there are too many combinations to count them all.")
 def _sign_flip(answer: Any) -> str:
     cases = [([0.2, 0.1],), ([0.3, -0.1, 0.2],), ([0.5, 0.4, 0.3, 0.2, -0.1],), ([0.0, 0.0, 0.0],)]
     mistakes = {
-        "you looked at one side only: a mean as far below 0 counts, too.": _share(lambda m, seen: m >= seen),
-        "patterns exactly as extreme as the real one count, and the real one is among them.": _share(
+        "you counted one side only: a mean as far below 0 counts, too.": _share(lambda m, seen: m >= seen),
+        "combinations exactly as extreme as the observed one count, and the observed one is among them.": _share(
             lambda m, seen: abs(m) > abs(seen) + 1e-9, ties=False
         ),
         "this is the share that is less extreme; p is the share at least as extreme.": _share(
             lambda m, seen: abs(m) < abs(seen) - 1e-9, ties=False
         ),
-        "this is a count of patterns, not their share.": lambda d: _exact(d) * 2 ** len(d),
+        "this is a count of combinations, not their share.": lambda d: _exact(d) * 2 ** len(d),
     }
-    return tried(answer, cases, _exact, mistakes)
+    return check_function(answer, cases, _exact, mistakes)
 
 
-@exercise("interval", "Other seeds give slightly other ends; more resamples bring them together.")
+@exercise("interval", "With other seeds the ends differ slightly; the more resamples, the smaller the difference.")
 def _interval(answer: Any) -> str:
     if not callable(answer):
-        return "A function is wanted here: hand over its name without brackets."
+        return "A function is wanted here: give its name without brackets."
     seen = np.array(_SEEN)
     found = answer(seen)
     if not hasattr(found, "__len__") or len(found) != 2:
@@ -62,14 +64,14 @@ def _interval(answer: Any) -> str:
         return "both ends have to be numbers."
     low, high = (float(end) for end in found)
     right, width = _bootstrap(seen, 0.95), 0.01
-    if alike([low, high], right, width):
+    if all_nearly_equal([low, high], right, width):
         return _of_another_sample(answer)
     if low > high:
         return "the lower end is above the upper one; the quantile of 0.025 comes first."
     if high - low < 1e-9:
-        return "every resample has the same mean: draw with replacement, else each is the same set of queries."
+        return "every resample has the same mean: draw with replacement; otherwise each has the same queries."
     for hint, ends in _wrong_intervals(seen).items():
-        if alike([low, high], ends, width / 2):
+        if all_nearly_equal([low, high], ends, width / 2):
             return hint
     return f"the interval is too {'wide' if high - low > right[1] - right[0] else 'narrow, or it lies elsewhere'}."
 
@@ -77,11 +79,15 @@ def _interval(answer: Any) -> str:
 def _of_another_sample(answer: Callable[[np.ndarray], Any]) -> str:
     """Return a hint where a function gives the interval of one sample whatever it is given."""
     other = np.array(_SEEN) * 0.5 + 1.0
-    is_right = alike([float(end) for end in answer(other)], _bootstrap(other, 0.95), 0.01)
-    return "" if is_right else "right for one sample, wrong for another: use the numbers that the function is given."
+    is_right = all_nearly_equal([float(end) for end in answer(other)], _bootstrap(other, 0.95), 0.01)
+    return (
+        "" if is_right else "right for one sample, but wrong for another: use the numbers that the function is given."
+    )
 
 
-@exercise("holm", "Holm's p is never larger than Bonferroni's, and protects as well.")
+@exercise(
+    "holm", "Holm's p-values are never larger than Bonferroni's, and they limit the false positives equally well."
+)
 def _holm(answer: Any) -> str:
     cases = [([0.01],), ([0.01, 0.04],), ([0.04, 0.01, 0.03],), ([0.02, 0.021, 0.9],), ([0.5, 0.6, 0.7],)]
     mistakes = {
@@ -89,16 +95,16 @@ def _holm(answer: Any) -> str:
             min(1.0, len(p) * x) for x in p
         ],
         "a p is never above 1.": lambda p: _step(p, capped=False),
-        "a larger p may not end up below a smaller one: none falls below the one before it.": lambda p: _step(
-            p, rising=False
+        "a larger p may not end up below a smaller one: no corrected p is smaller than the one before it.": lambda p: (
+            _step(p, rising=False)
         ),
         "return them in the order in which they came, not sorted.": lambda p: sorted(_step(p)),
-        "you went through them in the order given; start with the smallest.": lambda p: _step(p, is_sorted=False),
+        "you corrected them in the given order; start with the smallest.": lambda p: _step(p, is_sorted=False),
         "the factors are off by one: the smallest p of three is one of three tests.": lambda p: _step(p, first=-1),
         "the factors go the wrong way: the smallest p gets the largest one.": lambda p: _step(p, is_upwards=True),
-        "these are the p you were given; nothing was corrected.": lambda p: list(p),
+        "these are the p-values that you were given; nothing was corrected.": lambda p: list(p),
     }
-    return tried(answer, cases, lambda p: significance.holm(p).tolist(), mistakes)
+    return check_function(answer, cases, lambda p: significance.holm(p).tolist(), mistakes)
 
 
 def _deviation(ddof: int, power: float) -> Callable[[Numbers], float]:
@@ -115,7 +121,7 @@ def _share(is_extreme: Callable[[float, float], bool], ties: bool = True) -> Cal
 
 
 def _exact(differences: Numbers) -> float:
-    """Return the exact two-sided p of the sign-flip test, the share of all patterns; equal means are hits."""
+    """Return the exact two-sided p of the sign-flip test; combinations of signs with an equal mean count as hits."""
     seen = abs(float(np.mean(differences))) - 1e-9
     signs = np.array(list(product((1, -1), repeat=len(differences))))
     return float((np.abs((signs * np.asarray(differences)).mean(axis=1)) >= seen).mean())
@@ -129,11 +135,11 @@ def _bootstrap(numbers: np.ndarray, level: float) -> list[float]:
 def _wrong_intervals(seen: np.ndarray) -> dict[str, list[float]]:
     far = float(np.std(seen, ddof=1))
     return {
-        "these are quantiles of the single differences; draw queries anew and take the mean each time.": (
+        "these are quantiles of the single differences; resample the queries and take the mean of each resample.": (
             np.quantile(seen, [0.025, 0.975]).tolist()
         ),
-        "this holds the middle 90 %: too much was left out on each side for 95 %.": _bootstrap(seen, 0.90),
-        "this is the mean plus and minus two standard deviations, which is about single queries.": (
+        "this contains the middle 90 %: for 95 % leave out less on each side.": _bootstrap(seen, 0.90),
+        "this is the mean plus and minus two standard deviations of single queries, not of the mean.": (
             [float(seen.mean()) - 1.96 * far, float(seen.mean()) + 1.96 * far]
         ),
         "these are the smallest and largest difference.": [float(seen.min()), float(seen.max())],

@@ -1,4 +1,4 @@
-"""trees: checks of the lesson about formulas as trees."""
+"""trees: checks of the lesson on formulas as trees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from mirblab.formula.latex import parser
 from mirblab.formula.tree import node_paths, shown_label
-from mirblab.lessons.exercises import exercise, number, short
+from mirblab.lessons.exercises import check_number, exercise, shorten
 
 _FORMULA = "x^{y_n} + 1"
 _PRODUCT = ("times", ("plus", "a", "b"), ("power", "c", "2"))
@@ -26,10 +26,15 @@ _RENAMINGS = (
     (["x", "y"], ["y", "x"], True, "letters may trade places."),
     (["x", "x"], ["a", "b"], False, "one letter cannot become two different ones."),
     (["x", "y"], ["a", "a"], False, "two different letters became the same one; is that one-to-one?"),
-    (["x", "y", "x"], ["a", "b", "b"], False, "the letters are as many, but they do not stand in the same places."),
+    (
+        ["x", "y", "x"],
+        ["a", "b", "b"],
+        False,
+        "the number of different letters agrees, but they do not occur in the same places.",
+    ),
     (["x", "y"], ["a", "b", "c"], False, "the lists have different lengths."),
-    (["x", "y", "z"], ["x", "y", "z"], True, "that every letter stays is a replacement, too."),
-    ([], [], True, "two formulas without letters: nothing contradicts a replacement."),
+    (["x", "y", "z"], ["x", "y", "z"], True, "a replacement may keep every letter."),
+    ([], [], True, "neither formula has a letter, so nothing contradicts a replacement."),
 )
 
 
@@ -38,13 +43,13 @@ def _paths(answer: Any) -> str:
     tree = parser.parse_latex(_FORMULA)
     truth = dict(zip(map(shown_label, tree.labels), node_paths(tree), strict=True))
     if not isinstance(answer, dict):
-        return f"A dictionary from symbols to paths is wanted, found `{short(answer)}`."
+        return f"A dictionary from symbols to paths is wanted, but the answer is `{shorten(answer)}`."
     absent = [symbol for symbol in truth if symbol not in answer]
     if absent:
         return f"The symbol `{absent[0]}` has no path yet."
     surplus = [symbol for symbol in answer if symbol not in truth]
     if surplus:
-        return f"`{surplus[0]}` is no symbol of the formula; braces and blanks are none."
+        return f"`{surplus[0]}` is no symbol of the formula; braces and blanks are not symbols."
     for symbol, path in truth.items():
         hint = _path_hint(symbol, answer[symbol], path)
         if hint:
@@ -57,9 +62,9 @@ def _path_hint(symbol: str, found: Any, truth: str) -> str:
         return ""
     start = f"The path of `{symbol}`: "
     if not isinstance(found, str):
-        return f"{start}a string is wanted, found `{short(found)}`."
+        return f"{start}a string is wanted, but the answer is `{shorten(found)}`."
     if not truth:
-        return f"{start}this is the root; nothing leads to it."
+        return f"{start}this is the root; no edge leads to it."
     if set(found) - set("nabouw"):
         return f"{start}only the letters n, a, b, o, u and w stand on edges."
     if found == truth[::-1]:
@@ -68,10 +73,10 @@ def _path_hint(symbol: str, found: Any, truth: str) -> str:
         return f"{start}that is only its last edge; a path begins at the root."
     if len(found) != len(truth):
         return f"{start}it has too {'many' if len(found) > len(truth) else 'few'} edges."
-    return f"{start}one of its letters says another place than the symbol has."
+    return f"{start}one of its letters says another place than that of the symbol."
 
 
-@exercise("operations", "The parentheses are gone: the shape of the tree says what they said.")
+@exercise("operations", "Parentheses are not needed: the shape of the tree expresses the same.")
 def _operations(answer: Any) -> str:
     if isinstance(answer, str):
         return "That is one string; a tree of several operations is a tuple that holds tuples."
@@ -81,28 +86,30 @@ def _operations(answer: Any) -> str:
     if _sorted(answer) == _sorted(_PRODUCT):
         return ""
     if answer[0] == "plus":
-        return "At the root stands what is done last; your root is a sum, but the parentheses come before the product."
+        return (
+            "The root is the operation that is done last; yours is a sum, but the parentheses come before the product."
+        )
     if answer[0] == "power":
-        return "Your root is a power: then the whole product is squared. What does the 2 belong to?"
+        return "Your root is a power: then the whole product is squared. To which letter does the exponent 2 belong?"
     inside = [part[0] for part in answer[1:] if isinstance(part, tuple)]
     if sorted(inside) != ["plus", "power"]:
         return "The root is right; below it there are two operations, one for each factor."
     power = next(part for part in answer[1:] if isinstance(part, tuple) and part[0] == "power")
     if power == ("power", "2", "c"):
-        return "The order counts for a power: first what is raised, then the exponent."
+        return "The order counts for a power: first the base, then the exponent."
     return "The operations are right; look at the letters and numbers below them."
 
 
 def _malformed(tree: Any) -> str:
     """Return what is wrong with a tuple as a tree, or ""."""
     if isinstance(tree, str):
-        return "" if tree.isalnum() else f"`{short(tree)}` is neither a letter nor a number."
+        return "" if tree.isalnum() else f"`{shorten(tree)}` is neither a letter nor a number."
     if isinstance(tree, int | float):
         return "Numbers are strings here, in quotes."
     if not isinstance(tree, tuple) or not tree:
-        return f"A tree is a string or a tuple, found `{short(tree)}`."
+        return f"A tree is a string or a tuple, but yours contains `{shorten(tree)}`."
     if tree[0] not in _OPERATIONS:
-        return f"A tuple begins with plus, times or power; one of yours begins with `{short(tree[0])}`."
+        return f"A tuple begins with plus, times or power; one of yours begins with `{shorten(tree[0])}`."
     if len(tree) < 3 or (tree[0] == "power" and len(tree) != 3):
         return f"Your `{tree[0]}` has {len(tree) - 1} operands."
     return next((hint for hint in map(_malformed, tree[1:]) if hint), "")
@@ -122,8 +129,10 @@ def _value(answer: Callable[[Any, dict], float]) -> str:
         case = f"value({tree!r}, {letters})"
         found = answer(tree, dict(letters))
         if isinstance(found, str | tuple):
-            return f"For `{case}` a number is wanted, found `{short(found)}`: a leaf is a string, so look it up."
-        hint = number(found, truth, case, _slips(tree, letters))
+            return (
+                f"For `{case}` the answer is `{shorten(found)}`, which is no number: a leaf is a string, so look it up."
+            )
+        hint = check_number(found, truth, case, _slips(tree, letters))
         if hint:
             return hint
     return ""
@@ -156,13 +165,13 @@ def _computed(tree: Any, letters: dict[str, int]) -> float:
     return total
 
 
-@exercise("is_renaming", "Formulas that pass this test for their letters, and agree elsewhere, have the same pattern.")
+@exercise("is_renaming", "Formulas whose letters pass this test, and which agree otherwise, have the same pattern.")
 def _is_renaming(answer: Callable[[list, list], bool]) -> str:
     for one, other, truth, why in _RENAMINGS:
         case = f"is_renaming({one}, {other})"
         found = answer(list(one), list(other))
         if not isinstance(found, bool):
-            return f"For `{case}` True or False is wanted, found `{short(found)}`."
+            return f"For `{case}` True or False is wanted, but the answer is `{shorten(found)}`."
         if found != truth:
             return f"For `{case}` your answer is `{found}`: {why or 'look at each letter and the one below it.'}"
     return ""

@@ -17,7 +17,7 @@ from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
-from mirblab.display.escape import display
+from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation import measures
 
@@ -122,11 +122,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         from mirblab.display.escape import plain_html
-        from mirblab.display.table import html
+        from mirblab.display.table import frame_html
 
         items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
         first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
-        parts = [html(table, caption=title) for title, table in self.tables().items()]
+        parts = [frame_html(table, caption=title) for title, table in self.tables().items()]
         notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
         return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
 
@@ -236,7 +236,7 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 def _console_cell(name: object, value: object) -> str:
     """Return one value as text of at most `_WIDEST` characters."""
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
-    text = f"{value:.1%}" if is_share and value == value else display(value)
+    text = f"{value:.1%}" if is_share and value == value else format_value(value)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 

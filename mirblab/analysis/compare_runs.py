@@ -103,7 +103,7 @@ def compare_runs(
     moved = moved_documents(*pair, collection, k)
     others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
     noted = values.note.dropna() if "note" in values else []
-    said = {result_tables.note(names, others), *(str(one.message) for one in told), *noted}
+    said = {result_tables.origin_note(names, others), *(str(one.message) for one in told), *noted}
     return RunComparison(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
         run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),

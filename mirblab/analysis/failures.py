@@ -10,10 +10,10 @@ import pandas as pd
 
 from mirblab.analysis.collection_report import wilson_interval
 from mirblab.analysis.features import NUMBERS, query_features
-from mirblab.analysis.partners import best_judged, grades
+from mirblab.analysis.partners import best_judged, judged_grades
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.display.escape import display, format_interval
+from mirblab.display.escape import format_interval, format_value
 from mirblab.display.text import excerpts
 from mirblab.evaluation.significance import holm, value_matrices
 
@@ -168,7 +168,7 @@ def outcome_examples(
 
 def _case(collection: Collection, query_id: str, run: pd.api.typing.DataFrameGroupBy, longest: int) -> tuple[str, str]:
     """Return the first document of a query with its grade, and the best rank of a relevant one."""
-    judged = grades(collection, query_id)
+    judged = judged_grades(collection, query_id)
     found = run.get_group(query_id).doc_id.astype(str).tolist() if query_id in run.groups else []
     wanted = {name for name, grade in judged.items() if grade >= collection.card.relevant_from}
     answer = next((f"{rank:,}" for rank, name in enumerate(found, 1) if name in wanted), "none" if wanted else "–")
@@ -247,7 +247,7 @@ def briefly(table: pd.DataFrame) -> str:
     parts = [
         f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
         f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} "
-        f"{format_interval(row.low, row.high, '.2f')}, corrected p {display(row.p_holm, how='p')})"
+        f"{format_interval(row.low, row.high, '.2f')}, corrected p {format_value(row.p_holm, how='p')})"
         for row in table[table.differs.astype(bool)].itertuples()
     ]
     return "; ".join(parts) or "nothing beyond luck"

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from mirblab.analysis.features import query_features
-from mirblab.analysis.partners import grades
+from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.query_clusters import points
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import near_pairs
-from mirblab.display.grades import meaning
-from mirblab.display.text import escaped, excerpts, html_of
+from mirblab.display.grades import grade_meaning
+from mirblab.display.text import escape_html, excerpts, text_html
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import value_matrix
@@ -94,7 +94,7 @@ def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.Data
         )
     if len(found) != len(runs) or not found:
         raise MirblabError(f"each system once and at least one; found {', '.join(found) or 'none'} in {len(runs)} runs")
-    return OneQuery(collection, query_id, found, grades(collection, query_id))
+    return OneQuery(collection, query_id, found, judged_grades(collection, query_id))
 
 
 def most_different_query(values: pd.DataFrame, measure: str, collection: str = "") -> str:
@@ -489,12 +489,12 @@ def query_texts_html(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = 
     for name in dict.fromkeys(name for name in doc_ids if name):
         grade = one.grade(name)
         ranks = ", ".join(f"{system} {place(one.rank(system, name))}" for system in one.found)
-        meant = meaning(one.collection, int(grade)) if grade.isdigit() else ""
+        meant = grade_meaning(one.collection, int(grade)) if grade.isdigit() else ""
         facts = f"{f'grade {grade}' if grade.isdigit() else grade}{f' ({meant})' if meant else ''}; rank: {ranks}"
         parts.append(_section(f"Document {name}", facts, one.collection.document(name), longest))
     return HTML(f'<div style="{_PAGE}">{"".join(parts)}</div>')
 
 
 def _section(title: str, facts: str, text: str, longest: int) -> str:
-    head = f"<p><b>{escaped(title)}</b> <small>{escaped(facts)}</small></p>"
-    return f'<section style="{_TEXT}">{head}<p>{html_of(text, longest=longest)}</p></section>'
+    head = f"<p><b>{escape_html(title)}</b> <small>{escape_html(facts)}</small></p>"
+    return f'<section style="{_TEXT}">{head}<p>{text_html(text, longest=longest)}</p></section>'

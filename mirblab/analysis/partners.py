@@ -25,7 +25,7 @@ MEASURES = ("R@1", "R@3", "R@5", "R@10", "R@20", "RR", "Rank")
 _SIDE = re.compile(r"(.+)-([12])")
 
 
-def sides(collection: Collection) -> pd.DataFrame:
+def partner_statements(collection: Collection) -> pd.DataFrame:
     """Return the statements that have a partner, by id: query_id, partner, pair, field, domain_pair, all text.
 
     Each is query and document under one id, that of its pair and -1 or -2. `field` is its first tag ("" without);
@@ -33,7 +33,7 @@ def sides(collection: Collection) -> pd.DataFrame:
     not made of such pairs, naming what is amiss and where.
 
     >>> from mirblab.sources.catalogue import load
-    >>> sides(load("mini-pairs")).domain_pair.nunique()
+    >>> partner_statements(load("mini-pairs")).domain_pair.nunique()
     9
     """
     judged = collection.relevant
@@ -44,7 +44,7 @@ def sides(collection: Collection) -> pd.DataFrame:
             f"{collection.name} is no collection of pairs: each statement has one partner, found {counts}"
         )
     for one, other in found.items():
-        _check(collection, one, other, found.get(other))
+        _check_pair(collection, one, other, found.get(other))
     fields = dict(zip(collection.doc_ids, collection.first_tags, strict=True))
     names = pd.Series(list(found), dtype="str")
     parts = names.str.extract(_SIDE)
@@ -77,9 +77,9 @@ def partner_values(
     >>> len(values), values.pair.nunique()
     (576, 144)
     """
-    found = sides(collection)
+    found = partner_statements(collection)
     others = len(collection.doc_ids if distractors else found) - 1
-    run, whole = _run(system, collection)
+    run, whole = _deep_run(system, collection)
     run = run[run.doc_id.astype("str") != run.query_id.astype("str")]
     run = run if distractors else run[run.doc_id.isin(found.query_id)]
     counts = run.query_id.astype("str").value_counts().reindex(found.query_id, fill_value=0)
@@ -113,7 +113,7 @@ def mean_by_pair(values: pd.DataFrame, *, domains: bool = False) -> pd.DataFrame
     return named.groupby(keys, sort=False, observed=True).value.mean().reset_index()
 
 
-def _check(collection: Collection, one: str, other: str, back: str | None) -> None:
+def _check_pair(collection: Collection, one: str, other: str, back: str | None) -> None:
     """Raise MirblabError unless two statements are each other's partners, and each is query and document."""
     amiss = ""
     sides = [_SIDE.fullmatch(name) for name in (one, other)]
@@ -127,19 +127,19 @@ def _check(collection: Collection, one: str, other: str, back: str | None) -> No
         raise MirblabError(f"{collection.name} is no collection of pairs: {amiss}")
 
 
-def _run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:
+def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:
     """Return the run, and whether what it lacks is known to have been left out by the system, not cut."""
     if isinstance(system, pd.DataFrame):
         return system, False
     made = system_named(system) if isinstance(system, str) else system
-    return made.search(collection, depth=len(collection.doc_ids)), not _cuts(made, len(collection.doc_ids))
+    return made.search(collection, depth=len(collection.doc_ids)), not _may_be_cut(made, len(collection.doc_ids))
 
 
-def _cuts(system: System, n_docs: int) -> bool:
+def _may_be_cut(system: System, n_docs: int) -> bool:
     """Return whether a system may lack what it would have returned deeper: imported runs, and fusion of cut runs."""
     kind = system.settings["kind"]
     is_cut = kind == "imported" or (kind == "fusion" and system.settings.get("depth", DEPTH) < n_docs)
-    return is_cut or any(_cuts(part, n_docs) for part in system.parts)
+    return is_cut or any(_may_be_cut(part, n_docs) for part in system.parts)
 
 
 def _too_shallow(counts: pd.Series, others: int) -> str:
@@ -171,8 +171,8 @@ def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> p
     >>> len(table), bool(table.overlap.between(0, 1).all())
     (288, True)
     """
-    found = sides(collection)
-    shared = _shared(collection.texts, tokenizer)
+    found = partner_statements(collection)
+    shared = _pairwise_overlaps(collection.texts, tokenizer)
     places = collection.doc_ids.get_indexer(found.query_id)
     partner = collection.doc_ids.get_indexer(found.partner)
     fields = collection.first_tags
@@ -240,7 +240,7 @@ def rank_correlations(
     return pd.DataFrame(rows, columns=["collection", "system", "share", "rho", "low", "high", "n_pairs"])
 
 
-def _shared(texts: list[str], tokenizer: str) -> np.ndarray:
+def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
     """Return the overlap of every two texts, (n, n)."""
     vocabulary = Vocabulary()
     read = reader(tokenizer, vocabulary.__getitem__)
@@ -258,13 +258,13 @@ TASKS = ("Equivalence", "Lean View Retrieval")  # of cards whose pairs say the s
 EQUIVALENT, RELEVANT, DISTRACTOR = "equivalent", "judged relevant", "distractor"
 
 
-def relation(collection: Collection) -> str:
+def pair_relation(collection: Collection) -> str:
     """Return what a query and its relevant document are to each other: "equivalent" or "judged relevant".
 
     Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
 
     >>> from mirblab.sources.catalogue import load
-    >>> relation(load("mini-pairs")), relation(load("mini-premises"))
+    >>> pair_relation(load("mini-pairs")), pair_relation(load("mini-premises"))
     ('equivalent', 'judged relevant')
     """
     return EQUIVALENT if collection.card.task in TASKS else RELEVANT
@@ -291,26 +291,26 @@ def equivalence_statements(
     >>> points.groupby("class_id").size().tolist()
     [2, 2]
     """
-    inside = _inside(collection, fields)
-    best = _best(collection)
+    inside = _in_fields(collection, fields)
+    best = _best_pairs(collection)
     best = best[inside[best.document.to_numpy()]]
     if best.empty:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is no pair to show")
     rng = np.random.default_rng(seed)
     chosen = best.iloc[np.sort(rng.permutation(len(best))[:n_pairs])]
-    rows = [row for pair in chosen.itertuples() for row in _both(collection, pair.query, pair.document)]
+    rows = [row for pair in chosen.itertuples() for row in _pair_rows(collection, pair.query, pair.document)]
     judged = collection.qrels[collection.qrels.query_id.cat.codes.isin(chosen["query"])]
     # A query that is a document too stands on the map already.
     own = collection.doc_ids.get_indexer(collection.query_ids[chosen["query"].to_numpy()])
     left = np.setdiff1d(np.flatnonzero(inside), [*judged.doc_id.cat.codes, *own])
     for place in np.sort(rng.permutation(left)[:n_distractors]):
-        rows.append(_row(collection, "document", int(place), "", DISTRACTOR))
+        rows.append(_statement_row(collection, "document", int(place), "", DISTRACTOR))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
     two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
     return points.assign(field=points.tag if two_fields else points.field)
 
 
-def _inside(collection: Collection, fields: Sequence[str]) -> np.ndarray:
+def _in_fields(collection: Collection, fields: Sequence[str]) -> np.ndarray:
     """Return which documents have one of the *fields* as first tag, bool (n_docs,); all of them without fields."""
     if not fields:
         return np.ones(len(collection.doc_ids), dtype=bool)
@@ -335,19 +335,19 @@ def best_judged(collection: Collection) -> pd.DataFrame:
     return judged.drop_duplicates("query_id")
 
 
-def grades(collection: Collection, query_id: str) -> dict[str, int]:
+def judged_grades(collection: Collection, query_id: str) -> dict[str, int]:
     """Return the relevance of every judged document of a query, by its id; empty where nothing is judged.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
-    >>> max(grades(c, c.query_ids[0]).values())
+    >>> max(judged_grades(c, c.query_ids[0]).values())
     3
     """
     judged = collection.qrels[(collection.qrels.query_id == query_id).to_numpy()]
     return dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))
 
 
-def _best(collection: Collection) -> pd.DataFrame:
+def _best_pairs(collection: Collection) -> pd.DataFrame:
     """Return each query's best judged document, as positions; a pair that is judged both ways counts once."""
     best = best_judged(collection)
     pairs = pd.DataFrame({"query": best.query_id.cat.codes.to_numpy(), "document": best.doc_id.cat.codes.to_numpy()})
@@ -356,13 +356,16 @@ def _best(collection: Collection) -> pd.DataFrame:
     return pairs[~pd.Series(sides, dtype="str").duplicated().to_numpy()]
 
 
-def _both(collection: Collection, query: int, document: int) -> list[dict[str, str]]:
+def _pair_rows(collection: Collection, query: int, document: int) -> list[dict[str, str]]:
     name = str(collection.query_ids[query])
-    kind = relation(collection)
-    return [_row(collection, "query", query, name, kind), _row(collection, "document", document, name, kind)]
+    kind = pair_relation(collection)
+    return [
+        _statement_row(collection, "query", query, name, kind),
+        _statement_row(collection, "document", document, name, kind),
+    ]
 
 
-def _row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
+def _statement_row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
     ids, texts = collection.doc_ids, collection.texts
     table = collection.corpus
     if side == "query":
@@ -409,31 +412,31 @@ def partner_table(
     if intervals.empty:
         raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
     names = list(measures) or known
-    wide = {end: _wide(intervals, end, names) for end in ("mean", "low", "high")}
+    wide = {end: _printed_values(intervals, end, names) for end in ("mean", "low", "high")}
     texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
              for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
     shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
     shown.formats = {name: f".{_digits(name)}f" for name in wide["mean"]}
     shown.beside = pd.DataFrame(texts, *wide["mean"].axes) if brackets else shown.beside
     shown.extra = {end: wide[end] for end in ("low", "high")}
-    shown.marks = _marks(wide["mean"], intervals)
+    shown.marks = _best_marks(wide["mean"], intervals)
     return _with_chance(shown, names, others) if others else shown
 
 
-def _rows(intervals: pd.DataFrame) -> pd.Series:
+def _row_names(intervals: pd.DataFrame) -> pd.Series:
     """Return the name of each row: the system, after its collection where there are several."""
     systems = intervals.system.astype("str")
     several = intervals.collection.nunique() > 1
     return intervals.collection.astype("str") + ": " + systems if several else systems
 
 
-def _wide(intervals: pd.DataFrame, end: str, names: Sequence[str]) -> pd.DataFrame:
+def _printed_values(intervals: pd.DataFrame, end: str, names: Sequence[str]) -> pd.DataFrame:
     """Return one of mean, low and high in printed units under printed names, rows and columns as they come."""
-    rows = _rows(intervals)
+    rows = _row_names(intervals)
     frame = intervals.assign(row=rows).pivot(index="row", columns="measure", values=end)
     frame = frame.loc[list(dict.fromkeys(rows)), list(names)]
     frame *= [100 if name.startswith("R@") else 1 for name in names]
-    return frame.set_axis([_printed(name) for name in names], axis=1).rename_axis(index=None, columns=None)
+    return frame.set_axis([_printed_name(name) for name in names], axis=1).rename_axis(index=None, columns=None)
 
 
 def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
@@ -450,7 +453,7 @@ def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
     return shown
 
 
-def _printed(measure: str) -> str:
+def _printed_name(measure: str) -> str:
     return {"RR": "MRR", "Rank": "Mean rank"}.get(measure, measure.replace("R@", _RECALL))
 
 
@@ -458,10 +461,10 @@ def _digits(column: str) -> int:
     return _DIGITS.get(column, 1)
 
 
-def _marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
+def _best_marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """Return best and second of each column among the rows of one collection; of ranks the lowest is best."""
     up = frame.assign(**{"Mean rank": -frame["Mean rank"]}) if "Mean rank" in frame else frame
-    blocks = _rows(intervals).groupby(intervals.collection.astype("str"), sort=False).unique()
+    blocks = _row_names(intervals).groupby(intervals.collection.astype("str"), sort=False).unique()
     marked = [
         pd.concat([best_and_second(up.loc[rows, [name]], _digits(name), ()) for name in up], axis=1) for rows in blocks
     ]

@@ -58,9 +58,9 @@ def project(
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
     folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
-    found = _read(folder, key)
+    found = _read_coordinates(folder, key)
     if found is None:
-        found = _umap(vectors[by_id], settings)
+        found = _fit_umap(vectors[by_id], settings)
         table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
         paths.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
     placed = np.empty_like(found)
@@ -68,7 +68,7 @@ def project(
     return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
 
 
-def _read(folder: Path, key: str) -> np.ndarray | None:
+def _read_coordinates(folder: Path, key: str) -> np.ndarray | None:
     """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
     for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
         if (content := stored_files.read_sealed(path, _AGAIN)) is not None:
@@ -76,7 +76,7 @@ def _read(folder: Path, key: str) -> np.ndarray | None:
     return None
 
 
-def _umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+def _fit_umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import umap
@@ -104,10 +104,10 @@ def seeded_maps(
     """Return one map of the *points* for each seed: their columns, seed, x, y, and what each map keeps of the space.
 
     *points* are from `partners.equivalence_statements` (id, class_id, field, kind), *vectors* theirs, (n, n_dims), in
-    the same order. A map may be turned and mirrored: here its longest extent is horizontal, and the maps of later
-    seeds lie as much like the first as they can. The numbers for each point are those of `projection.per_point` with
-    *k*; `projection.map_trustworthiness` sums them up.
-    `attrs` hold the settings of UMAP, its version and a hash of the vectors: the provenance of the coordinates.
+    the same order. A map may be turned and mirrored: here its longest extent is horizontal, and the maps of later seeds
+    lie as much like the first as they can. The numbers for each point are those of `projection.point_trustworthiness`
+    with *k*; `projection.map_trustworthiness` sums them up. `attrs` hold the settings of UMAP, its version and a hash
+    of the vectors: the provenance of the coordinates.
 
     >>> points = pd.DataFrame({"id": list("abcdef"), "class_id": list("ppqqrr"), "field": "f", "kind": "pair"})
     >>> found = seeded_maps(points, np.random.default_rng(0).normal(size=(6, 4)), seeds=[0], k=2)
@@ -121,18 +121,18 @@ def seeded_maps(
     settings = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
     ids, tables = points.id.tolist(), []
     for seed in seeds:
-        flat = _turned(project(vectors, ids, seed=seed, **settings)[["x", "y"]].to_numpy())
+        flat = _align_axes(project(vectors, ids, seed=seed, **settings)[["x", "y"]].to_numpy())
         if tables:
             flat *= np.where((flat * tables[0][["x", "y"]].to_numpy()).sum(axis=0) < 0, -1, 1)
-        numbers = per_point(vectors, flat, points.class_id.tolist(), k, metric)
+        numbers = point_trustworthiness(vectors, flat, points.class_id.tolist(), k, metric)
         tables.append(points.reset_index(drop=True).assign(seed=seed, x=flat[:, 0], y=flat[:, 1], **numbers))
     found = pd.concat(tables, ignore_index=True)
     found.attrs = {"method": "UMAP", "umap-learn": version("umap-learn"), "seeds": list(seeds), "k": k, **settings,
-                   "vectors": fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
+                   "vectors": vectors_fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
     return found
 
 
-def _turned(flat: np.ndarray) -> np.ndarray:
+def _align_axes(flat: np.ndarray) -> np.ndarray:
     """Return places (n, 2) around 0, turned so that they vary most along the first axis; distances stay as they are."""
     flat = flat - flat.mean(axis=0)
     (var_x, both), (_, var_y) = flat.T @ flat
@@ -141,7 +141,7 @@ def _turned(flat: np.ndarray) -> np.ndarray:
     return flat @ turn
 
 
-def per_point(
+def point_trustworthiness(
     vectors: np.ndarray, flat: np.ndarray, classes: Sequence[str], k: int = 10, metric: str = "cosine"
 ) -> pd.DataFrame:
     """Return for each point what a map *flat* (n, 2) makes of its neighbourhood among the *vectors* (n, n_dims).
@@ -152,7 +152,8 @@ def per_point(
     point without a class ("") or alone in it. *k* is lowered to (n - 1) / 2, above which trust has no meaning.
 
     >>> square = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.1], [1.0, 0.0]])
-    >>> per_point(square, square, ["a", "b", "a", "b"], 1)[["kept", "trust", "partner_full"]].values.tolist()
+    >>> numbers = point_trustworthiness(square, square, ["a", "b", "a", "b"], 1)
+    >>> numbers[["kept", "trust", "partner_full"]].values.tolist()
     [[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]]
     """
     n_points, labels = len(vectors), np.asarray(classes, dtype=object)
@@ -169,20 +170,20 @@ def per_point(
         "k": k,
         "kept": ((full <= k) & (seen <= k)).sum(axis=1) / k,
         "trust": 1 - 2 * false / (k * (2 * n_points - 3 * k - 1)),
-        "partner_full": _first(full, same),
-        "partner_map": _first(seen, same),
+        "partner_full": _partner_ranks(full, same),
+        "partner_map": _partner_ranks(seen, same),
     })  # fmt: skip
 
 
 def _ranks(vectors: np.ndarray, metric: str) -> np.ndarray:
     """Return the place of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
-    order = _order(vectors, metric)
+    order = _neighbour_order(vectors, metric)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(1, len(order) + 1)[None, :], axis=1)
     return ranks
 
 
-def _first(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
+def _partner_ranks(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
     return np.where(same.any(axis=1), np.where(same, ranks, len(ranks)).min(axis=1), 0)
 
 
@@ -208,20 +209,20 @@ def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
     }
     if (first.partner_full > 0).any():
         for name, near in (("partner is the nearest", 1), (f"partner among the {k} nearest", k)):
-            found = [_within(part.partner_map, near) for part in seeds]
-            rows[name] = _within(first.partner_full, near), found, _chance(first, near)
+            found = [_share_within(part.partner_map, near) for part in seeds]
+            rows[name] = _share_within(first.partner_full, near), found, _chance_share(first, near)
     values = {
         name: [full, np.mean(found), min(found), max(found), chance] for name, (full, found, chance) in rows.items()
     }
     return pd.DataFrame.from_dict(values, orient="index", columns=["full space", "mean", "lowest", "highest", "chance"])
 
 
-def _within(ranks: pd.Series, k: int) -> float:
+def _share_within(ranks: pd.Series, k: int) -> float:
     """Return the share of points whose partner's rank is at most *k*, among those that have one (rank above 0)."""
     return float((ranks[ranks > 0] <= k).mean())
 
 
-def _chance(points: pd.DataFrame, k: int) -> float:
+def _chance_share(points: pd.DataFrame, k: int) -> float:
     """Return how often a partner is among *k* other points drawn at random, mean over the points that have one."""
     has = points[points.partner_full > 0]
     sizes, n_points = has.groupby("class_id").class_id.transform("size"), len(points)
@@ -229,20 +230,20 @@ def _chance(points: pd.DataFrame, k: int) -> float:
     return float(1 - np.mean(missed))
 
 
-def nearest(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
+def nearest_rows(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
     """Return the positions of each row's *k* nearest other rows, nearest first, shape (n, k).
 
     *metric* is "cosine" or "euclidean". Equal distances are ordered by position.
 
-    >>> nearest(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
+    >>> nearest_rows(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
     [1, 0, 1]
     """
     if not 1 <= k < len(vectors):
         raise MirblabError(f"k must be between 1 and {len(vectors) - 1}, found {k}")
-    return _order(vectors, metric)[:, :k]
+    return _neighbour_order(vectors, metric)[:, :k]
 
 
-def _order(vectors: np.ndarray, metric: str) -> np.ndarray:
+def _neighbour_order(vectors: np.ndarray, metric: str) -> np.ndarray:
     """Return for each row the positions of all rows, nearest first and itself last, shape (n, n)."""
     rows = np.asarray(vectors, dtype=np.float64)
     if metric == "cosine":
@@ -294,7 +295,7 @@ def separability_table(
     [[1.0, 1.0, 0.0]]
     """
     points = points.reset_index(drop=True)
-    fields, classes = _labels(points), points.class_id.astype(str)
+    fields, classes = _field_labels(points), points.class_id.astype(str)
     paired = (classes != "") & classes.duplicated(keep=False)
     order = np.argsort(points.id.to_numpy(dtype=str), kind="stable")  # so that the order of rows changes nothing
     folds = _folds(fields.iloc[order], classes.iloc[order], paired.iloc[order], n_folds, seed)
@@ -302,10 +303,10 @@ def separability_table(
     for name, space in vectors.items():
         if len(space) != len(points):
             raise MirblabError(f"{name} has {len(space)} vectors for {len(points)} statements; give one each, in order")
-        near = nearest(space, min(k, len(points) - 1))
+        near = nearest_rows(space, min(k, len(points) - 1))
         told = np.empty(len(points), dtype=bool)
         told[order] = _probe(np.asarray(space)[order], fields.to_numpy()[order], folds)
-        row, lead = _row(fields, classes, paired, near, told)
+        row, lead = _separability_row(fields, classes, paired, near, told)
         rows.append({"model": name} | row)
         leads.append(lead.assign(system=name))
     values = pd.concat(leads).assign(collection="points", measure=_LEAD)
@@ -333,7 +334,7 @@ def _folds(
     return list(cut.split(np.zeros((len(fields), 1)), fields, groups))
 
 
-def _labels(points: pd.DataFrame) -> pd.Series:
+def _field_labels(points: pd.DataFrame) -> pd.Series:
     has_tags = "tag" in points and (points.tag != "").all()
     return (points.tag if has_tags else points.field).astype(str)
 
@@ -355,7 +356,7 @@ def _probe(vectors: np.ndarray, fields: np.ndarray, folds: list[tuple[np.ndarray
     return told
 
 
-def _row(
+def _separability_row(
     fields: pd.Series, classes: pd.Series, paired: pd.Series, near: np.ndarray, told: np.ndarray
 ) -> tuple[dict[str, float], pd.DataFrame]:
     """Return a model's numbers, and what each pair adds to its lead: columns query_id, value."""
@@ -367,7 +368,7 @@ def _row(
     right = weights * told[paired]
     own_chance = float((fields.map(fields.value_counts())[paired] - 1).mean() / others)
     chance = float((names.map(names.value_counts()) - 1).mean() / others)
-    each = _above(right, 1 / n_fields) - _above(found, chance)
+    each = _above_chance(right, 1 / n_fields) - _above_chance(found, chance)
     # Divided by the mean size of a class, so that the mean over classes is the mean over statements.
     lead = pd.Series(each).groupby(names.to_numpy()).sum() / (len(names) / n_pairs)
     row = {
@@ -378,7 +379,7 @@ def _row(
     return row, lead.rename("value").rename_axis("query_id").reset_index()
 
 
-def _above(values: np.ndarray, chance: float) -> np.ndarray:
+def _above_chance(values: np.ndarray, chance: float) -> np.ndarray:
     """Return values on the scale on which *chance* is 0 and 1 stays 1."""
     return (values - chance) / (1 - chance)
 
@@ -403,7 +404,7 @@ def redraw(path: str | Path, out: str | Path) -> list[Path]:
     path, out = Path(path), Path(out)
     if path.suffix not in (".csv", ".json"):
         raise MirblabError(f"{path} is no stored map; name the .csv or the .json file beside the picture")
-    table, record = _coordinates(path.with_suffix(".csv")), _record(path.with_suffix(".json"))
+    table, record = _read_map_table(path.with_suffix(".csv")), _read_record(path.with_suffix(".json"))
     _check_version(record["provenance"])
     figures.save_figure(maps.map(table), out, record["name"], table=table, provenance=record["provenance"],
                       caption=record["caption"], alt=record["alt"])  # fmt: skip
@@ -421,7 +422,7 @@ def _check_version(provenance: dict[str, Any]) -> None:
         )
 
 
-def _coordinates(path: Path) -> pd.DataFrame:
+def _read_map_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise FileNotFoundError(f"no coordinates at {path}; a map is redrawn from the CSV file that was saved with it")
     with open(path, encoding="utf-8") as file:
@@ -439,7 +440,7 @@ def _coordinates(path: Path) -> pd.DataFrame:
     return table
 
 
-def _record(path: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(
             f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
@@ -454,10 +455,11 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
+def vectors_fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
     """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
 
-    >>> fingerprint(np.eye(2), ["a", "b"]) == fingerprint(np.eye(2)[::-1], ["b", "a"]) != fingerprint(np.eye(2), "ba")
+    >>> first = vectors_fingerprint(np.eye(2), "ab")
+    >>> first == vectors_fingerprint(np.eye(2)[::-1], "ba") != vectors_fingerprint(np.eye(2), "ba")
     True
     """
     return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})

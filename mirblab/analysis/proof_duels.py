@@ -28,19 +28,19 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
     gold = set(zip(judged.query_id.cat.codes, judged.doc_id.cat.codes, strict=True))
     if not gold:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is nothing to compare")
-    kinds = np.array([_kind(name) for name in collection.doc_ids], dtype=object)
-    queries, documents = _codes(run, collection)
+    kinds = np.array([_negative_kind(name) for name in collection.doc_ids], dtype=object)
+    queries, documents = _row_positions(run, collection)
     scores = dict(zip(zip(queries.tolist(), documents.tolist(), strict=True), run.score.tolist(), strict=True))
     rows = []
     for query in range(len(collection.query_ids)):
         mask = collection.candidates.allowed(np.array([query]))
         places = np.arange(len(collection.doc_ids)) if mask is None else np.flatnonzero(mask[0])
-        rows += _of_query(query, places, gold, kinds, scores)
+        rows += _query_outcomes(query, places, gold, kinds, scores)
     table = pd.DataFrame(rows, columns=["kind", "outcome"])
-    return _shares(table, str(run.attrs.get("system", "run")))
+    return _outcome_shares(table, str(run.attrs.get("system", "run")))
 
 
-def _codes(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
+def _row_positions(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of each row's query and document in the collection."""
     ids = (("query_id", collection.query_ids), ("doc_id", collection.doc_ids))
     found = [known.get_indexer(run[name].astype("str")) for name, known in ids]
@@ -51,7 +51,7 @@ def _codes(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.nd
     return found[0], found[1]
 
 
-def _shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
+def _outcome_shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
     rows = []
     for kind in [*sorted(set(table.kind) - {"any"}), "any"]:
         outcome = table[table.kind == kind].outcome
@@ -60,7 +60,9 @@ def _shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first"])
 
 
-def _of_query(query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scores: dict) -> list[tuple[str, int]]:
+def _query_outcomes(
+    query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scores: dict
+) -> list[tuple[str, int]]:
     """Return the outcome (1 true first, 0 tie, -1 wrong first) against each kind of negative that the query has."""
     best: dict[str, float] = {}
     true = -np.inf
@@ -74,5 +76,5 @@ def _of_query(query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scor
     return [(kind, (true > score) - (true < score)) for kind, score in best.items()]
 
 
-def _kind(doc_id: str) -> str:
+def _negative_kind(doc_id: str) -> str:
     return doc_id.rpartition("~")[2] if "~" in doc_id else "near"

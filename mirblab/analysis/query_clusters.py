@@ -13,7 +13,7 @@ from mirblab.analysis import failures
 from mirblab.analysis.failures import OUTCOMES
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.collection import Collection
-from mirblab.display.escape import display
+from mirblab.display.escape import format_value
 from mirblab.display.text import excerpts
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation.significance import holm
@@ -271,7 +271,7 @@ class FailureClusters:
         more = "nearer to each other than" if p <= 0.05 else "no nearer to each other than"
         return (
             f"By their content they lie {more} other queries do: of the queries nearest to one of them, {share:.0%} "
-            f"are of them, too, and {chance:.0%} would be by chance (p {display(p, how='p')})."
+            f"are of them, too, and {chance:.0%} would be by chance (p {format_value(p, how='p')})."
         )
 
     def _differs(self) -> str:

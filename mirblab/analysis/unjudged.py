@@ -12,14 +12,14 @@ from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
 
 
-def hide(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
+def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
     """Return *qrels* without a share (0 to 1) of each query's judgements, drawn by *seed*.
 
     At least one relevant document of each query that has one is kept, so that every query still counts. A larger
     share hides what a smaller one hid, and more.
 
     >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": list("abcd"), "relevance": [1, 0, 0, 1]})
-    >>> len(hide(qrels, 0.5)), hide(qrels, 1.0).relevance.tolist()
+    >>> len(drop_judgements(qrels, 0.5)), drop_judgements(qrels, 1.0).relevance.tolist()
     (2, [1])
     """
     if not 0 <= share <= 1:
@@ -60,7 +60,7 @@ def hide_judgements(
     parts = []
     for share in shares:
         for seed in seeds if share else seeds[:1]:
-            means = _means(runs, hide(collection.qrels, share, seed), wanted, level)
+            means = _means(runs, drop_judgements(collection.qrels, share, seed), wanted, level)
             taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
             parts.append(means.assign(share=share, seed=seed, tau=means.measure.map(taus)))
     found = pd.concat(parts, ignore_index=True).assign(collection=collection.name)

@@ -220,7 +220,7 @@ class Outputs:
         """Save a figure as PDF, PNG and SVG with its numbers and provenance, and return it for display."""
         self._begin()
         if self.others:
-            caption, alt = result_tables.sign_figure(figure_of(axes), caption, alt, self.others)
+            caption, alt = result_tables.mark_figure_origins(figure_of(axes), caption, alt, self.others)
         return figures.save_figure(
             axes, self.folder, name, provenance=self.provenance, caption=caption, alt=alt, table=table
         )
@@ -228,7 +228,7 @@ class Outputs:
     def table(self, table: result_tables.Table, name: str) -> result_tables.Table:
         """Save a table as TeX, Markdown and CSV with its provenance, and return it for display."""
         self._begin()
-        table = result_tables.sign_table(table, self.others)
+        table = result_tables.mark_table_origins(table, self.others)
         table.save(self.folder, name, self.provenance)
         return table
 

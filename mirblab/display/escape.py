@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mirblab.display.text import escaped, html_of
+from mirblab.display.text import escape_html, text_html
 from mirblab.formula import in_text
 from mirblab.formula.latex import symbols
 from mirblab.formula.latex.parser import parse_latex
@@ -55,27 +55,29 @@ _COMMAND = re.compile(r"\\[A-Za-z]+$")
 Piece = tuple[str, str]  # "" for text, "$" for mathematics, "^" and "_" for scripts; LaTeX
 
 
-def with_commands(text: str, is_maths: bool = False) -> str:
+def replace_symbols(text: str, is_maths: bool = False) -> str:
     r"""Return *text* with commands in `$…$` for what pdfLaTeX does not know; in mathematics, without the dollars.
 
     Letters of other scripts stay: a document that has them needs babel. What has no command is its code point.
 
-    >>> print(with_commands("∀ x₁ ∈ 𝓝 a, f⁻¹ ≤ é ⥢"), with_commands("αx⁻¹", is_maths=True))
+    >>> print(replace_symbols("∀ x₁ ∈ 𝓝 a, f⁻¹ ≤ é ⥢"), replace_symbols("αx⁻¹", is_maths=True))
     $\forall$ x$_{1}$ $\in$ $\mathcal{N}$ a, f$^{-1}$ $\le$ é $\mathtt{U{+}2962}$ \alpha x{}^{-1}
-    >>> print(with_commands(r"\Spec(\ZZ)", is_maths=True))
+    >>> print(replace_symbols(r"\Spec(\ZZ)", is_maths=True))
     \operatorname{Spec}(\mathbb{Z})
     """
     if is_maths:
-        text = _NAME.sub(lambda found: _known(found[0]), text)
+        text = _NAME.sub(lambda found: _known_command(found[0]), text)
 
     def written(found: re.Match[str]) -> str:
         pieces = [piece for char in found[0] for piece in _pieces(char)]
-        return "".join(_run(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != ""))
+        return "".join(
+            _join_pieces(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != "")
+        )
 
     return _NOT_ASCII.sub(written, unicodedata.normalize("NFC", text))
 
 
-def _known(command: str) -> str:
+def _known_command(command: str) -> str:
     """Return a command, or what LaTeX knows in its place."""
     if command[1:] not in _MISSING:
         return command
@@ -83,7 +85,7 @@ def _known(command: str) -> str:
     return rf"\operatorname{{{label}}}" if len(label) > 1 else "".join(text for _, text in _pieces(label))
 
 
-def _run(pieces: list[Piece], is_maths: bool) -> str:
+def _join_pieces(pieces: list[Piece], is_maths: bool) -> str:
     """Return neighbouring pieces, all of them text or none, as LaTeX."""
     if not pieces[0][0]:
         return "".join(text for _, text in pieces)
@@ -147,7 +149,7 @@ _FORMULA_OR_DOLLAR = re.compile(r"(<(math|code)\b.*?</\2>)|\\\$", re.DOTALL)
 _SIGNS = {
     r"\|": r"\Vert ", "|": r"\vert ", r"\>": r"\:", "<": r"\lt ", ">": r"\gt ", "](": "] (", "`": r"\text{‘}",
 }  # fmt: skip
-_SHORT = 40  # characters of a text that stands in one line
+_LONGEST_LINE = 40  # characters of a text that stands in one line
 # Commands that read or write files, or change what others mean, stay text where the LaTeX is to be compiled.
 _COMMANDS = re.compile(
     r"\\(?:input|include\w*|openin|openout|read|write|immediate|special|catcode|csname|[egx]?def|(?:future)?let|"
@@ -167,31 +169,31 @@ class Cell(NamedTuple):
     is_maths: bool = False
 
 
-def latex(text: str, is_maths: bool = False) -> str:
+def escape_latex(text: str, is_maths: bool = False) -> str:
     r"""Return *text* for pdfLaTeX; with *is_maths*, its formulas, however delimited, are in `$…$`.
 
     Needs amsmath and amssymb where there is mathematics. A formula that would not end with its cell is text.
 
-    >>> print(latex("50% of x_1 & $y ∈ S"), latex("let $$x_1$$ & y", is_maths=True))
+    >>> print(escape_latex("50% of x_1 & $y ∈ S"), escape_latex("let $$x_1$$ & y", is_maths=True))
     50\% of x\_1 \& \$y $\in$ S let $x_1$ \& y
     """
 
     def escape(part: str) -> str:
-        return with_commands("".join(_LATEX.get(char, char) for char in part))
+        return replace_symbols("".join(_LATEX.get(char, char) for char in part))
 
     def inside(maths: str) -> str:
-        return f"${with_commands(maths, is_maths=True)}$" if _is_whole(maths) else escape(f"${maths}$")
+        return f"${replace_symbols(maths, is_maths=True)}$" if _is_whole(maths) else escape(f"${maths}$")
 
     return _outside_maths(text, is_maths, escape, inside)
 
 
-def markdown(text: str, is_maths: bool = False) -> str:
+def escape_markdown(text: str, is_maths: bool = False) -> str:
     r"""Return *text* with Markdown's special characters escaped; with *is_maths*, its formulas are in `$…$`.
 
     In them bars become \vert, angle brackets \lt and \gt, and links fall apart, for readers that do not know
     mathematics.
 
-    >>> print(markdown("a_b|c"), markdown(r"set \(|x|\)", is_maths=True))
+    >>> print(escape_markdown("a_b|c"), escape_markdown(r"set \(|x|\)", is_maths=True))
     a\_b\|c set $\vert x\vert $
     """
 
@@ -231,14 +233,14 @@ def _in_line(maths: str) -> str:
     return rf"\begin{{aligned}}{maths}\end{{aligned}}" if has_rows else maths
 
 
-def display(value: Any, digits: int = 2, how: str = "") -> str:
+def format_value(value: Any, digits: int = 2, how: str = "") -> str:
     """Return one value as text: "–" for a missing one, floats rounded, thousands separated, true minus signs.
 
     *how* is a format specification that takes the place of *digits*, or "p": a p value, to the third digit.
 
-    >>> display(1234567), display(-0.125, 2), display(float("nan")), display(True), display(0.00012, how=".1g")
-    ('1,234,567', '−0.12', '–', 'yes', '0.0001')
-    >>> display(0.0123, how="p"), display(0.0001, how="p")
+    >>> [format_value(value) for value in (1234567, -0.125, float("nan"), True)], format_value(0.00012, how=".1g")
+    (['1,234,567', '−0.12', '–', 'yes'], '0.0001')
+    >>> format_value(0.0123, how="p"), format_value(0.0001, how="p")
     ('0.012', '< 0.001')
     """
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, Real) and value != value):
@@ -259,22 +261,22 @@ def format_interval(low: float, high: float, how: str) -> str:
     >>> format_interval(-0.05, 0.125, "+.2f"), format_interval(float("nan"), float("nan"), ".1f")
     ('[−0.05, +0.12]', '–')
     """
-    return f"[{display(low, how=how)}, {display(high, how=how)}]" if low == low else "–"
+    return f"[{format_value(low, how=how)}, {format_value(high, how=how)}]" if low == low else "–"
 
 
 def latex_cell(cell: Cell) -> str:
     """Return a cell for LaTeX: the best bold, the second underlined, signs raised."""
-    text = latex(cell.text, cell.is_maths)
+    text = escape_latex(cell.text, cell.is_maths)
     text = {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
-    sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, latex(cell.sign))
-    return text + sign + (rf" {{\footnotesize {latex(cell.beside)}}}" if cell.beside else "")
+    sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, escape_latex(cell.sign))
+    return text + sign + (rf" {{\footnotesize {escape_latex(cell.beside)}}}" if cell.beside else "")
 
 
 def markdown_cell(cell: Cell) -> str:
     """Return a cell for Markdown, which has no underline of its own: `<u>` stands for it."""
-    text = markdown(cell.text, cell.is_maths)
+    text = escape_markdown(cell.text, cell.is_maths)
     text = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(cell.mark, text)
-    return text + markdown(cell.sign) + (f" {markdown(cell.beside)}" if cell.beside else "")
+    return text + escape_markdown(cell.sign) + (f" {escape_markdown(cell.beside)}" if cell.beside else "")
 
 
 def plain_html(text: str) -> str:
@@ -283,7 +285,7 @@ def plain_html(text: str) -> str:
     >>> print(plain_html("a < b"), plain_html("$5"))
     a &lt; b <span class="tex2jax_ignore mathjax_ignore">$5</span>
     """
-    safe = escaped(" ".join(text.split()))
+    safe = escape_html(" ".join(text.split()))
     return f'<span class="tex2jax_ignore mathjax_ignore">{safe}</span>' if _MAY_BE_MATHS.search(safe) else safe
 
 
@@ -293,12 +295,12 @@ def maths_html(text: str) -> str:
     >>> "<mi>x</mi>" in maths_html(r"\$5 for $x$"), r"\$5" in maths_html(r"\$5 for $x$")
     (True, False)
     """
-    return _FORMULA_OR_DOLLAR.sub(lambda found: found[1] or "$", html_of(text))
+    return _FORMULA_OR_DOLLAR.sub(lambda found: found[1] or "$", text_html(text))
 
 
 def is_long(cell: Cell) -> bool:
     """Return whether the text of a cell takes more than a line."""
-    return len(cell.text) > _SHORT
+    return len(cell.text) > _LONGEST_LINE
 
 
 def html_cell(cell: Cell, value: str = "", is_number: bool = False) -> str:

@@ -17,8 +17,8 @@ import pandas as pd
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.display.escape import maths_html, plain_html
-from mirblab.display.table import html
-from mirblab.display.text import escaped
+from mirblab.display.table import frame_html
+from mirblab.display.text import escape_html
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -38,11 +38,11 @@ def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFram
 
     width = int.from_bytes(png[16:20], "big") / (dpi / 100)  # in the header; the margins were cut off
     source = base64.b64encode(png).decode()
-    shown = "" if table is None else html(table, most=_MOST_ROWS, rest=rest)
+    shown = "" if table is None else frame_html(table, most=_MOST_ROWS, rest=rest)
     numbers = f"<details><summary>The numbers</summary>{shown}</details>" if shown else ""
     said = maths_html(caption) if "$" in caption else plain_html(caption)
     return HTML(
-        f'<figure style="margin: 0"><img alt="{escaped(alt)}" style="max-width: 100%; width: {width:.0f}px" '
+        f'<figure style="margin: 0"><img alt="{escape_html(alt)}" style="max-width: 100%; width: {width:.0f}px" '
         f'src="data:image/png;base64,{source}"><figcaption>{said}</figcaption>{numbers}</figure>'
     )
 
@@ -126,7 +126,7 @@ def system_style(system: str) -> tuple[str, str]:
     return PALETTE[place % len(PALETTE)], _MARKERS[first + marker]
 
 
-def styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
+def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
     """Return a decorator: draw in the house style, on new axes of *size(table)* inches when none are given.
 
     An empty table is not drawn; the axes then only say so.
@@ -139,14 +139,14 @@ def styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Cal
 
             with figure_style():
                 ax = plt.subplots(figsize=size(table) if table.size else (6.4, 1.2))[1] if ax is None else ax
-                return draw(table, ax=ax, **options) if table.size else _nothing(ax)
+                return draw(table, ax=ax, **options) if table.size else _draw_empty(ax)
 
         return drawn
 
     return decorate
 
 
-def panels(
+def panel_axes(
     ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
 ) -> list[Axes]:
     """Return *n* axes, one for each of *what*: those given, else new ones on a page, *wide* in a row.
@@ -170,7 +170,7 @@ def panels(
     return list(grid.flat[:n])
 
 
-def _nothing(ax: Axes) -> Axes:
+def _draw_empty(ax: Axes) -> Axes:
     ax.set_axis_off()
     ax.text(0.5, 0.5, "Nothing to show: the table is empty.", ha="center", va="center", transform=ax.transAxes)
     return ax
@@ -217,8 +217,8 @@ def save_figure(
     record = {"name": name, "caption": caption, "alt": alt, "provenance": dict(provenance)}
     text = {"json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n"}
     text["csv"] = table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n")
-    with _closing(figure):
-        pictures = {suffix: _picture(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
+    with _closing_figure(figure):
+        pictures = {suffix: _picture_bytes(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
     files = pictures | {suffix: part.encode() for suffix, part in text.items()}
     for suffix, content in files.items():
         paths.try_to_store("figures", paths.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True)
@@ -238,13 +238,13 @@ def show_figure(
     True
     """
     figure = figure_of(drawn)
-    with _closing(figure):
-        png = _picture(figure, "png", "", alt)
+    with _closing_figure(figure):
+        png = _picture_bytes(figure, "png", "", alt)
     return figure_html(png, _DPI, alt, caption, table, "are in the table that was drawn")
 
 
 @contextmanager
-def _closing(figure: Figure) -> Iterator[None]:
+def _closing_figure(figure: Figure) -> Iterator[None]:
     import matplotlib.pyplot as plt
 
     try:
@@ -253,7 +253,7 @@ def _closing(figure: Figure) -> Iterator[None]:
         plt.close(figure)
 
 
-def _picture(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
+def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     """Return the figure as a file's bytes; no date goes in, so that equal figures have equal bytes."""
     metadata = {
         "pdf": {"CreationDate": None, "Title": name, "Subject": alt},
@@ -271,25 +271,25 @@ def legend_beside(ax: Axes, **options: Any) -> None:
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
 
 
-def cut(label: str, longest: int) -> str:
+def shorten_label(label: str, longest: int) -> str:
     """Return a label of at most *longest* characters, the last a mark where something is missing.
 
-    >>> cut("bezout", 6), cut("pythagoras", 6)
+    >>> shorten_label("bezout", 6), shorten_label("pythagoras", 6)
     ('bezout', 'pytha…')
     """
     return label if len(label) <= longest else f"{label[: longest - 1]}…"
 
 
-def axis(measure: str) -> str:
+def value_axis_label(measure: str) -> str:
     """Return the label of an axis of values.
 
-    >>> axis("RR")
+    >>> value_axis_label("RR")
     'RR, 0 to 1, higher is better'
     """
     return f"{measure}, 0 to 1, higher is better"
 
 
-def need(table: pd.DataFrame, *columns: str) -> None:
+def require_columns(table: pd.DataFrame, *columns: str) -> None:
     """Raise MirblabError with a suggestion for the first of *columns* that *table* lacks."""
     for column in columns:
         if column not in table:

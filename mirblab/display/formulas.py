@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.core.errors import unknown
-from mirblab.display.escape import display, plain_html
-from mirblab.display.text import MATH_FONTS, beginning, is_large
+from mirblab.display.escape import format_value, plain_html
+from mirblab.display.text import MATH_FONTS, is_large, source_beginning
 from mirblab.formula.explain import Explanation, explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.latex.parser import parse_latex
@@ -91,7 +91,7 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
     """
     tree = parse_latex(latex) if why is None else why.document
     if is_large(tree):
-        return beginning(latex, _QUIET)
+        return source_beginning(latex, _QUIET)
     shown = to_mathml(tree, () if why is None else why.document_nodes, latex=latex)
     size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
     return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'
@@ -109,7 +109,7 @@ def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis:
     lines = []
     for row in rows.to_dict("records"):
         why = None if index is None else explain_match(query, row["formula"], index)
-        cells = "".join(f'<td style="{_CELL}">{plain_html(display(row[fact]))}</td>' for fact in facts)
+        cells = "".join(f'<td style="{_CELL}">{plain_html(format_value(row[fact]))}</td>' for fact in facts)
         shown = f'<div style="{_SCROLLS}">{rendered(row["formula"], why)}</div>'
         lines.append(f'<tr>{cells}<td style="{_CELL};max-width:0;width:100%">{shown}</td></tr>')
     caption = f'<caption style="text-align:left"><b>{plain_html(name)}</b></caption>'

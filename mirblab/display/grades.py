@@ -14,7 +14,7 @@ from mirblab.data.collection import Collection
 from mirblab.display.result_tables import table
 from mirblab.display.table import Table
 
-FOR = "counts as relevant"
+COUNTS_AS_RELEVANT = "counts as relevant"
 
 
 def grade_table(collection: Collection) -> Table:
@@ -27,16 +27,20 @@ def grade_table(collection: Collection) -> Table:
     >>> grade_table(load("mini-qa")).frame.rating.to_dict()
     {'grade 3': 'high', 'grade 2': 'medium', 'grade 1': 'low', 'grade 0': 'not relevant'}
     """
-    name, card = scale_of(collection.name), collection.card
+    name, card = scale_name(collection.name), collection.card
     levels = sorted({*card.relevance_levels, *collection.qrels.relevance.tolist()}, reverse=True)
-    found = meanings(name) if name else pd.DataFrame({"rating": [], "meaning": []}, dtype="str")
-    counts = pd.Series(["yes" if level >= card.relevant_from else "no" for level in levels], levels, name=FOR)
+    found = scale_meanings(name) if name else pd.DataFrame({"rating": [], "meaning": []}, dtype="str")
+    counts = pd.Series(
+        ["yes" if level >= card.relevant_from else "no" for level in levels], levels, name=COUNTS_AS_RELEVANT
+    )
     shown = found.reindex(levels).fillna("–").join(counts)
     shown.index = [f"grade {level}" for level in levels]
     if not name:
         caption = f"The grades of {collection.name}; what they mean is not in registry/scales.toml."
-        return table(shown[[FOR]], caption)
-    return table(shown, f"What the grades of {collection.name} mean: {_entry(name)['label']}.", notes=[_note(name)])
+        return table(shown[[COUNTS_AS_RELEVANT]], caption)
+    return table(
+        shown, f"What the grades of {collection.name} mean: {_scale_entry(name)['label']}.", notes=[_source_note(name)]
+    )
 
 
 def grade_scales_table() -> Table:
@@ -46,46 +50,46 @@ def grade_scales_table() -> Table:
     [3, 2, 1, 0]
     """
     names = list(registry.read_registry("scales"))
-    parts = [meanings(name).reset_index().assign(scale=_entry(name)["label"]) for name in names]
+    parts = [scale_meanings(name).reset_index().assign(scale=_scale_entry(name)["label"]) for name in names]
     shown = pd.concat(parts).set_index("scale") if parts else pd.DataFrame()
-    return table(shown, "What the grades of judges mean.", notes=list(dict.fromkeys(map(_note, names))))
+    return table(shown, "What the grades of judges mean.", notes=list(dict.fromkeys(map(_source_note, names))))
 
 
-def meaning(collection: Collection, grade: int) -> str:
+def grade_meaning(collection: Collection, grade: int) -> str:
     """Return what a grade means in a collection, rating and meaning; "" where the registry does not say.
 
     >>> from mirblab.sources.catalogue import load
-    >>> meaning(load("mini-formula"), 1), meaning(load("mini-pairs"), 1)
+    >>> grade_meaning(load("mini-formula"), 1), grade_meaning(load("mini-pairs"), 1)
     ('low: it may lead to something that helps', '')
     """
-    name = scale_of(collection.name)
-    found = meanings(name) if name else pd.DataFrame()
+    name = scale_name(collection.name)
+    found = scale_meanings(name) if name else pd.DataFrame()
     return f"{found.rating[grade]}: {found.meaning[grade]}" if grade in found.index else ""
 
 
-def scale_of(collection_name: str) -> str:
+def scale_name(collection_name: str) -> str:
     """Return the scale of the registry that a collection's judgements are on, "" for none.
 
-    >>> scale_of("arqmath-2020-answers"), scale_of("stacks-qa")
+    >>> scale_name("arqmath-2020-answers"), scale_name("stacks-qa")
     ('arqmath-answers', '')
     """
     for name in registry.read_registry("scales"):
-        if any(fnmatchcase(collection_name, own) for own in _entry(name)["collections"]):
+        if any(fnmatchcase(collection_name, own) for own in _scale_entry(name)["collections"]):
             return name
     return ""
 
 
-def meanings(name: str) -> pd.DataFrame:
+def scale_meanings(name: str) -> pd.DataFrame:
     """Return a scale as data: rating and meaning of each grade, the highest first; MirblabError for an unknown one."""
-    entry = _entry(name)
+    entry = _scale_entry(name)
     return pd.DataFrame({"rating": entry["ratings"], "meaning": entry["meanings"]}).rename_axis("grade").iloc[::-1]
 
 
-def _note(name: str) -> str:
-    return f"After {_entry(name)['source']}, in our own words."
+def _source_note(name: str) -> str:
+    return f"After {_scale_entry(name)['source']}, in our own words."
 
 
-def _entry(name: str) -> Mapping[str, Any]:
+def _scale_entry(name: str) -> Mapping[str, Any]:
     """Return the registry's entry of a scale, checked."""
     entries = registry.read_registry("scales")
     if name not in entries:

@@ -49,7 +49,7 @@ def collection_groups(
     return whole, found, notes
 
 
-def grouped(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame:
+def average_groups(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame:
     """Return the means with one column per group, where the first of its collections stood."""
     name_of = {member: name for name, members in whole.items() for member in members}
     columns = dict.fromkeys(name_of.get(column, column) for column in means)
@@ -57,7 +57,7 @@ def grouped(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame
     return pd.DataFrame(shown, index=means.index) if whole else means
 
 
-def with_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
+def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
     """Return the means by task, followed by the averages of tasks with several collections and of all."""
     if means.shape[1] < 2:
         return means, 0
@@ -84,10 +84,10 @@ def average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:
 Published = Callable[[str, str], float | None]
 
 
-def state(distance: float, tolerance: tuple[float, float] = (0.05, 1.0)) -> str:
+def distance_state(distance: float, tolerance: tuple[float, float] = (0.05, 1.0)) -> str:
     """Return how near a value is to the paper's: "OK" up to the first tolerance, "near" up to the second, else "off".
 
-    >>> [state(distance) for distance in (-0.04, 0.3, -2.0)]
+    >>> [distance_state(distance) for distance in (-0.04, 0.3, -2.0)]
     ['OK', 'near', 'off']
     """
     size = round(abs(distance), 9)
@@ -121,7 +121,7 @@ def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
             f"marks need a comparison with one baseline, found {len(baselines)}; call compare(..., baseline=...)"
         )
     signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
-    columns = {last(name): name for name in reversed(list(signs.columns))}
+    columns = {column_name(name): name for name in reversed(list(signs.columns))}
     for row in comparison.itertuples():
         column = columns.get(str(row.collection), columns.get(str(row.measure)))
         if row.significant and row.system_a in signs.index and column is not None:
@@ -147,14 +147,14 @@ def add_distance(
     paper = pd.DataFrame(np.nan, index=frame.index, columns=frame.columns)
     texts, states = paper.astype(object).fillna(""), paper.astype(object)
     for column, name in enumerate(frame.columns):
-        is_collection = last(name) in collections and name not in unmarked
+        is_collection = column_name(name) in collections and name not in unmarked
         for row, system in enumerate(frame.index if is_collection else []):
-            number = published(str(system), last(name))
+            number = published(str(system), column_name(name))
             if number is None or np.isnan(frame.iat[row, column]):
                 continue
             distance = frame.iat[row, column] - number
-            paper.iat[row, column], states.iat[row, column] = number, state(distance, tolerance)
-            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {state(distance, tolerance)})"
+            paper.iat[row, column], states.iat[row, column] = number, distance_state(distance, tolerance)
+            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {distance_state(distance, tolerance)})"
     if paper.isna().to_numpy().all():
         return
     shown.beside = texts
@@ -183,15 +183,15 @@ def _families(comparison: pd.DataFrame) -> str:
     return ", ".join(map(str, sizes.index))
 
 
-def last(name: object) -> str:
+def column_name(name: object) -> str:
     """Return a column's own name, without the group above it."""
     return str(name[-1] if isinstance(name, tuple) else name)
 
 
-def is_mean(values: pd.DataFrame) -> pd.Series:
+def is_imported_mean(values: pd.DataFrame) -> pd.Series:
     """Return which values stand for no query: means that were imported, bool (n_values,).
 
-    >>> is_mean(pd.DataFrame({"query_id": ["q1", ""]})).tolist()
+    >>> is_imported_mean(pd.DataFrame({"query_id": ["q1", ""]})).tolist()
     [False, True]
     """
     return values.query_id == ""
@@ -204,11 +204,11 @@ def imported_cells(values: pd.DataFrame, measures: Sequence[str], key: str) -> p
     other values of the same system, since nobody could say what their mean is.
     """
     found = values[values.measure.isin(measures)]
-    flags = is_mean(found) | (found.origin.fillna("") != "" if "origin" in found else False)
+    flags = is_imported_mean(found) | (found.origin.fillna("") != "" if "origin" in found else False)
     if not flags.any():
         return None
     cells = [found[name].astype(str) for name in ("system", "collection", "measure")]
-    mixed = pd.DataFrame({"means": is_mean(found), "rows": 1}).groupby(cells).sum()
+    mixed = pd.DataFrame({"means": is_imported_mean(found), "rows": 1}).groupby(cells).sum()
     mixed = mixed[(mixed.means > 0) & (mixed.rows > 1)]
     if len(mixed):
         system, collection, measure = mixed.index[0]
@@ -234,10 +234,10 @@ def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) 
     )
 
 
-def note(texts: Sequence[str], others: Mapping[str, str]) -> str:
+def origin_note(texts: Sequence[str], others: Mapping[str, str]) -> str:
     """Return whose the systems of *others* are that the *texts* name, or "" when they name none.
 
-    >>> note(["theirs", "bm25"], {"theirs": "A. Author"})
+    >>> origin_note(["theirs", "bm25"], {"theirs": "A. Author"})
     '§ not made here: theirs: A. Author.'
     """
     named = [f"{name}: {origin}" for name, origin in others.items()
@@ -245,7 +245,7 @@ def note(texts: Sequence[str], others: Mapping[str, str]) -> str:
     return f"{FOREIGN_MARK} not made here: {'; '.join(named)}." if named else ""
 
 
-def sign_table(shown: Table, others: Mapping[str, str]) -> Table:
+def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
     """Return a table that marks the names of *others*' systems and says whose they are.
 
     They are marked in the caption, the heads and the names of rows, and where one is a whole cell; not in the CSV. A
@@ -254,14 +254,14 @@ def sign_table(shown: Table, others: Mapping[str, str]) -> Table:
     labels = [part for label in (*shown.frame.index, *shown.frame.columns)
               for part in (label if isinstance(label, tuple) else (label,))]  # fmt: skip
     cells = [cell for cell in shown.frame.to_numpy().flat if isinstance(cell, str) and cell in others]
-    said = note([shown.caption, *map(str, labels), *cells], others)
+    said = origin_note([shown.caption, *map(str, labels), *cells], others)
     if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
         return shown
     caption = mark_imported(shown.caption, others)
     return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))
 
 
-def sign_figure(figure: Figure, caption: str, alt: str, others: Mapping[str, str]) -> tuple[str, str]:
+def mark_figure_origins(figure: Figure, caption: str, alt: str, others: Mapping[str, str]) -> tuple[str, str]:
     """Mark the names of *others*' systems in everything that a figure says; return its caption and alternative text.
 
     These bear the mark, too, and the caption ends with whose the systems are that the figure names.
@@ -279,7 +279,7 @@ def sign_figure(figure: Figure, caption: str, alt: str, others: Mapping[str, str
         ):  # a label of a tick is made anew when it is drawn
             axis.set_major_formatter(FuncFormatter(_signing(axis.get_major_formatter(), others)))
             texts += labels
-    said = note(texts, others)
+    said = origin_note(texts, others)
     return (f"{mark_imported(caption, others)} {said}", mark_imported(alt, others)) if said else (caption, alt)
 
 
@@ -287,10 +287,10 @@ def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callab
     return lambda value, place=None: mark_imported(formatter(value, place), others)
 
 
-def origins(values: pd.DataFrame) -> dict[str, str]:
+def system_origins(values: pd.DataFrame) -> dict[str, str]:
     """Return the origins of each system that has some, joined by "and".
 
-    >>> origins(pd.DataFrame({"system": ["a", "b"], "origin": ["MTEB", None]}))
+    >>> system_origins(pd.DataFrame({"system": ["a", "b"], "origin": ["MTEB", None]}))
     {'a': 'MTEB'}
     """
     if "origin" not in values:
@@ -300,9 +300,9 @@ def origins(values: pd.DataFrame) -> dict[str, str]:
     return found.groupby("system", sort=False).origin.agg(" and ".join).to_dict()
 
 
-def per_query(values: pd.DataFrame) -> pd.DataFrame:
+def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
     """Return the values that stand for a query, imported means left out."""
-    return values[~is_mean(values)]
+    return values[~is_imported_mean(values)]
 
 
 _NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
@@ -363,23 +363,23 @@ def main_table(
     >>> print(main_table(values, "RR").to_markdown().splitlines()[4])
     | a | **80.00** |
     """
-    wanted, key = _measures(values, measure, by), by
+    wanted, key = _checked_measures(values, measure, by), by
     whole, tasks, group_notes = (
         collection_groups(values, groups or {}, tasks or {}) if by == "collection" else ({}, {}, [])
     )
-    means = grouped(mean_table(values, wanted, key) * (100 if percent else 1), whole)
-    frame, n_averages = with_averages(means, tasks) if by == "collection" else (means, 0)
-    judged, notes = _judged(values, wanted, percent, by, whole)
+    means = average_groups(mean_table(values, wanted, key) * (100 if percent else 1), whole)
+    frame, n_averages = add_averages(means, tasks) if by == "collection" else (means, 0)
+    judged, notes = _judged_share(values, wanted, percent, by, whole)
     notes = _query_notes(values, wanted) + group_notes + average_notes(means, n_averages) + notes
-    unmarked = [column for column in frame.columns if last(column).startswith("Judged")]
+    unmarked = [column for column in frame.columns if column_name(column).startswith("Judged")]
     if judged is not None:
         frame, unmarked = _beside_each_other(frame, judged)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits)
     shown.marks = best_and_second(frame, digits, unmarked)
     mask = imported_cells(values, wanted, key)
     if mask is not None:
-        laid = with_averages(grouped(mask, whole), tasks)[0] if by == "collection" else mask
-        add_import_marks(shown, laid if judged is None else _with_level(laid), origins(values))
+        laid = add_averages(average_groups(mask, whole), tasks)[0] if by == "collection" else mask
+        add_import_marks(shown, laid if judged is None else _with_level(laid), system_origins(values))
     if comparison is not None and len(comparison):
         _check_same_measure(comparison, wanted)
         add_significance_marks(shown, comparison)
@@ -424,11 +424,11 @@ def interval_table(
     shown.beside = pd.DataFrame(texts, index=frame.index, columns=frame.columns)
     shown.extra = {"low": ends[0], "high": ends[1]}
     if mask is not None:
-        add_import_marks(shown, mask, origins(values))
+        add_import_marks(shown, mask, system_origins(values))
     return shown
 
 
-def _measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
+def _checked_measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
     if by not in ("collection", "measure"):
         raise unknown("layout", by, ["collection", "measure"])
     wanted = [measure] if isinstance(measure, str) else list(measure)
@@ -459,7 +459,7 @@ def _judged_names(known: Sequence[str], prime: str) -> list[str]:
     return (same or judged)[:1]
 
 
-def _judged(
+def _judged_share(
     values: pd.DataFrame, wanted: Sequence[str], percent: bool, by: str, whole: Mapping[str, list[str]]
 ) -> tuple[pd.DataFrame | None, list[str]]:
     """Return Judged@k for a prime measure (none where it is a column already), and a note on it or on its lack."""
@@ -472,7 +472,7 @@ def _judged(
     note = f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first that is judged."
     if by == "measure":
         return None, [note]
-    judged = grouped(mean_table(values, names, "collection") * (100 if percent else 1), whole)
+    judged = average_groups(mean_table(values, names, "collection") * (100 if percent else 1), whole)
     judged.columns = pd.MultiIndex.from_product([names, judged.columns])
     return judged, [note]
 
@@ -490,17 +490,17 @@ def _with_level(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
     found = values[values.measure == measures[0]]
-    numbers = per_query(found).astype({"collection": str, "query_id": str})
+    numbers = values_per_query(found).astype({"collection": str, "query_id": str})
     numbers = numbers.groupby("collection", sort=False).query_id.nunique()
     only = [str(name) for name in found.collection.unique() if str(name) not in numbers.index]
     parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in numbers.items())}."] if len(numbers) else []
     shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
-    noted = _noted(values[values.measure.isin(shown)])
+    noted = _noted_systems(values[values.measure.isin(shown)])
     said = [f"{', '.join(systems)} on {where}: {note}." for (where, note), systems in noted.items()]
     return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *said]
 
 
-def _noted(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+def _noted_systems(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
     """Return which systems have which note on which collection, in the order of the values."""
     said: dict[tuple[str, str], list[str]] = {}
     if "note" in values:

@@ -16,17 +16,17 @@ from mirblab.core import paths
 from mirblab.core.errors import unknown
 from mirblab.display.escape import (
     Cell,
-    display,
+    escape_latex,
+    escape_markdown,
+    format_value,
     html_cell,
     is_long,
-    latex,
     latex_cell,
-    markdown,
     markdown_cell,
     maths_html,
     plain_html,
 )
-from mirblab.display.text import MATH_FONTS, escaped, template
+from mirblab.display.text import MATH_FONTS, escape_html, template
 from mirblab.evaluation.imported import mark_imported
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
 _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
 
 
-def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
+def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
     """Return a table that sorts by a click, or Enter, on a column's head, and filters when it has over ten rows.
 
     It is complete without its script, which knows no other table and needs nothing from elsewhere; colours are those
@@ -51,10 +51,10 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
     are not and, by *rest*, where they are. *has_names* False: without the column of the rows' names.
     """
     n_rows = len(table.frame)
-    label = escaped(" ".join(table.caption.split())) or "table"
+    label = escape_html(" ".join(table.caption.split())) or "table"
     scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
     rows = list(islice(table.rows(), most))
-    body = element(table, rows, has_names=has_names, has_caption=False)
+    body = table_element(table, rows, has_names=has_names, has_caption=False)
     n_long = len({place for _, cells in rows for place, cell in enumerate(cells) if is_long(cell)})
     box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
     notes = list(table.notes)
@@ -69,7 +69,7 @@ def controlled(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names
     )
 
 
-def element(
+def table_element(
     table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
 ) -> str:
     """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
@@ -77,14 +77,14 @@ def element(
     groups, names = table.header()
     numbers = table.is_number()
     caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
-    corner = _head(str(table.frame.index.name or ""), False) if has_names else ""
+    corner = _head_cell(str(table.frame.index.name or ""), False) if has_names else ""
     top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
     above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
-    heads = "".join(map(_head, names, numbers))
+    heads = "".join(map(_head_cell, names, numbers))
     columns = [table.frame.iloc[: len(shown), column].tolist() for column in range(len(names))]
     lines = []
     for row, (name, cells) in enumerate(shown):
-        values = (html_cell(cell, number(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
+        values = (html_cell(cell, sort_value(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
         first = f'<th scope="row">{plain_html(name)}</th>' if has_names else ""
         lines.append(f"<tr>{first}{''.join(values)}</tr>\n")
     return (
@@ -93,10 +93,10 @@ def element(
     )
 
 
-def number(value: Any) -> str:
+def sort_value(value: Any) -> str:
     """Return a number as it is sorted by, all its digits; "" for anything else and for what is missing.
 
-    >>> number(0.1), number(True), number(float("nan")), number("7")
+    >>> sort_value(0.1), sort_value(True), sort_value(float("nan")), sort_value("7")
     ('0.1', '', '', '')
     """
     if isinstance(value, bool) or not isinstance(value, Real) or value != value:
@@ -108,7 +108,7 @@ def _caption(table: Table) -> str:
     return maths_html(table.caption) if table.maths else plain_html(table.caption)
 
 
-def _head(name: str, is_number: bool) -> str:
+def _head_cell(name: str, is_number: bool) -> str:
     kind = ' class="mirblab-number"' if is_number else ""
     return f'<th scope="col"{kind}>{plain_html(name)}</th>'
 
@@ -144,7 +144,10 @@ class Table:
         """Yield each row's name and its cells, as text."""
         flags = [part.to_numpy() if part.size else None for part in (self.marks, self.signs, self.beside)]
         kinds = [
-            (self.formats.get(_last(name), "p" * _is_p(_last(name))), _last(name) in self.maths)
+            (
+                self.formats.get(_column_name(name), "p" * _is_p_value(_column_name(name))),
+                _column_name(name) in self.maths,
+            )
             for name in self.frame.columns
         ]
         columns = [self.frame.iloc[:, column].tolist() for column in range(self.frame.shape[1])]
@@ -155,12 +158,12 @@ class Table:
                 if isinstance(value, str) and value in self.others:
                     value = mark_imported(value, self.others)
                 said = ("" if flag is None else str(flag[row, column]) for flag in flags)
-                cells.append(Cell(display(value, self.digits, how), *said, is_maths and isinstance(value, str)))
+                cells.append(Cell(format_value(value, self.digits, how), *said, is_maths and isinstance(value, str)))
             yield mark_imported(str(name), self.others), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Return the groups above the columns with their widths (empty when there are none), and the columns."""
-        names = [mark_imported(_last(name), self.others) for name in self.frame.columns]
+        names = [mark_imported(_column_name(name), self.others) for name in self.frame.columns]
         if self.frame.columns.nlevels == 1:
             return [], names
         groups = groupby(mark_imported(str(name[0]), self.others) for name in self.frame.columns)
@@ -178,13 +181,13 @@ class Table:
         """
         groups, names = self.header()
         turned = len(names) > 8
-        heads = [rf"\rotatebox{{70}}{{{latex(name)}}}" if turned else latex(name) for name in names]
+        heads = [rf"\rotatebox{{70}}{{{escape_latex(name)}}}" if turned else escape_latex(name) for name in names]
         columns = "".join("r" if number else "l" for number in self.is_number())
         made_from = dict(provenance or {}).items()
         lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * turned}}}"]
         lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
         lines += [r"\begin{table}", r"\centering"]
-        lines += [rf"\caption{{{latex(self.caption, bool(self.maths))}}}"] if self.caption else []
+        lines += [rf"\caption{{{escape_latex(self.caption, bool(self.maths))}}}"] if self.caption else []
         lines += [rf"\label{{{label}}}"] if label else []
         lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
         if groups:
@@ -192,34 +195,34 @@ class Table:
         lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
         for name, cells in self.rows():
             guard = "{}" if name[:1] in ("[", "*") else ""  # which the rule or the line before would take
-            lines += [" & ".join([guard + latex(name), *map(latex_cell, cells)]) + r" \\"]
+            lines += [" & ".join([guard + escape_latex(name), *map(latex_cell, cells)]) + r" \\"]
         lines += [r"\bottomrule", r"\end{tabular}"]
-        lines += [rf"\par\footnotesize {latex(note)}" for note in self.notes]
+        lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def to_markdown(self) -> str:
         """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
-        heads = [markdown(mark_imported(name, self.others)) for name in flat(self.frame.columns)]
+        heads = [escape_markdown(mark_imported(name, self.others)) for name in flatten_columns(self.frame.columns)]
         rules = ["---", *("---:" if number else "---" for number in self.is_number())]
         lines = [["", *heads], rules]
-        lines += [[markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
+        lines += [[escape_markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        parts = [markdown(self.caption, bool(self.maths)), body, *map(markdown, self.notes)]
+        parts = [escape_markdown(self.caption, bool(self.maths)), body, *map(escape_markdown, self.notes)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_html(self) -> str:
         """Return a plain HTML table with its caption and notes, without style and script; maths is MathML."""
         notes = "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
-        return element(self) + notes
+        return table_element(self) + notes
 
     def _repr_html_(self) -> str:
-        return controlled(self, rest="are in its CSV, which to_csv() gives whole")
+        return interactive_html(self, rest="are in its CSV, which to_csv() gives whole")
 
     __repr__ = to_markdown
 
     def to_csv(self) -> str:
         """Return the numbers as CSV: no marks, no rounding for display; extra tables follow, named after a colon."""
-        names = flat(self.frame.columns)
+        names = flatten_columns(self.frame.columns)
         parts = [self.frame.set_axis(names, axis=1)]
         for what, part in self.extra.items():
             parts.append(part.set_axis([f"{name}: {what}" for name in names], axis=1).dropna(axis=1, how="all"))
@@ -245,10 +248,10 @@ class Table:
         return written
 
 
-def flat(columns: pd.Index) -> list[str]:
+def flatten_columns(columns: pd.Index) -> list[str]:
     """Return column names as text; two levels are joined by a colon.
 
-    >>> flat(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
+    >>> flatten_columns(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
     ['task: a', 'b']
     """
     if columns.nlevels == 1:
@@ -256,25 +259,25 @@ def flat(columns: pd.Index) -> list[str]:
     return [": ".join(part for part in map(str, name) if part) for name in columns]
 
 
-def _is_p(name: str) -> bool:
+def _is_p_value(name: str) -> bool:
     """Return whether a column is one of p values."""
     return name in ("p", "p_holm") or name.startswith("p (")
 
 
-def _last(name: Any) -> str:
+def _column_name(name: Any) -> str:
     return str(name[-1] if isinstance(name, tuple) else name)
 
 
 def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
     spans, rules, column = [""], "", 2
     for group, width in groups:
-        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{latex(group)}}}")
+        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(group)}}}")
         rules += rf"\cmidrule(lr){{{column}-{column + width - 1}}}" if group else ""
         column += width
     return [" & ".join(spans) + r" \\", rules]
 
 
-_REST = "are in the data, which to_csv() writes whole"
+_WHERE_REST = "are in the data, which to_csv() writes whole"
 
 
 def sortable_table(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "") -> HTML:
@@ -291,38 +294,38 @@ def sortable_table(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: s
     """
     from IPython.display import HTML
 
-    return HTML(html(frame, maths=maths, caption=caption))
+    return HTML(frame_html(frame, maths=maths, caption=caption))
 
 
-def html(
+def frame_html(
     frame: pd.DataFrame,
     *,
     maths: Iterable[str] = (),
     caption: str = "",
     most: int = MOST_ROWS,
-    rest: str = _REST,
+    rest: str = _WHERE_REST,
 ) -> str:
     """Return what `browse` shows, at most the first *most* rows; *rest* says where the others are."""
     chosen = frozenset(maths)
-    for name in chosen - set(_names(frame)):
-        raise unknown("column", name, _names(frame))
+    for name in chosen - set(_column_names(frame)):
+        raise unknown("column", name, _column_names(frame))
     has_names = not isinstance(frame.index, pd.RangeIndex)
     if frame.index.nlevels > 1:
         frame, has_names = frame.reset_index(), False
-    formats = {name: _format(frame.iloc[:, place]) for place, name in enumerate(_names(frame))}
+    formats = {name: _number_format(frame.iloc[:, place]) for place, name in enumerate(_column_names(frame))}
     table = Table(frame, caption, formats=formats, maths=chosen)
-    return controlled(table, most=most, rest=rest, has_names=has_names)
+    return interactive_html(table, most=most, rest=rest, has_names=has_names)
 
 
-def _names(frame: pd.DataFrame) -> list[str]:
+def _column_names(frame: pd.DataFrame) -> list[str]:
     return [str(name[-1] if isinstance(name, tuple) else name) for name in frame.columns]
 
 
-def _format(column: pd.Series) -> str:
+def _number_format(column: pd.Series) -> str:
     """Return how the numbers of a column are written: with as many digits as its largest needs, "" for no floats.
 
-    >>> _format(pd.Series([0.5, 120.25])), _format(pd.Series([1e-7])), _format(pd.Series([2.0, 3.0]))
-    (',.2f', '.2e', ',.0f')
+    >>> [_number_format(pd.Series(numbers)) for numbers in ([0.5, 120.25], [1e-7], [2.0, 3.0])]
+    [',.2f', '.2e', ',.0f']
     """
     if not pd.api.types.is_float_dtype(column):
         return ""

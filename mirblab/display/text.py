@@ -58,7 +58,7 @@ _BOUND = re.compile(r"[.,;:!?)\]]{1,3}")
 _TIED = '<span style="white-space:nowrap">{}</span>'
 
 
-def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
+def text_html(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     r"""Return *text* as HTML that can run nothing and asks for nothing: prose escaped, formulas as MathML.
 
     *marks* are ranges of characters of *text* and how strongly each is marked, 0 to 1; in a formula the symbols that
@@ -66,22 +66,22 @@ def html_of(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     would cut (0: all of it). A formula that is too large for MathML is the beginning of its source; a statement for a
     proof assistant is code, with its lines.
 
-    >>> html_of("Is it < that?")
+    >>> text_html("Is it < that?")
     '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">Is it &lt; that?</bdi>'
-    >>> "<msup><mi>x</mi>" in html_of(r"Let \(x^2\) be"), "<mark" in html_of("A ring", [(2, 6, 1.0)])
+    >>> "<msup><mi>x</mi>" in text_html(r"Let \(x^2\) be"), "<mark" in text_html("A ring", [(2, 6, 1.0)])
     (True, True)
-    >>> html_of("one two three", longest=9).endswith(">one two …</bdi>")
+    >>> text_html("one two three", longest=9).endswith(">one two …</bdi>")
     True
     """
     strength = _strengths(len(text), marks)
     written = [""]
-    for piece in shortened(text, longest):
+    for piece in truncate_pieces(text, longest):
         own = strength[piece.start : piece.start + len(piece.text)]
         bound = 0 if piece.is_formula else _n_bound(written[-1], piece.text)
         if bound:
-            written[-1] = _TIED.format(written[-1] + _prose(piece.text[:bound], own[:bound]))
+            written[-1] = _TIED.format(written[-1] + _prose_html(piece.text[:bound], own[:bound]))
         rest = piece.text[bound:]
-        written.append(_marked_formula(rest, own) if piece.is_formula else _prose(rest, own[bound:]))
+        written.append(_marked_formula(rest, own) if piece.is_formula else _prose_html(rest, own[bound:]))
     inner = "".join(written)
     return _WHOLE.format(_CODE.format(inner) if formal(text) else inner)
 
@@ -92,10 +92,10 @@ def _n_bound(before: str, text: str) -> int:
     return found.end() if found else 0
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return *text* for HTML, quotes too, with a sign in place of what no HTML may have.
 
-    >>> escaped('<b title="x">' + chr(0))
+    >>> escape_html('<b title="x">' + chr(0))
     '&lt;b title=&quot;x&quot;&gt;\ufffd'
     """
     return html.escape(_CONTROL.sub("\ufffd", text))
@@ -106,20 +106,20 @@ def is_large(tree: Tree) -> bool:
     return len(tree) > _MOST_NODES
 
 
-def beginning(latex: str, attributes: str = "") -> str:
+def source_beginning(latex: str, attributes: str = "") -> str:
     """Return the first characters of a formula's source as code, with *attributes* as they stand in the tag.
 
-    >>> beginning("x<y")
+    >>> source_beginning("x<y")
     '<code>x&lt;y …</code>'
     """
-    return f"<code{attributes}>{escaped(latex[:_LONGEST])} …</code>"
+    return f"<code{attributes}>{escape_html(latex[:_LONGEST])} …</code>"
 
 
 @lru_cache(maxsize=512)
-def pieces(text: str) -> tuple[Piece, ...]:
+def split_pieces(text: str) -> tuple[Piece, ...]:
     """Return prose and formulas of *text* in turn, without the delimiters; empty prose is left out.
 
-    >>> [tuple(piece) for piece in pieces("Let $x$ be")]
+    >>> [tuple(piece) for piece in split_pieces("Let $x$ be")]
     [('Let ', 0, False), ('x', 5, True), (' be', 7, False)]
     """
     found = in_text.parts(text)
@@ -135,13 +135,13 @@ def pieces(text: str) -> tuple[Piece, ...]:
     return tuple(made)
 
 
-def shortened(text: str, longest: int) -> Iterator[Piece]:
+def truncate_pieces(text: str, longest: int) -> Iterator[Piece]:
     """Yield the pieces of the first *longest* characters of *text* (0: of all), and " …" where something is missing.
 
     Only a formula with nothing before it may be longer.
     """
     left, before = longest, ""
-    for number, piece in enumerate(pieces(text)):
+    for number, piece in enumerate(split_pieces(text)):
         if longest and len(piece.text) > left and (number or not piece.is_formula):
             head, blank, _ = piece.text[: max(left, 0)].rpartition(" ")
             begun = "" if piece.is_formula else (head if blank else piece.text[: max(left, 0)]).rstrip()
@@ -169,17 +169,17 @@ def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
     return found
 
 
-def _prose(text: str, strength: np.ndarray) -> str:
+def _prose_html(text: str, strength: np.ndarray) -> str:
     edges = [0, *(np.flatnonzero(np.diff(strength[: len(text)])) + 1).tolist(), len(text)]
-    return "".join(_run(text[a:b], float(strength[a]) if a < len(strength) else 0.0) for a, b in _pairs(edges))
+    return "".join(_marked_prose(text[a:b], float(strength[a]) if a < len(strength) else 0.0) for a, b in _pairs(edges))
 
 
 def _pairs(edges: list[int]) -> Iterator[tuple[int, int]]:
     return zip(edges, edges[1:], strict=False)
 
 
-def _run(text: str, strength: float) -> str:
-    safe = _PARAGRAPH.sub("<br>", escaped(text))
+def _marked_prose(text: str, strength: float) -> str:
+    safe = _PARAGRAPH.sub("<br>", escape_html(text))
     if strength <= 0:
         return safe
     ground = f"background:rgba({_ORANGE},{0.2 + 0.45 * strength:.2f});color:inherit;border-radius:2px"
@@ -188,22 +188,22 @@ def _run(text: str, strength: float) -> str:
 
 def _marked_formula(latex: str, strength: np.ndarray) -> str:
     if not strength.any():
-        return formula(latex)
+        return formula_html(latex)
     spans = parse_latex(latex).spans
     nodes = ((node, float(strength[slice(*span)].max(initial=0))) for node, span in enumerate(spans))
-    return formula(latex, tuple((node, weight) for node, weight in nodes if weight))
+    return formula_html(latex, tuple((node, weight) for node, weight in nodes if weight))
 
 
 @lru_cache(maxsize=4096)
-def formula(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
+def formula_html(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
     """Return one formula as MathML, the *matched* nodes of its tree marked by their strengths; source where too large.
 
-    >>> formula("x").startswith("<math"), formula("x+" * 999).startswith("<code>x+x")
+    >>> formula_html("x").startswith("<math"), formula_html("x+" * 999).startswith("<code>x+x")
     (True, True)
     """
     tree = parse_latex(latex)
     if is_large(tree):
-        return beginning(latex)
+        return source_beginning(latex)
     shown = to_mathml(tree, dict(matched), latex=latex)
     return _BOX.format(shown) if len(tree) > _WIDE else shown
 
@@ -222,10 +222,10 @@ def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[s
     (['$x^2$'], ['Let $x$ be …', 'Why?'])
     """
     if task != FORMULA_TASK and formal_language(texts):
-        return [_post([text], longest) for text in texts]
+        return [_short_post([text], longest) for text in texts]
     bare = are_formulas(task, texts)
     return [
-        _short_formula(text, longest) if bare and "$" not in text else _post(in_text.split(text), longest)
+        _short_formula(text, longest) if bare and "$" not in text else _short_post(in_text.split(text), longest)
         for text in texts
     ]
 
@@ -234,7 +234,7 @@ def _short_formula(text: str, longest: int) -> str:
     return f"${text.strip()}$" if len(text) <= longest else f"{text[:longest]}…"
 
 
-def _post(parts: Sequence[str], longest: int) -> str:
+def _short_post(parts: Sequence[str], longest: int) -> str:
     """Return the first words and formulas of a post, in turn in *parts*; a dollar in its prose is written as one."""
     found, left = [], longest
     for place, part in enumerate(parts):

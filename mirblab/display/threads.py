@@ -36,10 +36,10 @@ _LONGEST = 20_000  # characters of LaTeX; beyond, a formula is shown as it is wr
 _WIDE = 60  # characters of LaTeX from which a formula in a line may be wider than a small screen, and gets a bar
 
 
-def formula(source: str, render: Render | None = None) -> str:
+def formula_html(source: str, render: Render | None = None) -> str:
     """Return a formula, as it stands in HTML between its delimiters or without them, as MathML or code.
 
-    >>> formula("$x &lt; 1$")
+    >>> formula_html("$x &lt; 1$")
     '<code class="latex">x &lt; 1</code>'
     """
     text = texts.clean_latex(source).text
@@ -47,7 +47,7 @@ def formula(source: str, render: Render | None = None) -> str:
     if not latex:
         return ""
     is_display = text.startswith(("$$", "\\[", "\\begin"))
-    markup = checked(render(latex, is_display)) if render and len(latex) <= _LONGEST else ""
+    markup = check_mathml(render(latex, is_display)) if render and len(latex) <= _LONGEST else ""
     markup = markup or f'<code class="latex">{escape(latex)}</code>'
     kind = "display" if is_display else "wide" if len(latex) >= _WIDE and markup.startswith("<math") else ""
     return f'<span class="{kind}">{markup}</span>' if kind else markup
@@ -61,11 +61,11 @@ def _bare(latex: str) -> str:
     return latex
 
 
-def checked(markup: str) -> str:
+def check_mathml(markup: str) -> str:
     """Return MathML that has known elements and attributes only, else an empty string.
 
-    >>> checked("<math><mi>x</mi></math>"), checked("<math><mi onclick='x()'>x</mi></math>"), checked("<b>x</b>")
-    ('<math><mi>x</mi></math>', '', '')
+    >>> [check_mathml(f"<math><mi{attribute}>x</mi></math>") for attribute in ("", " onclick='x()'")]
+    ['<math><mi>x</mi></math>', '']
     """
     ok: list[bool] = []
     parser = expat.ParserCreate("UTF-8")
@@ -103,16 +103,16 @@ _IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
 
-def safe(source: str, render: Render | None = None) -> str:
+def sanitize_html(source: str, render: Render | None = None) -> str:
     r"""Return the HTML of a post with nothing in it that runs, is fetched or changes the page around it.
 
     Tags for text, lists, tables, code and links to http, https and mail stay; scripts, styles, event handlers,
     frames and forms go, pictures become their alternative text. Formulas (containers, `$`, `$$`, bare align and the
     like, not in code) are shown by *render*, whose MathML is checked; without it, or where it fails, as code.
 
-    >>> safe('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
+    >>> sanitize_html('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
     '<p>Is <b>it</b>? [picture: a graph]</p>'
-    >>> safe('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
+    >>> sanitize_html('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
     '<p>Is <code class="latex">a &lt; b</code>?</p>'
     """
     import nh3
@@ -120,12 +120,12 @@ def safe(source: str, render: Render | None = None) -> str:
     shown: list[str] = []
 
     def put(found: re.Match[str]) -> str:
-        shown.append(formula(found[0] if found.re is _DOLLARS else found[1], render))
+        shown.append(formula_html(found[0] if found.re is _DOLLARS else found[1], render))
         return f"{_OPEN}{len(shown) - 1}{_CLOSE}"
 
     parts = [
         part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
-        for part, is_code in _parts(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
+        for part, is_code in _split_code(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
     ]
     clean = nh3.clean(
         "".join(parts),
@@ -139,7 +139,7 @@ def safe(source: str, render: Render | None = None) -> str:
     return _PLACE.sub(lambda found: shown[int(found[1])] if int(found[1]) < len(shown) else "", clean)
 
 
-def _parts(source: str) -> Iterator[tuple[str, bool]]:
+def _split_code(source: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a post in order, and whether each is code, in which a dollar is no formula's."""
     begin, name = 0, ""
     for found in _CODE.finditer(source):
@@ -151,13 +151,15 @@ def _parts(source: str) -> Iterator[tuple[str, bool]]:
     yield source[begin:], bool(name)
 
 
-def safe_line(source: str, render: Render | None = None) -> str:
+def sanitize_line(source: str, render: Render | None = None) -> str:
     """Return a title or comment as safe HTML: plain text, unless a formula's container shows that it is HTML.
 
-    >>> safe_line("Is a<b & c?")
+    >>> sanitize_line("Is a<b & c?")
     'Is a&lt;b &amp; c?'
     """
-    return safe(source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render)
+    return sanitize_html(
+        source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render
+    )
 
 
 def _alternative(found: re.Match[str]) -> str:
@@ -182,23 +184,23 @@ _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
 
-def file_name(question_id: str) -> str:
+def page_name(question_id: str) -> str:
     """Return the name of a thread's page.
 
-    >>> file_name("77")
+    >>> page_name("77")
     'thread-77.html'
     """
     return f"thread-{question_id}.html"
 
 
-def page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
+def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
     """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
 
-    Nothing of the posts runs or is fetched (`threads.safe`), and the page's policy forbids both besides.
+    Nothing of the posts runs or is fetched (`threads.sanitize_html`), and the page's policy forbids both besides.
     *render* makes MathML of LaTeX (None: formulas stay code); links go to the pages of the questions *shown*.
     The same thread gives the same bytes.
     """
-    title = safe_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
+    title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
     n_answers = len(thread.answers)
     parts = [
         f"<main>\n<h1>{title}</h1>",
@@ -208,15 +210,19 @@ def page(thread: Thread, render: Render | None = None, shown: Iterable[str] = ()
         _links(thread.links, set(shown), render),
         "</main>",
     ]
-    plain = thread.question.title if "math-container" not in thread.question.title else _words(thread.question.title)
+    plain = (
+        thread.question.title if "math-container" not in thread.question.title else _plain_title(thread.question.title)
+    )
     return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
 
 
-def index(threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en") -> str:
+def thread_index(
+    threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en"
+) -> str:
     """Return the page that lists threads: title, number of answers, score, tags."""
     rows = [
-        f'<tr><td><a href="{file_name(escape(thread.question.id))}">'
-        f"{safe_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
+        f'<tr><td><a href="{page_name(escape(thread.question.id))}">'
+        f"{sanitize_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
         f'<td class="number">{len(thread.answers)}</td><td class="number">{_score(thread.question)}</td>'
         f"<td>{escape(', '.join(thread.question.tags))}</td></tr>"
         for thread in threads
@@ -238,7 +244,7 @@ def _document(title: str, body: str, language: str) -> str:
     return CONTROL.sub("\ufffd", page + "\n")
 
 
-def _words(title: str) -> str:
+def _plain_title(title: str) -> str:
     """Return a title without tags, for the browser's bar."""
     return title_to_text(title)[0]
 
@@ -258,7 +264,7 @@ def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_a
     return (
         f'<article class="post{"" if side else " bare"}" id="post-{escape(post.id)}" aria-label="{name}">\n'
         + (f'<div class="side">{side}</div>\n' if side else "")
-        + f'<div class="body">\n{safe(post.body, render).strip()}\n{extra}{meta}'
+        + f'<div class="body">\n{sanitize_html(post.body, render).strip()}\n{extra}{meta}'
         f"{_comments(post.comments, render)}</div>\n</article>"
     )
 
@@ -278,7 +284,7 @@ def _comments(comments: list[Comment], render: Render | None) -> str:
         score = f"<b>{said.score}</b> " if said.score else ""
         signed = escape(", ".join(part for part in (said.author, said.created[:10]) if part))
         by = f'<span class="small"> – {signed}</span>' if signed else ""
-        items.append(f"<li>{score}{safe_line(said.text, render)}{by}</li>")
+        items.append(f"<li>{score}{sanitize_line(said.text, render)}{by}</li>")
     return f'\n<ul class="comments" aria-label="comments">{"".join(items)}</ul>\n' if items else ""
 
 
@@ -286,10 +292,12 @@ def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
     items = []
     for link in links:
         title = (
-            safe_line(link.title, render) if link.title else f"question {escape(link.id)}, which is not in the files"
+            sanitize_line(link.title, render)
+            if link.title
+            else f"question {escape(link.id)}, which is not in the files"
         )
         if link.id in shown:
-            title = f'<a href="{file_name(escape(link.id))}">{title}</a>'
+            title = f'<a href="{page_name(escape(link.id))}">{title}</a>'
         items.append(f'<li>{title} <span class="small">({link.kind})</span></li>')
     return f"<h2>Linked questions</h2>\n<ul>{''.join(items)}</ul>" if items else ""
 
@@ -317,10 +325,10 @@ def write_thread_pages(
         raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
     odd = dump.RowProblems()
     found = reader.read_threads(origin, ids, odd)
-    render = mathml if formulas == "mathml" else None
+    render = render_mathml if formulas == "mathml" else None
     shown = [thread.question.id for thread in found]
-    texts = {file_name(one.question.id): page(one, render, shown) for one in found}
-    texts = {INDEX: index(found, render, Path(origin).resolve().name)} | texts
+    texts = {page_name(one.question.id): thread_page(one, render, shown) for one in found}
+    texts = {INDEX: thread_index(found, render, Path(origin).resolve().name)} | texts
     for name, text in texts.items():
         write_text(Path(out) / name, text)
     for example in odd.examples:
@@ -328,7 +336,7 @@ def write_thread_pages(
     return [Path(out) / name for name in texts]
 
 
-def mathml(latex: str, is_display: bool) -> str:
+def render_mathml(latex: str, is_display: bool) -> str:
     """Return Presentation MathML of LaTeX without delimiters, by our own parser; the LaTeX is its alternative text."""
     from mirblab.formula import markup
     from mirblab.formula.latex import parser

@@ -67,9 +67,9 @@ def _inline(text: str) -> str:
 def _prose(text: str) -> str:
     if "$" not in text:
         return html.escape(text)
-    from mirblab.display.text import html_of
+    from mirblab.display.text import text_html
 
-    return html_of(text)
+    return text_html(text)
 
 
 def show_output(thing: object) -> None:

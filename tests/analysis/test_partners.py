@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import mirblab as lab
-from mirblab.analysis.partners import MEASURES, sides
+from mirblab.analysis.partners import MEASURES, partner_statements
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.evaluation import imported
@@ -70,7 +70,7 @@ RANKS = {"p-1": 1, "p-2": 2, "q-1": 4, "q-2": 3}
 
 def test_statements_know_their_partner_their_pair_and_their_fields(small: lab.Collection) -> None:
     """By the ids and the first tags; distractors have no row."""
-    rows = sides(small).to_dict("records")
+    rows = partner_statements(small).to_dict("records")
     assert rows[1] == {"query_id": "p-2", "partner": "p-1", "pair": "p", "field": "modules",
                        "domain_pair": "spaces / modules"}  # fmt: skip
     assert [row["query_id"] for row in rows] == list(PARTNER)
@@ -159,7 +159,7 @@ def test_ranks_are_those_of_the_systems_scores() -> None:
     c = lab.load("mini-pairs")
     run = lab.system("chargrams").search(c, depth=2000).astype({"query_id": str, "doc_id": str})
     scores = run.pivot(index="query_id", columns="doc_id", values="score").fillna(-1.0)
-    table = sides(c).set_index("query_id")
+    table = partner_statements(c).set_index("query_id")
     found = lab.analysis.partner_values("chargrams", c, ["Rank"]).set_index("query_id").value
     for name, own in scores.iterrows():
         partner = own[table.partner[name]]
@@ -172,7 +172,7 @@ def test_broken_pairs_are_named(make_folder: Callable[..., Path]) -> None:
 
     def message(qrels: str, **more: str) -> str:
         with pytest.raises(MirblabError) as error:
-            sides(lab.load(folder(make_folder, qrels=qrels, **more)))
+            partner_statements(lab.load(folder(make_folder, qrels=qrels, **more)))
         return str(error.value)
 
     both = "".join(f"{one}\t{other}\t1\n" for one, other in PARTNER.items())

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mirblab.analysis import projection
-from mirblab.analysis.projection import map_trustworthiness, nearest, per_point
+from mirblab.analysis.projection import map_trustworthiness, nearest_rows, point_trustworthiness
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 
@@ -47,7 +47,7 @@ def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
     (path,) = folder.iterdir()
     content = path.read_bytes()
     monkeypatch.setattr(
-        projection, "_umap", lambda vectors, settings: wanted.set_index("id").loc[sorted(IDS)].to_numpy()
+        projection, "_fit_umap", lambda vectors, settings: wanted.set_index("id").loc[sorted(IDS)].to_numpy()
     )
     for place in range(0, len(content), 29):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x01]) + content[place + 1 :])
@@ -104,8 +104,8 @@ def test_maps_carry_what_determined_them(maps):
     """The settings of UMAP, its version, and a hash of the vectors that no order of rows changes."""
     assert {"umap-learn", "n_neighbors", "min_dist", "metric", "k", "vectors"} <= set(maps.attrs)
     assert maps.attrs["seeds"] == [0, 1]
-    assert maps.attrs["vectors"] == projection.fingerprint(VECTORS[::-1], IDS[::-1])
-    assert maps.attrs["vectors"] != projection.fingerprint(VECTORS[::-1], IDS)
+    assert maps.attrs["vectors"] == projection.vectors_fingerprint(VECTORS[::-1], IDS[::-1])
+    assert maps.attrs["vectors"] != projection.vectors_fingerprint(VECTORS[::-1], IDS)
 
 
 def test_trustworthiness_is_that_of_scikit_learn():
@@ -114,48 +114,48 @@ def test_trustworthiness_is_that_of_scikit_learn():
 
     for k in (1, 5, 12):
         for metric in ("cosine", "euclidean"):
-            found = per_point(VECTORS, FLAT, [""] * 40, k, metric).trust.mean()
+            found = point_trustworthiness(VECTORS, FLAT, [""] * 40, k, metric).trust.mean()
             assert found == pytest.approx(trustworthiness(VECTORS, FLAT, n_neighbors=k, metric=metric), abs=1e-12)
 
 
 def test_all_neighbours_are_kept_by_the_same_space():
     """Unit vectors have the same neighbours by cosine and by distance."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    found = per_point(unit, unit, POINTS.class_id, 5)
+    found = point_trustworthiness(unit, unit, POINTS.class_id, 5)
     assert (found[["kept", "trust"]] == 1).all().all()
     assert (found.partner_full == found.partner_map).all()
 
 
 def test_neighbours_kept_agree_with_a_slow_count():
     """Two lists of the five nearest, and what they share."""
-    full, flat = nearest(VECTORS, 5), nearest(FLAT, 5, "euclidean")
+    full, flat = nearest_rows(VECTORS, 5), nearest_rows(FLAT, 5, "euclidean")
     slow = [len(set(one) & set(other)) / 5 for one, other in zip(full.tolist(), flat.tolist(), strict=True)]
-    assert per_point(VECTORS, FLAT, [""] * 40, 5).kept.tolist() == slow
+    assert point_trustworthiness(VECTORS, FLAT, [""] * 40, 5).kept.tolist() == slow
 
 
 def test_the_rank_of_the_partner_by_hand():
     """Points on a line; who has no class, or is alone in it, has no partner."""
     line = np.array([[0.0], [0.1], [5.0], [9.0], [9.3]])
-    found = per_point(line, line, ["a", "a", "b", "", "b"], 1, "euclidean")
+    found = point_trustworthiness(line, line, ["a", "a", "b", "", "b"], 1, "euclidean")
     assert found.partner_full.tolist() == [1, 1, 2, 0, 2]
-    assert per_point(line, line, ["", "", "", "c", "d"], 1, "euclidean").partner_map.tolist() == [0] * 5
+    assert point_trustworthiness(line, line, ["", "", "", "c", "d"], 1, "euclidean").partner_map.tolist() == [0] * 5
 
 
 def test_of_several_members_of_a_class_the_nearest_counts():
     """Three statements that say the same."""
     line = np.array([[0.0], [1.0], [1.5], [4.0]])
-    assert per_point(line, line, ["a", "x", "a", "a"], 1, "euclidean").partner_full.tolist() == [2, 0, 2, 1]
+    assert point_trustworthiness(line, line, ["a", "x", "a", "a"], 1, "euclidean").partner_full.tolist() == [2, 0, 2, 1]
 
 
 def test_chance_is_what_points_strewn_over_the_page_reach():
     """Partners by hand: three pairs and a class of three among twelve points; the map by ten random ones."""
     classes = ["a", "a", "b", "b", "c", "c", "d", "d", "d", "", "", ""]
-    found = per_point(VECTORS[:12], FLAT[:12], classes, 3).assign(seed=0, class_id=classes)
+    found = point_trustworthiness(VECTORS[:12], FLAT[:12], classes, 3).assign(seed=0, class_id=classes)
     near = (6 * 1 / 11 + 3 * 2 / 11) / 9, (6 * 3 / 11 + 3 * (1 - (9 * 8 * 7) / (11 * 10 * 9))) / 9
     assert map_trustworthiness(found).chance.to_numpy()[2:] == pytest.approx(near)
     rng = np.random.default_rng(5)
     maps = [
-        per_point(rng.normal(size=(150, 6)), rng.normal(size=(150, 2)), [""] * 150, 20).assign(seed=seed)
+        point_trustworthiness(rng.normal(size=(150, 6)), rng.normal(size=(150, 2)), [""] * 150, 20).assign(seed=seed)
         for seed in range(10)
     ]
     table = map_trustworthiness(pd.concat(maps).assign(class_id=""))
@@ -164,14 +164,14 @@ def test_chance_is_what_points_strewn_over_the_page_reach():
 
 def test_without_pairs_the_table_has_no_partners():
     """Distractors alone."""
-    found = per_point(VECTORS, FLAT, [""] * 40, 5).assign(seed=0, class_id="")
+    found = point_trustworthiness(VECTORS, FLAT, [""] * 40, 5).assign(seed=0, class_id="")
     assert map_trustworthiness(found).index.tolist() == ["share of the 5 nearest kept", "trustworthiness, 5 nearest"]
 
 
 def test_nearest_agrees_with_a_slow_search():
     """By cosine, never itself."""
     unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    found = nearest(VECTORS, 3)
+    found = nearest_rows(VECTORS, 3)
     for row in range(40):
         slow = sorted((other for other in range(40) if other != row), key=lambda other: -(unit[row] @ unit[other]))
         assert found[row].tolist() == slow[:3]
@@ -182,10 +182,10 @@ def test_too_few_points_and_a_bad_k_are_errors():
     with pytest.raises(MirblabError, match="at least 4 vectors"):
         projection.project(VECTORS[:3], IDS[:3])
     with pytest.raises(MirblabError, match="k must be between 1 and 39, found 40"):
-        nearest(VECTORS, 40)
+        nearest_rows(VECTORS, 40)
     with pytest.raises(MirblabError, match="needs a seed, found none"):
         projection.seeded_maps(POINTS, VECTORS, seeds=[])
     with pytest.raises(MirblabError, match="found 40 vectors, 40 places and 39 classes"):
-        per_point(VECTORS, FLAT, [""] * 39)
+        point_trustworthiness(VECTORS, FLAT, [""] * 39)
     with pytest.raises(MirblabError, match="no metric 'cosin'"):
-        nearest(VECTORS, 3, "cosin")
+        nearest_rows(VECTORS, 3, "cosin")

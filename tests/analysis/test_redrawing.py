@@ -60,7 +60,7 @@ def test_a_map_is_redrawn_to_the_same_bytes_in_a_second_process(folder: Path, tm
 
 def test_a_part_of_a_table_is_redrawn_too(folder: Path, tmp_path: Path):
     """Its index is stored with it, as that of every table which was cut from another."""
-    table = projection._coordinates(folder / "map.csv")
+    table = projection._read_map_table(folder / "map.csv")
     part = table[table.seed == 1].sample(frac=1, random_state=0)
     figures.save_figure(plots.map(part), tmp_path / "part", "map", table=part, provenance={}, caption="c", alt="a")
     for path in projection.redraw(tmp_path / "part" / "map.csv", tmp_path / "again"):

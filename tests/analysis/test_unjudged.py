@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from mirblab.analysis.unjudged import hide, hide_judgements
+from mirblab.analysis.unjudged import drop_judgements, hide_judgements
 from mirblab.core.errors import MirblabError
 from mirblab.retrieval import systems
 from mirblab.sources import catalogue
@@ -23,7 +23,7 @@ def judgements(n_queries: int = 20, n: int = 10) -> pd.DataFrame:
 def test_each_query_loses_its_share_and_keeps_one_relevant_document(share: float):
     """Rounded in favour of keeping."""
     qrels = judgements()
-    kept = hide(qrels, share, seed=3)
+    kept = drop_judgements(qrels, share, seed=3)
     counts = kept.groupby("query_id").size().reindex(qrels.query_id.unique(), fill_value=0)
     relevant = kept[kept.relevance > 0].groupby("query_id").size()
     assert (counts == max(np.ceil((1 - share) * 10), 1)).all()
@@ -33,15 +33,17 @@ def test_each_query_loses_its_share_and_keeps_one_relevant_document(share: float
 def test_a_larger_share_hides_more_of_the_same():
     """So that a curve over shares is one story."""
     qrels = judgements()
-    pairs = [set(map(tuple, hide(qrels, share)[["query_id", "doc_id"]].values)) for share in (0.2, 0.5, 0.8)]
+    pairs = [set(map(tuple, drop_judgements(qrels, share)[["query_id", "doc_id"]].values)) for share in (0.2, 0.5, 0.8)]
     assert pairs[0] > pairs[1] > pairs[2]
-    assert hide(qrels, 0.5, 1).equals(hide(qrels, 0.5, 1)) and not hide(qrels, 0.5, 1).equals(hide(qrels, 0.5, 2))
+    assert drop_judgements(qrels, 0.5, 1).equals(drop_judgements(qrels, 0.5, 1)) and not drop_judgements(
+        qrels, 0.5, 1
+    ).equals(drop_judgements(qrels, 0.5, 2))
 
 
 def test_a_query_without_a_relevant_document_may_lose_everything():
     """There is nothing to keep it for."""
     qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": 0})
-    assert hide(qrels, 1.0).empty
+    assert drop_judgements(qrels, 1.0).empty
 
 
 def test_condensed_lists_bear_holes_better_than_ndcg():
@@ -69,4 +71,4 @@ def test_tau_is_scipy_s():
 def test_a_share_outside_0_to_1_is_refused():
     """A percentage, for instance."""
     with pytest.raises(MirblabError, match="between 0 and 1, found 50"):
-        hide(judgements(), 50)
+        drop_judgements(judgements(), 50)

@@ -53,7 +53,7 @@ BY_NAME: dict[str, Callable[[str], object]] = {
     "rerankers": rerank.settings,
     "prompts": lambda name: read_prompt(name).fingerprint(),
     "trained": lambda name: recipe(name).determining(),
-    "scales": grades.meanings,
+    "scales": grades.scale_meanings,
 }
 TOGETHER = (
     catalogue.collection_table,

@@ -51,7 +51,7 @@ WHOLE = {
     "file": text_files.read_json,
     "mteb": lambda path: imported.read_mteb_values(path, "m", "mini-qa"),
     "naturalproofs": lambda path: naturalproofs.read_subset(path, masked=False),
-    "map": projection._record,
+    "map": projection._read_record,
     "model": local._read,
 }
 

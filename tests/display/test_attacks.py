@@ -20,7 +20,7 @@ from mirblab.display import threads
 from mirblab.display import threads as display_threads
 from mirblab.display.plots import pages
 from mirblab.display.table import SCRIPT, STYLE
-from mirblab.display.threads import checked, safe
+from mirblab.display.threads import check_mathml, sanitize_html
 from mirblab.formula import mathml
 from mirblab.formula.latex import parser
 from mirblab.formula.mathml import parse_content_mathml
@@ -42,7 +42,7 @@ def test_nothing_in_a_notebook_is_made_of_data(place: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("render", [threads.mathml, None], ids=["mathml", "latex"])
+@pytest.mark.parametrize("render", [threads.render_mathml, None], ids=["mathml", "latex"])
 def test_nothing_in_a_thread_is_made_of_data(render: Callable[[str, bool], str] | None) -> None:
     """What a post may have of HTML stays; its addresses are of three schemes."""
     wrong = {
@@ -98,7 +98,7 @@ def test_a_formula_has_no_address_no_style_and_no_name_of_the_data() -> None:
 
     for attack in ATTACKS:
         for source in (attack, attack.strip("$")):
-            assert checked(markup.to_mathml(parser.parse_latex(source), latex=source)), ascii(source)
+            assert check_mathml(markup.to_mathml(parser.parse_latex(source), latex=source)), ascii(source)
 
 
 def test_there_are_enough_attacks_and_none_twice() -> None:
@@ -170,5 +170,5 @@ def _xml_reader(name: str) -> Callable[[Path], object]:
         "Area.html": lambda path: list(ntcir.read_formulas([path], dump.RowProblems().counts)),
         "MathML": lambda path: mathml.parse_mathml(path.read_text()).labels,
         "Content MathML": lambda path: parse_content_mathml(path.read_text()).labels,
-        "thread": lambda path: [safe(path.read_text()), checked(path.read_text())],
+        "thread": lambda path: [sanitize_html(path.read_text()), check_mathml(path.read_text())],
     }[name]

@@ -12,7 +12,7 @@ from judging import ATTRIBUTES, EVERYWHERE, TAGS
 
 from mirblab.display import table, threads
 from mirblab.display.plots import pages
-from mirblab.display.threads import mathml
+from mirblab.display.threads import render_mathml
 from mirblab.sources.stackexchange import threads as reader
 
 pytestmark = pytest.mark.browser
@@ -50,7 +50,7 @@ def statements() -> str:
         "id": [f"{n:03d}" for n in range(len(said))], "class_id": said, "field": said, "kind": "pair", "text": said,
         "x": [n % 17 for n in range(len(said))], "y": [n // 17 for n in range(len(said))], "seed": 0,
     })  # fmt: skip
-    return pages.page(rows, said[0], said[1])
+    return pages.map_page_html(rows, said[0], said[1])
 
 
 def browsed() -> str:
@@ -62,13 +62,15 @@ def browsed() -> str:
 
 def index() -> str:
     """Return the page that lists a thread for each attack."""
-    return threads.index([reader.Thread(post) for post in posts()], mathml, ATTACKS[0])
+    return threads.thread_index([reader.Thread(post) for post in posts()], render_mathml, ATTACKS[0])
 
 
 def one_thread() -> str:
     """Return one thread with an answer for each attack, so that what one leaves open meets the next."""
     said = posts()
-    return threads.page(reader.Thread(said[0], said, "", [reader.Link(a, "related", a) for a in ATTACKS]), mathml)
+    return threads.thread_page(
+        reader.Thread(said[0], said, "", [reader.Link(a, "related", a) for a in ATTACKS]), render_mathml
+    )
 
 
 def posts() -> list[reader.Post]:

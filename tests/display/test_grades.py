@@ -38,7 +38,7 @@ def source(name: str) -> str:
 )  # fmt: skip
 def test_a_collection_is_on_the_scale_that_the_registry_names(name: str, scale: str) -> None:
     """Those of ARQMath, and the bundled ones that follow them."""
-    assert grades.scale_of(name) == scale
+    assert grades.scale_name(name) == scale
 
 
 def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
@@ -47,7 +47,7 @@ def test_the_table_says_what_each_grade_means_and_where_that_is_from() -> None:
         shown = grades.grade_table(load(name))
         ratings = {"grade 3": "high", "grade 2": "medium", "grade 1": "low", "grade 0": "not relevant"}
         assert shown.frame.rating.to_dict() == ratings
-        assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[grades.FOR].tolist() == [
+        assert shown.frame.meaning.str.len().gt(20).all() and shown.frame[grades.COUNTS_AS_RELEVANT].tolist() == [
             "yes",
             "yes",
             "no",
@@ -66,7 +66,7 @@ def test_grades_without_a_scale_stand_alone() -> None:
 def test_a_grade_beyond_the_scale_has_no_meaning(make_folder: Callable[..., Path]) -> None:
     """It is shown all the same."""
     odd = load_folder(make_folder(qrels="q1\td1\t4\n", card='name = "mini-qa"\n', name="mini-qa"))
-    assert grades.grade_table(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.meaning(odd, 4) == ""
+    assert grades.grade_table(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.grade_meaning(odd, 4) == ""
 
 
 def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
     entry = '[own]\nlabel = "x"\nsource = "y"\ncollections = ["c"]\nratings = ["no", "yes"]\nmeanings = ["none"]\n'
     (tmp_path / "registry" / "scales.toml").write_text(entry)
     with pytest.raises(MirblabError, match=r"scales\.toml.*'own' has 2 ratings and 1 meanings"):
-        grades.meanings("own")
+        grades.scale_meanings("own")
 
 
 def test_grades_are_explained_where_they_are_shown() -> None:

@@ -44,7 +44,7 @@ def hostile() -> pd.DataFrame:
 
 def test_every_statement_is_inside_word_for_word(mini):
     """Prose as text, a place for each formula, and the formulas as MathML, each once."""
-    page = html.document_fromstring(pages.page(mini, "A map"))
+    page = html.document_fromstring(pages.map_page_html(mini, "A map"))
     found = page.get_element_by_id("texts").findall("p")
     formulas = page.get_element_by_id("formulas")
     first = mini[mini.seed == 0].sort_values("id")
@@ -63,13 +63,13 @@ def test_every_statement_is_inside_word_for_word(mini):
 def test_the_formulas_are_those_of_the_parser():
     """A sign that is what its kind says has no element of its own, since the script adds it; another one keeps it."""
     points = pd.DataFrame({"id": list("ab"), "class_id": "p", "field": "f", "kind": "pair"})
-    found = pages.page(placed(points.assign(text=r"$\frac{a}{12}(c)\sin<$")), "t")
+    found = pages.map_page_html(placed(points.assign(text=r"$\frac{a}{12}(c)\sin<$")), "t")
     assert "<math><mfrac>a<mn>12</mn></mfrac><mrow>(c)</mrow><mi>sin</mi>&lt;</math>" in found
 
 
 def test_hostile_text_is_text_everywhere():
     """In a statement, a formula, a field, a class, the title and the caption."""
-    source = pages.page(placed(hostile()), HOSTILE, HOSTILE)
+    source = pages.map_page_html(placed(hostile()), HOSTILE, HOSTILE)
     page = html.document_fromstring(source)
     assert len(page.findall(".//script")) == 2 and not page.findall(".//img") and not page.findall(".//b")
     prose = HOSTILE.partition("$")[0]
@@ -81,19 +81,19 @@ def test_hostile_text_is_text_everywhere():
 
 def test_it_needs_nothing_from_elsewhere(mini):
     """No address, no import, and a policy that would refuse one."""
-    source = pages.page(mini, "A map")
+    source = pages.map_page_html(mini, "A map")
     assert not re.search(r"https?:|//[a-z]|@import|url\(|src=|href=", source)
     assert "default-src 'none'" in source
 
 
 def test_it_stays_small(mini):
     """Below 480 bytes for a statement of these pairs with two maps, script and style apart: 300 kB for 600."""
-    assert len(pages.page(mini, "A map").encode()) < 12_000 + 480 * 36
+    assert len(pages.map_page_html(mini, "A map").encode()) < 12_000 + 480 * 36
 
 
 def test_pairs_are_linked_and_distractors_are_not(mini):
     """Positions in the order of ids; one scale for both axes, inside the drawing."""
-    page = html.document_fromstring(pages.page(mini, "A map"))
+    page = html.document_fromstring(pages.map_page_html(mini, "A map"))
     data = json.loads(page.get_element_by_id("data").text)
     first = mini[mini.seed == 0].sort_values("id").reset_index(drop=True)
     assert len(data["links"]) == 16
@@ -115,15 +115,15 @@ def test_the_same_table_gives_the_same_bytes_whatever_its_order(mini, tmp_path: 
 def test_maps_of_unequal_statements_and_missing_columns_are_refused(mini):
     """Before anything is written."""
     with pytest.raises(MirblabError, match="other statements for another seed"):
-        pages.page(mini.iloc[1:], "t")
+        pages.map_page_html(mini.iloc[1:], "t")
     with pytest.raises(MirblabError, match="no column 'text'"):
-        pages.page(mini.drop(columns="text"), "t")
+        pages.map_page_html(mini.drop(columns="text"), "t")
 
 
 def test_a_formula_too_large_is_the_beginning_of_its_source():
     """As in every other view of formulas."""
     points = pd.DataFrame({"id": list("ab"), "class_id": "p", "field": "f", "kind": "pair", "text": f"${'x+' * 500}1$"})
-    assert f"<code>{('x+' * 500)[:300]} …</code>" in pages.page(placed(points), "t")
+    assert f"<code>{('x+' * 500)[:300]} …</code>" in pages.map_page_html(placed(points), "t")
 
 
 @pytest.mark.browser
@@ -160,9 +160,9 @@ def test_it_works_in_a_browser_by_mouse_and_by_keys(mini, browser, tmp_path: Pat
 
 def test_the_page_calls_pairs_equivalent_only_where_the_card_does(mini):
     """In the legend, in what stands beside a statement, and in what a click shows."""
-    premises = pages.page(placed(equivalence_statements(load("mini-premises"), 5, 5)), "Premises")
+    premises = pages.map_page_html(placed(equivalence_statements(load("mini-premises"), 5, 5)), "Premises")
     assert "judged relevant (10)" in premises and "equivalent" not in premises.split("<script")[0]
     assert "says the same" not in premises and '"kinds":["judged relevant","distractor"]' in premises.replace(
         " ", "", 0
     )
-    assert "equivalent (32)" in pages.page(mini, "Pairs")
+    assert "equivalent (32)" in pages.map_page_html(mini, "Pairs")

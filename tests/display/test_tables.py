@@ -138,7 +138,7 @@ def test_a_group_has_distance_and_judged_share_but_no_signs(grouped: pd.DataFram
 def test_a_group_that_is_not_complete_stays_apart(grouped: pd.DataFrame) -> None:
     """Three parts are not the paper's column: nothing is averaged, and the note says what is missing."""
     shown = result_tables.main_table(grouped, "RR", groups=GROUPS | {"p3": "Parts"})
-    assert [result_tables.last(name) for name in shown.frame.columns] == ["c1", "p1", "p2", "all (3)"]
+    assert [result_tables.column_name(name) for name in shown.frame.columns] == ["c1", "p1", "p2", "all (3)"]
     assert "Parts is not complete: p3 is missing, so its parts stand apart." in shown.notes
     lacks = grouped.query("not (system == 'dense' and collection == 'p2')")
     cells = dict(result_tables.main_table(lacks, "RR", groups=GROUPS).rows())["dense"]
@@ -304,15 +304,15 @@ def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
     assert text.count(escaped) == 3
     assert r"$\sum_{n=1}^{\infty} \frac{1}{n^2} = \frac{\pi^2}{6}$ \& more" in text
     assert text.count("more") == 60
-    assert escape.latex("$5 and $6") == r"\$5 and \$6"
-    assert escape.latex("only $5", is_maths=True) == r"only \$5"
+    assert escape.escape_latex("$5 and $6") == r"\$5 and \$6"
+    assert escape.escape_latex("only $5", is_maths=True) == r"only \$5"
 
 
 def test_mathematics_that_reads_files_or_is_html_is_no_mathematics() -> None:
     """In LaTeX its commands are text; in Markdown angle brackets have names, and a link falls apart."""
-    assert escape.latex(r"$\input{x}$", is_maths=True) == r"\$\textbackslash{}input\{x\}\$"
-    assert escape.latex(r"$\left(x\right)$", is_maths=True) == r"$\left(x\right)$"
-    assert escape.markdown("$a<b>[c](d)$", is_maths=True) == r"$a\lt b\gt [c] (d)$"
+    assert escape.escape_latex(r"$\input{x}$", is_maths=True) == r"\$\textbackslash{}input\{x\}\$"
+    assert escape.escape_latex(r"$\left(x\right)$", is_maths=True) == r"$\left(x\right)$"
+    assert escape.escape_markdown("$a<b>[c](d)$", is_maths=True) == r"$a\lt b\gt [c] (d)$"
 
 
 @pytest.mark.parametrize(
@@ -330,12 +330,12 @@ def test_mathematics_that_reads_files_or_is_html_is_no_mathematics() -> None:
 )  # fmt: skip
 def test_a_formula_in_a_cell_ends_in_it_however_delimited(source: str, tex: str) -> None:
     """Between dollars, whatever it had; what LaTeX would stumble over is text."""
-    assert escape.latex(source, is_maths=True) == tex
+    assert escape.escape_latex(source, is_maths=True) == tex
 
 
 def test_a_display_keeps_the_pairing_of_dollars_in_markdown() -> None:
     """What is prose is escaped, before a display and after it."""
-    assert escape.markdown("a_1 $$x_1$$ b_1 $|y|$", is_maths=True) == r"a\_1 $x_1$ b\_1 $\vert y\vert $"
+    assert escape.escape_markdown("a_1 $$x_1$$ b_1 $|y|$", is_maths=True) == r"a\_1 $x_1$ b\_1 $\vert y\vert $"
 
 
 @pytest.mark.parametrize(
@@ -348,16 +348,18 @@ def test_a_display_keeps_the_pairing_of_dollars_in_markdown() -> None:
 )  # fmt: skip
 def test_unicode_has_commands_in_latex(char: str, tex: str) -> None:
     """Lean's signatures are full of what pdfLaTeX does not know."""
-    assert escape.latex(char) == tex
+    assert escape.escape_latex(char) == tex
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex here")
 def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> None:
     """In text and in mathematics, each on its own line, with nothing but amsmath and amssymb."""
     signs = [*_commands(), *"𝓝𝔭𝕜ℂ𝟙ₗ⁻⥢½"]
-    lines = [f"{escape.latex(sign)} {escape.latex(f'${sign}$', is_maths=True)}" for sign in signs]
-    lines += [escape.latex(rf"$\{name}$", is_maths=True) for name in sorted(_MISSING)]
-    lines += [escape.latex(f"${odd}$", is_maths=True) for odd in (r"a\\b", "a%b", r"\frac{", "x}", r"\left(x", "a&b")]
+    lines = [f"{escape.escape_latex(sign)} {escape.escape_latex(f'${sign}$', is_maths=True)}" for sign in signs]
+    lines += [escape.escape_latex(rf"$\{name}$", is_maths=True) for name in sorted(_MISSING)]
+    lines += [
+        escape.escape_latex(f"${odd}$", is_maths=True) for odd in (r"a\\b", "a%b", r"\frac{", "x}", r"\left(x", "a&b")
+    ]
     page = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{amsmath,amssymb}\begin{document}"
     source = tmp_path / "all.tex"
     source.write_text("\n\n".join([page, *lines, r"\end{document}"]), encoding="utf-8")
@@ -389,7 +391,7 @@ def test_a_caption_has_formulas_where_the_cells_have() -> None:
         shown = result_tables.table(frame, "50% of $y_2$", maths=maths)
         assert tex in shown.to_latex() and shown.to_markdown().startswith(mark)
         assert page in shown.to_html().partition("</caption>")[0] + "</caption>"
-        assert page.removesuffix("</caption>") in table.controlled(shown).partition("</figcaption>")[0]
+        assert page.removesuffix("</caption>") in table.interactive_html(shown).partition("</figcaption>")[0]
 
 
 def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
@@ -463,8 +465,8 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
 
 def test_flat_names_of_one_and_two_levels() -> None:
     """An empty group leaves no colon behind."""
-    assert table.flat(pd.Index(["a", 1])) == ["a", "1"]
-    assert table.flat(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
+    assert table.flatten_columns(pd.Index(["a", 1])) == ["a", "1"]
+    assert table.flatten_columns(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
 
 
 def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> None:

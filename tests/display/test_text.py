@@ -7,7 +7,7 @@ import pytest
 from attacks import ATTACKS
 from lxml import html
 
-from mirblab.display.text import html_of, pieces
+from mirblab.display.text import split_pieces, text_html
 from mirblab.sources.catalogue import load
 
 ELEMENTS = {"bdi", "br", "code", "mark", "span"}
@@ -25,7 +25,7 @@ def marked(text: str) -> list[str]:
 @pytest.mark.attacks
 def test_an_attack_is_text(attack):
     """No element but ours, no address, no event, no style but ours, whole or cut, marked or not."""
-    for found in (html_of(attack), html_of(f"Let $x$ be {attack}", [(3, 30, 0.5)], longest=40)):
+    for found in (text_html(attack), text_html(f"Let $x$ be {attack}", [(3, 30, 0.5)], longest=40)):
         found.encode()
         for element in page(found).iter():
             if element.tag in ("div", "math") or element.getparent().tag in ("math",):
@@ -42,10 +42,10 @@ def test_every_word_of_the_bundled_collections_is_there():
     """Prose word for word, and each piece where it says that it starts."""
     for name in ("mini-qa", "mini-formula", "mini-stacks"):
         for text in load(name).texts:
-            found = pieces(text)
+            found = split_pieces(text)
             assert all(text[piece.start : piece.start + len(piece.text)] == piece.text for piece in found)
             words = [" ".join(piece.text.split()) for piece in found if not piece.is_formula]
-            shown = page(html_of(text))
+            shown = page(text_html(text))
             for maths in shown.findall(".//math"):
                 maths.drop_tree()
             plain = " ".join("".join(shown.itertext()).split())
@@ -54,45 +54,45 @@ def test_every_word_of_the_bundled_collections_is_there():
 
 def test_formulas_are_maths_and_dollars_in_prose_are_not_for_mathjax():
     """Delimiters of every kind vanish; a price stays."""
-    found = html_of(r"Is \(x\) or $$y^2$$ worth $5 or $6?")
+    found = text_html(r"Is \(x\) or $$y^2$$ worth $5 or $6?")
     assert found.count("<math") == 2 and "$5 or $6?" in found and "mathjax_ignore" in found
-    assert html_of(r"\frac{1}{2}").count("<mfrac") == 1
+    assert text_html(r"\frac{1}{2}").count("<mfrac") == 1
 
 
 def test_marks_are_where_they_are_told_in_prose_and_in_formulas():
     """Strengths differ, overlaps take the stronger, ends beyond the text are cut, a strength of 0 marks nothing."""
     text = "A ring $x+y$ is."
-    assert marked(html_of(text, [(2, 6, 1.0), (10, 11, 0.5)])) == ["ring", "y"]
-    assert marked(html_of(text, [(0, 6, 0.2), (2, 6, 0.9)])) == ["A ", "ring"]
-    assert marked(html_of(text, [(-9, 1, 1.0), (13, 99, 7.0)])) == ["A", "is."]
-    assert marked(html_of(text, [(0, 9, 0.0), (4, 2, 1.0), (0, 3, np.nan)])) == []
+    assert marked(text_html(text, [(2, 6, 1.0), (10, 11, 0.5)])) == ["ring", "y"]
+    assert marked(text_html(text, [(0, 6, 0.2), (2, 6, 0.9)])) == ["A ", "ring"]
+    assert marked(text_html(text, [(-9, 1, 1.0), (13, 99, 7.0)])) == ["A", "is."]
+    assert marked(text_html(text, [(0, 9, 0.0), (4, 2, 1.0), (0, 3, np.nan)])) == []
 
 
 def test_a_formula_is_never_cut():
     """A text ends before the formula that it would cut, at a word; the first formula may be longer."""
-    assert html_of("Let $x+y+z$ be", longest=6).endswith(">Let …</bdi>")
-    assert html_of("$x+y+z$ be one", longest=2).count("<math") == 1
-    assert html_of("one two three", longest=9).endswith(">one two …</bdi>")
-    assert html_of("one two", longest=7).endswith(">one two</bdi>")
+    assert text_html("Let $x+y+z$ be", longest=6).endswith(">Let …</bdi>")
+    assert text_html("$x+y+z$ be one", longest=2).count("<math") == 1
+    assert text_html("one two three", longest=9).endswith(">one two …</bdi>")
+    assert text_html("one two", longest=7).endswith(">one two</bdi>")
 
 
 def test_what_is_awkward_is_shown():
     """Nothing, blanks, half-typed LaTeX, ten thousand characters, lone surrogates, a formula too large."""
     for text in ("", "   ", r"\frac{", r"$\frac{$", "$", "$$$$$$", "x" * 10_000, "\ud800 $\ud800$", "\u202eab"):
-        html_of(text, [(0, 1, 1.0)]).encode()
-    assert "<code>" in html_of(f"${'x+' * 999}1$") and "\x00" not in html_of("a\x00")
-    assert "one<br>two" in html_of("one\n\ntwo")
+        text_html(text, [(0, 1, 1.0)]).encode()
+    assert "<code>" in text_html(f"${'x+' * 999}1$") and "\x00" not in text_html("a\x00")
+    assert "one<br>two" in text_html("one\n\ntwo")
 
 
 def test_a_long_formula_scrolls_in_its_own_box():
     """A short one needs none."""
-    assert "overflow-x:auto" in html_of(f"${'x+' * 20}1$") and "overflow-x" not in html_of("$x$")
+    assert "overflow-x:auto" in text_html(f"${'x+' * 20}1$") and "overflow-x" not in text_html("$x$")
 
 
 def test_no_line_begins_with_the_comma_behind_a_formula() -> None:
     """It stays with it; a blank, a word and a second formula do not, nor does what follows a box that scrolls."""
-    tied = html_of("Let $x$, then $y$ and ($z$)!", [(7, 8, 1.0)])
+    tied = text_html("Let $x$, then $y$ and ($z$)!", [(7, 8, 1.0)])
     assert tied.count("nowrap") == 2 and "</math><mark" in tied and "</math>)!</span></bdi>" in tied
-    assert "nowrap" not in html_of("Let $x$ be $y$ $z$ (so)")
-    assert "nowrap" not in html_of(f"${'x+' * 20}1$.")
-    assert html_of("$x$" + "." * 50).count("...</span>...") == 1
+    assert "nowrap" not in text_html("Let $x$ be $y$ $z$ (so)")
+    assert "nowrap" not in text_html(f"${'x+' * 20}1$.")
+    assert text_html("$x$" + "." * 50).count("...</span>...") == 1

@@ -14,7 +14,7 @@ import pytest
 from mirblab.core.errors import MirblabError
 from mirblab.display import threads
 from mirblab.display import threads as display_threads
-from mirblab.display.threads import _TAGS, checked, index, page, safe, safe_line
+from mirblab.display.threads import _TAGS, check_mathml, sanitize_html, sanitize_line, thread_index, thread_page
 from mirblab.sources.stackexchange import dump
 from mirblab.sources.stackexchange import threads as reader
 
@@ -90,7 +90,7 @@ def test_posts_alone_are_enough(tmp_path: Path):
     [thread] = reader.read_threads(tmp_path, [1])
     assert [post.id for post in thread.answers] == ["10", "11", "12"] and not thread.accepted and not thread.links
     assert thread.question.score is None and thread.question.votes is None
-    assert "3 answers" in page(thread)
+    assert "3 answers" in thread_page(thread)
 
 
 def test_votes_stand_in_for_scores_and_for_the_accepted_answer(dumped: Path):
@@ -237,15 +237,15 @@ def test_nothing_nasty_survives_wherever_it_stands(nasty: str, render):
     said = [reader.Comment(text, 1, nasty, "", nasty) for text in (nasty, f"math-container {nasty}")]
     post = reader.Post("1", nasty, nasty, [nasty], 1, nasty, "", nasty, None, said)
     thread = reader.Thread(post, [post], "1", [reader.Link("2", "related", nasty)], {nasty: 3})
-    for text in (page(thread, render, ["2"]), index([thread], render, nasty)):
+    for text in (thread_page(thread, render, ["2"]), thread_index([thread], render, nasty)):
         assert audit(text) == []
         assert text.count("<style>") == 1 and text.count("<main>") == 1 and text.rstrip().endswith("</html>")
 
 
 def test_a_place_of_a_formula_cannot_be_forged():
     """The private characters that mark places are dropped from posts."""
-    assert safe("\ue0000\ue001 $x$ \ue0007\ue001", to_math) == "0 <math><mi>x</mi></math> 7"
-    assert safe('<a href="https://e.org/$x$">e</a>', to_math) == '<a rel="noopener noreferrer nofollow">e</a>'
+    assert sanitize_html("\ue0000\ue001 $x$ \ue0007\ue001", to_math) == "0 <math><mi>x</mi></math> 7"
+    assert sanitize_html('<a href="https://e.org/$x$">e</a>', to_math) == '<a rel="noopener noreferrer nofollow">e</a>'
 
 
 def test_the_audit_sees_what_it_should_see():
@@ -257,11 +257,14 @@ def test_the_audit_sees_what_it_should_see():
 def test_what_a_post_says_stays():
     """Lists, tables, code and links stay; a picture becomes its text; unclosed tags are closed."""
     source = '<ol start="3"><li>one<li><code>a &lt; $b$</code></ol><table><tr><td colspan=2>x</table><a href="https://e.org/q?a=1&amp;b=2">e</a>'
-    assert safe(source) == (
+    assert sanitize_html(source) == (
         '<ol start="3"><li>one</li><li><code>a &lt; $b$</code></li></ol><table><tbody><tr><td colspan="2">x</td></tr>'
         '</tbody></table><a href="https://e.org/q?a=1&amp;b=2" rel="noopener noreferrer nofollow">e</a>'
     )
-    assert safe('<p>see <img src="//e.org/a.png" alt="a graph of $f$"></p>') == "<p>see [picture: a graph of $f$]</p>"
+    assert (
+        sanitize_html('<p>see <img src="//e.org/a.png" alt="a graph of $f$"></p>')
+        == "<p>see [picture: a graph of $f$]</p>"
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,23 +283,24 @@ def test_what_a_post_says_stays():
 def test_formulas_are_found_and_given_to_the_renderer(source: str, latex: list[str]):
     """In containers, between dollars and in environments, unescaped and without delimiters; not in code."""
     found: list[str] = []
-    safe(source, lambda one, _: found.append(one) or to_math(one))
+    sanitize_html(source, lambda one, _: found.append(one) or to_math(one))
     assert found == latex
 
 
 def test_an_empty_formula_leaves_nothing():
     assert (
-        safe('<p>a<span class="math-container">$$</span>b <span class="math-container">$ $</span></p>') == "<p>ab </p>"
+        sanitize_html('<p>a<span class="math-container">$$</span>b <span class="math-container">$ $</span></p>')
+        == "<p>ab </p>"
     )
 
 
 def test_a_display_is_a_block_and_a_formula_in_a_line_is_not():
-    assert safe("$$x$$", to_math) == '<span class="display"><math><mi>x</mi></math></span>'
-    assert safe("$x$", to_math) == "<math><mi>x</mi></math>"
+    assert sanitize_html("$$x$$", to_math) == '<span class="display"><math><mi>x</mi></math></span>'
+    assert sanitize_html("$x$", to_math) == "<math><mi>x</mi></math>"
     told: list[bool] = []
-    safe("$x$ $$y$$", lambda latex, is_display: told.append(is_display) or to_math(latex))
+    sanitize_html("$x$ $$y$$", lambda latex, is_display: told.append(is_display) or to_math(latex))
     assert told == [True, False] or told == [False, True]
-    assert safe("$x$", lambda *_: "<math><script/></math>") == '<code class="latex">x</code>'
+    assert sanitize_html("$x$", lambda *_: "<math><script/></math>") == '<code class="latex">x</code>'
 
 
 @pytest.mark.parametrize(
@@ -308,12 +312,12 @@ def test_a_display_is_a_block_and_a_formula_in_a_line_is_not():
 )  # fmt: skip
 @pytest.mark.attacks
 def test_markup_that_is_not_plain_mathml_is_refused(markup: str):
-    assert checked(markup) == ""
+    assert check_mathml(markup) == ""
 
 
 def test_a_title_is_plain_text_unless_a_container_shows_that_it_is_html():
-    assert safe_line("Is a<b & $c>d$ &amp; e?", to_math) == "Is a&lt;b &amp; <math><mi>c&gt;d</mi></math> &amp; e?"
-    assert safe_line(f"Is <em>{SUM}</em>?", to_math) == "Is <em><math><mi>\\sum k</mi></math></em>?"
+    assert sanitize_line("Is a<b & $c>d$ &amp; e?", to_math) == "Is a&lt;b &amp; <math><mi>c&gt;d</mi></math> &amp; e?"
+    assert sanitize_line(f"Is <em>{SUM}</em>?", to_math) == "Is <em><math><mi>\\sum k</mi></math></em>?"
 
 
 @pytest.mark.attacks
@@ -369,7 +373,7 @@ def test_no_post_takes_long(unit: str):
     import time
 
     begin = time.process_time()
-    safe(unit * (60_000 // len(unit)), to_math)
+    sanitize_html(unit * (60_000 // len(unit)), to_math)
     assert time.process_time() - begin < 3
 
 

@@ -222,7 +222,7 @@ def stub_umap() -> None:
         made.append("map")
         return np.stack([vectors.sum(axis=1), vectors[:, 0]], axis=1).astype(np.float64) + settings["seed"]
 
-    projection._umap = umap
+    projection._fit_umap = umap
 
 
 def project() -> dict[str, Any]:

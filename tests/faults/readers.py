@@ -20,7 +20,7 @@ from mirblab.analysis import topics
 from mirblab.core import paths
 from mirblab.data import collection, runs
 from mirblab.data.collection import load_folder
-from mirblab.display.threads import safe
+from mirblab.display.threads import sanitize_html
 from mirblab.evaluation import arqmath
 from mirblab.formula import mathml
 from mirblab.formula.in_text import marked_formulas
@@ -502,7 +502,7 @@ READERS: list[Reader] = [
         "threads",
         _DUMP,
         lambda root: [
-            safe(post.body)
+            sanitize_html(post.body)
             for thread in threads.read_threads(root, ["1"])
             for post in (thread.question, *thread.answers)
         ],
@@ -652,7 +652,12 @@ READERS: list[Reader] = [
         "a.html",
         (_POST,),
         _text(
-            lambda text: (html.html_to_text(text), html.find_formulas(text), safe(text), marked_formulas(text)),
+            lambda text: (
+                html.html_to_text(text),
+                html.find_formulas(text),
+                sanitize_html(text),
+                marked_formulas(text),
+            ),
             "a.html",
         ),
         XML,

@@ -305,7 +305,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store the smallest index, and make maps at once; give back the home."""
     monkeypatch.setenv("MIRBLAB_HOME", os.environ.get("MIRBLAB_HOME", ""))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 1)
-    monkeypatch.setattr(projection, "_umap", projection._umap)
+    monkeypatch.setattr(projection, "_fit_umap", projection._fit_umap)
     stub_umap()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirblab.display.text import html_of
+from mirblab.display.text import text_html
 from mirblab.formula import in_text
 from mirblab.formula.in_text import formal, formal_language
 from mirblab.sources.catalogue import load
@@ -41,7 +41,7 @@ def test_formulas_stay_formulas(text: str) -> None:
 def test_code_is_shown_as_it_is_written(name: str) -> None:
     """No blank and no letter of it is set as mathematics, and lines stay lines."""
     collection = load(name)
-    shown = {text: html_of(text) for text in (*collection.query_texts, *collection.texts)}
+    shown = {text: text_html(text) for text in (*collection.query_texts, *collection.texts)}
     assert not [text for text, page in shown.items() if "<math" in page or "pre-wrap" not in page]
     assert all(page.count("\n") == text.count("\n") for text, page in shown.items())
 

@@ -10,8 +10,8 @@ from mirblab.display import figures, result_tables, threads
 from mirblab.display import formulas as display_formulas
 from mirblab.display.plots import pages
 from mirblab.display.table import sortable_table
-from mirblab.display.text import html_of
-from mirblab.display.threads import index, page
+from mirblab.display.text import text_html
+from mirblab.display.threads import thread_index, thread_page
 from mirblab.formula.explain import explain_match
 from mirblab.formula.index import Index
 from mirblab.sources.stackexchange import threads as reader
@@ -40,12 +40,12 @@ def table(attack: str) -> result_tables.Table:
     return shown
 
 
-def thread(attack: str, render: Callable[[str, bool], str] | None = threads.mathml) -> str:
+def thread(attack: str, render: Callable[[str, bool], str] | None = threads.render_mathml) -> str:
     """Return the page of a thread, and the index, all of whose parts are an attack."""
     said = [reader.Comment(text, 1, attack, "", attack) for text in (attack, f"math-container {attack}")]
     post = reader.Post(attack, attack, attack, [attack], 1, attack, "", attack, None, said)
     found = reader.Thread(post, [post], attack, [reader.Link(attack, "related", attack)], {attack: 3})
-    return page(found, render, []) + index([found], render, attack)
+    return thread_page(found, render, []) + thread_index([found], render, attack)
 
 
 def formulas(attack: str) -> str:
@@ -59,7 +59,7 @@ def formulas(attack: str) -> str:
 def text(attack: str) -> str:
     """Return prose, whole, cut, and marked in the midst of the attack."""
     marked = [(0, len(attack) // 2, 0.5), (1, 3, 1.0)]
-    return html_of(attack) + html_of(f"so ${attack}$ and", marked) + html_of(attack, longest=20)
+    return text_html(attack) + text_html(f"so ${attack}$ and", marked) + text_html(attack, longest=20)
 
 
 def points(attack: str) -> str:
@@ -70,7 +70,7 @@ def points(attack: str) -> str:
         "text": [attack, f"so ${attack}$"],
         "x": [0.0, 1.0], "y": [0.0, 1.0], "seed": 0,
     })  # fmt: skip
-    return pages.page(rows, attack, attack)
+    return pages.map_page_html(rows, attack, attack)
 
 
 def figure(attack: str) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from mirblab.display.text import Mark, pieces
+from mirblab.display.text import Mark, split_pieces
 from mirblab.formula.explain import Side, explain_match, side
 from mirblab.formula.index import Index
 from mirblab.formula.search import Prepared
@@ -49,7 +49,7 @@ def terms(text: str, gains: Mapping[str, float], tokenizer_name: str) -> list[Ma
 
 def _forms(text: str, tokenizer_name: str) -> Iterator[tuple[str, int]]:
     """Yield what may be a term in the text, and where it starts."""
-    for piece in pieces(text):
+    for piece in split_pieces(text):
         if tokenizer_name not in (_OUTSIDE if piece.is_formula else _INSIDE):
             yield from ((form[0], piece.start + form.start()) for form in _FORM.finditer(piece.text))
 
@@ -60,7 +60,7 @@ def formulas(text: str, queries: Sequence[str], pair: tuple[Side, str] | None, i
     Those that are one of *queries* are marked wholly, and the second of the *pair*, which is the nearest of the
     others to the first, a formula of the query, by the share of the weight around each symbol that both have.
     """
-    own = [piece for piece in pieces(text) if piece.is_formula]
+    own = [piece for piece in split_pieces(text) if piece.is_formula]
     found = [(piece.start, piece.start + len(piece.text), 1.0) for piece in own if piece.text in queries]
     if pair is None:
         return found

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from mirblab.analysis.partners import grades
+from mirblab.analysis.partners import judged_grades
 from mirblab.app.explorer.engines import Asked, Engine, Ranking, engine
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.display.grades import meaning
+from mirblab.display.grades import grade_meaning
 from mirblab.display.text import Mark
 from mirblab.encoders.entry import clean
 from mirblab.evaluation import measures
@@ -113,7 +113,7 @@ class Model:
             except Exception as error:  # a system that fails must not keep the others from answering
                 problems[name] = sentence(error)
         found = "" if asked.row is None else str(self.collection.query_ids[asked.row])
-        judged = grades(self.collection, found) if found else {}
+        judged = judged_grades(self.collection, found) if found else {}
         columns = [
             self._column(name, asked, rankings, judged) if name in rankings else self._failed(name, problems[name])
             for name in self.systems
@@ -168,7 +168,7 @@ class Model:
             score = float(found.scores[rank - 1])
             grade = judged.get(doc_id)
             is_relevant = grade is not None and grade >= self.collection.card.relevant_from
-            meant = "" if grade is None else meaning(self.collection, grade)
+            meant = "" if grade is None else grade_meaning(self.collection, grade)
             hits.append(Hit(rank, doc_id, text, score, grade, is_relevant, marks[rank - 1], elsewhere, meant))
         return Column(name, self.labels[name], hits, marked if any(marks) or own.marked != marked else "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mirblab.app.explorer.model import FAR, Answer, Column, Hit, one_line
-from mirblab.display.text import MATH_FONTS, Mark, escaped, html_of, pieces, template
+from mirblab.display.text import MATH_FONTS, Mark, escape_html, split_pieces, template, text_html
 
 _LONGEST = 420  # characters of a document in a list
 _BEFORE = 60  # characters shown before the first strong match, where that is further down
@@ -20,7 +20,7 @@ def lists(answer: Answer) -> str:
 
 def preview(text: str) -> str:
     """Return a query as it is read: prose and formulas, rendered."""
-    shown = html_of(text) if text.strip() else '<span class="mirblab-quiet">Nothing typed yet.</span>'
+    shown = text_html(text) if text.strip() else '<span class="mirblab-quiet">Nothing typed yet.</span>'
     return f'<div class="mirblab-asked" role="region" aria-label="The query, rendered" tabindex="0">{shown}</div>'
 
 
@@ -28,7 +28,7 @@ def said(sentence: str, is_problem: bool = False) -> str:
     """Return a sentence that screen readers announce; a problem is set off."""
     kind = ' class="mirblab-problem"' if is_problem else ""
     lead = "<b>Problem:</b> " if is_problem else ""
-    return f'<p role="status" aria-live="polite"{kind}>{lead}{escaped(sentence)}</p>'
+    return f'<p role="status" aria-live="polite"{kind}>{lead}{escape_html(sentence)}</p>'
 
 
 def static(answer: Answer) -> str:
@@ -58,7 +58,7 @@ def window(text: str, marks: Sequence[Mark]) -> tuple[str, list[Mark], bool]:
     if strongest[0] < _LONGEST or any(start < _LONGEST for start, _, _ in marks):
         return text, list(marks), False
     begin = 0
-    for piece in pieces(text):
+    for piece in split_pieces(text):
         if piece.start > strongest[0]:
             break
         if not piece.is_formula:
@@ -72,14 +72,14 @@ def _about(answer: Answer) -> str:
     if not answer.query_id:
         return "Free text: it has no judgements, and every document of the collection may be found."
     n_relevant = f"{answer.n_relevant:,} document{'' if answer.n_relevant == 1 else 's'}"
-    return f"Query <b>{escaped(answer.query_id)}</b> of the collection: {n_relevant} judged relevant."
+    return f"Query <b>{escape_html(answer.query_id)}</b> of the collection: {n_relevant} judged relevant."
 
 
 def _section(column: Column, is_judged: bool) -> str:
-    name, label = escaped(column.name), escaped(column.label)
+    name, label = escape_html(column.name), escape_html(column.label)
     head = f'<h3>{label}</h3><p class="mirblab-quiet">{name}{_marked(column)}</p>'
     if column.problem:
-        body = f'<p class="mirblab-problem"><b>Problem:</b> {escaped(column.problem)}</p>'
+        body = f'<p class="mirblab-problem"><b>Problem:</b> {escape_html(column.problem)}</p>'
     elif not column.hits:
         body = "<p>Nothing found.</p>"
     else:
@@ -88,14 +88,14 @@ def _section(column: Column, is_judged: bool) -> str:
 
 
 def _marked(column: Column) -> str:
-    return f"; marked: {escaped(column.marked)}" if column.marked else ""
+    return f"; marked: {escape_html(column.marked)}" if column.marked else ""
 
 
 def _item(hit: Hit, is_judged: bool) -> str:
     kind, verdict = _verdict(hit, is_judged)
     text, marks, is_later = window(hit.text, hit.marks)
-    shown = ("… " if is_later else "") + html_of(text, marks, longest=_LONGEST)
-    head = f"<b>{hit.rank}.</b> {escaped(hit.doc_id)} · {hit.score:.3f}{verdict}"
+    shown = ("… " if is_later else "") + text_html(text, marks, longest=_LONGEST)
+    head = f"<b>{hit.rank}.</b> {escape_html(hit.doc_id)} · {hit.score:.3f}{verdict}"
     return (
         f'<li class="{kind}" value="{hit.rank}"><p class="mirblab-quiet">{head}</p>'
         f'<div class="mirblab-text">{shown or "(empty text)"}</div>{_elsewhere(hit)}</li>'
@@ -108,7 +108,7 @@ def _verdict(hit: Hit, is_judged: bool) -> tuple[str, str]:
         return "free", ""
     if hit.relevance is None:
         return "unjudged", " · <b>? unjudged</b>"
-    told = f' title="{escaped(hit.meaning)}"' if hit.meaning else ""
+    told = f' title="{escape_html(hit.meaning)}"' if hit.meaning else ""
     if hit.is_relevant:
         return "relevant", f" · <b{told}>✓ relevant ({hit.relevance})</b>"
     return "not-relevant", f" · <b{told}>✗ not relevant ({hit.relevance})</b>"
@@ -116,7 +116,7 @@ def _verdict(hit: Hit, is_judged: bool) -> tuple[str, str]:
 
 def _elsewhere(hit: Hit) -> str:
     parts = [
-        f"{rank} in {escaped(name)}" if rank else f"not in {escaped(name)}’s first {FAR}"
+        f"{rank} in {escape_html(name)}" if rank else f"not in {escape_html(name)}’s first {FAR}"
         for name, rank in hit.elsewhere.items()
     ]
     return f'<p class="mirblab-quiet">{"; ".join(parts)}</p>' if parts else ""

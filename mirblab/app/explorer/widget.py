@@ -15,7 +15,7 @@ from mirblab.app.explorer.model import MEASURES, Answer, Model, one_line, senten
 from mirblab.app.explorer.panes import STYLE
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.display.escape import display
+from mirblab.display.escape import format_value
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Explorer:
         first, second = self.model.labels[one], self.model.labels[other]
         self.controls.step.value = panes.said(
             f"Query {self.place + 1:,} of {len(self.order):,} by difference: {measure} is {row.one:.3f} for {first}, "
-            f"{row.other:.3f} for {second}, difference {display(row.difference, how='+.3f')}."
+            f"{row.other:.3f} for {second}, difference {format_value(row.difference, how='+.3f')}."
         )
 
     def _forget(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.display.figures import GREY, PALETTE, figure_style, legend_beside, need, panels, styled
+from mirblab.display.figures import GREY, PALETTE, draw_styled, figure_style, legend_beside, panel_axes, require_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +28,11 @@ def map(
 ) -> Axes | list[Axes]:
     """Draw statements in the plane: pairs as large dots joined by thin lines, distractors as triangles.
 
-    *table*: id, x, y, class_id, field (a colour each; after seven fields the next are hollow), kind (*distractor*,
-    or what the two of a pair are to each other, which the legend says); with seed, one panel for each, in the table's
-    order; with the numbers of `projection.per_point`, their means above each panel. *ax* is one axes, or as many as
-    there are seeds; several come back as a list. What lies on top is settled by field, kind and id, not by the order
-    of rows.
+    *table*: id, x, y, class_id, field (a colour each; after seven fields the next are hollow), kind (*distractor*, or
+    what the two of a pair are to each other, which the legend says); with seed, one panel for each, in the table's
+    order; with the numbers of `projection.point_trustworthiness`, their means above each panel. *ax* is one axes, or as
+    many as there are seeds; several come back as a list. What lies on top is settled by field, kind and id, not by the
+    order of rows.
 
     >>> rows = [("a", 0, 0, "p", "f", "equivalent"), ("b", 1, 1, "p", "g", "equivalent"), ("c", 2, 0, "", "f", "")]
     >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
@@ -41,7 +41,7 @@ def map(
     """
     parts = [part for _, part in table.groupby("seed", sort=False)] if "seed" in table and len(table) else [table]
     alone = len(parts) == 1
-    axes = panels(ax, len(parts), "seeds", min(len(parts), _WIDE), _size(parts), share=False)
+    axes = panel_axes(ax, len(parts), "seeds", min(len(parts), _WIDE), _size(parts), share=False)
     for one, part in zip(axes, parts, strict=True):
         _map_panel(part, ax=one, distractor=distractor, alone=alone)
     if len(table):
@@ -66,9 +66,9 @@ def _legend(axes: list[Axes], below: bool) -> None:
             legend_beside(axes[-1], handles=handles, labels=labels)
 
 
-@styled(lambda table: (_PAGE, _TALL * _PAGE))
+@draw_styled(lambda table: (_PAGE, _TALL * _PAGE))
 def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -> Axes:
-    need(table, "id", "x", "y", "class_id", "field", "kind")
+    require_columns(table, "id", "x", "y", "class_id", "field", "kind")
     table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
     scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
     _lines(table[table.kind != distractor], ax, scale)
@@ -80,7 +80,7 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     ax.set_yticks([])
     ax.spines[:].set_visible(True)
     ax.spines[:].set_color("#CCCCCC")
-    ax.set_title(_title(table, alone), fontsize=9 if alone else 8.5)
+    ax.set_title(_panel_title(table, alone), fontsize=9 if alone else 8.5)
     if alone:
         ax.set_xlabel("near is alike; the axes have no unit, and distances between far points no meaning",
                       fontsize=8, color=GREY)  # fmt: skip
@@ -112,12 +112,12 @@ def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: f
                        label=f"{field}, {kind} ({len(points):,})", zorder=3 if marker == "^" else 2)  # fmt: skip
 
 
-def _title(table: pd.DataFrame, alone: bool) -> str:
+def _panel_title(table: pd.DataFrame, alone: bool) -> str:
     """Return the seed, and the means of what the map keeps, in words."""
     seed = f"seed {table.seed.iloc[0]}" if "seed" in table else ""
     if "kept" not in table:
         return seed
-    need(table, "k", "trust", "partner_full", "partner_map")
+    require_columns(table, "k", "trust", "partner_full", "partner_map")
     k, paired = table.k.iloc[0], table[table.partner_full > 0]
     kept, trust = f"{table.kept.mean():.0%}", f"trustworthiness {table.trust.mean():.2f}"
     full, seen = (f"{(paired[column] <= k).mean():.0%}" for column in ("partner_full", "partner_map"))
@@ -163,8 +163,8 @@ def overlap(
     >>> overlap(points, rho)[0].get_title("left")
     'bm25\\nρ = −0.80 [−0.90, −0.60]'
     """
-    need(table, "system", "rank", share, by)
-    need(correlations, "system", "share", "rho", "low", "high")
+    require_columns(table, "system", "rank", share, by)
+    require_columns(correlations, "system", "share", "rho", "low", "high")
     if share not in _AXES:
         raise unknown("share", share, _AXES)
     groups = list(table.groupby("system", sort=False, observed=True))
@@ -175,12 +175,12 @@ def overlap(
     width = max(4.4, 1.2 + 2.5 * wide)
     columns, high = int(width / _LABEL), -(-len(groups) // wide)
     lines = 0.2 * -(-len(labels) // columns)  # the legend's height in inches
-    axes = panels(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
+    axes = panel_axes(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
     with figure_style():
         for place, (one, (name, part)) in enumerate(zip(axes, groups, strict=True)):
             _partner_panel(one, part.assign(label=part[by].astype(str)), labels, share)
-            _scale(one, table, share)
-            one.set_title(f"{name}\n{_rho(correlations, str(name), share)}")
+            _scale_axes(one, table, share)
+            one.set_title(f"{name}\n{_correlation_label(correlations, str(name), share)}")
             one.set_ylabel("" if place % wide else "rank of the partner,\n1 is best")
         handles, names = axes[0].get_legend_handles_labels()
         axes[0].figure.legend(handles, names, loc="outside lower center", ncols=columns)
@@ -195,7 +195,7 @@ def _partner_panel(ax: Axes, part: pd.DataFrame, labels: Sequence[str], share: s
                    label=label, clip_on=False, **edge)  # fmt: skip
 
 
-def _scale(ax: Axes, table: pd.DataFrame, share: str) -> None:
+def _scale_axes(ax: Axes, table: pd.DataFrame, share: str) -> None:
     """Give both axes the range of the whole *table*: ranks downwards, logarithmic; overlaps by their square root."""
     last = float(table["rank"].max())
     ticks = [number for number in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if number <= max(10, last)]
@@ -218,7 +218,7 @@ def _scale(ax: Axes, table: pd.DataFrame, share: str) -> None:
     ax.set_xlabel(_AXES[share])
 
 
-def _rho(correlations: pd.DataFrame, system: str, share: str) -> str:
+def _correlation_label(correlations: pd.DataFrame, system: str, share: str) -> str:
     found = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
     if len(found) != 1:
         raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(found)}")

@@ -15,7 +15,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.paths import write_text
 from mirblab.display.plots.maps import COLOURS
-from mirblab.display.text import beginning, escaped, is_large, template
+from mirblab.display.text import escape_html, is_large, source_beginning, template
 from mirblab.formula import in_text, markup
 from mirblab.formula.latex import parser as reader
 
@@ -24,9 +24,9 @@ STYLE, SCRIPT = template("map.css"), template("map.js")
 
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
 _DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
-_ONE = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
+_SINGLE_ROW = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
 # What a browser takes anyway, for brackets at the ends of a row and elsewhere.
-_USUAL = re.compile(
+_DEFAULT_ATTRIBUTES = re.compile(
     r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|fence="false" stretchy="false")>'
     r"([()\[\]{}])"
 )
@@ -40,8 +40,8 @@ def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: 
 
     Pointing at a statement, or reaching it by keys, shows it with rendered formulas and marks its partner; boxes hide
     fields and kinds; with several seeds one chooses among their maps. *maps*: id, class_id, field, kind, text, x, y,
-    seed; with the numbers of `projection.per_point` each statement tells its own. Everything is escaped, nothing comes
-    from elsewhere, and the same table gives the same bytes.
+    seed; with the numbers of `projection.point_trustworthiness` each statement tells its own. Everything is escaped,
+    nothing comes from elsewhere, and the same table gives the same bytes.
 
     >>> import tempfile
     >>> rows = [("a", "p", "f", "pair", "$x<y$ & so", 0.0, 1.0, 0), ("b", "p", "g", "pair", "then", 1.0, 0.0, 0)]
@@ -51,12 +51,12 @@ def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: 
     (True, True)
     """
     path = Path(path)
-    text = page(maps, title or "Map of statements", caption)
+    text = map_page_html(maps, title or "Map of statements", caption)
     write_text(path, text)
     return path
 
 
-def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
+def map_page_html(maps: pd.DataFrame, title: str, caption: str = "") -> str:
     """Return the page of `map_page` as HTML; MirblabError for a missing column or maps of unequal statements."""
     for column in ("id", "class_id", "field", "kind", "text", "x", "y", "seed"):
         if column not in maps:
@@ -65,7 +65,7 @@ def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
     if not parts or any(part.id.tolist() != parts[0].id.tolist() for part in parts):
         raise MirblabError("the maps are empty or show other statements for another seed; take those of one call")
     first = parts[0].astype({"class_id": str, "field": str, "kind": str})
-    texts, formulas = _written(first.text)
+    texts, formulas = _statements_html(first.text)
     fields = sorted(first.field.unique())
     is_distractor = first.kind == "distractor"
     kinds = [" or ".join(sorted(first.kind[~is_distractor].unique())), *first.kind[is_distractor].unique()]
@@ -75,39 +75,40 @@ def page(maps: pd.DataFrame, title: str, caption: str = "") -> str:
     }  # fmt: skip
     seeds = [part.seed.iloc[0] for part in parts]
     return template("map.html").format(
-        title=escaped(title), caption=escaped(caption), legend=_legend(first, fields, kinds, seeds), width=_WIDTH,
-        height=_HEIGHT, texts="\n".join(texts), formulas="\n".join(formulas), data=_json(data), script=SCRIPT,
+        title=escape_html(title), caption=escape_html(caption), legend=_legend(first, fields, kinds, seeds),
+        width=_WIDTH, height=_HEIGHT,
+        texts="\n".join(texts), formulas="\n".join(formulas), data=_json(data), script=SCRIPT,
         style=STYLE, allowed="script-src 'unsafe-inline'",
     ) + "\n"  # fmt: skip
 
 
-def _written(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+def _statements_html(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return statements as HTML, `<i>n</i>` for a formula, and each distinct formula once, as MathML."""
     places: dict[str, int] = {}
     found = []
     for text in texts:
         parts = [
-            f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else escaped(part)
+            f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else escape_html(part)
             for place, part in enumerate(in_text.parts(text))
         ]
         found.append(f"<p>{''.join(parts)}</p>")
-    return found, [_formula(source) for source in places]
+    return found, [_formula_html(source) for source in places]
 
 
-def _formula(latex: str) -> str:
+def _formula_html(latex: str) -> str:
     """Return a formula as MathML without what a browser or the script adds, which makes it a fifth as long.
 
     A letter, a digit or another sign that stands in no element of its own is an identifier, a number or an operator.
     """
     tree = reader.parse_latex(latex)
     if is_large(tree):
-        return beginning(latex)
+        return source_beginning(latex)
     inner = _HEAD.sub("", markup.to_mathml(tree)).removeprefix("<mrow>").removesuffix("</mrow></math>")
-    short = _SIGN.sub(_bare, _USUAL.sub(r"<mo>\1", _ONE.sub(r"\1", inner)))
+    short = _SIGN.sub(_shorten_token, _DEFAULT_ATTRIBUTES.sub(r"<mo>\1", _SINGLE_ROW.sub(r"\1", inner)))
     return f"<math>{short}</math>"
 
 
-def _bare(token: re.Match[str]) -> str:
+def _shorten_token(token: re.Match[str]) -> str:
     usual = _KINDS.get(unicodedata.category(html.unescape(token[2]))[0], "mo")
     return token[2] if token[1] == usual else token[0]
 
@@ -121,7 +122,7 @@ def _links(points: pd.DataFrame) -> list[list[int]]:
 
 
 def _points(parts: list[pd.DataFrame], fields: list[str]) -> list[dict[str, Any]]:
-    places = list(zip(*(_places(part) for part in parts), strict=True))
+    places = list(zip(*(_page_positions(part) for part in parts), strict=True))
     numbers = list(zip(*(_numbers(part) for part in parts), strict=True)) if "kept" in parts[0] else []
     found = []
     for place, row in enumerate(parts[0][["field", "kind"]].itertuples(index=False)):
@@ -131,7 +132,7 @@ def _points(parts: list[pd.DataFrame], fields: list[str]) -> list[dict[str, Any]
     return found
 
 
-def _places(part: pd.DataFrame) -> list[tuple[int, int]]:
+def _page_positions(part: pd.DataFrame) -> list[tuple[int, int]]:
     """Return where the points of one map are on the drawing, one scale for both axes."""
     x, y = part.x.to_numpy() - part.x.min(), part.y.max() - part.y.to_numpy()
     room = min((_WIDTH - 2 * _MARGIN) / max(x.max(), 1e-9), (_HEIGHT - 2 * _MARGIN) / max(y.max(), 1e-9))
@@ -152,16 +153,16 @@ def _legend(points: pd.DataFrame, fields: list[str], kinds: list[str], seeds: Se
         colour, hollow = COLOURS[place % len(COLOURS)], place // len(COLOURS) % 2 == 1
         look = f'fill="{"none" if hollow else colour}" stroke="{colour if hollow else "currentColor"}"'
         swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><circle r="8" stroke-width="2" {look}/></svg>'
-        boxes.append(_box("field", place, f"{swatch}{escaped(field)} ({(points.field == field).sum():,})"))
+        boxes.append(_box("field", place, f"{swatch}{escape_html(field)} ({(points.field == field).sum():,})"))
     path = ("M-8 0a8 8 0 1 0 16 0a8 8 0 1 0-16 0", "M0-9 8 6H-8Z")
     for place, kind in enumerate(kinds):
         swatch = f'<svg viewBox="-10 -10 20 20" aria-hidden="true"><path fill="currentColor" d="{path[place]}"/></svg>'
         n_points = ((points.kind == "distractor") == bool(place)).sum()
-        boxes.append(_box("kind", place, f"{swatch}{escaped(kind)} ({n_points:,})"))
+        boxes.append(_box("kind", place, f"{swatch}{escape_html(kind)} ({n_points:,})"))
     legend = f"<fieldset><legend>Show</legend>{''.join(boxes)}</fieldset>"
     if len(seeds) == 1:
         return legend
-    maps = [_box("seed", place, escaped(str(seed)), "radio", place == 0) for place, seed in enumerate(seeds)]
+    maps = [_box("seed", place, escape_html(str(seed)), "radio", place == 0) for place, seed in enumerate(seeds)]
     return f"{legend}\n<fieldset><legend>Map of seed</legend>{''.join(maps)}</fieldset>"
 
 

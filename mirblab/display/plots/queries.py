@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import GREY, PALETTE, axis, cut, legend_beside, need, styled, system_style
+from mirblab.display.figures import (
+    GREY,
+    PALETTE,
+    draw_styled,
+    legend_beside,
+    require_columns,
+    shorten_label,
+    system_style,
+    value_axis_label,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +33,7 @@ _MOVE_STYLES = {
 }
 
 
-@styled(lambda table: (5.4, 5.0))
+@draw_styled(lambda table: (5.4, 5.0))
 def value_scatter(
     table: pd.DataFrame, *, ax: Axes | None = None, first: str = "", second: str = "", measure: str = "value"
 ) -> Axes:
@@ -37,7 +46,7 @@ def value_scatter(
     'b: better on 0, equal on 2, worse on 1 queries'
     """
     names = [first or str(table.columns[0]), second or str(table.columns[min(1, table.shape[1] - 1)])]
-    need(table, *names)
+    require_columns(table, *names)
     # Values that print alike are the same dot, whatever the last bit says.
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
     gain = dots.y - dots.x
@@ -53,13 +62,13 @@ def value_scatter(
         f"{names[1]}: better on {better:,}, equal on {len(table) - better - worse:,}, worse on {worse:,} queries"
     )
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.set_xlabel(f"{axis(measure)}\n{names[0]}")
-    ax.set_ylabel(f"{names[1]}\n{axis(measure)}")
+    ax.set_xlabel(f"{value_axis_label(measure)}\n{names[0]}")
+    ax.set_ylabel(f"{names[1]}\n{value_axis_label(measure)}")
     legend_beside(ax)
     return ax
 
 
-@styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
+@draw_styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
 def rank_changes(
     table: pd.DataFrame, *, ax: Axes | None = None, first: str = "first", second: str = "second", k: int = 10,
     relevant_from: int = 1,
@@ -76,14 +85,14 @@ def rank_changes(
     >>> [text.get_text() for text in drawn.texts if "14" in text.get_text()]
     ['b  14']
     """
-    need(table, "doc_id", "rank_a", "rank_b", "relevance")
-    places = [_places(table[name].to_numpy(float, na_value=np.nan), k) for name in ("rank_a", "rank_b")]
+    require_columns(table, "doc_id", "rank_a", "rank_b", "relevance")
+    places = [_rank_heights(table[name].to_numpy(float, na_value=np.nan), k) for name in ("rank_a", "rank_b")]
     kinds = _move_kinds(table.relevance.to_numpy(float, na_value=np.nan), relevant_from)
     for row, kind in enumerate(kinds):
         colour, is_filled, line = _MOVE_STYLES[kind]
         ax.plot([0, 1], [places[0][row], places[1][row]], color=colour, linestyle=line, linewidth=1.5, marker="o",
                 markersize=7, markerfacecolor=colour if is_filled else "white", clip_on=False)  # fmt: skip
-    _labels(ax, table, places)
+    _label_documents(ax, table, places)
     deepest = max(k + 1.0, *(side.max() for side in places))
     ax.axhline(k + 0.75, color=GREY, linewidth=0.8)
     ax.set(xlim=(0, 1), ylim=(deepest + 0.6, 0.4), yticks=[])
@@ -91,11 +100,11 @@ def rank_changes(
     ax.xaxis.tick_top()
     ax.grid(visible=False)
     ax.spines[["left", "bottom", "top"]].set_visible(False)
-    _key(ax, kinds)
+    _relevance_legend(ax, kinds)
     return ax
 
 
-def _places(ranks: np.ndarray, k: int) -> np.ndarray:
+def _rank_heights(ranks: np.ndarray, k: int) -> np.ndarray:
     """Return the height of each rank: itself up to *k*; the deeper ones, then the missing, follow below the line."""
     order = np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable")
     below = order[~(ranks[order] <= k)]
@@ -109,16 +118,16 @@ def _move_kinds(relevance: np.ndarray, relevant_from: int) -> list[str]:
     return [names[2] if np.isnan(one) else names[0] if one >= relevant_from else names[1] for one in relevance]
 
 
-def _labels(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) -> None:
+def _label_documents(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) -> None:
     for side, (name, align) in enumerate((("rank_a", "right"), ("rank_b", "left"))):
         for doc, rank, place in zip(table.doc_id, table[name], places[side], strict=True):
-            parts = [cut(str(doc), _MOVE_LETTERS), "not returned" if pd.isna(rank) else f"{rank:,}"]
+            parts = [shorten_label(str(doc), _MOVE_LETTERS), "not returned" if pd.isna(rank) else f"{rank:,}"]
             text = "  ".join(parts if side == 0 else parts[::-1])
             ax.annotate(text, (side, place), xytext=(-8 if side == 0 else 8, 0), textcoords="offset points",
                         ha=align, va="center", fontsize=8, annotation_clip=False)  # fmt: skip
 
 
-def _key(ax: Axes, kinds: list[str]) -> None:
+def _relevance_legend(ax: Axes, kinds: list[str]) -> None:
     from matplotlib.lines import Line2D
 
     keys = [Line2D([], [], color=colour, linestyle=line, marker="o", markersize=7, label=kind,
@@ -131,7 +140,7 @@ _NAMED, _STEP = 12, 0.055  # documents named at most; what two names need of the
 _RANK_LETTERS = 34
 
 
-@styled(lambda table: (2.6 + 1.5 * max(2, table.shape[1] - 3), 4.2))
+@draw_styled(lambda table: (2.6 + 1.5 * max(2, table.shape[1] - 3), 4.2))
 def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the rank of each judged document under each system, 1 above, on a logarithmic axis.
 
@@ -142,7 +151,7 @@ def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ranks(table).get_xticklabels()]
     ['bm25', 'minilm']
     """
-    need(table, "doc_id", "grade", "is_relevant")
+    require_columns(table, "doc_id", "grade", "is_relevant")
     systems = [name for name in table.columns if name not in ("doc_id", "grade", "is_relevant")]
     numbers = table[systems].to_numpy(dtype=float)
     last = max(10.0, np.nanmax(numbers, initial=1.0))
@@ -162,11 +171,11 @@ def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("rank, 1 is best")
     ax.set_xlim(-0.2, len(systems) - 0.8)
     ax.grid(axis="x", visible=False)
-    _name(ax, table, filled, chosen[:_NAMED], len(systems))
+    _name_documents(ax, table, filled, chosen[:_NAMED], len(systems))
     return ax
 
 
-def _name(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray, n_systems: int) -> None:
+def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray, n_systems: int) -> None:
     """Write the documents' names at the right, apart from each other."""
     low, high = np.log(ax.get_ylim()[0]), np.log(ax.get_ylim()[1])
     heights = [(np.log(filled[row, -1]) - low) / (high - low) for row in chosen]
@@ -175,7 +184,7 @@ def _name(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray,
         row = chosen[place]
         last = min(heights[place], last - _STEP)
         name = str(table.doc_id.iloc[row])
-        text = f"{cut(name, _RANK_LETTERS)} ({table.grade.iloc[row]})"
+        text = f"{shorten_label(name, _RANK_LETTERS)} ({table.grade.iloc[row]})"
         line = {"arrowstyle": "-", "color": PALETTE[place % len(PALETTE)], "linewidth": 1.0}
         ax.annotate(text, (n_systems - 1, filled[row, -1]), xytext=(1.03, last), textcoords="axes fraction",
                     va="center", fontsize=8.5, color="black", annotation_clip=False, arrowprops=line)  # fmt: skip
@@ -189,13 +198,13 @@ _FAILURE_ROW = 0.24  # inches of a query
 _FAILURE_LETTERS = 64  # of a label
 
 
-def _ends(table: pd.DataFrame, n: int) -> pd.DataFrame:
+def _first_and_last(table: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return the first and last *n* rows by difference, all of them where there are hardly more."""
     ordered = table.sort_values(["difference", "query_id"], ascending=[False, True], ignore_index=True)
     return ordered if len(ordered) <= 2 * n + 2 else pd.concat([ordered.head(n), ordered.tail(n)])
 
 
-@styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
+@draw_styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
 def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
     """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
 
@@ -208,8 +217,8 @@ def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -
     >>> [label.get_text() for label in paired_values(rows).get_yticklabels()]
     ['q1', 'q2']
     """
-    need(table, "query_id", "winner", "loser", "difference")
-    shown = _ends(table, n)
+    require_columns(table, "query_id", "winner", "loser", "difference")
+    shown = _first_and_last(table, n)
     is_cut = len(shown) < len(table)
     places = np.arange(len(shown)) + (1.0 * (np.arange(len(shown)) >= n) if is_cut else 0.0)
     ax.hlines(
@@ -229,16 +238,16 @@ def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -
         between = f"{len(table) - len(shown):,} queries between"
         ax.text(0.5, n, between, ha="center", va="center", color=GREY, fontsize=9)
     labels = shown["label" if "label" in shown else "query_id"].astype(str)
-    ax.set_yticks(places, [cut(text, _FAILURE_LETTERS) for text in labels], fontsize=8.5)
+    ax.set_yticks(places, [shorten_label(text, _FAILURE_LETTERS) for text in labels], fontsize=8.5)
     ax.set_ylim(places[-1] + 0.6, -0.6)
     ax.set_xlim(0, 1)
-    ax.set_xlabel(axis(str(table.attrs.get("measure", "value"))))
+    ax.set_xlabel(value_axis_label(str(table.attrs.get("measure", "value"))))
     ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=2)
     ax.grid(axis="y", visible=False)
     return ax
 
 
-@styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
+@draw_styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
 def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the chance that a query of the group has more of each feature than another one, with its interval.
 
@@ -249,7 +258,7 @@ def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in group_contrasts(pd.DataFrame([row])).get_yticklabels()]
     ['words']
     """
-    need(table, "feature", "chance", "low", "high", "differs")
+    require_columns(table, "feature", "chance", "low", "high", "differs")
     for place, row in enumerate(table.itertuples()):
         ax.plot([row.low, row.high], [place, place], color=PALETTE[0], linewidth=2, solid_capstyle="butt")
         ax.plot(row.chance, place, marker="o", markersize=7, color=PALETTE[0], markeredgewidth=1.6,
@@ -257,7 +266,7 @@ def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.axvline(0.5, color=GREY, linewidth=0.8)
     names = table.feature.astype(str)
     labels = names + " · " + table.cluster.astype(str) if "cluster" in table else names
-    ax.set_yticks(range(len(table)), [cut(text, _FAILURE_LETTERS) for text in labels])
+    ax.set_yticks(range(len(table)), [shorten_label(text, _FAILURE_LETTERS) for text in labels])
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, 1)
     ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")
@@ -269,7 +278,9 @@ _SIDE = 0.27  # inches of a cell, in which a token's name is legible
 _PAGE = 14.0  # inches; longer texts have smaller cells
 
 
-@styled(lambda table: tuple(min(_PAGE, edge + _SIDE * n) for edge, n in ((2.4, table.shape[1]), (1.5, len(table)))))
+@draw_styled(
+    lambda table: tuple(min(_PAGE, edge + _SIDE * n) for edge, n in ((2.4, table.shape[1]), (1.5, len(table))))
+)
 def token_matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the cosine of each query token (rows) with each document token (columns), dark for high.
 
@@ -302,7 +313,7 @@ _MARKERS = "osD^vPX"  # of the runs in their order: colours alone are not for al
 _CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False, 8.0), "not judged": (True, 4.0)}
 
 
-@styled(lambda table: (7.4, 4.2))
+@draw_styled(lambda table: (7.4, 4.2))
 def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int = 1) -> Axes:
     """Draw the rank that each document of a fusion had in the original runs, on a logarithmic scale, best on top.
 
@@ -314,7 +325,7 @@ def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevan
     >>> [text.get_text() for text in fusion_contributions(table).get_legend().get_texts()]
     ['rank in bm25', 'rank in minilm']
     """
-    need(table, "rank", "doc_id")
+    require_columns(table, "rank", "doc_id")
     names = [name for name in table.columns if name not in _OTHER]
     if not names:
         raise MirblabError("no run to show; the table needs a column of ranks for each part of the fusion")
@@ -333,8 +344,8 @@ def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevan
         for kind, (is_filled, size) in _CONTRIBUTION_STYLES.items():
             ax.plot(across[kinds == kind], shown[kinds == kind, number], linestyle="none", color=colour, marker=marker,
                     markersize=size, markerfacecolor=colour if is_filled else "white", markeredgewidth=1.6)  # fmt: skip
-    _axes(ax, table, deepest, floor, absent)
-    _legend(ax, names, kinds if "relevance" in table else np.array([]))
+    _contribution_axes(ax, table, deepest, floor, absent)
+    _contribution_legend(ax, names, kinds if "relevance" in table else np.array([]))
     return ax
 
 
@@ -347,7 +358,7 @@ def _contribution_kinds(table: pd.DataFrame, relevant_from: int) -> np.ndarray:
     return np.where(np.isnan(relevance), "not judged", judged)
 
 
-def _axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: float, absent: float) -> None:
+def _contribution_axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: float, absent: float) -> None:
     ax.set_yscale("log")
     ax.set_ylim(absent * 1.5, 0.75)
     ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if tick <= deepest]
@@ -366,7 +377,7 @@ def _axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: float, absent: f
     ax.grid(axis="x", visible=False)
 
 
-def _legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
+def _contribution_legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
     """Name the runs by colour and, where documents are judged, the markers that occur."""
     from matplotlib.lines import Line2D
 

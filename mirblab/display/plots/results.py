@@ -11,7 +11,17 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import GREY, PALETTE, axis, figure_style, legend_beside, need, panels, styled, system_style
+from mirblab.display.figures import (
+    GREY,
+    PALETTE,
+    draw_styled,
+    figure_style,
+    legend_beside,
+    panel_axes,
+    require_columns,
+    system_style,
+    value_axis_label,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +41,9 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     >>> effects(pd.DataFrame([row], columns=names))[0].get_xlabel()
     'change of RR,\\n−1 to 1, right of 0: better'
     """
-    need(table, "collection", "measure", "system_a", "difference", "low", "high", "significant")
+    require_columns(table, "collection", "measure", "system_a", "difference", "low", "high", "significant")
     rows = int(table.groupby("collection", observed=True).size().max()) if len(table) else 1
-    return _panels(table, ax, 1.3 + 0.3 * rows, True, _effects)
+    return _collection_panels(table, ax, 1.3 + 0.3 * rows, True, _effects_panel)
 
 
 def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = None, log: bool = False) -> list[Axes]:
@@ -47,12 +57,12 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     >>> curve(points.assign(held_out=0.5), x="weight")[0].get_legend_handles_labels()[1]
     ['every query sees the setting', 'held-out queries, chosen without them']
     """
-    need(table, "collection", "measure", x, "value")
+    require_columns(table, "collection", "measure", x, "value")
 
     def draw(ax: Axes, part: pd.DataFrame) -> None:
-        _curve(ax, part.sort_values(x), x, log)
+        _curve_panel(ax, part.sort_values(x), x, log)
 
-    drawn = _panels(table, ax, 2.9, False, draw)
+    drawn = _collection_panels(table, ax, 2.9, False, draw)
     if len(table):
         handles, labels = drawn[0].get_legend_handles_labels()
         if len(labels) > 1:
@@ -61,7 +71,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     return drawn
 
 
-def _effects(ax: Axes, part: pd.DataFrame) -> None:
+def _effects_panel(ax: Axes, part: pd.DataFrame) -> None:
     for place, row in enumerate(part.itertuples()):
         ax.plot([row.low, row.high], [place, place], color=PALETTE[0], linewidth=2, solid_capstyle="butt")
         ax.plot(row.difference, place, marker="o", markersize=7, color=PALETTE[0], markeredgewidth=1.6,
@@ -76,7 +86,7 @@ def _effects(ax: Axes, part: pd.DataFrame) -> None:
     ax.grid(axis="y", visible=False)
 
 
-def _curve(ax: Axes, part: pd.DataFrame, x: str, log: bool) -> None:
+def _curve_panel(ax: Axes, part: pd.DataFrame, x: str, log: bool) -> None:
     ax.plot(part[x], part.value, color=PALETTE[0], marker="o", label="every query sees the setting")
     if "held_out" in part:
         ax.axhline(part.held_out.iloc[0], color=PALETTE[1], linestyle="--",
@@ -87,10 +97,10 @@ def _curve(ax: Axes, part: pd.DataFrame, x: str, log: bool) -> None:
         ax.minorticks_off()
     ax.locator_params(axis="y", nbins=5)
     ax.set_xlabel(fill(x, _LETTERS))
-    ax.set_ylabel(fill(axis(part.measure.iloc[0]), _LETTERS))
+    ax.set_ylabel(fill(value_axis_label(part.measure.iloc[0]), _LETTERS))
 
 
-def _panels(
+def _collection_panels(
     table: pd.DataFrame,
     ax: Axes | Sequence[Axes] | None,
     height: float,
@@ -104,14 +114,14 @@ def _panels(
         raise MirblabError("the table is empty, so there is nothing to draw")
     with figure_style():
         wide = min(len(groups), _WIDE)
-        axes = panels(ax, len(groups), "collections", wide, (max(4.6, 1.4 + 2.9 * wide), height), share)
+        axes = panel_axes(ax, len(groups), "collections", wide, (max(4.6, 1.4 + 2.9 * wide), height), share)
         for one, (name, part) in zip(axes, groups, strict=True):
             draw(one, part)
             one.set_title(str(name))
     return axes
 
 
-@styled(lambda table: (2.6 + 0.85 * table.shape[1], 1.9 + 0.36 * len(table)))
+@draw_styled(lambda table: (2.6 + 0.85 * table.shape[1], 1.9 + 0.36 * len(table)))
 def heatmap(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "value", digits: int = 2) -> Axes:
     """Draw numbers between 0 and 1 as a grid, systems × collections, dark for high, each cell with its number.
 
@@ -121,13 +131,13 @@ def heatmap(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "valu
     """
     numbers = table.to_numpy(dtype=float)
     image = ax.imshow(numbers, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    _cells(ax, image, numbers, lambda number: f"{number:.{digits}f}")
-    _names(ax, table.index, table.columns)
-    ax.figure.colorbar(image, ax=ax, label=axis(measure).replace(", higher", ",\nhigher"))
+    _number_cells(ax, image, numbers, lambda number: f"{number:.{digits}f}")
+    _name_cells(ax, table.index, table.columns)
+    ax.figure.colorbar(image, ax=ax, label=value_axis_label(measure).replace(", higher", ",\nhigher"))
     return ax
 
 
-@styled(lambda table: (max(5.2, 2.2 + 0.85 * table.system_b.nunique()), 1.7 + 0.42 * table.system_a.nunique()))
+@draw_styled(lambda table: (max(5.2, 2.2 + 0.85 * table.system_b.nunique()), 1.7 + 0.42 * table.system_a.nunique()))
 def p_values(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw Holm's p of every pair as an upper triangle: dark for small; bold where significant.
 
@@ -137,7 +147,7 @@ def p_values(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> p_values(pd.DataFrame([row])).texts[0].get_text()
     '+ .030'
     """
-    need(table, "system_a", "system_b", "p_holm", "difference", "significant")
+    require_columns(table, "system_a", "system_b", "p_holm", "difference", "significant")
     if "collection" in table and table.collection.nunique() > 1:
         raise MirblabError(f"one collection at a time, found {', '.join(table.collection.astype(str).unique())}")
     rows, columns = list(dict.fromkeys(table.system_a)), list(dict.fromkeys(table.system_b))
@@ -152,20 +162,20 @@ def p_values(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         weight = "bold" if row.significant else "normal"
         ax.text(*place, f"{side} {text}", ha="center", va="center", fontsize=8.5, weight=weight,
                 color="white" if row.p_holm < 0.02 else "black")  # fmt: skip
-    _names(ax, rows, columns)
+    _name_cells(ax, rows, columns)
     ax.set_title("p after Holm's correction, 0 to 1, darker is stronger evidence\n"
                  "+ row's system better, − worse; bold: significant", fontsize=9)  # fmt: skip
     return ax
 
 
-def _cells(ax: Axes, image: Any, numbers: np.ndarray, text: Callable[[float], str]) -> None:
+def _number_cells(ax: Axes, image: Any, numbers: np.ndarray, text: Callable[[float], str]) -> None:
     for (row, column), number in np.ndenumerate(numbers):
         shown = "–" if np.isnan(number) else text(number)
         is_dark = sum(image.cmap(image.norm(number))[:3]) < 1.6 and not np.isnan(number)
         ax.text(column, row, shown, ha="center", va="center", fontsize=8.5, color="white" if is_dark else "black")
 
 
-def _names(ax: Axes, rows: Sequence, columns: Sequence) -> None:
+def _name_cells(ax: Axes, rows: Sequence, columns: Sequence) -> None:
     ax.set_xticks(range(len(columns)), [str(name) for name in columns], rotation=35, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(rows)), [str(name) for name in rows])
     ax.grid(visible=False)
@@ -184,9 +194,9 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
     >>> learning(log)[1].lines[0].get_ydata().tolist()
     [0.1, 0.3]
     """
-    need(table, "step", "loss", "smoothed", measure)
+    require_columns(table, "step", "loss", "smoothed", measure)
     table = table if "system" in table else table.assign(system="")
-    axes = panels(ax, 2, "panels", 2, (8.4, 3.2), False)
+    axes = panel_axes(ax, 2, "panels", 2, (8.4, 3.2), False)
     with figure_style():
         for place, (system, part) in enumerate(table.groupby("system", sort=False, observed=True)):
             colour, marker = system_style(str(system)) if system else (PALETTE[place], "o")
@@ -195,7 +205,7 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=str(system))
             axes[1].plot(reached.step, reached[measure], color=colour, marker=marker, label=str(system))
         axes[0].set_ylabel("loss, lower is better")
-        axes[1].set_ylabel(fill(axis(f"held-out {measure}"), 26))
+        axes[1].set_ylabel(fill(value_axis_label(f"held-out {measure}"), 26))
         for one in axes:
             one.set_xlabel("step")
             one.set_ylim(bottom=0)
@@ -226,18 +236,18 @@ def strata(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> A
 
     parts = list(table.groupby("system", sort=False, observed=True)) if len(table) else [("", table)]
     wide = _COLUMNS.get(len(parts), 3)
-    axes = panels(ax, len(parts), "systems", wide, (3.7 * min(wide, 2), 2.9))
+    axes = panel_axes(ax, len(parts), "systems", wide, (3.7 * min(wide, 2), 2.9))
     top = min(1.0, max(0.05, 1.06 * float(table.high.max()))) if len(table) else 1.0
     for one, (name, part) in zip(axes, parts, strict=True):
-        _panel(part, ax=one, name=str(name), top=top)
+        _strata_panel(part, ax=one, name=str(name), top=top)
         if ax is None and one.get_subplotspec().colspan.start:  # the axis is that of the first panel of the row
             one.set_ylabel("")
     return axes[0] if len(axes) == 1 else axes
 
 
-@styled(lambda table: (3.6, 2.9))
-def _panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Axes:
-    need(table, "kind", "label", "measure", "mean", "low", "high", "n_queries")
+@draw_styled(lambda table: (3.6, 2.9))
+def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Axes:
+    require_columns(table, "kind", "label", "measure", "mean", "low", "high", "n_queries")
     if table.measure.nunique() != 1:
         raise MirblabError(f"one measure at a time, found {', '.join(map(str, table.measure.unique()))}")
     colour, place, places = system_style(name)[0], 0.0, []
@@ -251,7 +261,7 @@ def _panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Axes:
     names = [f"{row.label} ({row.n_queries:,})" for row in table.itertuples()]
     ax.set_xticks(places, names, rotation=90, fontsize=8.5)
     ax.set_ylim(0, top)
-    ax.set_ylabel(axis(table.measure.iloc[0]))
+    ax.set_ylabel(value_axis_label(table.measure.iloc[0]))
     ax.set_title("\n".join(textwrap.wrap(name, _TITLE)), pad=16)
     ax.grid(axis="x", visible=False)
     return ax
@@ -279,19 +289,19 @@ def means(
     groups = list(table.groupby("collection", sort=False, observed=True)) if len(table) else [("", table)]
     wide = min(len(groups), 4)  # what fits a page
     height = 0.9 + 0.32 * max(1, max(len(part) for _, part in groups))
-    axes = panels(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
+    axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
     for one, (name, part) in zip(axes, groups, strict=True):
         longest = max(float(table.high.max()) if len(table) else 1.0, luck or 0.0)
-        _means(part, ax=one, title=str(name), longest=longest, unit=unit)
+        _means_panel(part, ax=one, title=str(name), longest=longest, unit=unit)
         if luck is not None:
             one.axvline(luck, color=GREY, linestyle=":", linewidth=1.5, zorder=0)
             one.annotate("luck", (luck, 0), (3, 3), ("data", "axes fraction"), "offset points", color=GREY)
     return axes[0] if len(axes) == 1 else axes
 
 
-@styled(lambda table: (6.4, 3))
-def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
-    need(table, "system", "measure", "mean", "low", "high", "n_queries")
+@draw_styled(lambda table: (6.4, 3))
+def _means_panel(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
+    require_columns(table, "system", "measure", "mean", "low", "high", "n_queries")
     for place, row in enumerate(table.itertuples()):
         colour, marker = system_style(row.system)
         ax.plot([row.low, row.high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
@@ -299,13 +309,15 @@ def _means(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: s
     ax.set_yticks(range(len(table)), [str(name) for name in table.system])
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, min(1.0, max(0.05, 1.08 * longest)))
-    ax.set_xlabel(axis(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value, 0 to 1, higher is better")
+    ax.set_xlabel(
+        value_axis_label(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value, 0 to 1, higher is better"
+    )
     ax.set_title(f"{title} ({table.n_queries.iloc[0]:,} {unit})")
     ax.grid(axis="y", visible=False)
     return ax
 
 
-@styled(lambda table: (7.4, 3.4))
+@draw_styled(lambda table: (7.4, 3.4))
 def differences(
     table: pd.DataFrame, *, ax: Axes | None = None, system_a: str = "", system_b: str = "", measure: str = "value"
 ) -> Axes:
@@ -317,7 +329,7 @@ def differences(
     'a: better on 1, equal on 1, worse on 1 queries'
     """
     names = [system_a or str(table.columns[0]), system_b or str(table.columns[min(1, table.shape[1] - 1)])]
-    need(table, *names)
+    require_columns(table, *names)
     gains = np.sort(table[names[0]].to_numpy() - table[names[1]].to_numpy())[::-1]
     edges = np.arange(len(gains) + 1) + 0.5
     for name, part in zip(names, (np.maximum(gains, 0), np.minimum(gains, 0)), strict=True):
@@ -335,7 +347,7 @@ def differences(
     return ax
 
 
-@styled(lambda table: (7.4, 3.6))
+@draw_styled(lambda table: (7.4, 3.6))
 def depth_curve(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "value") -> Axes:
     """Draw a value against the depth of reranking, one line per system, below its ceiling and above the first stage.
 
@@ -346,7 +358,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "
     >>> ax.get_ylabel()
     'nDCG@10, 0 to 1, higher is better'
     """
-    need(table, "depth", "system", "value")
+    require_columns(table, "depth", "system", "value")
     for system, part in table.sort_values("depth").groupby("system", sort=False, observed=True):
         colour, marker = system_style(system)
         ax.plot(part.depth, part.value, color=colour, marker=marker, label=str(system))
@@ -360,13 +372,13 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes | None = None, measure: str = "
     ax.set_xticks(depths, [f"{depth:,}" for depth in depths])
     ax.minorticks_off()
     ax.set_xlabel("depth: documents reranked per query")
-    ax.set_ylabel(axis(measure))
+    ax.set_ylabel(value_axis_label(measure))
     ax.set_ylim(bottom=0)
     legend_beside(ax)
     return ax
 
 
-@styled(lambda table: (7.4, 3.4))
+@draw_styled(lambda table: (7.4, 3.4))
 def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", measure: str = "value") -> Axes:
     """Draw what is left of a value while judgements are hidden: mean over seeds, the range of the seeds shaded.
 
@@ -376,20 +388,20 @@ def decay(table: pd.DataFrame, *, ax: Axes | None = None, value: str = "value", 
     >>> decay(pd.DataFrame(rows, columns=["system", "share", "seed", "value"])).lines[0].get_ydata().tolist()
     [0.5, 0.35]
     """
-    need(table, "system", "share", "seed", value)
+    require_columns(table, "system", "share", "seed", value)
     for system, part in table.groupby("system", sort=False, observed=True):
         colour, marker = system_style(str(system))
         found = part.groupby("share")[value].agg(["mean", "min", "max"])
         ax.plot(100 * found.index, found["mean"], color=colour, marker=marker, label=str(system))
         ax.fill_between(100 * found.index, found["min"], found["max"], color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("judgements hidden, percent")
-    ax.set_ylabel(axis(measure) if value == "value" else f"{measure}, −1 to 1")
+    ax.set_ylabel(value_axis_label(measure) if value == "value" else f"{measure}, −1 to 1")
     ax.set_ylim(bottom=0 if value == "value" else None)
     legend_beside(ax)
     return ax
 
 
-@styled(lambda table: (6.4, 1.0 + 0.3 * len(table)))
+@draw_styled(lambda table: (6.4, 1.0 + 0.3 * len(table)))
 def bars(
     table: pd.DataFrame, *, ax: Axes | None = None, log: bool = False, unit: str = "count", maths: bool = False
 ) -> Axes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import GREY, PALETTE, need, styled
+from mirblab.display.figures import GREY, PALETTE, draw_styled, require_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,7 +272,7 @@ def _size(nodes: pd.DataFrame) -> tuple[float, float]:
     return max(3.0, unit * layout.width), unit * layout.height + 0.45
 
 
-@styled(_size)
+@draw_styled(_size)
 def tree(nodes: pd.DataFrame, *, ax: Axes | None = None, matched: Iterable[int] = (), title: str = "") -> Axes:
     """Draw a tree of symbols: a layout tree from left to right, an operator tree from the top down.
 
@@ -302,7 +302,7 @@ def tree(nodes: pd.DataFrame, *, ax: Axes | None = None, matched: Iterable[int] 
 
 
 def _layout(nodes: pd.DataFrame) -> Layout:
-    need(nodes, "node", "parent", "relation", "label")
+    require_columns(nodes, "node", "parent", "relation", "label")
     if len(nodes) > MOST:
         raise MirblabError(f"a tree of {len(nodes):,} nodes cannot be read as a picture; draw at most {MOST}")
     parents = nodes.parent.tolist()

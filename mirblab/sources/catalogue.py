@@ -38,19 +38,30 @@ from mirblab.sources import (
 from mirblab.sources.arqmath import build as arqmath
 from mirblab.sources.blueprints import build as blueprints
 from mirblab.sources.own import build as own
-from mirblab.sources.shared.release import finish_interrupted_builds, replace_folders
+from mirblab.sources.shared.builder import finish_interrupted_builds, replace_folders
 from mirblab.sources.stackexchange import build as stackexchange
 
 
-def collection_names() -> list[str]:
-    """Return the collections that are here by name: the bundled ones, and those built or added.
+def build(source: str, origin: str = "", **options: Any) -> list[Path]:
+    """Build the collections of a *source* under the data folder and return their folders.
 
-    `load` knows more: MIRB's published ones, which it fetches.
+    *origin* is a folder, an archive or a URL ("": the source's public repository); the *options* are those of the
+    source's builder, such as `name` and `seed`. Raises MirblabError with a suggestion for an unknown source, and
+    for an option that the source does not have.
 
-    >>> "mini-qa" in collection_names()
-    True
+    >>> [folder.name for folder in build("mini")][:2]
+    ['mini-mathlib', 'mini-mse-dup']
     """
-    return sorted({*mini.COLLECTIONS, *_on_disk()})
+    if source in hub.dataset_names():
+        return hub.build(origin or None, paths.data(), names=[source])
+    if source not in BUILDERS:
+        raise unknown("source", source, [*BUILDERS, *hub.dataset_names()])
+    builder = BUILDERS[source]
+    known = list(inspect.signature(builder).parameters)[2:]
+    for option in options:
+        if option not in known:
+            raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {_options(known)}")
+    return builder(origin or None, paths.data(), **options)
 
 
 def built_names() -> list[str]:
@@ -137,39 +148,15 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
     raise unknown("collection", name, {*collection_names(), *entries})
 
 
-def _on_disk() -> list[str]:
-    folder = paths.data()
-    if not folder.is_dir():
-        return []
-    return [
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith(".") and path.is_dir() and find_file(path, "corpus")
-    ]
+def collection_names() -> list[str]:
+    """Return the collections that are here by name: the bundled ones, and those built or added.
 
+    `load` knows more: MIRB's published ones, which it fetches.
 
-def _fresh(name: str) -> Path:
-    """Return the folder of a miniature collection, derived anew when the cards have changed since, or a file has.
-
-    Where `<home>/data` cannot be written it is derived into a temporary folder of this process.
+    >>> "mini-qa" in collection_names()
+    True
     """
-    folder = paths.data() / name
-    if _is_fresh(folder) or paths.try_to_store("miniature collections", mini.build, name, folder):
-        return folder
-    aside = paths.scratch_folder() / name
-    return aside if _is_fresh(aside) else mini.build(name, aside)
-
-
-def _is_fresh(folder: Path) -> bool:
-    """Return whether a miniature collection is there, undamaged, and made from the cards as they are now."""
-    damage = digests.find_differences(folder)
-    if damage:
-        say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
-    return (
-        not damage
-        and digests.has_digests(folder)
-        and read_card_table(folder).get("revision") == mini.miniature_revision()
-    )
+    return sorted({*mini.COLLECTIONS, *_on_disk()})
 
 
 def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
@@ -254,45 +241,6 @@ def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Pat
     return target, [*notes, "its digests were kept; card.toml is as it was, so say there what is different now"]
 
 
-def _same(one: Collection, other: Collection) -> bool:
-    """Return whether two collections have the same texts and judgements, whatever their cards say."""
-    tables = ("corpus", "queries", "qrels")
-    return all(getattr(one, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy what belongs to a collection, and nothing else."""
-    paths.make_folder(target / "qrels")
-    for stem in ("corpus", "queries", "candidates", "excluded_ids"):
-        path = find_file(source, stem)
-        if path:
-            shutil.copyfile(path, target / path.name)
-    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
-        shutil.copyfile(path, target / path.relative_to(source))
-
-
-def build(source: str, origin: str = "", **options: Any) -> list[Path]:
-    """Build the collections of a *source* under the data folder and return their folders.
-
-    *origin* is a folder, an archive or a URL ("": the source's public repository); the *options* are those of the
-    source's builder, such as `name` and `seed`. Raises MirblabError with a suggestion for an unknown source, and
-    for an option that the source does not have.
-
-    >>> [folder.name for folder in build("mini")][:2]
-    ['mini-mathlib', 'mini-mse-dup']
-    """
-    if source in hub.dataset_names():
-        return hub.build(origin or None, paths.data(), names=[source])
-    if source not in BUILDERS:
-        raise unknown("source", source, [*BUILDERS, *hub.dataset_names()])
-    builder = BUILDERS[source]
-    known = list(inspect.signature(builder).parameters)[2:]
-    for option in options:
-        if option not in known:
-            raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {_options(known)}")
-    return builder(origin or None, paths.data(), **options)
-
-
 def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:
     """Return the folders of <name>-hard and <name>-hard-pool, made from a collection of statements and proofs.
 
@@ -319,6 +267,58 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
     into = paths.cache() / "collections"
     return [folder for one in ([origin] if origin else examples) for folder in own.build(one, into, **options)]
+
+
+def _on_disk() -> list[str]:
+    folder = paths.data()
+    if not folder.is_dir():
+        return []
+    return [
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.is_dir() and find_file(path, "corpus")
+    ]
+
+
+def _fresh(name: str) -> Path:
+    """Return the folder of a miniature collection, derived anew when the cards have changed since, or a file has.
+
+    Where `<home>/data` cannot be written it is derived into a temporary folder of this process.
+    """
+    folder = paths.data() / name
+    if _is_fresh(folder) or paths.try_to_store("miniature collections", mini.build, name, folder):
+        return folder
+    aside = paths.scratch_folder() / name
+    return aside if _is_fresh(aside) else mini.build(name, aside)
+
+
+def _is_fresh(folder: Path) -> bool:
+    """Return whether a miniature collection is there, undamaged, and made from the cards as they are now."""
+    damage = digests.find_differences(folder)
+    if damage:
+        say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
+    return (
+        not damage
+        and digests.has_digests(folder)
+        and read_card_table(folder).get("revision") == mini.miniature_revision()
+    )
+
+
+def _same(one: Collection, other: Collection) -> bool:
+    """Return whether two collections have the same texts and judgements, whatever their cards say."""
+    tables = ("corpus", "queries", "qrels")
+    return all(getattr(one, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy what belongs to a collection, and nothing else."""
+    paths.make_folder(target / "qrels")
+    for stem in ("corpus", "queries", "candidates", "excluded_ids"):
+        path = find_file(source, stem)
+        if path:
+            shutil.copyfile(path, target / path.name)
+    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
+        shutil.copyfile(path, target / path.relative_to(source))
 
 
 def _options(names: list[str]) -> str:

@@ -22,7 +22,6 @@ from mirblab.data import digests
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.shared import builder
-from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
 from mirblab.sources.shared.release import Origin
 
@@ -31,7 +30,6 @@ _OPEN = re.compile(
     r"\\\[|\\\(|\\begin\{((?:equation|align|alignat|eqnarray|gather|multline)\*?)\}|\\.|\$\$?", re.DOTALL
 )
 _INSIDE = re.compile(r"\\.|[{}]|\$\$?", re.DOTALL)
-
 _NOTIONS = """
 injective surjective|injection surjection|injectivity surjectivity|monomorphism epimorphism|kernel cokernel
 left-exact right-exact|left-adjoint right-adjoint|open-immersion closed-immersion|open-subset closed-subset
@@ -41,6 +39,7 @@ finitely-many infinitely-many|upper-bound lower-bound|maximum minimum|maximal mi
 increasing decreasing|convex concave|positive negative|union intersection|largest smallest
 countable uncountable|convergent divergent|bounded unbounded|reducible irreducible|necessary sufficient
 """
+_ARROWS = r"\Rightarrow \Leftarrow|\Longrightarrow \Longleftarrow|\implies \impliedby"
 
 
 def _both_ways(pairs: list[list[str]]) -> dict[str, str]:
@@ -49,23 +48,14 @@ def _both_ways(pairs: list[list[str]]) -> dict[str, str]:
     return {one: other for first, second in named for one, other in ((first, second), (second, first))}
 
 
-# A limit of numbers has no opposite, but every colimit does.
-OPPOSITE_NOTION = _both_ways([pair.split() for pair in re.split(r"[|\n]", _NOTIONS.strip())]) | {"colimit": "limit"}
-# "Injective" and "surjective" are opposites of maps only, not of modules or resolutions.
-NOTION = re.compile(
-    r"(?:\b(?P<article>an?)\s+)?(?<![-\w])(?P<word>"
-    + "|".join(name.replace(" ", r"\s+") for name in sorted(OPPOSITE_NOTION, reverse=True))
-    + r")(?![-\w])"
-    rf"(?!\s+(?:{HIDDEN}+-)?(?:resolution|object|module|hull|envelope|dimension|abelian|sheaf|sheaves))",
-    re.IGNORECASE,
-)
-_OPERATIONS = r"\cup \cap|\bigcup \bigcap|\sup \inf|\max \min|\Ker \Coker|\ker \coker"
 _RELATIONS = r"\leqslant \geqslant|\leq \geq|\le \ge|\subseteq \supseteq|\subsetneq \supsetneq|\subset \supset"
 _RELATIONS += r"|\prec \succ|\preceq \succeq|\ll \gg|\lt \gt|< >"
-_ARROWS = r"\Rightarrow \Leftarrow|\Longrightarrow \Longleftarrow|\implies \impliedby"
-OPPOSITE_OPERATION = _both_ways([pair.split() for pair in _OPERATIONS.split("|")])
 OPPOSITE_RELATION = _both_ways([pair.split() for pair in _RELATIONS.split("|")])
 OPPOSITE_ARROW = _both_ways([pair.split() for pair in _ARROWS.split("|")])
+# A limit of numbers has no opposite, but every colimit does.
+OPPOSITE_NOTION = _both_ways([pair.split() for pair in re.split(r"[|\n]", _NOTIONS.strip())]) | {"colimit": "limit"}
+_OPERATIONS = r"\cup \cap|\bigcup \bigcap|\sup \inf|\max \min|\Ker \Coker|\ker \coker"
+OPPOSITE_OPERATION = _both_ways([pair.split() for pair in _OPERATIONS.split("|")])
 OPPOSITE_LOGIC = {r"\forall": r"\exists", r"\exists": r"\forall"}
 OPPOSITE_QUANTIFIER = {
     "for every": "for some",
@@ -80,67 +70,6 @@ QUANTIFIER = re.compile(
 NON = re.compile(
     r"(?:\b(?P<article>an?)\s+)?\b(?P<word>non-?(?P<rest>zero|empty|trivial|constant|negative))\b", re.IGNORECASE
 )
-
-
-def command_pattern(names: Iterable[str]) -> str:
-    """Return a pattern for commands, none of which goes on, longest first."""
-    return "(?:" + "|".join(re.escape(name) for name in sorted(names, reverse=True)) + ")(?![A-Za-z])"
-
-
-def fit_article(old: str, new: str) -> str:
-    """Return the article and blank that stood before a word, right for the word *new*; "" when none did.
-
-    >>> fit_article("an", "surjective"), fit_article("A", "intersection"), fit_article("", "odd")
-    ('a ', 'An ', '')
-    """
-    if not old:
-        return ""
-    with_n = new[0].lower() in "aeiou" and not new.lower().startswith("uni")
-    return f"{old[0]}{'n' if with_n else ''} "
-
-
-def find_formula_spans(text: str) -> list[tuple[int, int]]:
-    r"""Return start and end of each formula of a text, delimiters included; a dollar inside braces ends none.
-
-    >>> find_formula_spans(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
-    [(4, 22), (27, 32)]
-    """
-    found: list[tuple[int, int]] = []
-    place = 0
-    while opening := _OPEN.search(text, place):
-        end = _end(text, opening)
-        if end > 0:
-            found.append((opening.start(), end))
-        place = max(end, opening.end())
-    return found
-
-
-def _end(text: str, opening: re.Match[str]) -> int:
-    """Return where the formula ends that begins with *opening*, 0 when none does."""
-    mark = opening[0]
-    if mark in (r"\[", r"\(") or opening[1]:
-        closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
-        end = text.find(closing, opening.end())
-        return end + len(closing) if end >= 0 else 0
-    depth = 0
-    for match in _INSIDE.finditer(text, opening.end()) if mark[0] == "$" else ():
-        if match[0][0] == "$" and depth <= 0:
-            return match.start() + len(mark) if match[0].startswith(mark) else 0
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-    return 0
-
-
-def mask_formulas(text: str) -> str:
-    """Return the text, as long as before, with a private sign in place of every sign of a formula.
-
-    >>> mask_formulas("if $x$, then").replace(HIDDEN, "*")
-    'if ***, then'
-    """
-    for start, end in find_formula_spans(text):
-        text = text[:start] + HIDDEN * (end - start) + text[end:]
-    return text
-
-
 _STEP = re.compile(
     r"\[ref\]|\b(?:by|since|because|hence|thus|therefore|so|follows|implies|we (?:get|have|see))\b", re.I
 )
@@ -158,8 +87,6 @@ _IF_THEN = re.compile(
 )
 _ITEM = rf"(?:\(\w{{1,4}}\)|{HIDDEN}+)"
 _IMPLIES = re.compile(rf"(?P<one>{_ITEM}) implies (?:that )?(?P<other>{_ITEM})(?=\s*(?:[.,;:)]|\Z|and\b))")
-_COMMANDS = [name for name in OPPOSITE_RELATION if name[0] == "\\"]
-_RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command_pattern(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
 _DIAGRAM = re.compile(r"\\xymatrix|\\begin\{(?:CD|tikzcd|array|matrix)|\\left\s*[<>]|\\right\s*[<>]")
 _INDEX = re.compile(
     r"(?P<base>\\[A-Za-z]+\{[A-Za-z]+\}|\\?[A-Za-z]+'*)_(?:(?P<bare>[a-z0-9])(?![A-Za-z0-9])|\{(?P<braced>[a-z0-9]{1,3})\})"
@@ -167,6 +94,31 @@ _INDEX = re.compile(
 _OPERATOR = re.compile(r"\\(?:o?times|o?plus|circ|cup|cap|(?:co)?prod|sum|(?:co)?lim|sup|inf|max|min|int|big\w+)\Z")
 _SHIFT = re.compile(r"[_^]\{[^{}]*?\b[a-z]\s*(?P<sign>[+-])\s*1(?!\d)[^{}]*\}")
 _PAIR = re.compile(r"_\{(?P<pair>[i-npq]{2})\}")
+_TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
+_LONGEST = 200  # signs of an edit that are kept in the metadata
+DEFAULT = "stacks-qa"
+NOTE = (
+    "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores go by id, "
+    "descending, and a copy's id comes before its original's: a system that cannot tell them apart gains nothing."
+)
+KEPT = ("task", "instruction", "relevance_levels", "relevant_from")
+# "Injective" and "surjective" are opposites of maps only, not of modules or resolutions.
+NOTION = re.compile(
+    r"(?:\b(?P<article>an?)\s+)?(?<![-\w])(?P<word>"
+    + "|".join(name.replace(" ", r"\s+") for name in sorted(OPPOSITE_NOTION, reverse=True))
+    + r")(?![-\w])"
+    rf"(?!\s+(?:{HIDDEN}+-)?(?:resolution|object|module|hull|envelope|dimension|abelian|sheaf|sheaves))",
+    re.IGNORECASE,
+)
+_COMMANDS = [name for name in OPPOSITE_RELATION if name[0] == "\\"]
+
+
+def command_pattern(names: Iterable[str]) -> str:
+    """Return a pattern for commands, none of which goes on, longest first."""
+    return "(?:" + "|".join(re.escape(name) for name in sorted(names, reverse=True)) + ")(?![A-Za-z])"
+
+
+_RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command_pattern(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
 
 
 @dataclass(frozen=True)
@@ -186,274 +138,6 @@ class Corrupted:
     before: str
     after: str
     text: str
-
-
-def corrupt(proof: str, kind: str, seed: str) -> Corrupted | None:
-    """Return *proof* with one mistake of a *kind*, at a place drawn by *seed*, or None when it has no such place.
-
-    The text differs from *proof* in more than blanks. Whether the mistake is fatal is not checked.
-
-    >>> corrupt("Hence $f$ is injective, so $a < b$.", "relation-reversed", "0").text
-    'Hence $f$ is injective, so $a > b$.'
-    """
-    changes = [change for change in KINDS[kind](proof) if _folded(_applied(proof, change)) != _folded(proof)]
-    if not changes:
-        return None
-    change = random.Random(f"{seed}:{kind}").choice(changes)
-    return Corrupted(kind, proof[change.start : change.end], change.new, _applied(proof, change))
-
-
-def _applied(proof: str, change: Change) -> str:
-    return proof[: change.start] + change.new + proof[change.end :]
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
-def reverse_relations(proof: str) -> list[Change]:
-    """Return the inequalities and inclusions of the formulas, turned round; not in indices or diagrams."""
-    found: list[Change] = []
-    for start, formula in _formulas(proof):
-        if _DIAGRAM.search(formula) or {"<", ">"} <= set(formula):
-            continue
-        for match in _RELATION.finditer(formula):
-            if not _in_script(formula, match.start()):
-                new = OPPOSITE_RELATION[match[0]]
-                found.append(Change(start + match.start(), start + match.end(), new))
-    return found
-
-
-def change_quantifiers(proof: str) -> list[Change]:
-    r"""Return "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
-    found = [Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
-             for match in QUANTIFIER.finditer(mask_formulas(proof))]  # fmt: skip
-    return found + list(_exchanged(proof, OPPOSITE_LOGIC))
-
-
-def exchange_notions(proof: str) -> list[Change]:
-    r"""Return words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
-    found: list[Change] = []
-    for match in NOTION.finditer(mask_formulas(proof)):
-        new = _alike(match["word"], OPPOSITE_NOTION[" ".join(match["word"].lower().split())])
-        article = match["article"] or ""
-        found.append(Change(match.start(), match.end(), fit_article(article, new) + new))
-    return found + list(_exchanged(proof, OPPOSITE_OPERATION))
-
-
-def change_hypotheses(proof: str) -> list[Change]:
-    """Return "since $x$ is ..." with a "not" added, and "nonzero" and its like without their "non"."""
-    prose = mask_formulas(proof)
-    found = [Change(match.end("verb"), match.end("verb"), " not") for match in _HYPOTHESIS.finditer(prose)]
-    for match in NON.finditer(prose):
-        new = _alike(match["word"], match["rest"].lower())
-        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
-    return found
-
-
-def drop_steps(proof: str) -> list[Change]:
-    """Return the inner sentences that argue or refer, each left out; not those that begin a list's item."""
-    spans = list(_sentences(proof))
-    found: list[Change] = []
-    for (start, end), (later, _) in zip(spans[1:-1], spans[2:], strict=True):
-        text = proof[start:end]
-        argues = _STEP.search(mask_formulas(text)) and not _SIGNPOST.search(text)
-        if argues and text[0] not in "(*" and "\n" not in proof[end:later]:
-            found.append(Change(start, later, ""))
-    return found
-
-
-def swap_indices(proof: str) -> list[Change]:
-    """Return formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
-    found: list[Change] = []
-    for start, formula in ((start, formula) for start, formula in _formulas(proof) if not _DIAGRAM.search(formula)):
-        indices = [match for match in _INDEX.finditer(formula) if not _OPERATOR.match(match["base"])]
-        for one, other in zip(indices, indices[1:], strict=False):
-            if one["base"] != other["base"] and _index(one) != _index(other):
-                middle = formula[one.end() : other.start()]
-                new = f"{one['base']}{_subscript(other)}{middle}{other['base']}{_subscript(one)}"
-                found.append(Change(start + one.start(), start + other.end(), new))
-        for match in _SHIFT.finditer(formula):
-            place = start + match.start("sign")
-            found.append(Change(place, place + 1, {"+": "-", "-": "+"}[match["sign"]]))
-        for match in _PAIR.finditer(formula):
-            found.append(Change(start + match.start("pair"), start + match.end("pair"), match["pair"][::-1]))
-    return found
-
-
-def reverse_implications(proof: str) -> list[Change]:
-    r"""Return "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
-    found: list[Change] = []
-    for pattern in (_IF_THEN, _IMPLIES):
-        for match in pattern.finditer(mask_formulas(proof)):
-            (first, one_end), (other_start, last) = match.span("one"), match.span("other")
-            if "only if" not in match[0]:
-                new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
-                found.append(Change(first, last, new))
-    return found + list(_exchanged(proof, OPPOSITE_ARROW))
-
-
-def _formulas(proof: str) -> Iterator[tuple[int, str]]:
-    """Yield where each formula begins, and its source."""
-    for start, end in find_formula_spans(proof):
-        yield start, proof[start:end]
-
-
-def _in_script(formula: str, place: int) -> bool:
-    """Return whether a place lies inside the braces of an index or exponent."""
-    depths: list[bool] = []
-    for match in re.finditer(r"\\.|[_^]\{|[{}]", formula[:place]):
-        if match[0] == "}":
-            del depths[-1:]
-        elif match[0][-1] == "{" and match[0][0] != "\\":
-            depths.append(match[0] != "{")
-    return any(depths)
-
-
-def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
-    """Yield the commands of the formulas that have an opposite, replaced by it."""
-    pattern = re.compile(command_pattern(commands))
-    for start, formula in _formulas(proof):
-        for match in pattern.finditer(formula):
-            yield Change(start + match.start(), start + match.end(), commands[match[0]])
-
-
-def _alike(old: str, new: str) -> str:
-    """Return *new* with a capital where *old* has one."""
-    return new[0].upper() + new[1:] if old[0].isupper() else new
-
-
-def _index(match: re.Match[str]) -> str:
-    return match["bare"] or match["braced"]
-
-
-def _subscript(match: re.Match[str]) -> str:
-    return match[0][len(match["base"]) :]
-
-
-def _sentences(proof: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each sentence; a line is at least one."""
-    prose, start = mask_formulas(proof), 0
-    for match in _END.finditer(prose):
-        if match[0] == "\n" or not _ABBREVIATION.search(prose[: match.end()][-8:]):
-            if proof[start : match.end()].strip():
-                yield start, match.start() if match[0] == "\n" else match.end()
-            start = match.end() + len(prose[match.end() :]) - len(prose[match.end() :].lstrip())
-    if proof[start:].strip():
-        yield start, len(proof)
-
-
-KINDS: dict[str, Callable[[str], list[Change]]] = {
-    "relation-reversed": reverse_relations,
-    "quantifier-changed": change_quantifiers,
-    "notion-exchanged": exchange_notions,
-    "hypothesis-changed": change_hypotheses,
-    "step-dropped": drop_steps,
-    "indices-swapped": swap_indices,
-    "converse": reverse_implications,
-}
-
-
-_TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
-_LONGEST = 200  # signs of an edit that are kept in the metadata
-
-
-def corrupt_documents(
-    corpus: Mapping[str, Row], wanted: Sequence[str], seed: int, left_out: Counter[str]
-) -> dict[str, list[Row]]:
-    """Return, for each *wanted* document, at most one copy per kind of mistake; ids are `<document>~<kind>`.
-
-    The metadata say what was changed. A copy whose text, blanks and case folded, is that of another document is
-    left out, and so is a kind that finds no place; both are added to *left_out*.
-
-    >>> rows = {"p": {"_id": "p", "text": "Since $f$ is flat, we are done."}}
-    >>> [row["text"] for row in corrupt_documents(rows, ["p"], 0, Counter())["p"]]
-    ['Since $f$ is not flat, we are done.']
-    """
-    texts = {fold_text(row["text"]) for row in corpus.values()}
-    found: dict[str, list[Row]] = {name: [] for name in wanted}
-    with progress(len(wanted), "corrupting proofs", "proof") as bar:
-        for name, kind in itertools.product(wanted, KINDS):
-            row, bad = corpus[name], corrupt(corpus[name]["text"], kind, f"{seed}:{name}")
-            bar.update(kind == next(iter(KINDS)))
-            if bad is None:
-                left_out[f"proofs without a place for a mistake of the kind {kind}"] += 1
-            elif fold_text(bad.text) in texts:
-                left_out["corrupted copies with the text of another document"] += 1
-            else:
-                texts.add(fold_text(bad.text))
-                edit = {"of": name, "before": bad.before[:_LONGEST], "after": bad.after[:_LONGEST]}
-                more = {**(row.get("metadata") or {}), "corrupted": kind, **edit}
-                found[name].append(
-                    {"_id": f"{name}~{kind}", "title": row.get("title") or "", "text": bad.text, "metadata": more}
-                )
-    return found
-
-
-def find_nearest_proofs(
-    texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], asked: Sequence[str], n: int
-) -> dict[str, list[str]]:
-    """Return for each statement *asked* the first proofs of the *n* other ones whose texts are nearest to it.
-
-    *proofs* are the documents of each statement. Near is what BM25 (lucene, k1 = 1.2, b = 0.75) scores highest,
-    equal scores by id; statements without a shared word, or with a proof of the query's own, are passed over.
-
-    >>> texts = {"a": "open sets", "b": "open maps", "c": "rings"}
-    >>> find_nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
-    {'a': ['pb']}
-    """
-    import bm25s
-    import numpy as np
-
-    stated = sorted(name for name in proofs if proofs[name])
-    index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
-    index.index([_tokens(texts[name]) for name in stated], show_progress=False)
-    found: dict[str, list[str]] = {}
-    with progress(len(asked), "looking for near statements", "query") as bar:
-        for query in asked:
-            scores, own = index.get_scores(_tokens(texts[query])), set(proofs[query])
-            ranked = (stated[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
-            others = (proofs[name][0] for name in ranked if name != query and not own.intersection(proofs[name]))
-            found[query] = list(itertools.islice(dict.fromkeys(others), n))
-            bar.update()
-    return found
-
-
-def _tokens(text: str) -> list[str]:
-    """Return words, numbers and single signs in small letters, without brackets and punctuation."""
-    return _TOKEN.findall(text.casefold())
-
-
-DEFAULT = "stacks-qa"
-NOTE = (
-    "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores go by id, "
-    "descending, and a copy's id comes before its original's: a system that cannot tell them apart gains nothing."
-)
-KEPT = ("task", "instruction", "relevance_levels", "relevant_from")
-
-
-@dataclass
-class _Source:
-    """What is made harder: rows by id, the card, the judgements of test, and every statement's relevant documents."""
-
-    corpus: dict[str, Row]
-    queries: dict[str, Row]
-    card: Row
-    judged: list[tuple[str, str, int]]
-    proofs: dict[str, list[str]]
-
-
-@dataclass
-class _Negatives:
-    """By query of test, the corrupted copies of its proofs and the proofs of near statements."""
-
-    copies: dict[str, list[Row]]
-    near: dict[str, list[str]]
-    left_out: Counter[str]
-
-    def counts(self, query: str) -> Counter[str]:
-        """Return how many negatives of which kind a query has."""
-        return Counter(row["metadata"]["corrupted"] for row in self.copies[query]) + Counter(near=len(self.near[query]))
 
 
 def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5) -> list[Path]:
@@ -476,7 +160,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
     names = (f"{name}-hard", f"{name}-hard-pool")
     licence = str(source.card.get("licence") or "unknown")
     where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
-    with origins.replace_folders(out, names) as folders:
+    with builder.replace_folders(out, names) as folders:
         for target, pools in zip(folders, ({}, _pools(source, negatives)), strict=True):
             if pools:
                 _write_pools(target / "candidates.jsonl", pools)
@@ -539,6 +223,281 @@ def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:
     return _Negatives(copies, near, left_out)
 
 
+def corrupt_documents(
+    corpus: Mapping[str, Row], wanted: Sequence[str], seed: int, left_out: Counter[str]
+) -> dict[str, list[Row]]:
+    """Return, for each *wanted* document, at most one copy per kind of mistake; ids are `<document>~<kind>`.
+
+    The metadata say what was changed. A copy whose text, blanks and case folded, is that of another document is
+    left out, and so is a kind that finds no place; both are added to *left_out*.
+
+    >>> rows = {"p": {"_id": "p", "text": "Since $f$ is flat, we are done."}}
+    >>> [row["text"] for row in corrupt_documents(rows, ["p"], 0, Counter())["p"]]
+    ['Since $f$ is not flat, we are done.']
+    """
+    texts = {fold_text(row["text"]) for row in corpus.values()}
+    found: dict[str, list[Row]] = {name: [] for name in wanted}
+    with progress(len(wanted), "corrupting proofs", "proof") as bar:
+        for name, kind in itertools.product(wanted, KINDS):
+            row, bad = corpus[name], corrupt(corpus[name]["text"], kind, f"{seed}:{name}")
+            bar.update(kind == next(iter(KINDS)))
+            if bad is None:
+                left_out[f"proofs without a place for a mistake of the kind {kind}"] += 1
+            elif fold_text(bad.text) in texts:
+                left_out["corrupted copies with the text of another document"] += 1
+            else:
+                texts.add(fold_text(bad.text))
+                edit = {"of": name, "before": bad.before[:_LONGEST], "after": bad.after[:_LONGEST]}
+                more = {**(row.get("metadata") or {}), "corrupted": kind, **edit}
+                found[name].append(
+                    {"_id": f"{name}~{kind}", "title": row.get("title") or "", "text": bad.text, "metadata": more}
+                )
+    return found
+
+
+def corrupt(proof: str, kind: str, seed: str) -> Corrupted | None:
+    """Return *proof* with one mistake of a *kind*, at a place drawn by *seed*, or None when it has no such place.
+
+    The text differs from *proof* in more than blanks. Whether the mistake is fatal is not checked.
+
+    >>> corrupt("Hence $f$ is injective, so $a < b$.", "relation-reversed", "0").text
+    'Hence $f$ is injective, so $a > b$.'
+    """
+    changes = [change for change in KINDS[kind](proof) if _folded(_applied(proof, change)) != _folded(proof)]
+    if not changes:
+        return None
+    change = random.Random(f"{seed}:{kind}").choice(changes)
+    return Corrupted(kind, proof[change.start : change.end], change.new, _applied(proof, change))
+
+
+def reverse_relations(proof: str) -> list[Change]:
+    """Return the inequalities and inclusions of the formulas, turned round; not in indices or diagrams."""
+    found: list[Change] = []
+    for start, formula in _formulas(proof):
+        if _DIAGRAM.search(formula) or {"<", ">"} <= set(formula):
+            continue
+        for match in _RELATION.finditer(formula):
+            if not _in_script(formula, match.start()):
+                new = OPPOSITE_RELATION[match[0]]
+                found.append(Change(start + match.start(), start + match.end(), new))
+    return found
+
+
+def change_quantifiers(proof: str) -> list[Change]:
+    r"""Return "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
+    found = [Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
+             for match in QUANTIFIER.finditer(mask_formulas(proof))]  # fmt: skip
+    return found + list(_exchanged(proof, OPPOSITE_LOGIC))
+
+
+def exchange_notions(proof: str) -> list[Change]:
+    r"""Return words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
+    found: list[Change] = []
+    for match in NOTION.finditer(mask_formulas(proof)):
+        new = _alike(match["word"], OPPOSITE_NOTION[" ".join(match["word"].lower().split())])
+        article = match["article"] or ""
+        found.append(Change(match.start(), match.end(), fit_article(article, new) + new))
+    return found + list(_exchanged(proof, OPPOSITE_OPERATION))
+
+
+def change_hypotheses(proof: str) -> list[Change]:
+    """Return "since $x$ is ..." with a "not" added, and "nonzero" and its like without their "non"."""
+    prose = mask_formulas(proof)
+    found = [Change(match.end("verb"), match.end("verb"), " not") for match in _HYPOTHESIS.finditer(prose)]
+    for match in NON.finditer(prose):
+        new = _alike(match["word"], match["rest"].lower())
+        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
+    return found
+
+
+def fit_article(old: str, new: str) -> str:
+    """Return the article and blank that stood before a word, right for the word *new*; "" when none did.
+
+    >>> fit_article("an", "surjective"), fit_article("A", "intersection"), fit_article("", "odd")
+    ('a ', 'An ', '')
+    """
+    if not old:
+        return ""
+    with_n = new[0].lower() in "aeiou" and not new.lower().startswith("uni")
+    return f"{old[0]}{'n' if with_n else ''} "
+
+
+def drop_steps(proof: str) -> list[Change]:
+    """Return the inner sentences that argue or refer, each left out; not those that begin a list's item."""
+    spans = list(_sentences(proof))
+    found: list[Change] = []
+    for (start, end), (later, _) in zip(spans[1:-1], spans[2:], strict=True):
+        text = proof[start:end]
+        argues = _STEP.search(mask_formulas(text)) and not _SIGNPOST.search(text)
+        if argues and text[0] not in "(*" and "\n" not in proof[end:later]:
+            found.append(Change(start, later, ""))
+    return found
+
+
+def swap_indices(proof: str) -> list[Change]:
+    """Return formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
+    found: list[Change] = []
+    for start, formula in ((start, formula) for start, formula in _formulas(proof) if not _DIAGRAM.search(formula)):
+        indices = [match for match in _INDEX.finditer(formula) if not _OPERATOR.match(match["base"])]
+        for one, other in zip(indices, indices[1:], strict=False):
+            if one["base"] != other["base"] and _index(one) != _index(other):
+                middle = formula[one.end() : other.start()]
+                new = f"{one['base']}{_subscript(other)}{middle}{other['base']}{_subscript(one)}"
+                found.append(Change(start + one.start(), start + other.end(), new))
+        for match in _SHIFT.finditer(formula):
+            place = start + match.start("sign")
+            found.append(Change(place, place + 1, {"+": "-", "-": "+"}[match["sign"]]))
+        for match in _PAIR.finditer(formula):
+            found.append(Change(start + match.start("pair"), start + match.end("pair"), match["pair"][::-1]))
+    return found
+
+
+def reverse_implications(proof: str) -> list[Change]:
+    r"""Return "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
+    found: list[Change] = []
+    for pattern in (_IF_THEN, _IMPLIES):
+        for match in pattern.finditer(mask_formulas(proof)):
+            (first, one_end), (other_start, last) = match.span("one"), match.span("other")
+            if "only if" not in match[0]:
+                new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
+                found.append(Change(first, last, new))
+    return found + list(_exchanged(proof, OPPOSITE_ARROW))
+
+
+def find_nearest_proofs(
+    texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], asked: Sequence[str], n: int
+) -> dict[str, list[str]]:
+    """Return for each statement *asked* the first proofs of the *n* other ones whose texts are nearest to it.
+
+    *proofs* are the documents of each statement. Near is what BM25 (lucene, k1 = 1.2, b = 0.75) scores highest,
+    equal scores by id; statements without a shared word, or with a proof of the query's own, are passed over.
+
+    >>> texts = {"a": "open sets", "b": "open maps", "c": "rings"}
+    >>> find_nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
+    {'a': ['pb']}
+    """
+    import bm25s
+    import numpy as np
+
+    stated = sorted(name for name in proofs if proofs[name])
+    index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+    index.index([_tokens(texts[name]) for name in stated], show_progress=False)
+    found: dict[str, list[str]] = {}
+    with progress(len(asked), "looking for near statements", "query") as bar:
+        for query in asked:
+            scores, own = index.get_scores(_tokens(texts[query])), set(proofs[query])
+            ranked = (stated[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
+            others = (proofs[name][0] for name in ranked if name != query and not own.intersection(proofs[name]))
+            found[query] = list(itertools.islice(dict.fromkeys(others), n))
+            bar.update()
+    return found
+
+
+def _in_script(formula: str, place: int) -> bool:
+    """Return whether a place lies inside the braces of an index or exponent."""
+    depths: list[bool] = []
+    for match in re.finditer(r"\\.|[_^]\{|[{}]", formula[:place]):
+        if match[0] == "}":
+            del depths[-1:]
+        elif match[0][-1] == "{" and match[0][0] != "\\":
+            depths.append(match[0] != "{")
+    return any(depths)
+
+
+def _alike(old: str, new: str) -> str:
+    """Return *new* with a capital where *old* has one."""
+    return new[0].upper() + new[1:] if old[0].isupper() else new
+
+
+def _sentences(proof: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each sentence; a line is at least one."""
+    prose, start = mask_formulas(proof), 0
+    for match in _END.finditer(prose):
+        if match[0] == "\n" or not _ABBREVIATION.search(prose[: match.end()][-8:]):
+            if proof[start : match.end()].strip():
+                yield start, match.start() if match[0] == "\n" else match.end()
+            start = match.end() + len(prose[match.end() :]) - len(prose[match.end() :].lstrip())
+    if proof[start:].strip():
+        yield start, len(proof)
+
+
+def mask_formulas(text: str) -> str:
+    """Return the text, as long as before, with a private sign in place of every sign of a formula.
+
+    >>> mask_formulas("if $x$, then").replace(HIDDEN, "*")
+    'if ***, then'
+    """
+    for start, end in find_formula_spans(text):
+        text = text[:start] + HIDDEN * (end - start) + text[end:]
+    return text
+
+
+def _index(match: re.Match[str]) -> str:
+    return match["bare"] or match["braced"]
+
+
+def _subscript(match: re.Match[str]) -> str:
+    return match[0][len(match["base"]) :]
+
+
+def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
+    """Yield the commands of the formulas that have an opposite, replaced by it."""
+    pattern = re.compile(command_pattern(commands))
+    for start, formula in _formulas(proof):
+        for match in pattern.finditer(formula):
+            yield Change(start + match.start(), start + match.end(), commands[match[0]])
+
+
+def _formulas(proof: str) -> Iterator[tuple[int, str]]:
+    """Yield where each formula begins, and its source."""
+    for start, end in find_formula_spans(proof):
+        yield start, proof[start:end]
+
+
+def find_formula_spans(text: str) -> list[tuple[int, int]]:
+    r"""Return start and end of each formula of a text, delimiters included; a dollar inside braces ends none.
+
+    >>> find_formula_spans(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
+    [(4, 22), (27, 32)]
+    """
+    found: list[tuple[int, int]] = []
+    place = 0
+    while opening := _OPEN.search(text, place):
+        end = _end(text, opening)
+        if end > 0:
+            found.append((opening.start(), end))
+        place = max(end, opening.end())
+    return found
+
+
+def _end(text: str, opening: re.Match[str]) -> int:
+    """Return where the formula ends that begins with *opening*, 0 when none does."""
+    mark = opening[0]
+    if mark in (r"\[", r"\(") or opening[1]:
+        closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
+        end = text.find(closing, opening.end())
+        return end + len(closing) if end >= 0 else 0
+    depth = 0
+    for match in _INSIDE.finditer(text, opening.end()) if mark[0] == "$" else ():
+        if match[0][0] == "$" and depth <= 0:
+            return match.start() + len(mark) if match[0].startswith(mark) else 0
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+    return 0
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _applied(proof: str, change: Change) -> str:
+    return proof[: change.start] + change.new + proof[change.end :]
+
+
+def _tokens(text: str) -> list[str]:
+    """Return words, numbers and single signs in small letters, without brackets and punctuation."""
+    return _TOKEN.findall(text.casefold())
+
+
 def _pools(source: _Source, negatives: _Negatives) -> dict[str, list[str]]:
     """Return the documents that each query of the pool may return, right ones first."""
     found = {
@@ -590,3 +549,38 @@ def _about(source: _Source, negatives: _Negatives, is_pool: bool) -> Row:
         "note": NOTE,
         "negatives": dict(sorted(total.items())),
     }
+
+
+@dataclass
+class _Source:
+    """What is made harder: rows by id, the card, the judgements of test, and every statement's relevant documents."""
+
+    corpus: dict[str, Row]
+    queries: dict[str, Row]
+    card: Row
+    judged: list[tuple[str, str, int]]
+    proofs: dict[str, list[str]]
+
+
+@dataclass
+class _Negatives:
+    """By query of test, the corrupted copies of its proofs and the proofs of near statements."""
+
+    copies: dict[str, list[Row]]
+    near: dict[str, list[str]]
+    left_out: Counter[str]
+
+    def counts(self, query: str) -> Counter[str]:
+        """Return how many negatives of which kind a query has."""
+        return Counter(row["metadata"]["corrupted"] for row in self.copies[query]) + Counter(near=len(self.near[query]))
+
+
+KINDS: dict[str, Callable[[str], list[Change]]] = {
+    "relation-reversed": reverse_relations,
+    "quantifier-changed": change_quantifiers,
+    "notion-exchanged": exchange_notions,
+    "hypothesis-changed": change_hypotheses,
+    "step-dropped": drop_steps,
+    "indices-swapped": swap_indices,
+    "converse": reverse_implications,
+}

@@ -17,8 +17,7 @@ from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row
-from mirblab.sources.shared.release import UniqueIds, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, replace_folders
 
 ADDRESS = "http://cl-informatik.uibk.ac.at/cek/holstep/"
 LICENCE = "BSD-3-Clause"
@@ -68,28 +67,6 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
             folder, parts, about, release.origin, **made, options={"names": names, "corpus": corpus}
         )
     return [out / NAME]
-
-
-@dataclass
-class _Found:
-    """Statements by their id, in order of appearance, and by split which conjecture depends on which of them."""
-
-    statements: dict[str, tuple[str, str]] = field(default_factory=dict)
-    ids: dict[str, str] = field(default_factory=dict)
-    names: UniqueIds = field(default_factory=UniqueIds)
-    depends: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
-    used: dict[str, set[str]] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
-
-    def add(self, name: str, statement: str) -> str:
-        """Return the id of a statement: its name, or that of the first equal statement."""
-        text = " ".join(statement.split())
-        if text not in self.ids:
-            self.ids[text] = self.names.new(name)
-            self.statements[self.ids[text]] = (name, text)
-        elif self.statements[self.ids[text]][0] != name:
-            self.left_out["mentions of a statement under another name (merged by its text)"] += 1
-        return self.ids[text]
 
 
 def _read(files: dict[str, list[Path]]) -> _Found:
@@ -158,6 +135,28 @@ def _parts(found: _Found, names: bool, corpus: str) -> CollectionRows:
     rows = (_row(doc, *found.statements[doc]) for doc in found.statements if doc in docs)
     queries = ({"_id": key, "text": _text(*found.statements[key], names)} for key in asked)
     return CollectionRows(rows, queries, judged, left_out)
+
+
+@dataclass
+class _Found:
+    """Statements by their id, in order of appearance, and by split which conjecture depends on which of them."""
+
+    statements: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    names: UniqueIds = field(default_factory=UniqueIds)
+    depends: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
+    used: dict[str, set[str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, name: str, statement: str) -> str:
+        """Return the id of a statement: its name, or that of the first equal statement."""
+        text = " ".join(statement.split())
+        if text not in self.ids:
+            self.ids[text] = self.names.new(name)
+            self.statements[self.ids[text]] = (name, text)
+        elif self.statements[self.ids[text]][0] != name:
+            self.left_out["mentions of a statement under another name (merged by its text)"] += 1
+        return self.ids[text]
 
 
 def _row(doc_id: str, name: str, text: str) -> Row:

@@ -22,15 +22,6 @@ from mirblab.sources.shared.release import DatasetFiles
 ABOUT = ("title", "task", "instruction", "paper", "group", "relevance_levels", "relevant_from", "restricted", "hub")
 
 
-def dataset_names() -> list[str]:
-    """Return the names of the published datasets, in the paper's order.
-
-    >>> len(dataset_names()), dataset_names()[0]
-    (15, 'mirb-mathlib')
-    """
-    return [name for name, entry in registry.read_registry("collections").items() if entry.get("builder") == "mirb"]
-
-
 def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> list[Path]:
     """Write the datasets *names* (empty: all fifteen) as collections under *out* and return their folders.
 
@@ -58,6 +49,15 @@ def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> li
     return made
 
 
+def dataset_names() -> list[str]:
+    """Return the names of the published datasets, in the paper's order.
+
+    >>> len(dataset_names()), dataset_names()[0]
+    (15, 'mirb-mathlib')
+    """
+    return [name for name, entry in registry.read_registry("collections").items() if entry.get("builder") == "mirb"]
+
+
 def _build(name: str, origin: str | Path | None, out: Path, *, alone: bool) -> Path:
     entry = registry.read_registry("collections")[name]
     hub, revision, restricted = entry["hub"], str(entry.get("revision", "")), bool(entry.get("restricted"))
@@ -78,7 +78,7 @@ def _build(name: str, origin: str | Path | None, out: Path, *, alone: bool) -> P
     _compare(out / name, revision, sums)
     # A published list stands even where documents carry tags: it is what the paper's numbers were made with.
     by_tags = by_tags and not found.parts["excluded_ids"]
-    with origins.replace_folders(out, (name,)) as [beside]:
+    with builder.replace_folders(out, (name,)) as [beside]:
         _write(beside, entry, found, sums, origin, by_tags=by_tags)
     return out / name
 

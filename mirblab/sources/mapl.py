@@ -21,8 +21,8 @@ import numpy as np
 from mirblab.core.errors import MirblabError
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row
-from mirblab.sources.shared.release import Release, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
+from mirblab.sources.shared.release import Release
 
 ADDRESS = "https://huggingface.co/datasets/Simontwice/premise_selection_in_isabelle"
 LICENCE = "Apache-2.0"
@@ -81,16 +81,6 @@ def find_pair_files(release: Release) -> list[Path]:
     raise FileNotFoundError(
         f"no full_dataset.json, .jsonl or .parquet file; found {release.shown()}; give the folder that holds one"
     )
-
-
-def read_pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
-    """Yield place and columns of each pair; MirblabError for what cannot be read."""
-    for path in files:
-        if path.suffix == ".parquet":
-            for number, row in readers.read_rows(path, COLUMNS, Counter()):
-                yield readers.row_place(path, number), row
-        else:
-            yield from readers.read_json_records(path)
 
 
 class _Reading:
@@ -152,6 +142,15 @@ class _Reading:
         self._kept = np.concatenate([found[split] for split in self.judged])
 
 
+def read_pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
+    """Yield place and columns of each pair; MirblabError for what cannot be read."""
+    for path in files:
+        if path.suffix == ".parquet":
+            yield from readers.read_rows(path, COLUMNS, Counter())
+        else:
+            yield from readers.read_json_records(path)
+
+
 class _Known:
     """Texts that came up, each with its number from 0; blanks and line ends do not tell texts apart."""
 
@@ -168,8 +167,8 @@ class _Known:
 
 def _text(pair: Row, key: str, place: str) -> str:
     """Return a text of a pair without blanks around it; an absent value of a known key is an empty text."""
-    value: Any = releases.read_field(pair, key, object, place)
-    return "" if value is None else str(releases.read_field(pair, key, str, place)).strip()
+    value: Any = readers.read_field(pair, key, object, place)
+    return "" if value is None else str(readers.read_field(pair, key, str, place)).strip()
 
 
 def _query(number: int) -> str:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import read_id
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row
-from mirblab.sources.shared.release import Release, UniqueIds, read_field, read_text_list, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, replace_folders
+from mirblab.sources.shared.readers import read_field, read_text_list
+from mirblab.sources.shared.release import Release
 
 ADDRESS = "https://huggingface.co/datasets/hcju/leansearch_bench"
 LICENCE = "CC-BY-4.0 (hcju), Apache-2.0 (FrenzyMath)"
@@ -139,8 +139,7 @@ class _Reading:
     def _rows(self, what: str, columns: list[str]) -> Iterator[tuple[str, Row]]:
         """Yield place and columns of each row; values of other columns are counted by their name."""
         path, unused = self.files[what], Counter[str]()
-        for number, row in readers.read_rows(path, columns, unused):
-            yield readers.row_place(path, number), row
+        yield from readers.read_rows(path, columns, unused)
         self.left_out.update({f"values of other columns of {what}: {key}": count for key, count in unused.items()})
 
 
@@ -165,7 +164,4 @@ def first_text(record: Mapping[str, Any], keys: Sequence[str], place: str) -> st
 
 def _word(row: Row, key: str, place: str) -> str:
     """Return an id as it is written in the collection: a text or whole number, without blanks."""
-    try:
-        return "_".join(read_id(row, key).split())
-    except MirblabError as error:
-        raise MirblabError(f"{place}: {error}") from error
+    return "_".join(readers.read_id(row, key, place).split())

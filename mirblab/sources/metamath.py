@@ -21,6 +21,20 @@ from mirblab.sources.shared.release import Origin
 _LONGEST = 12  # letters of a step
 _CODE = re.compile(r"[U-Y]*[A-T]")
 _CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
+PROVABLE = "|-"
+_HEADING = re.compile(r"(?:#{8,}|(?:#\*){4,}#?|(?:=-){4,}=?|(?:-\.){4,}-?)")
+_DATE = re.compile(r"\[\d{1,2}-\w{3}-\d{2,4}\]")
+URL = "https://github.com/metamath/set.mm"
+LICENCE = "CC0-1.0"
+N_HUBS_SHOWN = 20
+_OLD = re.compile(r"(?:OLD|ALT)[A-Z0-9]*$")
+_NOTE = re.compile(
+    r"\s*\((?:Contributed|Revised|Proof (?:shortened|modification)|New usage|The proof was shortened|Moved)\b"
+    r"[^()]*(?:\([^()]*\)[^()]*)*\)"
+)
+_LABEL_MARK = re.compile(r"(?:^|(?<=\s))~\s+(?=\S)")
+_FORMULA = re.compile(r"`[^`]*`")
+_SOURCE = re.compile(r"(?:[A-Z]\w+ )?\S+ (?:\([^)]*\) )?(?:of|in) \[\w+\]|\[\w+\]|pp?\. [\d-]+")
 
 
 @dataclass(frozen=True)
@@ -30,60 +44,6 @@ class ProofLabels:
     labels: list[str]
     idle: int = 0
     incomplete: bool = False
-
-
-def read_proof(proof: Sequence[str], mandatory: Sequence[str], where: str) -> ProofLabels:
-    """Return what the tokens between `$=` and `$.` use, in the order of first use, or of the list in parentheses.
-
-    *mandatory* are the labels of the theorem's own hypotheses, which a compressed proof counts before its list.
-    Both notations are those of the Metamath book (Megill and Wheeler, 2019, section 4.4 and appendix B). Raises
-    MirblabError, which begins with *where*, for a proof that cannot be read.
-
-    >>> read_proof(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
-    ['wph', 'wps', 'ax-mp']
-    >>> read_proof("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
-    ProofLabels(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
-    """
-    if not proof:
-        raise MirblabError(f"{where}: the proof is empty; an unfinished one is written '?'")
-    if proof[0] != "(":
-        return ProofLabels([label for label in dict.fromkeys(proof) if label != "?"], incomplete="?" in proof)
-    if ")" not in proof:
-        raise MirblabError(f"{where}: the list of labels of a compressed proof has no ')'")
-    close = list(proof).index(")")
-    listed, letters = proof[1:close], "".join(proof[close + 1 :])
-    if not _CODES.fullmatch(letters):
-        raise MirblabError(
-            f"{where}: '{letters[:40]}' is no compressed proof: letters A to Z and '?' only, Z after a step"
-        )
-    codes = set(_CODE.findall(letters))
-    if long := [code for code in codes if len(code) > _LONGEST]:
-        raise MirblabError(
-            f"{where}: '{long[0][:40]}' is no step of a compressed proof: it has {len(long[0]):,} letters"
-        )
-    numbers = {decode_step(code) for code in codes}
-    first, known = len(mandatory) + 1, len(mandatory) + len(listed)
-    if numbers and max(numbers) > known + letters.count("Z"):
-        raise MirblabError(f"{where}: a compressed proof of {known} labels names the step {max(numbers)}")
-    labels = [label for place, label in enumerate(listed, first) if place in numbers]
-    return ProofLabels(list(dict.fromkeys(labels)), len(listed) - len(labels), "?" in letters)
-
-
-def decode_step(code: str) -> int:
-    """Return the number, from 1, that some of U to Y and one of A to T write.
-
-    >>> [decode_step(code) for code in ("A", "T", "UA", "YT", "UUA")]
-    [1, 20, 21, 120, 121]
-    """
-    high = 0
-    for letter in code[:-1]:
-        high = 5 * high + ord(letter) - ord("U") + 1
-    return 20 * high + ord(code[-1]) - ord("A") + 1
-
-
-PROVABLE = "|-"
-_HEADING = re.compile(r"(?:#{8,}|(?:#\*){4,}#?|(?:=-){4,}=?|(?:-\.){4,}-?)")
-_DATE = re.compile(r"\[\d{1,2}-\w{3}-\d{2,4}\]")
 
 
 @dataclass(eq=False, slots=True)
@@ -114,6 +74,27 @@ class Database:
     odd: Counter[str]
 
 
+def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
+    """Write metamath-premise and metamath-informal under *out*, print what was left out, return the folders.
+
+    *origin* is a database (a .mm file, or that gzipped), a folder, archive or git URL with one, or None for a
+    shallow clone of the public set.mm. *seed* draws the test queries. The same input and seed give the same
+    bytes. Raises MirblabError for what is no Metamath. The licence in the card is that of set.mm.
+    """
+    out = Path(out)
+    with _opened(origin) as (found, path), builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+        database = read_database(path)
+        if not database.assertions:
+            raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
+        content = f"blake2b:{database.digest}"
+        for folder in folders:
+            derive, about = COLLECTIONS[folder.name]
+            parts, more = derive(database, seed)
+            about = about | {"content": content, "seed": seed, "database": path.name, **more}
+            builder.write_collection(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
+    return [out / name for name in COLLECTIONS]
+
+
 def read_database(path: Path) -> Database:
     """Read a database, plain or gzipped, with the files that it includes, which must lie in the same folder.
 
@@ -123,51 +104,6 @@ def read_database(path: Path) -> Database:
     reader = _Reader(tokens)
     reader.read()
     return Database(reader.assertions, tokens.digest.hexdigest(), reader.odd)
-
-
-class _Tokens:
-    """The tokens of a file and of those that it includes; a comment is one token, which begins with `$(`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.root = path, path.parent.resolve()
-        self.seen: set[Path] = set()
-        self.digest = hashlib.blake2b(digest_size=16)
-        self.where = path.name
-
-    def read(self, path: Path) -> Iterator[str]:
-        """Yield the tokens of one file; of one that was read before, none, as Metamath has it."""
-        if path.resolve() in self.seen:
-            return
-        self.seen.add(path.resolve())
-        problems, inside = LineProblems(path), []
-        for number, line in read_lines(path, problems):
-            self.digest.update(line.encode() + b"\n")
-            self.where = f"{path.name}, line {number}"
-            for token in line.split():
-                if inside:
-                    inside.append(token)
-                    if token == {"$(": "$)", "$[": "$]"}[inside[0]]:
-                        whole, inside = inside, []
-                        yield from self._whole(whole)
-                        self.where = f"{path.name}, line {number}"
-                elif token in ("$(", "$["):
-                    inside = [token]
-                else:
-                    yield token
-        problems.raise_if_any()
-        if inside:
-            raise MirblabError(f"{path.name}: the last '{inside[0]}' does not end")
-
-    def _whole(self, inside: list[str]) -> Iterator[str]:
-        if inside[0] == "$(":
-            yield " ".join(inside[:-1])
-            return
-        path = (self.root / " ".join(inside[1:-1])).resolve()
-        if not path.is_relative_to(self.root) or not path.is_file():
-            raise MirblabError(
-                f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}; put it there"
-            )
-        yield from self.read(path)
 
 
 class _Reader:
@@ -286,38 +222,98 @@ class _Reader:
         return MirblabError(f"{self.tokens.where}: {what}")
 
 
-URL = "https://github.com/metamath/set.mm"
-LICENCE = "CC0-1.0"
-N_HUBS_SHOWN = 20
-_OLD = re.compile(r"(?:OLD|ALT)[A-Z0-9]*$")
-_NOTE = re.compile(
-    r"\s*\((?:Contributed|Revised|Proof (?:shortened|modification)|New usage|The proof was shortened|Moved)\b"
-    r"[^()]*(?:\([^()]*\)[^()]*)*\)"
-)
-_LABEL_MARK = re.compile(r"(?:^|(?<=\s))~\s+(?=\S)")
-_FORMULA = re.compile(r"`[^`]*`")
-_SOURCE = re.compile(r"(?:[A-Z]\w+ )?\S+ (?:\([^)]*\) )?(?:of|in) \[\w+\]|\[\w+\]|pp?\. [\d-]+")
+def read_proof(proof: Sequence[str], mandatory: Sequence[str], where: str) -> ProofLabels:
+    """Return what the tokens between `$=` and `$.` use, in the order of first use, or of the list in parentheses.
 
+    *mandatory* are the labels of the theorem's own hypotheses, which a compressed proof counts before its list.
+    Both notations are those of the Metamath book (Megill and Wheeler, 2019, section 4.4 and appendix B). Raises
+    MirblabError, which begins with *where*, for a proof that cannot be read.
 
-def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
-    """Write metamath-premise and metamath-informal under *out*, print what was left out, return the folders.
-
-    *origin* is a database (a .mm file, or that gzipped), a folder, archive or git URL with one, or None for a
-    shallow clone of the public set.mm. *seed* draws the test queries. The same input and seed give the same
-    bytes. Raises MirblabError for what is no Metamath. The licence in the card is that of set.mm.
+    >>> read_proof(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
+    ['wph', 'wps', 'ax-mp']
+    >>> read_proof("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
+    ProofLabels(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
     """
-    out = Path(out)
-    with _opened(origin) as (found, path), origins.replace_folders(out, tuple(COLLECTIONS)) as folders:
-        database = read_database(path)
-        if not database.assertions:
-            raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
-        content = f"blake2b:{database.digest}"
-        for folder in folders:
-            derive, about = COLLECTIONS[folder.name]
-            parts, more = derive(database, seed)
-            about = about | {"content": content, "seed": seed, "database": path.name, **more}
-            builder.write_collection(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
-    return [out / name for name in COLLECTIONS]
+    if not proof:
+        raise MirblabError(f"{where}: the proof is empty; an unfinished one is written '?'")
+    if proof[0] != "(":
+        return ProofLabels([label for label in dict.fromkeys(proof) if label != "?"], incomplete="?" in proof)
+    if ")" not in proof:
+        raise MirblabError(f"{where}: the list of labels of a compressed proof has no ')'")
+    close = list(proof).index(")")
+    listed, letters = proof[1:close], "".join(proof[close + 1 :])
+    if not _CODES.fullmatch(letters):
+        raise MirblabError(
+            f"{where}: '{letters[:40]}' is no compressed proof: letters A to Z and '?' only, Z after a step"
+        )
+    codes = set(_CODE.findall(letters))
+    if long := [code for code in codes if len(code) > _LONGEST]:
+        raise MirblabError(
+            f"{where}: '{long[0][:40]}' is no step of a compressed proof: it has {len(long[0]):,} letters"
+        )
+    numbers = {decode_step(code) for code in codes}
+    first, known = len(mandatory) + 1, len(mandatory) + len(listed)
+    if numbers and max(numbers) > known + letters.count("Z"):
+        raise MirblabError(f"{where}: a compressed proof of {known} labels names the step {max(numbers)}")
+    labels = [label for place, label in enumerate(listed, first) if place in numbers]
+    return ProofLabels(list(dict.fromkeys(labels)), len(listed) - len(labels), "?" in letters)
+
+
+def decode_step(code: str) -> int:
+    """Return the number, from 1, that some of U to Y and one of A to T write.
+
+    >>> [decode_step(code) for code in ("A", "T", "UA", "YT", "UUA")]
+    [1, 20, 21, 120, 121]
+    """
+    high = 0
+    for letter in code[:-1]:
+        high = 5 * high + ord(letter) - ord("U") + 1
+    return 20 * high + ord(code[-1]) - ord("A") + 1
+
+
+class _Tokens:
+    """The tokens of a file and of those that it includes; a comment is one token, which begins with `$(`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.root = path, path.parent.resolve()
+        self.seen: set[Path] = set()
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.where = path.name
+
+    def read(self, path: Path) -> Iterator[str]:
+        """Yield the tokens of one file; of one that was read before, none, as Metamath has it."""
+        if path.resolve() in self.seen:
+            return
+        self.seen.add(path.resolve())
+        problems, inside = LineProblems(path), []
+        for number, line in read_lines(path, problems):
+            self.digest.update(line.encode() + b"\n")
+            self.where = f"{path.name}, line {number}"
+            for token in line.split():
+                if inside:
+                    inside.append(token)
+                    if token == {"$(": "$)", "$[": "$]"}[inside[0]]:
+                        whole, inside = inside, []
+                        yield from self._whole(whole)
+                        self.where = f"{path.name}, line {number}"
+                elif token in ("$(", "$["):
+                    inside = [token]
+                else:
+                    yield token
+        problems.raise_if_any()
+        if inside:
+            raise MirblabError(f"{path.name}: the last '{inside[0]}' does not end")
+
+    def _whole(self, inside: list[str]) -> Iterator[str]:
+        if inside[0] == "$(":
+            yield " ".join(inside[:-1])
+            return
+        path = (self.root / " ".join(inside[1:-1])).resolve()
+        if not path.is_relative_to(self.root) or not path.is_file():
+            raise MirblabError(
+                f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}; put it there"
+            )
+        yield from self.read(path)
 
 
 @contextlib.contextmanager
@@ -353,14 +349,6 @@ def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     return parts, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
 
 
-def _bar(each: Assertion) -> str:
-    """Return why an assertion may not be a query of test or dev, "" when it may."""
-    if each.in_mathbox:
-        return "in a mathbox"
-    is_old = _OLD.search(each.label) or "obsolete" in each.comment.casefold()
-    return "an old or alternative version" if is_old else ""
-
-
 def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     """Return comment to statement; what does not describe one statement alone is left out."""
     left_out = Counter(database.odd)
@@ -384,10 +372,6 @@ def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     return CollectionRows(corpus, queries, judged, left_out), {}
 
 
-def _metadata(each: Assertion) -> Row:
-    return {"order": each.order, "kind": each.kind, "section": each.section}
-
-
 def clean_comment(comment: str) -> str:
     """Return a comment without the marks of labels and the notes on who contributed, shortened or revised what.
 
@@ -395,6 +379,18 @@ def clean_comment(comment: str) -> str:
     'Inference form of con3 .'
     """
     return " ".join(_LABEL_MARK.sub("", _NOTE.sub("", comment)).split())
+
+
+def _bar(each: Assertion) -> str:
+    """Return why an assertion may not be a query of test or dev, "" when it may."""
+    if each.in_mathbox:
+        return "in a mathbox"
+    is_old = _OLD.search(each.label) or "obsolete" in each.comment.casefold()
+    return "an old or alternative version" if is_old else ""
+
+
+def _metadata(each: Assertion) -> Row:
+    return {"order": each.order, "kind": each.kind, "section": each.section}
 
 
 def _unfit(text: str, label: str) -> str:

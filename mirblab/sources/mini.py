@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
@@ -21,11 +20,10 @@ from mirblab.data.collection import read_card_table
 from mirblab.sources import lean_views
 from mirblab.sources.blueprints.build import bundled_collection, bundled_files
 from mirblab.sources.lean_views import COLUMNS, VIEWS, draw_split
-from mirblab.sources.shared.builder import Row, fold_text
+from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
 
 Card = dict[str, Any]
 Shape = dict[str, Any]
-
 KEYS = (
     "id", "field", "level", "tags", "slogan", "statement", "rewording", "question", "duplicate", "proof", "premises",
     "answers", "lean", "isabelle", "hol", "formula", "equivalent",
@@ -51,11 +49,61 @@ _GROUP: Shape = {
     "distractor": [dict.fromkeys(("id", "field", "text"), str)],
 }  # fmt: skip
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")
+# Where Mathlib keeps the mathematics of a field, for fields that do not have the name of a part of Mathlib.
+COMPONENTS = {
+    "commutative algebra": "RingTheory",
+    "complex analysis": "Analysis",
+    "convex geometry": "Analysis",
+    "differential equations": "Analysis",
+    "differential geometry": "Geometry",
+    "fourier analysis": "Analysis",
+    "functional analysis": "Analysis",
+    "graph theory": "Combinatorics",
+    "homological algebra": "Algebra",
+    "numerical analysis": "Analysis",
+    "optimisation": "Analysis",
+    "order theory": "Order",
+    "probability theory": "Probability",
+}
+# The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
+# after Mathematics Stack Exchange and ProofWiki.
+ABSTRACT = {
+    "algebraic geometry",
+    "algebraic topology",
+    "category theory",
+    "commutative algebra",
+    "field theory",
+    "functional analysis",
+    "group theory",
+    "homological algebra",
+    "linear algebra",
+    "measure theory",
+    "representation theory",
+    "ring theory",
+    "topology",
+}
+VERSION = 1  # raised by one whenever the same cards give other collections; a test fails when they do without it
+Judgement = tuple[str, str, int]
 
 
-def bundled_card_files(kind: str) -> list[Path]:
-    """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
-    return sorted(paths.bundled_path("data", "mini", kind).glob("*.toml"))
+def build(name: str, out: Path) -> Path:
+    """Write the miniature collection *name* into the folder *out*, with the digests of its files, and return it.
+
+    Raises MirblabError for a name that is not a miniature collection.
+    """
+    if name not in COLLECTIONS:
+        raise MirblabError(f"'{name}' is not derived from the cards; known: {', '.join(sorted(COLLECTIONS))}")
+    entry = registry.read_registry("collections")[name]
+    rows = COLLECTIONS[name](read_cards())
+    about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
+    card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": miniature_revision()}
+    # While another process writes files of newer cards, no digests are better than those of older ones.
+    with paths.writing(out), suppress(MirblabError):
+        if read_card_table(out).get("revision") != card["revision"]:
+            (out / digests.DIGEST_FILE).unlink(missing_ok=True)
+    write_collection(out, rows.corpus, rows.queries, rows.judged, card)
+    digests.write_digests(out)
+    return out
 
 
 def read_cards() -> list[Card]:
@@ -65,56 +113,6 @@ def read_cards() -> list[Card]:
     'a5-simple'
     """
     return [read_card_file(path, _CARD) for path in bundled_card_files("cards")]
-
-
-def read_pairs() -> list[Card]:
-    """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError likewise.
-
-    >>> len(read_pairs())
-    9
-    """
-    return [read_card_file(path, _GROUP) for path in bundled_card_files("pairs")]
-
-
-def read_bridges() -> list[Card]:
-    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
-
-    >>> len(read_bridges())
-    16
-    """
-    return [read_card_file(path, _GROUP) for path in bundled_card_files("bridges")]
-
-
-def read_card_file(path: Path, shape: Shape | None = None) -> Card:
-    """Return the content of one file; MirblabError when it is not TOML, is named otherwise than its id, or lacks a key.
-
-    *shape* says which keys it must have, and of which types; None: any.
-    """
-    found = read_toml(path)
-    if found.get("id") != path.stem:
-        raise MirblabError(f"{path}: the id is {found.get('id')!r}; it must be the file's name, {path.stem!r}")
-    optional = {"distractor": []} if shape is _GROUP else {}
-    for what in _misfits(optional | found, shape, "") if shape else ():
-        raise MirblabError(f"{path}: {what}; mend it, or restore the file")
-    return found
-
-
-def _misfits(value: Any, shape: Any, place: str) -> Iterator[str]:
-    """Yield what keeps a value from having the shape: a key that is missing or not known, or another type.
-
-    >>> list(_misfits({"lean": {"kind": 3}, "x": 1}, {"id": str, "lean": {"kind": str}}, ""))
-    ["'id' is missing", "'lean.kind' must be of the type str, found 3", "'x' is not known"]
-    """
-    wanted = shape if isinstance(shape, type) else type(shape)
-    if not isinstance(value, wanted):
-        yield f"'{place}' must be of the type {wanted.__name__}, found {value!r:.60}"
-    elif isinstance(shape, list):
-        yield from (what for one in value for what in _misfits(one, shape[0], place))
-    elif isinstance(shape, dict):
-        for key, inner in shape.items():
-            name = f"{place}.{key}".lstrip(".")
-            yield from _misfits(value[key], inner, name) if key in value else [f"'{name}' is missing"]
-        yield from (f"'{place}.{key}' is not known".replace("'.", "'") for key in value if key not in shape)
 
 
 def find_card_problems(found: Iterable[Card]) -> list[str]:
@@ -152,6 +150,21 @@ def find_pair_problems(found: Iterable[Card]) -> list[str]:
         wrong += [f"{group['id']}: the id {name!r} stands {n} times" for name, n in names.items() if n > 1]
         seen.update(fold_text(row[key]) for row in group.get("pair", []) for key in ("first", "second") if key in row)
     return wrong + [f"{n} statements say {text[:60]!r}" for text, n in seen.items() if n > 1]
+
+
+def miniature_revision() -> str:
+    """Return a hash over cards, registry entries and `VERSION`: another one means that mini is out of date."""
+    entries = {name: entry for name, entry in registry.read_registry("collections").items() if name in COLLECTIONS}
+    digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
+    digest.update(str(VERSION).encode())
+    for path in [
+        *bundled_card_files("cards"),
+        *bundled_card_files("pairs"),
+        *bundled_card_files("bridges"),
+        *bundled_files(),
+    ]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()
 
 
 def _card(card: Card, known: Mapping[str, Card]) -> Iterator[str]:
@@ -213,22 +226,13 @@ def _repeated(known: Mapping[str, Card]) -> Iterator[str]:
         yield from (f"{n} cards have the {view} {text[:60]!r}" for text, n in counts.items() if n > 1)
 
 
-# Where Mathlib keeps the mathematics of a field, for fields that do not have the name of a part of Mathlib.
-COMPONENTS = {
-    "commutative algebra": "RingTheory",
-    "complex analysis": "Analysis",
-    "convex geometry": "Analysis",
-    "differential equations": "Analysis",
-    "differential geometry": "Geometry",
-    "fourier analysis": "Analysis",
-    "functional analysis": "Analysis",
-    "graph theory": "Combinatorics",
-    "homological algebra": "Algebra",
-    "numerical analysis": "Analysis",
-    "optimisation": "Analysis",
-    "order theory": "Order",
-    "probability theory": "Probability",
-}
+def _directed(direction: str) -> Callable[[list[Card]], CollectionRows]:
+    """Return the derivation "one view of a declaration to another view of it", among the declarations of all cards."""
+
+    def derive(found: list[Card]) -> CollectionRows:
+        return lean_views.view_collection(view_rows(found), direction)
+
+    return derive
 
 
 def view_rows(found: list[Card]) -> list[Row]:
@@ -240,6 +244,15 @@ def view_rows(found: list[Card]) -> list[Row]:
     """
     rows = [_declaration(card["lean"], card["field"]) for card in found]
     return sorted(rows, key=lambda row: row["id"])
+
+
+def read_pairs() -> list[Card]:
+    """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError likewise.
+
+    >>> len(read_pairs())
+    9
+    """
+    return [read_card_file(path, _GROUP) for path in bundled_card_files("pairs")]
 
 
 def _declaration(lean: Row, field: str) -> Row:
@@ -254,69 +267,142 @@ def _declaration(lean: Row, field: str) -> Row:
     return {column: row[column] for column in COLUMNS}
 
 
-# The cards of these fields make the collections after MathOverflow and the Stacks project, the others those
-# after Mathematics Stack Exchange and ProofWiki.
-ABSTRACT = {
-    "algebraic geometry",
-    "algebraic topology",
-    "category theory",
-    "commutative algebra",
-    "field theory",
-    "functional analysis",
-    "group theory",
-    "homological algebra",
-    "linear algebra",
-    "measure theory",
-    "representation theory",
-    "ring theory",
-    "topology",
-}
-VERSION = 1  # raised by one whenever the same cards give other collections; a test fails when they do without it
-Judgement = tuple[str, str, int]
+def _mathlib(found: list[Card]) -> CollectionRows:
+    """Slogan to informalised declaration (2) and to the same fact told in another field (1)."""
+    declarations = [_doc(f"{card['id']}-lean", card["lean"]["informal"]) for card in found]
+    told = [_doc(f"{card['id']}-told", card["equivalent"]["statement"]) for card in found]
+    queries = [_query(card["id"], card["slogan"]) for card in found]
+    # Awkward on purpose: a question that nothing here answers, judged all the same.
+    queries.append(_query("unanswered", "Every zero of the zeta function in the critical strip lies on one line."))
+    qrels = [
+        (card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))
+    ]
+    return CollectionRows(declarations + told, queries, {"test": [*qrels, ("unanswered", f"{found[0]['id']}-lean", 0)]})
 
 
-class Parts(NamedTuple):
-    """The rows of one collection: corpus, queries and judgements (query, document, relevance), of other splits too."""
+def _duplicates(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
+    """Question to its duplicate among the duplicates of all cards; both sides carry tags for the rule."""
 
-    corpus: list[Row]
-    queries: list[Row]
-    qrels: list[Judgement]
-    others: Mapping[str, list[Judgement]] = MappingProxyType({})
+    def derive(found: list[Card]) -> CollectionRows:
+        asked = [card for card in found if (card["field"] in ABSTRACT) == abstract]
+        corpus = [_doc(f"{card['id']}-again", card["duplicate"], tags=card["tags"]) for card in found]
+        queries = [_query(card["id"], card["question"], tags=card["tags"]) for card in asked]
+        return CollectionRows(corpus, queries, {"test": [(card["id"], f"{card['id']}-again", 1) for card in asked]})
 
-
-def miniature_revision() -> str:
-    """Return a hash over cards, registry entries and `VERSION`: another one means that mini is out of date."""
-    entries = {name: entry for name, entry in registry.read_registry("collections").items() if name in COLLECTIONS}
-    digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
-    digest.update(str(VERSION).encode())
-    for path in [
-        *bundled_card_files("cards"),
-        *bundled_card_files("pairs"),
-        *bundled_card_files("bridges"),
-        *bundled_files(),
-    ]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
-    return digest.hexdigest()
+    return derive
 
 
-def build(name: str, out: Path) -> Path:
-    """Write the miniature collection *name* into the folder *out*, with the digests of its files, and return it.
+def _answers(found: list[Card]) -> CollectionRows:
+    """Question to graded answers; another question's answers stay unjudged."""
+    graded = [(card, number, answer) for card in found for number, answer in enumerate(card["answers"], 1)]
+    return CollectionRows(
+        [_doc(f"{card['id']}-a{number}", answer["text"]) for card, number, answer in graded],
+        [_query(card["id"], card["question"]) for card in found],
+        {"test": [(card["id"], f"{card['id']}-a{number}", answer["grade"]) for card, number, answer in graded]},
+    )
 
-    Raises MirblabError for a name that is not a miniature collection.
+
+def _proofs(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
+    """Statement to proof; the queries are one half's, the corpus is everybody's."""
+
+    def derive(found: list[Card]) -> CollectionRows:
+        whole = _pairs(lambda card: card["statement"], lambda card: card["proof"], "-proof")(found)
+        asked = {card["id"] for card in found if (card["field"] in ABSTRACT) == abstract}
+        queries = [row for row in whole.queries if row["_id"] in asked]
+        return CollectionRows(whole.corpus, queries, {"test": [row for row in whole.judged["test"] if row[0] in asked]})
+
+    return derive
+
+
+def _premises(found: list[Card]) -> CollectionRows:
+    """Statement to the statements that its proof uses; a query is a document too, under the same id."""
+    asked = [card for card in found if card["premises"]]
+    return CollectionRows(
+        [_doc(card["id"], card["statement"]) for card in found],
+        [_query(card["id"], card["statement"]) for card in asked],
+        {"test": [(card["id"], premise, 1) for card in asked for premise in card["premises"]]},
+    )
+
+
+def _pairs(
+    query: Callable[[Card], str], document: Callable[[Card], str], suffix: str
+) -> Callable[[list[Card]], CollectionRows]:
+    """Return the derivation "one view of a card to another view of the same card"."""
+
+    def derive(found: list[Card]) -> CollectionRows:
+        return CollectionRows(
+            [_doc(card["id"] + suffix, document(card)) for card in found],
+            [_query(card["id"], query(card)) for card in found],
+            {"test": [(card["id"], card["id"] + suffix, 1) for card in found]},
+        )
+
+    return derive
+
+
+def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], CollectionRows]:
+    """Formula to graded variants; another formula's variants stay unjudged."""
+
+    def derive(found: list[Card]) -> CollectionRows:
+        graded = [(card, n, variant) for card in found for n, variant in enumerate(card["formula"]["variants"], 1)]
+        return CollectionRows(
+            [_doc(f"{card['id']}-f{n}", variant["latex"]) for card, n, variant in graded],
+            [_query(card["id"], query(card)) for card in found],
+            {"test": [(card["id"], f"{card['id']}-f{n}", variant["grade"]) for card, n, variant in graded]},
+        )
+
+    return derive
+
+
+def _bridges(_: list[Card]) -> CollectionRows:
+    """Equivalent statements to train on, the same judgements under both names of a split."""
+    rows = _equivalents(read_bridges())
+    rows.judged["train"] = rows.judged["test"]
+    return rows
+
+
+def read_bridges() -> list[Card]:
+    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
+
+    >>> len(read_bridges())
+    16
     """
-    if name not in COLLECTIONS:
-        raise MirblabError(f"'{name}' is not derived from the cards; known: {', '.join(sorted(COLLECTIONS))}")
-    entry = registry.read_registry("collections")[name]
-    parts = COLLECTIONS[name](read_cards())
-    about = {key: value for key, value in entry.items() if key not in ("builder", "command")}
-    card = {"name": name, **about, "source": "data/mini", "licence": "CC0-1.0", "revision": miniature_revision()}
-    # While another process writes files of newer cards, no digests are better than those of older ones.
-    with paths.writing(out), suppress(MirblabError):
-        if read_card_table(out).get("revision") != card["revision"]:
-            (out / digests.DIGEST_FILE).unlink(missing_ok=True)
-    write_collection(out, parts.corpus, parts.queries, {"test": parts.qrels, **parts.others}, card)
-    digests.write_digests(out)
-    return out
+    return [read_card_file(path, _GROUP) for path in bundled_card_files("bridges")]
+
+
+def read_card_file(path: Path, shape: Shape | None = None) -> Card:
+    """Return the content of one file; MirblabError when it is not TOML, is named otherwise than its id, or lacks a key.
+
+    *shape* says which keys it must have, and of which types; None: any.
+    """
+    found = read_toml(path)
+    if found.get("id") != path.stem:
+        raise MirblabError(f"{path}: the id is {found.get('id')!r}; it must be the file's name, {path.stem!r}")
+    optional = {"distractor": []} if shape is _GROUP else {}
+    for what in _misfits(optional | found, shape, "") if shape else ():
+        raise MirblabError(f"{path}: {what}; mend it, or restore the file")
+    return found
+
+
+def bundled_card_files(kind: str) -> list[Path]:
+    """Return the bundled files of a *kind*: "cards", "pairs" or "bridges"."""
+    return sorted(paths.bundled_path("data", "mini", kind).glob("*.toml"))
+
+
+def _equivalents(groups: list[Card]) -> CollectionRows:
+    """Each statement to its partner in another field, both ways; statements without a partner stand by."""
+    sides, alone = [], []
+    for group in groups:
+        for pair in group["pair"]:
+            names = [f"{group['id']}--{pair['id']}-{place}" for place in (1, 2)]
+            fields, texts = group["domains"], (pair["first"], pair["second"])
+            sides.append(list(zip(names, fields, texts, strict=True)))
+        alone += [(f"{group['id']}--{row['id']}", row["field"], row["text"]) for row in group.get("distractor", [])]
+    told = [side for pair in sides for side in pair]
+    return CollectionRows(
+        [_doc(name, text, tags=[field]) for name, field, text in [*told, *alone]],
+        [_query(name, text, tags=[field]) for name, field, text in told],
+        {"test": [row for one, other in sides for row in ((one[0], other[0], 1), (other[0], one[0], 1))]},
+    )
 
 
 def _doc(name: str, text: str, **more: Any) -> Row:
@@ -327,131 +413,30 @@ def _query(name: str, text: str, **more: Any) -> Row:
     return {"_id": name, "text": text, **more}
 
 
-def _pairs(query: Callable[[Card], str], document: Callable[[Card], str], suffix: str) -> Callable[[list[Card]], Parts]:
-    """Return the derivation "one view of a card to another view of the same card"."""
+def _misfits(value: Any, shape: Any, place: str) -> Iterator[str]:
+    """Yield what keeps a value from having the shape: a key that is missing or not known, or another type.
 
-    def derive(found: list[Card]) -> Parts:
-        return Parts(
-            [_doc(card["id"] + suffix, document(card)) for card in found],
-            [_query(card["id"], query(card)) for card in found],
-            [(card["id"], card["id"] + suffix, 1) for card in found],
-        )
-
-    return derive
-
-
-def _mathlib(found: list[Card]) -> Parts:
-    """Slogan to informalised declaration (2) and to the same fact told in another field (1)."""
-    declarations = [_doc(f"{card['id']}-lean", card["lean"]["informal"]) for card in found]
-    told = [_doc(f"{card['id']}-told", card["equivalent"]["statement"]) for card in found]
-    queries = [_query(card["id"], card["slogan"]) for card in found]
-    # Awkward on purpose: a question that nothing here answers, judged all the same.
-    queries.append(_query("unanswered", "Every zero of the zeta function in the critical strip lies on one line."))
-    qrels = [
-        (card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))
-    ]
-    return Parts(declarations + told, queries, [*qrels, ("unanswered", f"{found[0]['id']}-lean", 0)])
+    >>> list(_misfits({"lean": {"kind": 3}, "x": 1}, {"id": str, "lean": {"kind": str}}, ""))
+    ["'id' is missing", "'lean.kind' must be of the type str, found 3", "'x' is not known"]
+    """
+    wanted = shape if isinstance(shape, type) else type(shape)
+    if not isinstance(value, wanted):
+        yield f"'{place}' must be of the type {wanted.__name__}, found {value!r:.60}"
+    elif isinstance(shape, list):
+        yield from (what for one in value for what in _misfits(one, shape[0], place))
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = f"{place}.{key}".lstrip(".")
+            yield from _misfits(value[key], inner, name) if key in value else [f"'{name}' is missing"]
+        yield from (f"'{place}.{key}' is not known".replace("'.", "'") for key in value if key not in shape)
 
 
-def _duplicates(abstract: bool) -> Callable[[list[Card]], Parts]:
-    """Question to its duplicate among the duplicates of all cards; both sides carry tags for the rule."""
-
-    def derive(found: list[Card]) -> Parts:
-        asked = [card for card in found if (card["field"] in ABSTRACT) == abstract]
-        corpus = [_doc(f"{card['id']}-again", card["duplicate"], tags=card["tags"]) for card in found]
-        queries = [_query(card["id"], card["question"], tags=card["tags"]) for card in asked]
-        return Parts(corpus, queries, [(card["id"], f"{card['id']}-again", 1) for card in asked])
-
-    return derive
-
-
-def _answers(found: list[Card]) -> Parts:
-    """Question to graded answers; another question's answers stay unjudged."""
-    graded = [(card, number, answer) for card in found for number, answer in enumerate(card["answers"], 1)]
-    return Parts(
-        [_doc(f"{card['id']}-a{number}", answer["text"]) for card, number, answer in graded],
-        [_query(card["id"], card["question"]) for card in found],
-        [(card["id"], f"{card['id']}-a{number}", answer["grade"]) for card, number, answer in graded],
-    )
-
-
-def _proofs(abstract: bool) -> Callable[[list[Card]], Parts]:
-    """Statement to proof; the queries are one half's, the corpus is everybody's."""
-
-    def derive(found: list[Card]) -> Parts:
-        whole = _pairs(lambda card: card["statement"], lambda card: card["proof"], "-proof")(found)
-        asked = {card["id"] for card in found if (card["field"] in ABSTRACT) == abstract}
-        queries = [row for row in whole.queries if row["_id"] in asked]
-        return Parts(whole.corpus, queries, [row for row in whole.qrels if row[0] in asked])
-
-    return derive
-
-
-def _premises(found: list[Card]) -> Parts:
-    """Statement to the statements that its proof uses; a query is a document too, under the same id."""
-    asked = [card for card in found if card["premises"]]
-    return Parts(
-        [_doc(card["id"], card["statement"]) for card in found],
-        [_query(card["id"], card["statement"]) for card in asked],
-        [(card["id"], premise, 1) for card in asked for premise in card["premises"]],
-    )
-
-
-def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], Parts]:
-    """Formula to graded variants; another formula's variants stay unjudged."""
-
-    def derive(found: list[Card]) -> Parts:
-        graded = [(card, n, variant) for card in found for n, variant in enumerate(card["formula"]["variants"], 1)]
-        return Parts(
-            [_doc(f"{card['id']}-f{n}", variant["latex"]) for card, n, variant in graded],
-            [_query(card["id"], query(card)) for card in found],
-            [(card["id"], f"{card['id']}-f{n}", variant["grade"]) for card, n, variant in graded],
-        )
-
-    return derive
-
-
-def _equivalents(groups: list[Card]) -> Parts:
-    """Each statement to its partner in another field, both ways; statements without a partner stand by."""
-    sides, alone = [], []
-    for group in groups:
-        for pair in group["pair"]:
-            names = [f"{group['id']}--{pair['id']}-{place}" for place in (1, 2)]
-            fields, texts = group["domains"], (pair["first"], pair["second"])
-            sides.append(list(zip(names, fields, texts, strict=True)))
-        alone += [(f"{group['id']}--{row['id']}", row["field"], row["text"]) for row in group.get("distractor", [])]
-    told = [side for pair in sides for side in pair]
-    return Parts(
-        [_doc(name, text, tags=[field]) for name, field, text in [*told, *alone]],
-        [_query(name, text, tags=[field]) for name, field, text in told],
-        [row for one, other in sides for row in ((one[0], other[0], 1), (other[0], one[0], 1))],
-    )
-
-
-def _bridges(_: list[Card]) -> Parts:
-    """Equivalent statements to train on, the same judgements under both names of a split."""
-    made = _equivalents(read_bridges())
-    return made._replace(others={"train": made.qrels})
-
-
-def _directed(direction: str) -> Callable[[list[Card]], Parts]:
-    """Return the derivation "one view of a declaration to another view of it", among the declarations of all cards."""
-
-    def derive(found: list[Card]) -> Parts:
-        made = lean_views.view_collection(view_rows(found), direction)
-        others = {split: judged for split, judged in made.judged.items() if split != "test"}
-        return Parts(list(made.corpus), list(made.queries), made.judged["test"], others)
-
-    return derive
-
-
-def _blueprint(_: list[Card]) -> Parts:
+def _blueprint(_: list[Card]) -> CollectionRows:
     """Return informal statement to the Lean declarations that it names, of the bundled blueprint; no cards here."""
-    made = bundled_collection()
-    return Parts(list(made.corpus), list(made.queries), made.judged["test"])
+    return bundled_collection()
 
 
-COLLECTIONS: dict[str, Callable[[list[Card]], Parts]] = {
+COLLECTIONS: dict[str, Callable[[list[Card]], CollectionRows]] = {
     "mini-mathlib": _mathlib,
     "mini-mse-dup": _duplicates(abstract=False),
     "mini-mo-dup": _duplicates(abstract=True),

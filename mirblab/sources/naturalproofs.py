@@ -14,9 +14,9 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
-from mirblab.sources.shared.release import Release, read_field, read_text_list, replace_folders, require_object
-from mirblab.sources.stacks import is_trivial_proof
+from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
+from mirblab.sources.shared.readers import read_field, read_text_list, require_object
+from mirblab.sources.shared.release import Release
 
 SPLITS = {"test": "test", "dev": "valid", "train": "train"}
 _REFERENCE = re.compile(r"\\(?:eq|page|auto|[cC])?ref\*?\s*\{[^{}]*\}|(?<![\\\w])ref\{[^{}]*\}")
@@ -24,6 +24,20 @@ _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _LINKED_TEXT = re.compile(r"\\hyperref\s*\[[^\[\]]*\]\s*\{([^{}]*)\}")
 _NO_LINK = re.compile(r"\[\[(?:Category|File):[^\[\]]*\]\]")
 _WIKI_LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|([^\[\]]*))?\]\]")
+Wanted = dict[str, dict[int, list[str]]]
+ADDRESS = "https://doi.org/10.5281/zenodo.4632538"
+LABELS = ("masked", "published")
+SUBSETS = {
+    "proofwiki": ("proofwiki", "ProofWiki", "CC-BY-SA-3.0 (texts of ProofWiki)"),
+    "stacks": ("stacks", "Stacks project", "GFDL-1.2-or-later (texts of the Stacks project)"),
+    "trench": ("realanalysis", "real analysis textbook", "see the textbook of W. Trench"),
+    "stein": ("numbertheory", "number theory textbook", "see the textbook of W. Stein"),
+}
+WITH_PROOFS = ("proofwiki", "stacks")
+REFERENCES = (
+    "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that are useful for "
+    "proving the given theorem."
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,30 @@ class Subset:
 
     items: dict[int, Item]
     examples: dict[str, list[tuple[int, int]]]
+
+
+def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> list[Path]:
+    """Write the collections of the subsets that are there under *out*, print what was left out, return the folders.
+
+    For each subset `naturalproofs-<name>` (theorem to the references of its proof, among all theorems, definitions
+    and others with a text); for ProofWiki and Stacks also `naturalproofs-<name>-qa` (theorem to its proofs, among
+    all proofs). Test, dev and train are the released examples. Labels of LaTeX tell the answer: by default
+    references read `[ref]` and titles that are labels are dropped; *labels* "published" keeps both. *origin* is a
+    folder, an archive or a single file. Raises MirblabError, with file and line or item, and FileNotFoundError.
+    """
+    if labels not in LABELS:
+        raise unknown("treatment of labels", labels, LABELS)
+    out = Path(out)
+    with releases.open_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
+        files = _files(release)
+        names = tuple(name for stem in files for name in _names(stem))
+        with replace_folders(out, names) as folders:
+            for stem, path in files.items():
+                subset = read_subset(path, masked=labels == "masked")
+                for folder in folders:
+                    if folder.name in _names(stem):
+                        _save(folder, subset, stem, path, labels, release)
+    return [out / name for name in names]
 
 
 def read_subset(path: Path, *, masked: bool) -> Subset:
@@ -90,6 +128,18 @@ def _item(record: Row, kind: str, place: str, masked: bool) -> Item:
     return Item(number, kind, title, clean_lines(read_text_list(record, "contents", place), masked=masked), proofs)
 
 
+def clean_lines(lines: Sequence[str], *, masked: bool) -> str:
+    r"""Return the lines of a text joined, links of the wiki by what they show; *masked*: LaTeX labels as `[ref]`.
+
+    >>> clean_lines(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
+    'By open sets and\nLemma [ref].'
+    """
+    text = _WIKI_LINK.sub(lambda link: link[2] or link[1], _NO_LINK.sub("", "\n".join(lines)))
+    if masked:
+        text = _REFERENCE.sub("[ref]", _LABEL.sub("", _LINKED_TEXT.sub(r"\1", text)))
+    return text.strip()
+
+
 def _numbers(record: Row, key: str, place: str) -> list[int]:
     found = read_field(record, key, list, place)
     if not all(type(number) is int for number in found):
@@ -114,150 +164,6 @@ def _is_proof(pair: Any, items: dict[int, Item]) -> bool:
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):
         return False
     return pair[0] in items and 0 <= pair[1] < len(items[pair[0]].proofs)
-
-
-def clean_lines(lines: Sequence[str], *, masked: bool) -> str:
-    r"""Return the lines of a text joined, links of the wiki by what they show; *masked*: LaTeX labels as `[ref]`.
-
-    >>> clean_lines(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
-    'By open sets and\nLemma [ref].'
-    """
-    text = _WIKI_LINK.sub(lambda link: link[2] or link[1], _NO_LINK.sub("", "\n".join(lines)))
-    if masked:
-        text = _REFERENCE.sub("[ref]", _LABEL.sub("", _LINKED_TEXT.sub(r"\1", text)))
-    return text.strip()
-
-
-Wanted = dict[str, dict[int, list[str]]]
-
-
-def reference_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
-    """Return theorem to the items that the proofs of its examples refer to, among all items that have a text.
-
-    *published*: the title stands before the theorem after a blank, as MIRB prints it; else as a sentence.
-    """
-    docs = {item.id: item for item in subset.items.values() if item.text}
-    left_out = Counter({"items without a text": len(subset.items) - len(docs)})
-    used: dict[str, dict[int, set[int]]] = {split: {} for split in subset.examples}
-    for split, examples in subset.examples.items():
-        for theorem, number in examples:
-            named = set(subset.items[theorem].proofs[number].references)
-            left_out["examples of a theorem that has another one in its split (merged)"] += theorem in used[split]
-            left_out["references to items that have no text or are not in the file"] += len(named - docs.keys())
-            left_out["references of a proof to its own theorem"] += theorem in named
-            used[split].setdefault(theorem, set()).update((named & docs.keys()) - {theorem})
-    wanted = {
-        split: {key: [str(doc) for doc in sorted(found)] for key, found in of.items()} for split, of in used.items()
-    }
-    return _parts(
-        [_row(str(item.id), item.title, item.text, item) for item in docs.values()], subset, wanted, left_out, published
-    )
-
-
-def proof_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
-    """Return theorem to its proofs: trivial ones out, equal texts once, no query whose proof another one shares."""
-    left_out: Counter[str] = Counter()
-    owners: dict[str, set[int]] = {}
-    ids: dict[str, str] = {}
-    corpus: list[Row] = []
-    for item, number, proof in _proofs(subset):
-        key = fold_text(proof.text)
-        if is_trivial_proof(proof.text):
-            left_out["proofs under six words, or omitted"] += 1
-        elif key in owners:
-            left_out["proofs with the text of another one (merged)"] += 1
-            owners[key].add(item.id)
-        else:
-            owners[key], ids[key] = {item.id}, f"{item.id}-proof" + (f"-{number}" if number > 1 else "")
-            corpus.append(_row(ids[key], "", proof.text, item))
-    shared = {theorem for group in owners.values() if len(group) > 1 for theorem in group}
-    left_out["theorems whose proof another one shares (documents, no queries)"] = len(shared)
-    wanted: Wanted = {
-        split: {theorem: _own(subset.items[theorem], ids) for theorem, _ in examples if theorem not in shared}
-        for split, examples in subset.examples.items()
-    }
-    return _parts(corpus, subset, wanted, left_out, published)
-
-
-def _own(item: Item, ids: dict[str, str]) -> list[str]:
-    keys = (fold_text(proof.text) for proof in item.proofs)
-    return list(dict.fromkeys(ids[key] for key in keys if key in ids))
-
-
-def _proofs(subset: Subset) -> list[tuple[Item, int, Proof]]:
-    return [(item, number, proof) for item in subset.items.values() for number, proof in enumerate(item.proofs, 1)]
-
-
-def _parts(
-    corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool
-) -> CollectionRows:
-    """Return the collection whose queries are the theorems of each split that have a text and something to find."""
-    asked: dict[int, Row] = {}
-    judged: dict[str, list[tuple[str, str, int]]] = {}
-    for split, theorems in wanted.items():
-        pairs = judged[split] = []
-        for theorem, docs in theorems.items():
-            item = subset.items[theorem]
-            if theorem in asked:
-                left_out["theorems of an earlier split, too (test before dev before train)"] += 1
-            elif not docs or not item.text:
-                left_out[f"{split} theorems without {'a text' if docs else 'anything to find'} (no queries)"] += 1
-            else:
-                asked[theorem] = {"_id": str(theorem), "text": _named(item, published)}
-                pairs += [(str(theorem), doc, 1) for doc in docs]
-    return CollectionRows(
-        corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out
-    )
-
-
-def _row(name: str, title: str, text: str, item: Item) -> Row:
-    return {"_id": name, "title": title, "text": text, "metadata": {"kind": item.kind, "theorem": item.id}}
-
-
-def _named(item: Item, published: bool) -> str:
-    """Return the theorem as a query, its name first when it has one."""
-    if published:
-        return f"{item.title} {item.text}".strip()
-    return f"{item.title.rstrip('.')}. {item.text}" if item.title else item.text
-
-
-ADDRESS = "https://doi.org/10.5281/zenodo.4632538"
-LABELS = ("masked", "published")
-SUBSETS = {
-    "proofwiki": ("proofwiki", "ProofWiki", "CC-BY-SA-3.0 (texts of ProofWiki)"),
-    "stacks": ("stacks", "Stacks project", "GFDL-1.2-or-later (texts of the Stacks project)"),
-    "trench": ("realanalysis", "real analysis textbook", "see the textbook of W. Trench"),
-    "stein": ("numbertheory", "number theory textbook", "see the textbook of W. Stein"),
-}
-WITH_PROOFS = ("proofwiki", "stacks")
-REFERENCES = (
-    "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that are useful for "
-    "proving the given theorem."
-)
-
-
-def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> list[Path]:
-    """Write the collections of the subsets that are there under *out*, print what was left out, return the folders.
-
-    For each subset `naturalproofs-<name>` (theorem to the references of its proof, among all theorems, definitions
-    and others with a text); for ProofWiki and Stacks also `naturalproofs-<name>-qa` (theorem to its proofs, among
-    all proofs). Test, dev and train are the released examples. Labels of LaTeX tell the answer: by default
-    references read `[ref]` and titles that are labels are dropped; *labels* "published" keeps both. *origin* is a
-    folder, an archive or a single file. Raises MirblabError, with file and line or item, and FileNotFoundError.
-    """
-    if labels not in LABELS:
-        raise unknown("treatment of labels", labels, LABELS)
-    out = Path(out)
-    with releases.open_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
-        files = _files(release)
-        names = tuple(name for stem in files for name in _names(stem))
-        with replace_folders(out, names) as folders:
-            for stem, path in files.items():
-                subset = read_subset(path, masked=labels == "masked")
-                for folder in folders:
-                    if folder.name in _names(stem):
-                        _save(folder, subset, stem, path, labels, release)
-    return [out / name for name in names]
 
 
 def _files(release: Release) -> dict[str, Path]:
@@ -302,3 +208,74 @@ def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, rele
     revision, about = releases.hash_files([path]), about | {"labels": labels}
     made = {"builder": "naturalproofs", "revision": revision, "licence": licence}
     builder.write_collection(folder, parts, about, release.origin, **made, options={"labels": labels})
+
+
+def proof_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
+    """Return theorem to its proofs: trivial ones out, equal texts once, no query whose proof another one shares."""
+    left_out: Counter[str] = Counter()
+    items = {str(item.id): item for item in subset.items.values()}
+    proofs = [(name, n, proof.text) for name, item in items.items() for n, proof in enumerate(item.proofs, 1)]
+    documents, answers, shared = builder.merge_proofs(proofs, left_out)
+    left_out["theorems whose proof another one shares (documents, no queries)"] = len(shared)
+    wanted: Wanted = {
+        split: {theorem: answers.get(str(theorem), []) for theorem, _ in examples if str(theorem) not in shared}
+        for split, examples in subset.examples.items()
+    }
+    corpus = [_row(name, "", text, items[theorem]) for name, (theorem, text) in documents.items()]
+    return _parts(corpus, subset, wanted, left_out, published)
+
+
+def reference_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
+    """Return theorem to the items that the proofs of its examples refer to, among all items that have a text.
+
+    *published*: the title stands before the theorem after a blank, as MIRB prints it; else as a sentence.
+    """
+    docs = {item.id: item for item in subset.items.values() if item.text}
+    left_out = Counter({"items without a text": len(subset.items) - len(docs)})
+    used: dict[str, dict[int, set[int]]] = {split: {} for split in subset.examples}
+    for split, examples in subset.examples.items():
+        for theorem, number in examples:
+            named = set(subset.items[theorem].proofs[number].references)
+            left_out["examples of a theorem that has another one in its split (merged)"] += theorem in used[split]
+            left_out["references to items that have no text or are not in the file"] += len(named - docs.keys())
+            left_out["references of a proof to its own theorem"] += theorem in named
+            used[split].setdefault(theorem, set()).update((named & docs.keys()) - {theorem})
+    wanted = {
+        split: {key: [str(doc) for doc in sorted(found)] for key, found in of.items()} for split, of in used.items()
+    }
+    return _parts(
+        [_row(str(item.id), item.title, item.text, item) for item in docs.values()], subset, wanted, left_out, published
+    )
+
+
+def _parts(
+    corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool
+) -> CollectionRows:
+    """Return the collection whose queries are the theorems of each split that have a text and something to find."""
+    asked: dict[int, Row] = {}
+    judged: dict[str, list[tuple[str, str, int]]] = {}
+    for split, theorems in wanted.items():
+        pairs = judged[split] = []
+        for theorem, docs in theorems.items():
+            item = subset.items[theorem]
+            if theorem in asked:
+                left_out["theorems of an earlier split, too (test before dev before train)"] += 1
+            elif not docs or not item.text:
+                left_out[f"{split} theorems without {'a text' if docs else 'anything to find'} (no queries)"] += 1
+            else:
+                asked[theorem] = {"_id": str(theorem), "text": _named(item, published)}
+                pairs += [(str(theorem), doc, 1) for doc in docs]
+    return CollectionRows(
+        corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out
+    )
+
+
+def _named(item: Item, published: bool) -> str:
+    """Return the theorem as a query, its name first when it has one."""
+    if published:
+        return f"{item.title} {item.text}".strip()
+    return f"{item.title.rstrip('.')}. {item.text}" if item.title else item.text
+
+
+def _row(name: str, title: str, text: str, item: Item) -> Row:
+    return {"_id": name, "title": title, "text": text, "metadata": {"kind": item.kind, "theorem": item.id}}

@@ -15,9 +15,9 @@ from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines, read_records
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import builder, html, readers, release
-from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
 from mirblab.sources.shared.readers import Judgement
-from mirblab.sources.shared.release import Origin, replace_folders
+from mirblab.sources.shared.release import Origin
 
 TABLES, ARTICLES = (".tsv", ".jsonl"), (".html", ".xhtml", ".xml")
 NO_LATEX = "formulas of articles without LaTeX"
@@ -33,93 +33,6 @@ _TEX = re.compile(
 )
 _ALTTEXT = re.compile(r"""\balttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _OWN_ID = re.compile(r"""\bid\s*=\s*["']([^"']*:[0-9]+)["']""")
-
-
-def find_formula_files(where: tuple[Path, ...]) -> list[Path]:
-    """Return the files of formulas: tables that are given themselves or named so, else articles in HTML or XML.
-
-    A table in a folder counts when its name has "formula" or "corpus"; an XML file of topics does not.
-    """
-    below = release.files_below(where)
-    tables = [path for path in below if release.file_suffix(path) in TABLES and (path in where or _is_named(path))]
-    articles = [path for path in below if release.file_suffix(path) in ARTICLES and "topic" not in path.name.lower()]
-    return tables or articles
-
-
-def _is_named(path: Path) -> bool:
-    return any(word in path.name.lower() for word in ("formula", "corpus"))
-
-
-def read_formulas(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Yield id and LaTeX of every formula, as they stand in the files.
-
-    A line of a .tsv has id and LaTeX; an object of a .jsonl `_id` or `id`, and `text` or `latex`. In an article
-    the ids are its name and the formula's place, from 0: `Article_title:0`, unless a formula has such an id itself;
-    LaTeX is the TeX annotation, else the alternative text. Raises MirblabError with file and line.
-    """
-    readers = {".tsv": _tabbed, ".jsonl": _objects}
-    with progress(len(paths), "reading formulas", "files") as bar:
-        for path in paths:
-            if release.file_suffix(path) in readers:
-                yield from readers[release.file_suffix(path)](path)
-            else:
-                yield from _article(path, left_out)
-            bar.update()
-
-
-def _tabbed(path: Path) -> Iterator[tuple[str, str]]:
-    problems = LineProblems(path)
-    for number, text in read_lines(path, problems):
-        name, tab, latex = text.partition("\t")
-        if not tab or not name.strip():
-            problems.note(number, f"expected id and LaTeX separated by a tab, found {text[:60]!r}")
-        elif number > 1 or latex.strip().lower() not in ("latex", "formula", "text"):
-            yield name.strip(), latex
-    problems.raise_if_any()
-
-
-def _objects(path: Path) -> Iterator[tuple[str, str]]:
-    problems = LineProblems(path)
-    for number, row in read_records(path, problems):
-        name, latex = row.get("_id", row.get("id")), row.get("text", row.get("latex"))
-        if isinstance(name, str) and isinstance(latex, str):
-            yield name, latex
-        else:
-            problems.note(number, f"expected _id and text (or id and latex), found {', '.join(row) or 'nothing'}")
-    problems.raise_if_any()
-
-
-def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
-    try:
-        with text_files.open_unpacked(path) as file:
-            source = file.read().decode("utf-8")
-    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
-        raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error
-    title = path.name.removesuffix(".gz")
-    yield from find_article_formulas(title[: title.rindex(".")], source, left_out)
-
-
-def find_article_formulas(title: str, source: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
-    r"""Yield id and LaTeX of the formulas of one article; nothing in it is resolved or fetched.
-
-    >>> list(find_article_formulas("Area", '<math alttext="a &lt; b"><mi>a</mi></math> <math alttext="c"/>', Counter()))
-    [('Area:0', 'a < b'), ('Area:1', 'c')]
-    """
-    place, outer = 0, None
-    for match in _MATH.finditer(source):
-        if match[1] is not None:
-            outer = _OWN_ID.search(match[1])
-            continue
-        own = _OWN_ID.search(match[2]) or outer
-        tex, alttext = _TEX.search(match[3] or ""), _ALTTEXT.search(match[2])
-        latex = tex[2] if tex else (alttext[1] or alttext[2] or "") if alttext else ""
-        if latex.strip():
-            yield (own[1] if own else f"{title}:{place}"), html.unescape_entities(latex)[0]
-        else:
-            left_out[NO_LATEX] += 1
-        place, outer = place + 1, None
-
-
 SOURCE = "NTCIR-12 MathIR, Wikipedia Formula Browsing (https://ntcir-math.nii.ac.jp/)"
 LICENCE = "none stated; the formulas are Wikipedia's, CC-BY-SA"
 INSTRUCTION = "Given a math formula, retrieve relevant formulas."
@@ -211,6 +124,21 @@ def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]
     return topics, judged, formulas
 
 
+def find_formula_files(where: tuple[Path, ...]) -> list[Path]:
+    """Return the files of formulas: tables that are given themselves or named so, else articles in HTML or XML.
+
+    A table in a folder counts when its name has "formula" or "corpus"; an XML file of topics does not.
+    """
+    below = release.files_below(where)
+    tables = [path for path in below if release.file_suffix(path) in TABLES and (path in where or _is_named(path))]
+    articles = [path for path in below if release.file_suffix(path) in ARTICLES and "topic" not in path.name.lower()]
+    return tables or articles
+
+
+def _is_named(path: Path) -> bool:
+    return any(word in path.name.lower() for word in ("formula", "corpus"))
+
+
 def _topics(paths: list[Path]) -> dict[str, str]:
     """Return LaTeX by topic, from files that may repeat each other."""
     found: dict[str, str] = {}
@@ -225,12 +153,6 @@ def _topics(paths: list[Path]) -> dict[str, str]:
                 problems.note(number, f"another formula for the topic '{name}' than before")
         problems.raise_if_any()
     return dict(sorted(found.items(), key=lambda item: _in_order(item[0])))
-
-
-def _in_order(name: str) -> tuple[int, str, str]:
-    """Return what sorts by the number at the end, however long, then by name."""
-    number = name[len(name.rstrip("0123456789")) :].lstrip("0")
-    return len(number), number, name
 
 
 def _grades(paths: list[Path], left_out: Counter[str]) -> dict[tuple[str, str], int]:
@@ -252,13 +174,10 @@ def _grades(paths: list[Path], left_out: Counter[str]) -> dict[tuple[str, str], 
     return dict(sorted(grades.items(), key=lambda item: (_in_order(item[0][0]), item[0][1])))
 
 
-def strip_non_ascii(name: str) -> str:
-    """Return an id as some files of the release have it, without non-ASCII characters.
-
-    >>> strip_non_ascii("Zermelo–Fraenkel_set_theory:19")
-    'ZermeloFraenkel_set_theory:19'
-    """
-    return name.encode("ascii", "ignore").decode()
+def _in_order(name: str) -> tuple[int, str, str]:
+    """Return what sorts by the number at the end, however long, then by name."""
+    number = name[len(name.rstrip("0123456789")) :].lstrip("0")
+    return len(number), number, name
 
 
 def _store(paths: list[Path], store: texts.RowStore, left_out: Counter[str], *, everything: bool) -> None:
@@ -284,6 +203,85 @@ def _store(paths: list[Path], store: texts.RowStore, left_out: Counter[str], *, 
         else:
             left_out["judged formulas found by an id without its non-ASCII characters"] += 1
             _add(store, known, latex, left_out)
+
+
+def strip_non_ascii(name: str) -> str:
+    """Return an id as some files of the release have it, without non-ASCII characters.
+
+    >>> strip_non_ascii("Zermelo–Fraenkel_set_theory:19")
+    'ZermeloFraenkel_set_theory:19'
+    """
+    return name.encode("ascii", "ignore").decode()
+
+
+def read_formulas(paths: list[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Yield id and LaTeX of every formula, as they stand in the files.
+
+    A line of a .tsv has id and LaTeX; an object of a .jsonl `_id` or `id`, and `text` or `latex`. In an article
+    the ids are its name and the formula's place, from 0: `Article_title:0`, unless a formula has such an id itself;
+    LaTeX is the TeX annotation, else the alternative text. Raises MirblabError with file and line.
+    """
+    readers = {".tsv": _tabbed, ".jsonl": _objects}
+    with progress(len(paths), "reading formulas", "files") as bar:
+        for path in paths:
+            if release.file_suffix(path) in readers:
+                yield from readers[release.file_suffix(path)](path)
+            else:
+                yield from _article(path, left_out)
+            bar.update()
+
+
+def _tabbed(path: Path) -> Iterator[tuple[str, str]]:
+    problems = LineProblems(path)
+    for number, text in read_lines(path, problems):
+        name, tab, latex = text.partition("\t")
+        if not tab or not name.strip():
+            problems.note(number, f"expected id and LaTeX separated by a tab, found {text[:60]!r}")
+        elif number > 1 or latex.strip().lower() not in ("latex", "formula", "text"):
+            yield name.strip(), latex
+    problems.raise_if_any()
+
+
+def _objects(path: Path) -> Iterator[tuple[str, str]]:
+    problems = LineProblems(path)
+    for number, row in read_records(path, problems):
+        name, latex = row.get("_id", row.get("id")), row.get("text", row.get("latex"))
+        if isinstance(name, str) and isinstance(latex, str):
+            yield name, latex
+        else:
+            problems.note(number, f"expected _id and text (or id and latex), found {', '.join(row) or 'nothing'}")
+    problems.raise_if_any()
+
+
+def _article(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    try:
+        with text_files.open_unpacked(path) as file:
+            source = file.read().decode("utf-8")
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; unpack the articles again") from error
+    title = path.name.removesuffix(".gz")
+    yield from find_article_formulas(title[: title.rindex(".")], source, left_out)
+
+
+def find_article_formulas(title: str, source: str, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    r"""Yield id and LaTeX of the formulas of one article; nothing in it is resolved or fetched.
+
+    >>> list(find_article_formulas("Area", '<math alttext="a &lt; b"><mi>a</mi></math> <math alttext="c"/>', Counter()))
+    [('Area:0', 'a < b'), ('Area:1', 'c')]
+    """
+    place, outer = 0, None
+    for match in _MATH.finditer(source):
+        if match[1] is not None:
+            outer = _OWN_ID.search(match[1])
+            continue
+        own = _OWN_ID.search(match[2]) or outer
+        tex, alttext = _TEX.search(match[3] or ""), _ALTTEXT.search(match[2])
+        latex = tex[2] if tex else (alttext[1] or alttext[2] or "") if alttext else ""
+        if latex.strip():
+            yield (own[1] if own else f"{title}:{place}"), html.unescape_entities(latex)[0]
+        else:
+            left_out[NO_LATEX] += 1
+        place, outer = place + 1, None
 
 
 def _add(store: texts.RowStore, name: str, latex: str, left_out: Counter[str]) -> None:

@@ -28,6 +28,29 @@ _NAMED = re.compile(r"([^\W\d][\w']*)\s*(?:@\{[^}]*\})?\s*(.*)", re.DOTALL)
 _BRACKET = re.compile(r"[()\[\]{}]|(?<!=):=(?!:)|\blet\b")
 _GROUP = re.compile(r"[({\[]\s*([\w'\s]+?)\s*:")
 _TACTIC = re.compile(r'Ltac\s+([\w\']+)|Tactic\s+Notation\s+(?:\([^)]*\)\s*)?"([\w\']+)')
+URL = "https://github.com/math-comp/math-comp"
+LICENCE = "CECILL-B"
+NAME = "rocq-premise"
+PROJECTS = ("Make", "_RocqProject", "_CoqProject")
+_TESTS = re.compile(r"(?:^|/)(?:tests?|test[-_]suite)/")
+_MENTION = re.compile(r"(?<![\w'.])[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
+# Tactics, tacticals and vernacular words: in a script they are never a lemma, even when one has their name.
+_TACTICS = frozenset(
+    """abstract admit apply assert assumption auto by case change clear congr constructor contradiction cut destruct
+    discriminate do done eapply eauto elim else exact exists fail field first fix fold forall from fun gen
+    generalize have idtac if in induction injection intro intros inversion last left let lia linear lra match
+    move nia now of pose reflexivity return revert rewrite right ring set simpl solve split subst suff
+    suffices symmetry then transitivity trivial try under unfold unlock using where with without wlog yield""".split()
+)
+ABOUT = {
+    "title": "Mathematical Components (Rocq): lemma to the lemmas that its proof names",
+    "task": "Premise Retrieval",
+    "language": "Rocq",
+    "instruction": "Given a Rocq statement, retrieve the lemmas that are useful for proving it.",
+    "candidates": "earlier",
+    "note": "Read from text, without Rocq: variables and hypotheses of the enclosing section are not in the "
+    "statements; premises are the names in the script, so that lemmas used by automation or hints are missing.",
+}
 
 
 @dataclass(eq=False, slots=True)
@@ -55,6 +78,96 @@ class RocqFile:
     odd: Counter[str] = field(default_factory=Counter)
 
 
+def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
+    """Write rocq-premise under *out*, print what was left out, and return its folder.
+
+    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository of math-comp.
+    Read are the files that its project file lists, or all, tests left out. *seed* draws the test queries. The
+    same input and seed give the same bytes. Raises MirblabError when there is no lemma, and for text that is not
+    UTF-8. The licence in the card is that of math-comp.
+    """
+    out = Path(out)
+    with origins.open_origin(origin, URL) as found, builder.replace_folders(out, (NAME,)) as [folder]:
+        left_out: Counter[str] = Counter()
+        files, roots, digest = _read(found.folder, left_out)
+        ordered, needed = sort_by_requirements(files, roots, left_out)
+        stated, more = _resolved(files, ordered, needed, left_out)
+        if not stated:
+            raise MirblabError(f"{found.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?")
+        parts, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
+        about = ABOUT | {"content": content, "seed": seed, **more}
+        builder.write_collection(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
+    return [out / NAME]
+
+
+def sort_by_requirements(
+    files: dict[str, RocqFile], roots: set[str], left_out: Counter[str]
+) -> tuple[list[str], dict[str, set[str]]]:
+    """Return the files so that each stands after those that it requires, and all that each requires, far or near.
+
+    Ties go by path. What is required from other libraries is passed over; a circle is broken and counted.
+
+    >>> files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile()}
+    >>> sort_by_requirements(files, set(), Counter())
+    (['b.v', 'a.v'], {'b.v': set(), 'a.v': {'b.v'}})
+    """
+    by_stem: dict[str, list[str]] = defaultdict(list)
+    for name in files:
+        by_stem[Path(name).stem].append(name)
+    needed: dict[str, set[str]] = {}
+    open_files: set[str] = set()
+
+    def visit(name: str) -> None:
+        open_files.add(name)
+        found: set[str] = set()
+        for other in _required(files[name], by_stem, roots):
+            if other in open_files:
+                left_out["requirements in a circle"] += other != name
+                continue
+            if other not in needed:
+                visit(other)
+            found |= {other, *needed[other]}
+        open_files.discard(name)
+        needed[name] = found
+
+    for name in sorted(files):
+        if name not in needed:
+            visit(name)
+    return list(needed), needed
+
+
+def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
+    """Return the files by path, the logical names of the project, and a hash of what was read."""
+    root, listed, roots = _project(folder)
+    known = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.v"))}
+    names = [name for name in listed if name in known] or list(known)
+    kept = sorted({name for name in names if not _TESTS.search(name)})
+    left_out["files of tests, or that the project does not list"] = len(known) - len(kept)
+    digest = hashlib.blake2b(digest_size=16)
+    files: dict[str, RocqFile] = {}
+    with progress(len(kept), "reading files", "file") as bar:
+        for name in kept:
+            raw = known[name].read_bytes()
+            digest.update(f"{name} {len(raw)}\n".encode() + raw)
+            try:
+                files[name] = read_file(raw.decode("utf-8-sig"))
+            except UnicodeDecodeError as error:
+                line = raw.count(b"\n", 0, error.start) + 1
+                raise MirblabError(f"{name}, line {line}: not UTF-8; take the files of the git repository") from error
+            left_out.update(files[name].odd)
+            bar.update(1)
+    return files, roots, digest.hexdigest()
+
+
+def read_file(source: str) -> RocqFile:
+    """Return what a file says; nothing is run, and what cannot be read is counted, never an error."""
+    reader = _Reader()
+    for sentence in split_sentences(source):
+        reader.take(sentence)
+    reader.close("proofs that do not end")
+    return reader.file
+
+
 def split_sentences(source: str) -> Iterator[str]:
     r"""Yield the sentences of a file, each with its full stop, blanks folded, without comments, which may be nested.
 
@@ -75,39 +188,6 @@ def split_sentences(source: str) -> Iterator[str]:
             sentence = " ".join(" ".join([*parts, source[start : mark.end()]]).split())
             parts, start = [], mark.end()
             yield sentence
-
-
-def split_statement(text: str) -> tuple[str, str]:
-    """Return binders and type of what follows a lemma's name, and the term after `:=`, "" without one.
-
-    >>> split_statement("n : let m := n in P m := proof_of n.")
-    ('n : let m := n in P m', 'proof_of n')
-    >>> split_statement(": left_id 0 add.")
-    ('left_id 0 add', '')
-    """
-    text = text.strip().removesuffix(".")
-    depth, lets, end = 0, 0, len(text)
-    for mark in _BRACKET.finditer(text):
-        if mark[0] in "([{)]}":
-            depth += 1 if mark[0] in "([{" else -1
-        elif depth == 0 and mark[0] == "let":
-            lets += 1
-        elif depth == 0 and lets:
-            lets -= 1
-        elif depth == 0:
-            end = mark.start()
-            break
-    stated = text[:end].strip()
-    return (stated[1:].strip() if stated.startswith(":") else stated), text[end + 2 :].strip()
-
-
-def read_file(source: str) -> RocqFile:
-    """Return what a file says; nothing is run, and what cannot be read is counted, never an error."""
-    reader = _Reader()
-    for sentence in split_sentences(source):
-        reader.take(sentence)
-    reader.close("proofs that do not end")
-    return reader.file
 
 
 class _Reader:
@@ -203,74 +283,28 @@ class _Reader:
             self.scopes.append((names[0], word == "Module", set()))
 
 
-URL = "https://github.com/math-comp/math-comp"
-LICENCE = "CECILL-B"
-NAME = "rocq-premise"
-PROJECTS = ("Make", "_RocqProject", "_CoqProject")
-_TESTS = re.compile(r"(?:^|/)(?:tests?|test[-_]suite)/")
-_MENTION = re.compile(r"(?<![\w'.])[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
-# Tactics, tacticals and vernacular words: in a script they are never a lemma, even when one has their name.
-_TACTICS = frozenset(
-    """abstract admit apply assert assumption auto by case change clear congr constructor contradiction cut destruct
-    discriminate do done eapply eauto elim else exact exists fail field first fix fold forall from fun gen
-    generalize have idtac if in induction injection intro intros inversion last left let lia linear lra match
-    move nia now of pose reflexivity return revert rewrite right ring set simpl solve split subst suff
-    suffices symmetry then transitivity trivial try under unfold unlock using where with without wlog yield""".split()
-)
-ABOUT = {
-    "title": "Mathematical Components (Rocq): lemma to the lemmas that its proof names",
-    "task": "Premise Retrieval",
-    "language": "Rocq",
-    "instruction": "Given a Rocq statement, retrieve the lemmas that are useful for proving it.",
-    "candidates": "earlier",
-    "note": "Read from text, without Rocq: variables and hypotheses of the enclosing section are not in the "
-    "statements; premises are the names in the script, so that lemmas used by automation or hints are missing.",
-}
+def split_statement(text: str) -> tuple[str, str]:
+    """Return binders and type of what follows a lemma's name, and the term after `:=`, "" without one.
 
-
-def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
-    """Write rocq-premise under *out*, print what was left out, and return its folder.
-
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository of math-comp.
-    Read are the files that its project file lists, or all, tests left out. *seed* draws the test queries. The
-    same input and seed give the same bytes. Raises MirblabError when there is no lemma, and for text that is not
-    UTF-8. The licence in the card is that of math-comp.
+    >>> split_statement("n : let m := n in P m := proof_of n.")
+    ('n : let m := n in P m', 'proof_of n')
+    >>> split_statement(": left_id 0 add.")
+    ('left_id 0 add', '')
     """
-    out = Path(out)
-    with origins.open_origin(origin, URL) as found, origins.replace_folders(out, (NAME,)) as [folder]:
-        left_out: Counter[str] = Counter()
-        files, roots, digest = _read(found.folder, left_out)
-        ordered, needed = sort_by_requirements(files, roots, left_out)
-        stated, more = _resolved(files, ordered, needed, left_out)
-        if not stated:
-            raise MirblabError(f"{found.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?")
-        parts, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
-        about = ABOUT | {"content": content, "seed": seed, **more}
-        builder.write_collection(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
-    return [out / NAME]
-
-
-def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
-    """Return the files by path, the logical names of the project, and a hash of what was read."""
-    root, listed, roots = _project(folder)
-    known = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.v"))}
-    names = [name for name in listed if name in known] or list(known)
-    kept = sorted({name for name in names if not _TESTS.search(name)})
-    left_out["files of tests, or that the project does not list"] = len(known) - len(kept)
-    digest = hashlib.blake2b(digest_size=16)
-    files: dict[str, RocqFile] = {}
-    with progress(len(kept), "reading files", "file") as bar:
-        for name in kept:
-            raw = known[name].read_bytes()
-            digest.update(f"{name} {len(raw)}\n".encode() + raw)
-            try:
-                files[name] = read_file(raw.decode("utf-8-sig"))
-            except UnicodeDecodeError as error:
-                line = raw.count(b"\n", 0, error.start) + 1
-                raise MirblabError(f"{name}, line {line}: not UTF-8; take the files of the git repository") from error
-            left_out.update(files[name].odd)
-            bar.update(1)
-    return files, roots, digest.hexdigest()
+    text = text.strip().removesuffix(".")
+    depth, lets, end = 0, 0, len(text)
+    for mark in _BRACKET.finditer(text):
+        if mark[0] in "([{)]}":
+            depth += 1 if mark[0] in "([{" else -1
+        elif depth == 0 and mark[0] == "let":
+            lets += 1
+        elif depth == 0 and lets:
+            lets -= 1
+        elif depth == 0:
+            end = mark.start()
+            break
+    stated = text[:end].strip()
+    return (stated[1:].strip() if stated.startswith(":") else stated), text[end + 2 :].strip()
 
 
 def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
@@ -283,42 +317,6 @@ def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
             roots = set(re.findall(r"-[RQ]\s+\S+\s+(\w+)", "\n".join(lines)))
             return root, [line for line in lines if line.endswith(".v")], roots
     return folder, [], set()
-
-
-def sort_by_requirements(
-    files: dict[str, RocqFile], roots: set[str], left_out: Counter[str]
-) -> tuple[list[str], dict[str, set[str]]]:
-    """Return the files so that each stands after those that it requires, and all that each requires, far or near.
-
-    Ties go by path. What is required from other libraries is passed over; a circle is broken and counted.
-
-    >>> files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile()}
-    >>> sort_by_requirements(files, set(), Counter())
-    (['b.v', 'a.v'], {'b.v': set(), 'a.v': {'b.v'}})
-    """
-    by_stem: dict[str, list[str]] = defaultdict(list)
-    for name in files:
-        by_stem[Path(name).stem].append(name)
-    needed: dict[str, set[str]] = {}
-    open_files: set[str] = set()
-
-    def visit(name: str) -> None:
-        open_files.add(name)
-        found: set[str] = set()
-        for other in _required(files[name], by_stem, roots):
-            if other in open_files:
-                left_out["requirements in a circle"] += other != name
-                continue
-            if other not in needed:
-                visit(other)
-            found |= {other, *needed[other]}
-        open_files.discard(name)
-        needed[name] = found
-
-    for name in sorted(files):
-        if name not in needed:
-            visit(name)
-    return list(needed), needed
 
 
 def _required(file: RocqFile, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:

@@ -13,7 +13,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.sources.shared import builder, latex
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared.builder import CollectionRows, Row
 from mirblab.sources.shared.latex import Environment, find_environments
 
 PROVABLE = ("lemma", "proposition", "theorem")
@@ -24,6 +24,10 @@ _INNER = ("proof", "slogan", "reference", "history")
 _LEFT_OUT = ("coding", "exercises")
 # No slash: a chapter is a file of the project's own folder.
 _CHAPTER = re.compile(r"\\hyperref\[([\w-]+)-section-phantom\]")
+URL = "https://github.com/stacks/stacks-project"
+LICENCE = "GFDL-1.2-or-later"
+SPLITS = ("test", "dev", "train")
+Judgement = tuple[str, str, int]
 
 
 @dataclass
@@ -64,6 +68,25 @@ class Book:
     def find(self, label: str, stem: str) -> Item | str:
         """Return the item in which *label*, used in the chapter *stem*, stands, or words for what it labels instead."""
         return self.places.get(f"{stem}-{label}") or self.places.get(label) or "nothing (they do not exist)"
+
+
+def build(origin: str | Path | None, out: Path) -> list[Path]:
+    """Write the collections of `COLLECTIONS` under *out*, print what was left out of each, return the folders.
+
+    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository. The
+    folders appear whole and together, in place of older ones; the same input gives the same bytes. Raises
+    MirblabError when the origin cannot be had or is no Stacks project. The licence of the texts is the GFDL.
+    """
+    out = Path(out)
+    with origins.open_origin(origin, URL) as found, builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+        book = read_book(found.folder)
+        for folder in folders:
+            derive, about = COLLECTIONS[folder.name]
+            parts, content = derive(book), f"blake2b:{book.digest}"
+            parts.left_out += book.odd
+            about = about | {"content": content}
+            builder.write_collection(folder, parts, about, found, builder="stacks", revision=content, licence=LICENCE)
+    return [out / name for name in COLLECTIONS]
 
 
 def read_book(folder: Path) -> Book:
@@ -205,78 +228,17 @@ def _owner(block: Environment, last: Environment | None, items: dict[int, Item])
     return items.get(id(last)) if last is not None and last.section == block.section else None
 
 
-URL = "https://github.com/stacks/stacks-project"
-LICENCE = "GFDL-1.2-or-later"
-SPLITS = ("test", "dev", "train")
-Judgement = tuple[str, str, int]
-
-
-def build(origin: str | Path | None, out: Path) -> list[Path]:
-    """Write the collections of `COLLECTIONS` under *out*, print what was left out of each, return the folders.
-
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository. The
-    folders appear whole and together, in place of older ones; the same input gives the same bytes. Raises
-    MirblabError when the origin cannot be had or is no Stacks project. The licence of the texts is the GFDL.
-    """
-    out = Path(out)
-    with origins.open_origin(origin, URL) as found, origins.replace_folders(out, tuple(COLLECTIONS)) as folders:
-        book = read_book(found.folder)
-        for folder in folders:
-            derive, about = COLLECTIONS[folder.name]
-            parts, content = derive(book), f"blake2b:{book.digest}"
-            parts.left_out += book.odd
-            about = about | {"content": content}
-            builder.write_collection(folder, parts, about, found, builder="stacks", revision=content, licence=LICENCE)
-    return [out / name for name in COLLECTIONS]
-
-
 def _answers(book: Book) -> CollectionRows:
     """Return statement to proof: trivial proofs out, equal texts once, no query whose proof another one shares."""
     left_out: Counter[str] = Counter()
-    texts: dict[str, list[Item]] = {}
-    ids: dict[str, str] = {}
-    corpus: list[Row] = []
-    for item in _statements(book, PROVABLE):
-        left_out["statements without a proof"] += not item.proofs
-        for number, proof in enumerate(item.proofs, 1):
-            key = fold_text(proof.text)
-            if is_trivial_proof(proof.text):
-                left_out["proofs under six words, or omitted"] += 1
-            elif key in texts:
-                texts[key].append(item)
-                left_out["proofs with the text of another one (merged)"] += 1
-            else:
-                texts[key], ids[key] = [item], f"{item.id}-proof" + (f"-{number}" if number > 1 else "")
-                corpus.append(_row(ids[key], "", proof.text, item))
-    shared = {item.id for items in texts.values() if len({item.id for item in items}) > 1 for item in items}
+    items = {item.id: item for item in _statements(book, PROVABLE)}
+    left_out["statements without a proof"] = sum(not item.proofs for item in items.values())
+    proofs = [(item.id, n, proof.text) for item in items.values() for n, proof in enumerate(item.proofs, 1)]
+    documents, judged, shared = builder.merge_proofs(proofs, left_out)
     left_out["statements whose proof another one shares (documents, no queries)"] = len(shared)
-    judged = {
-        item.id: list(dict.fromkeys(ids[key] for proof in item.proofs if (key := fold_text(proof.text)) in ids))
-        for item in _statements(book, PROVABLE)
-        if item.id not in shared
-    }
+    corpus = [_row(name, "", text, items[statement]) for name, (statement, text) in documents.items()]
+    judged = {statement: names for statement, names in judged.items() if statement not in shared}
     return _parts(book, corpus, judged, left_out)
-
-
-def is_trivial_proof(proof: str) -> bool:
-    """Return whether a proof says nothing: under six words, or it begins with "Omitted".
-
-    >>> is_trivial_proof("Omitted. Hint: use Lemma [ref] and induction on $n$.")
-    True
-    """
-    return len(proof.split()) < 6 or proof.lower().startswith("omitted")
-
-
-def _premises(book: Book) -> CollectionRows:
-    """Return statement to the statements that its proofs refer to; a label inside a statement counts for it."""
-    left_out: Counter[str] = Counter()
-    judged: dict[str, list[str]] = {}
-    for item in _statements(book, PROVABLE):
-        places = [book.find(label, proof.stem) for proof in item.proofs for label in proof.references]
-        left_out.update(reason for place in places if (reason := _no_premise(place, item)))
-        judged[item.id] = list(dict.fromkeys(place.id for place in places if not _no_premise(place, item)))
-    left_out["statements whose proof names no premise (documents, no queries)"] = list(judged.values()).count([])
-    return _parts(book, _corpus(book), judged, left_out)
 
 
 def _earlier(book: Book) -> CollectionRows:
@@ -298,13 +260,16 @@ def _earlier(book: Book) -> CollectionRows:
     return parts
 
 
-def _no_premise(place: Item | str, item: Item) -> str:
-    """Return why a reference in the proof of *item* names no premise, or "" when it names one."""
-    if isinstance(place, str):
-        return f"references in proofs to labels of {place}"
-    if place is item:
-        return "references in proofs to the statement itself"
-    return "" if place.kind in STATEMENTS else f"references in proofs to items of the kind {place.kind}"
+def _premises(book: Book) -> CollectionRows:
+    """Return statement to the statements that its proofs refer to; a label inside a statement counts for it."""
+    left_out: Counter[str] = Counter()
+    judged: dict[str, list[str]] = {}
+    for item in _statements(book, PROVABLE):
+        places = [book.find(label, proof.stem) for proof in item.proofs for label in proof.references]
+        left_out.update(reason for place in places if (reason := _no_premise(place, item)))
+        judged[item.id] = list(dict.fromkeys(place.id for place in places if not _no_premise(place, item)))
+    left_out["statements whose proof names no premise (documents, no queries)"] = list(judged.values()).count([])
+    return _parts(book, _corpus(book), judged, left_out)
 
 
 def _slogans(book: Book) -> CollectionRows:
@@ -354,12 +319,21 @@ def split_by_leaves(book: Book) -> dict[str, str]:
     return {item.id: evaluated.get(item.id, "train") for item in _statements(book, PROVABLE)}
 
 
-def _statements(book: Book, kinds: tuple[str, ...]) -> list[Item]:
-    return [item for item in book.items if item.kind in kinds]
+def _no_premise(place: Item | str, item: Item) -> str:
+    """Return why a reference in the proof of *item* names no premise, or "" when it names one."""
+    if isinstance(place, str):
+        return f"references in proofs to labels of {place}"
+    if place is item:
+        return "references in proofs to the statement itself"
+    return "" if place.kind in STATEMENTS else f"references in proofs to items of the kind {place.kind}"
 
 
 def _corpus(book: Book) -> list[Row]:
     return [_row(item.id, item.title, item.text, item) for item in _statements(book, STATEMENTS)]
+
+
+def _statements(book: Book, kinds: tuple[str, ...]) -> list[Item]:
+    return [item for item in book.items if item.kind in kinds]
 
 
 def _row(name: str, title: str, text: str, item: Item) -> Row:

@@ -14,8 +14,8 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data import digests
 from mirblab.sources import catalogue, mini
-from mirblab.sources.shared import release
-from mirblab.sources.shared.release import replace_folders
+from mirblab.sources.shared import builder
+from mirblab.sources.shared.builder import replace_folders
 
 # Which small input of the fault tests each builder takes; the miniatures have none, and "hard" takes a collection.
 INPUTS = {name: name for name in catalogue.BUILDERS} | {
@@ -66,13 +66,13 @@ def test_a_failure_at_the_last_steps_leaves_what_was_there(name: str, tmp_path: 
     last = len(made) + (name == "views")  # with the table
     for at, kind in [(2 * last, OSError), (2 * last - 1, KeyboardInterrupt), (1, OSError)]:
         with monkeypatch.context() as patch, pytest.raises(kind):
-            patch.setattr(release, "write_digests", lambda folder: None)
-            patch.setattr(release.os, "replace", fail(at, kind))
+            patch.setattr(builder, "write_digests", lambda folder: None)
+            patch.setattr(os, "replace", fail(at, kind))
             call()
         assert content(out) == before, (at, kind)
-    for what in ("read_splits", "keep"):
+    for what in ("read_splits", "write_digests"):
         with monkeypatch.context() as patch, pytest.raises(OSError, match="at the last"):
-            patch.setattr(release, what, _at_the_last(len(made), getattr(release, what)))
+            patch.setattr(builder, what, _at_the_last(len(made), getattr(builder, what)))
             call()
         assert content(out) == before, what
     assert content(out) != {} and call() == made

@@ -16,9 +16,9 @@ from mirblab.sources.arqmath import formulas
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.arqmath.release import URL, Lab, Release, Topic, find_release
 from mirblab.sources.shared import builder
-from mirblab.sources.shared.builder import CollectionRows, Row
+from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
 from mirblab.sources.shared.readers import FileJudgements, Judgement
-from mirblab.sources.shared.release import Origin, hash_files, join_names, replace_folders
+from mirblab.sources.shared.release import Origin, hash_files, join_names
 from mirblab.sources.stackexchange import dump
 
 # On real files: 0.60 and 0.72 for the right ids, 0.15 to 0.16 for formulas drawn at random.
@@ -31,49 +31,6 @@ _SAYS = {
     "old_visual_id": "visual ids of version 2 (column old_visual_id)",
     "id": "ids of single formulas (column id)",
 }
-
-
-def check_visual_ids(
-    judged: FileJudgements, queries: Mapping[str, str], occurs: Mapping[str, Mapping[str, str]]
-) -> dict[str, float]:
-    """Return how many judged ids occur, and how alike the pairs of grade 3 are; MirblabError for another version.
-
-    With ids of another version everything loads and means nothing, because ids are dense: most occur, as other
-    formulas. *queries* maps topics to LaTeX; *occurs* maps each column of ids to the LaTeX of the judged ids in it.
-    The similarity, from 0 to 1, is the mean of difflib's ratio over at most 500 pairs; it decides from ten pairs on.
-    """
-    ids = {doc_id for _, doc_id in judged.grades}
-    shares = {key: len(found) / len(ids) for key, found in occurs.items()}
-    alike = {key: formula_similarity(judged, queries, found) for key, found in occurs.items()}
-    share, (n_pairs, similarity) = shares["visual_id"], alike["visual_id"]
-    if share < LEAST_SHARE or (n_pairs >= _FEWEST and similarity < LEAST_SIMILARITY):
-        fit = [key for key, (n, value) in alike.items() if n >= _FEWEST and value >= LEAST_SIMILARITY]
-        looks = _SAYS[fit[0]] if fit else "ids of another release: no column of the formulas fits"
-        raise MirblabError(
-            f"{judged.path}: {share:.1%} of its ids are visual ids of the formulas, and its pairs of the highest grade "
-            f"have a similarity of {similarity:.2f} ({n_pairs} pairs; the right version has at least "
-            f"{LEAST_SIMILARITY}); they look like {looks}; give judgements by visual ids of version 3"
-        )
-    return {"share_found": round(share, 4), "pairs_of_grade_3": n_pairs, "similarity": round(similarity, 4)}
-
-
-def formula_similarity(
-    judged: FileJudgements, queries: Mapping[str, str], found: Mapping[str, str]
-) -> tuple[int, float]:
-    """Return number and mean similarity of the pairs of the highest grade whose formula is *found*."""
-    highest = max(judged.grades.values())
-    pairs = [
-        (queries[query_id], found[doc_id])
-        for (query_id, doc_id), grade in judged.grades.items()
-        if grade == highest and query_id in queries and doc_id in found
-    ][:_MOST]
-    ratios = [
-        difflib.SequenceMatcher(None, query, texts.clean_latex(latex).text[:_LONGEST], autojunk=False).ratio()
-        for query, latex in ((query[:_LONGEST], latex) for query, latex in pairs)
-    ]
-    return len(ratios), sum(ratios) / len(ratios) if ratios else 0.0
-
-
 POOLS = ("judged", "all")
 LICENCE = "CC-BY-SA-4.0 (posts and topics); none stated for the judgements"
 LAST_YEAR = "2018"  # the labs ask for answers of 2010 to 2018 to questions of later years (Zanibbi et al. 2020)
@@ -82,6 +39,23 @@ _MIRB_YEAR = 2022
 _KIND = {1: ("answers",), 2: ("formulas", "formulas-alone")}
 _DOCUMENT = {1: "answers", 2: "formulas"}
 _NAMED = 5
+_CARDS = {
+    "answers": (
+        "question to graded answers",
+        "Question-Answer Retrieval",
+        "Given a math problem, retrieve its solution.",
+    ),
+    "formulas": (
+        "formula with its question to graded formulas",
+        "Formula Retrieval",
+        "Given a math formula and its context, retrieve relevant formulas.",
+    ),
+    "formulas-alone": (
+        "formula to graded formulas",
+        "Formula Retrieval",
+        "Given a math formula, retrieve relevant formulas.",
+    ),
+}
 
 
 def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list[Path]:
@@ -215,6 +189,47 @@ class _Reading:
         ), about
 
 
+def check_visual_ids(
+    judged: FileJudgements, queries: Mapping[str, str], occurs: Mapping[str, Mapping[str, str]]
+) -> dict[str, float]:
+    """Return how many judged ids occur, and how alike the pairs of grade 3 are; MirblabError for another version.
+
+    With ids of another version everything loads and means nothing, because ids are dense: most occur, as other
+    formulas. *queries* maps topics to LaTeX; *occurs* maps each column of ids to the LaTeX of the judged ids in it.
+    The similarity, from 0 to 1, is the mean of difflib's ratio over at most 500 pairs; it decides from ten pairs on.
+    """
+    ids = {doc_id for _, doc_id in judged.grades}
+    shares = {key: len(found) / len(ids) for key, found in occurs.items()}
+    alike = {key: formula_similarity(judged, queries, found) for key, found in occurs.items()}
+    share, (n_pairs, similarity) = shares["visual_id"], alike["visual_id"]
+    if share < LEAST_SHARE or (n_pairs >= _FEWEST and similarity < LEAST_SIMILARITY):
+        fit = [key for key, (n, value) in alike.items() if n >= _FEWEST and value >= LEAST_SIMILARITY]
+        looks = _SAYS[fit[0]] if fit else "ids of another release: no column of the formulas fits"
+        raise MirblabError(
+            f"{judged.path}: {share:.1%} of its ids are visual ids of the formulas, and its pairs of the highest grade "
+            f"have a similarity of {similarity:.2f} ({n_pairs} pairs; the right version has at least "
+            f"{LEAST_SIMILARITY}); they look like {looks}; give judgements by visual ids of version 3"
+        )
+    return {"share_found": round(share, 4), "pairs_of_grade_3": n_pairs, "similarity": round(similarity, 4)}
+
+
+def formula_similarity(
+    judged: FileJudgements, queries: Mapping[str, str], found: Mapping[str, str]
+) -> tuple[int, float]:
+    """Return number and mean similarity of the pairs of the highest grade whose formula is *found*."""
+    highest = max(judged.grades.values())
+    pairs = [
+        (queries[query_id], found[doc_id])
+        for (query_id, doc_id), grade in judged.grades.items()
+        if grade == highest and query_id in queries and doc_id in found
+    ][:_MOST]
+    ratios = [
+        difflib.SequenceMatcher(None, query, texts.clean_latex(latex).text[:_LONGEST], autojunk=False).ratio()
+        for query, latex in ((query[:_LONGEST], latex) for query, latex in pairs)
+    ]
+    return len(ratios), sum(ratios) / len(ratios) if ratios else 0.0
+
+
 def _split(lab: Lab, store: texts.RowStore, left_out: Counter[str]) -> tuple[list[Judgement], list[str]]:
     """Return the judgements whose topic and document exist, and the judged documents that do not."""
     known, what = {topic.id for topic in lab.topics}, _DOCUMENT[lab.task]
@@ -267,22 +282,3 @@ def _about(lab: Lab, kind: str, *, everything: bool) -> Row:
         if lab.year == _MIRB_YEAR and kind != "formulas-alone":
             about["follows"] = f"mirb-arqmath{lab.task}"
     return about
-
-
-_CARDS = {
-    "answers": (
-        "question to graded answers",
-        "Question-Answer Retrieval",
-        "Given a math problem, retrieve its solution.",
-    ),
-    "formulas": (
-        "formula with its question to graded formulas",
-        "Formula Retrieval",
-        "Given a math formula and its context, retrieve relevant formulas.",
-    ),
-    "formulas-alone": (
-        "formula to graded formulas",
-        "Formula Retrieval",
-        "Given a math formula, retrieve relevant formulas.",
-    ),
-}

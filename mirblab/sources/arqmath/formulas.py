@@ -41,59 +41,14 @@ class Formula(NamedTuple):
     formula: str
 
 
-def read_formula_rows(paths: list[Path], odd: RowProblems) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of `Formula` of each row of all files, in order, plain or gzipped.
+class FormulaInstance(NamedTuple):
+    """One formula in one post: `markup` is LaTeX without entities and line marks, or MathML as it stands."""
 
-    Rows with another number of cells, or without whole numbers as ids, are noted in *odd* and passed over. Raises
-    MirblabError for a file without the columns that are wanted, and for one that is damaged.
-    """
-    with progress(len(paths), "reading formulas", "files") as bar:
-        for path in paths:
-            yield from _rows(path, odd)
-            bar.update()
-
-
-def _rows(path: Path, odd: RowProblems) -> Iterator[tuple[str, ...]]:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
-    try:
-        with text_files.open_unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
-            reader = csv.reader(file, delimiter="\t")
-            header = next(reader, [])
-            missing = [name for name in COLUMNS if name not in header]
-            if missing:
-                raise MirblabError(f"{path}, line 1: no column {', '.join(missing)}; found {', '.join(header)[:200]}")
-            columns, n_cells = itemgetter(*[header.index(name) for name in COLUMNS]), len(header)
-            for cells in reader:
-                if len(cells) != n_cells:
-                    odd.note(path.name, reader.line_num, "rows with another number of cells", f"{len(cells)}")
-                    continue
-                row = columns(cells)
-                if is_whole_number(row[0]) and is_whole_number(row[4]):
-                    yield row
-                else:
-                    odd.note(path.name, reader.line_num, "rows without whole numbers as ids")
-    except (csv.Error, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
-        raise MirblabError(f"{path} cannot be read: {error}; fetch or unpack it again") from error
-
-
-class FirstFormulas:
-    """The smallest id of a formula for each visual id: 8 bytes each where these lie close together, as ARQMath's do."""
-
-    def __init__(self) -> None:
-        self._pages: dict[int, array[int]] = {}
-
-    def put(self, visual_id: int, formula_id: int) -> None:
-        """Remember a formula unless an earlier one has its visual id."""
-        page, place = divmod(visual_id, _PAGE)
-        if page not in self._pages:
-            self._pages[page] = array("q", [_NEVER]) * _PAGE
-        if formula_id < self._pages[page][place]:
-            self._pages[page][place] = formula_id
-
-    def get(self, visual_id: int) -> int:
-        """Return the smallest id; one above all for a visual id that was never put."""
-        page, place = divmod(visual_id, _PAGE)
-        return self._pages[page][place] if page in self._pages else _NEVER
+    formula_id: str
+    post_id: str
+    visual_id: str
+    type: str
+    markup: str
 
 
 class PickedFormulas:
@@ -147,23 +102,24 @@ class PickedFormulas:
                 yield row
 
 
-def _unfit(row: tuple[str, ...]) -> str:
-    """Return why a formula cannot stand for its visual id, or ""."""
-    if row[2] == "comment":
-        return IN_COMMENTS
-    if "d" in row[5]:
-        return NOT_IN_POST
-    return "" if row[6] and not row[6].isspace() else EMPTY
+class FirstFormulas:
+    """The smallest id of a formula for each visual id: 8 bytes each where these lie close together, as ARQMath's do."""
 
+    def __init__(self) -> None:
+        self._pages: dict[int, array[int]] = {}
 
-class FormulaInstance(NamedTuple):
-    """One formula in one post: `markup` is LaTeX without entities and line marks, or MathML as it stands."""
+    def put(self, visual_id: int, formula_id: int) -> None:
+        """Remember a formula unless an earlier one has its visual id."""
+        page, place = divmod(visual_id, _PAGE)
+        if page not in self._pages:
+            self._pages[page] = array("q", [_NEVER]) * _PAGE
+        if formula_id < self._pages[page][place]:
+            self._pages[page][place] = formula_id
 
-    formula_id: str
-    post_id: str
-    visual_id: str
-    type: str
-    markup: str
+    def get(self, visual_id: int) -> int:
+        """Return the smallest id; one above all for a visual id that was never put."""
+        page, place = divmod(visual_id, _PAGE)
+        return self._pages[page][place] if page in self._pages else _NEVER
 
 
 def read_instances(
@@ -194,3 +150,47 @@ def read_visual_ids(origin: str | Path, wanted: Container[str] | None = None) ->
     if not found:
         raise MirblabError(f"{paths[0].parent.name} has none of the formulas; are the ids those of single formulas?")
     return found
+
+
+def read_formula_rows(paths: list[Path], odd: RowProblems) -> Iterator[tuple[str, ...]]:
+    """Yield the columns of `Formula` of each row of all files, in order, plain or gzipped.
+
+    Rows with another number of cells, or without whole numbers as ids, are noted in *odd* and passed over. Raises
+    MirblabError for a file without the columns that are wanted, and for one that is damaged.
+    """
+    with progress(len(paths), "reading formulas", "files") as bar:
+        for path in paths:
+            yield from _rows(path, odd)
+            bar.update()
+
+
+def _rows(path: Path, odd: RowProblems) -> Iterator[tuple[str, ...]]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
+    try:
+        with text_files.open_unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
+            reader = csv.reader(file, delimiter="\t")
+            header = next(reader, [])
+            missing = [name for name in COLUMNS if name not in header]
+            if missing:
+                raise MirblabError(f"{path}, line 1: no column {', '.join(missing)}; found {', '.join(header)[:200]}")
+            columns, n_cells = itemgetter(*[header.index(name) for name in COLUMNS]), len(header)
+            for cells in reader:
+                if len(cells) != n_cells:
+                    odd.note(path.name, reader.line_num, "rows with another number of cells", f"{len(cells)}")
+                    continue
+                row = columns(cells)
+                if is_whole_number(row[0]) and is_whole_number(row[4]):
+                    yield row
+                else:
+                    odd.note(path.name, reader.line_num, "rows without whole numbers as ids")
+    except (csv.Error, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        raise MirblabError(f"{path} cannot be read: {error}; fetch or unpack it again") from error
+
+
+def _unfit(row: tuple[str, ...]) -> str:
+    """Return why a formula cannot stand for its visual id, or ""."""
+    if row[2] == "comment":
+        return IN_COMMENTS
+    if "d" in row[5]:
+        return NOT_IN_POST
+    return "" if row[6] and not row[6].isspace() else EMPTY

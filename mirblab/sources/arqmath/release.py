@@ -22,6 +22,20 @@ _NUMBER = re.compile(r"([AB])\.([0-9]{1,3})")
 _TASKS = {"A": 1, "B": 2}
 _FIELDS = ("Title", "Question", "Tags", "Latex", "Formula_Id")
 _AT_ONCE = 2**16
+URL = "https://www.cs.rit.edu/~dprl/ARQMath/"
+HIGHEST = 3
+_POSTS = re.compile(r"Posts(?:\.[\w.-]+)?\.xml(?:\.gz)?")
+_QRELS = ("", ".tsv", ".txt", ".qrel", ".qrels", ".dat")
+_FORMULAS = "latex_representation_v3"
+REPRESENTATIONS = ("latex", "slt", "opt")
+_PREFERRED = re.compile(r"official|v3")
+_FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", re.IGNORECASE)
+# LaTeXML breaks long formulas by a comment sign at the end of a line; in the files the line's end may be a blank.
+# An even number of backslashes before it are line breaks of LaTeX, an odd number make it the sign of per cent.
+_LINE_MARK = re.compile(r"(?<!\\)((?:\\\\)*)%[ \t]*\n")
+_BLANK_MARK = re.compile(r"(?<!\\)((?:\\\\)*)% ")
+ENTITIES = "with HTML entities left in them (unescaped)"
+MARKS = "with LaTeXML's line marks (dropped)"
 
 
 @dataclass(frozen=True)
@@ -36,17 +50,168 @@ class Topic:
     formula_id: str
 
 
-def lab_of_topic(topic_id: str) -> tuple[int, int] | None:
-    """Return year and task of a topic's number, or None for no number of ARQMath.
+@dataclass
+class Lab:
+    """One task of one year: its topics, its judgements, and the files that were passed over for these."""
 
-    The labs number their topics from 1 (2020), 201 (2021) and 301 (2022), after A. in task 1 and B. in task 2.
+    year: int
+    task: int
+    topics: list[Topic] = field(default_factory=list)
+    judged: FileJudgements | None = None
+    passed_over: list[str] = field(default_factory=list)
 
-    >>> lab_of_topic("A.98"), lab_of_topic("B.300"), lab_of_topic("A.301"), lab_of_topic("A.101"), lab_of_topic("Q1")
-    ((2020, 1), (2021, 2), (2022, 1), None, None)
+
+@dataclass(frozen=True)
+class Release:
+    """The files of a release, and its labs that have topics or judgements, by year and task."""
+
+    places: tuple[Path, ...]
+    posts: Path | None
+    formulas: list[Path]
+    labs: dict[tuple[int, int], Lab]
+    used: list[Path]
+
+    def missing(self, lab: Lab) -> str:
+        """Return what a lab lacks to be built, or "" when nothing is missing."""
+        lacks = {
+            "topics (a file like Topics_Task1_2022.xml)": not lab.topics,
+            "judgements (a file like qrel_task1_2022_official.tsv)": lab.judged is None,
+            "posts (Posts.V1.3.xml)": lab.task == 1 and self.posts is None,
+            f"formulas ({_FORMULAS}/*.tsv)": lab.task == 2 and not self.formulas,
+        }
+        return " and ".join(what for what, is_missing in lacks.items() if is_missing)
+
+
+class CleanText(NamedTuple):
+    """A text, and what was mended in it: some of `ENTITIES` (in a post: escaped twice) and `MARKS`."""
+
+    text: str
+    odd: tuple[str, ...]
+
+
+def find_release(origin: str | Path) -> Release:
+    """Return what lies at *origin*: a folder, or several joined as in `PATH`; archives in them are not looked into.
+
+    Posts are found by name, topics and judgements by name and the numbers of their topics, formulas in folders
+    named latex_representation_v3. Where one lab has several judgements, the file named "official" or "v3" is taken.
+    Raises MirblabError when two files have the same content, and for what cannot be read.
     """
-    found = _NUMBER.fullmatch(topic_id)
-    year = {0: 2020, 2: 2021, 3: 2022}.get((int(found[2]) - 1) // 100) if found else None
-    return (year, _TASKS[found[1]]) if found and year else None
+    where = release.split_origin(origin)
+    found = release.files_below(where)
+    labs: dict[tuple[int, int], Lab] = {}
+    posts = release.pick_single_file([path for path in found if _POSTS.fullmatch(path.name)], "posts")
+    formulas = sorted((path for path in found if _is_formulas(path)), key=_by_number)
+    _no_other_version(found, formulas)
+    used = [path for path in found if release.file_suffix(path) == ".xml" and "topics" in path.name.lower()]
+    for path in used:
+        _add_topics(labs, path)
+    used += _add_judgements(
+        labs, [path for path in found if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
+    )
+    return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
+
+
+def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
+    """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
+
+    They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
+    """
+    if representation not in REPRESENTATIONS:
+        raise unknown("representation", representation, REPRESENTATIONS)
+    where, folder = release.split_origin(origin), f"{representation}_representation_v3"
+    found = sorted((path for path in release.files_below(where) if _is_formulas(path, folder)), key=_by_number)
+    if not found:
+        raise FileNotFoundError(
+            f"no {folder}/*.tsv below {release.join_names(where)}; the release can be had from {URL}"
+        )
+    return found
+
+
+def clean_latex(latex: str) -> CleanText:
+    r"""Return a formula without entities (in any number of layers), line marks and doubled white space.
+
+    >>> clean_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
+    'a\\geq{r} < 5\\% of b'
+    """
+    text, is_deep, is_marked = latex, False, False
+    # A mark may stand inside an entity, and an escaped sign may be a mark: both until nothing changes.
+    while (step := drop_line_marks(plain := html.unescape_entities(text)[0])) != text:
+        is_deep, is_marked, text = is_deep or plain != text, is_marked or step != plain, step
+    return CleanText(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
+
+
+def clean_post(source: str, *, is_title: bool = False) -> CleanText:
+    """Return the text of a post or title in HTML, its formulas between dollars.
+
+    >>> clean_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
+    'Is $a{b}$ 5% off?'
+    """
+    unmarked = source
+    if "%" in source and "math-container" in source:
+        unmarked = _FORMULA.sub(lambda found: found[1] + drop_line_marks(found[2]), source)
+    text, is_deep = html.title_to_text(unmarked) if is_title else html.html_to_text(unmarked)
+    return CleanText(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
+
+
+def drop_line_marks(latex: str) -> str:
+    r"""Return LaTeX without LaTeXML's line marks; comments of the author in a formula of several lines stay.
+
+    >>> drop_line_marks("a+% b"), drop_line_marks(r"5\% of a"), drop_line_marks("a+%\nb % why\n")
+    ('a+b', '5\\% of a', 'a+b % why\n')
+    """
+    if "%" not in latex:
+        return latex
+    return (_LINE_MARK if "\n" in latex.strip() else _BLANK_MARK).sub(r"\1", latex)
+
+
+class RowStore:
+    """Rows of a corpus that wait on disk, so that several collections are written from one reading of the source."""
+
+    def __init__(self, spool: IO[bytes], judged: Container[str]) -> None:
+        """Begin with nothing, in the file *spool*, opened for writing and reading; `found` has the *judged* ids."""
+        self._spool, self.judged, self.found = spool, judged, set[str]()
+
+    def add(self, row: Row, odd: tuple[str, ...] = ()) -> None:
+        """Keep a row, and what was mended in it."""
+        if row["_id"] in self.judged:
+            self.found.add(row["_id"])
+        self._spool.seek(0, 2)
+        self._spool.write(json.dumps([row, odd]).encode() + b"\n")
+
+    def rows(self, wanted: Container[str] | None, what: str, left_out: Counter[str]) -> Iterator[Row]:
+        """Yield the rows whose id is *wanted* (None: all), and count under *what* was mended in them."""
+        self._spool.seek(0)
+        for line in self._spool:
+            row, odd = json.loads(line)
+            if wanted is None or row["_id"] in wanted:
+                left_out.update(f"{what} {each}" for each in odd)
+                yield row
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    digits = re.match(r"\d+", path.name)
+    return int(digits[0]) if digits else 0, str(path)
+
+
+def _no_other_version(found: list[Path], formulas: list[Path]) -> None:
+    others = {path.parent.name for path in found if _is_formulas(path, "latex_representation")}
+    if others and not formulas:
+        raise MirblabError(f"found {', '.join(sorted(others))}; the visual ids of task 2 are those of {_FORMULAS}")
+
+
+def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:
+    return path.parent.name.lower().startswith(folder) and release.file_suffix(path) == ".tsv"
+
+
+def _add_topics(labs: dict[tuple[int, int], Lab], path: Path) -> None:
+    by_lab: dict[tuple[int, int], list[Topic]] = {}
+    for topic in read_topics(path):
+        by_lab.setdefault(_key(topic.id, path), []).append(topic)
+    for (year, task), read in by_lab.items():
+        lab = labs.setdefault((year, task), Lab(year, task))
+        if lab.topics:
+            raise MirblabError(f"{path} has topics of task {task} of {year}, as another file has; keep one of them")
+        lab.topics = read
 
 
 def read_topics(path: Path) -> list[Topic]:
@@ -111,111 +276,6 @@ class _Reading:
         return MirblabError(f"{self.path}, line {self.parser.CurrentLineNumber}: {what}")
 
 
-URL = "https://www.cs.rit.edu/~dprl/ARQMath/"
-HIGHEST = 3
-_POSTS = re.compile(r"Posts(?:\.[\w.-]+)?\.xml(?:\.gz)?")
-_QRELS = ("", ".tsv", ".txt", ".qrel", ".qrels", ".dat")
-_FORMULAS = "latex_representation_v3"
-REPRESENTATIONS = ("latex", "slt", "opt")
-_PREFERRED = re.compile(r"official|v3")
-
-
-@dataclass
-class Lab:
-    """One task of one year: its topics, its judgements, and the files that were passed over for these."""
-
-    year: int
-    task: int
-    topics: list[Topic] = field(default_factory=list)
-    judged: FileJudgements | None = None
-    passed_over: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Release:
-    """The files of a release, and its labs that have topics or judgements, by year and task."""
-
-    places: tuple[Path, ...]
-    posts: Path | None
-    formulas: list[Path]
-    labs: dict[tuple[int, int], Lab]
-    used: list[Path]
-
-    def missing(self, lab: Lab) -> str:
-        """Return what a lab lacks to be built, or "" when nothing is missing."""
-        lacks = {
-            "topics (a file like Topics_Task1_2022.xml)": not lab.topics,
-            "judgements (a file like qrel_task1_2022_official.tsv)": lab.judged is None,
-            "posts (Posts.V1.3.xml)": lab.task == 1 and self.posts is None,
-            f"formulas ({_FORMULAS}/*.tsv)": lab.task == 2 and not self.formulas,
-        }
-        return " and ".join(what for what, is_missing in lacks.items() if is_missing)
-
-
-def find_release(origin: str | Path) -> Release:
-    """Return what lies at *origin*: a folder, or several joined as in `PATH`; archives in them are not looked into.
-
-    Posts are found by name, topics and judgements by name and the numbers of their topics, formulas in folders
-    named latex_representation_v3. Where one lab has several judgements, the file named "official" or "v3" is taken.
-    Raises MirblabError when two files have the same content, and for what cannot be read.
-    """
-    where = release.split_origin(origin)
-    found = release.files_below(where)
-    labs: dict[tuple[int, int], Lab] = {}
-    posts = release.pick_single_file([path for path in found if _POSTS.fullmatch(path.name)], "posts")
-    formulas = sorted((path for path in found if _is_formulas(path)), key=_by_number)
-    _no_other_version(found, formulas)
-    used = [path for path in found if release.file_suffix(path) == ".xml" and "topics" in path.name.lower()]
-    for path in used:
-        _add_topics(labs, path)
-    used += _add_judgements(
-        labs, [path for path in found if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
-    )
-    return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
-
-
-def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
-    """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
-
-    They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
-    """
-    if representation not in REPRESENTATIONS:
-        raise unknown("representation", representation, REPRESENTATIONS)
-    where, folder = release.split_origin(origin), f"{representation}_representation_v3"
-    found = sorted((path for path in release.files_below(where) if _is_formulas(path, folder)), key=_by_number)
-    if not found:
-        raise FileNotFoundError(
-            f"no {folder}/*.tsv below {release.join_names(where)}; the release can be had from {URL}"
-        )
-    return found
-
-
-def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:
-    return path.parent.name.lower().startswith(folder) and release.file_suffix(path) == ".tsv"
-
-
-def _by_number(path: Path) -> tuple[int, str]:
-    digits = re.match(r"\d+", path.name)
-    return int(digits[0]) if digits else 0, str(path)
-
-
-def _no_other_version(found: list[Path], formulas: list[Path]) -> None:
-    others = {path.parent.name for path in found if _is_formulas(path, "latex_representation")}
-    if others and not formulas:
-        raise MirblabError(f"found {', '.join(sorted(others))}; the visual ids of task 2 are those of {_FORMULAS}")
-
-
-def _add_topics(labs: dict[tuple[int, int], Lab], path: Path) -> None:
-    by_lab: dict[tuple[int, int], list[Topic]] = {}
-    for topic in read_topics(path):
-        by_lab.setdefault(_key(topic.id, path), []).append(topic)
-    for (year, task), read in by_lab.items():
-        lab = labs.setdefault((year, task), Lab(year, task))
-        if lab.topics:
-            raise MirblabError(f"{path} has topics of task {task} of {year}, as another file has; keep one of them")
-        lab.topics = read
-
-
 def _add_judgements(labs: dict[tuple[int, int], Lab], paths: list[Path]) -> list[Path]:
     """Give each lab its judgements; return the files that were taken."""
     choices: dict[tuple[int, int], list[FileJudgements]] = {}
@@ -243,82 +303,18 @@ def _key(topic_id: str, path: Path) -> tuple[int, int]:
     return key
 
 
-_FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", re.IGNORECASE)
-# LaTeXML breaks long formulas by a comment sign at the end of a line; in the files the line's end may be a blank.
-# An even number of backslashes before it are line breaks of LaTeX, an odd number make it the sign of per cent.
-_LINE_MARK = re.compile(r"(?<!\\)((?:\\\\)*)%[ \t]*\n")
-_BLANK_MARK = re.compile(r"(?<!\\)((?:\\\\)*)% ")
-ENTITIES = "with HTML entities left in them (unescaped)"
-MARKS = "with LaTeXML's line marks (dropped)"
+def lab_of_topic(topic_id: str) -> tuple[int, int] | None:
+    """Return year and task of a topic's number, or None for no number of ARQMath.
 
+    The labs number their topics from 1 (2020), 201 (2021) and 301 (2022), after A. in task 1 and B. in task 2.
 
-class CleanText(NamedTuple):
-    """A text, and what was mended in it: some of `ENTITIES` (in a post: escaped twice) and `MARKS`."""
-
-    text: str
-    odd: tuple[str, ...]
-
-
-def clean_latex(latex: str) -> CleanText:
-    r"""Return a formula without entities (in any number of layers), line marks and doubled white space.
-
-    >>> clean_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
-    'a\\geq{r} < 5\\% of b'
+    >>> lab_of_topic("A.98"), lab_of_topic("B.300"), lab_of_topic("A.301"), lab_of_topic("A.101"), lab_of_topic("Q1")
+    ((2020, 1), (2021, 2), (2022, 1), None, None)
     """
-    text, is_deep, is_marked = latex, False, False
-    # A mark may stand inside an entity, and an escaped sign may be a mark: both until nothing changes.
-    while (step := drop_line_marks(plain := html.unescape_entities(text)[0])) != text:
-        is_deep, is_marked, text = is_deep or plain != text, is_marked or step != plain, step
-    return CleanText(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
-
-
-def clean_post(source: str, *, is_title: bool = False) -> CleanText:
-    """Return the text of a post or title in HTML, its formulas between dollars.
-
-    >>> clean_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
-    'Is $a{b}$ 5% off?'
-    """
-    unmarked = source
-    if "%" in source and "math-container" in source:
-        unmarked = _FORMULA.sub(lambda found: found[1] + drop_line_marks(found[2]), source)
-    text, is_deep = html.title_to_text(unmarked) if is_title else html.html_to_text(unmarked)
-    return CleanText(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
+    found = _NUMBER.fullmatch(topic_id)
+    year = {0: 2020, 2: 2021, 3: 2022}.get((int(found[2]) - 1) // 100) if found else None
+    return (year, _TASKS[found[1]]) if found and year else None
 
 
 def _odd(*, is_deep: bool, is_marked: bool) -> tuple[str, ...]:
     return (ENTITIES,) * is_deep + (MARKS,) * is_marked
-
-
-def drop_line_marks(latex: str) -> str:
-    r"""Return LaTeX without LaTeXML's line marks; comments of the author in a formula of several lines stay.
-
-    >>> drop_line_marks("a+% b"), drop_line_marks(r"5\% of a"), drop_line_marks("a+%\nb % why\n")
-    ('a+b', '5\\% of a', 'a+b % why\n')
-    """
-    if "%" not in latex:
-        return latex
-    return (_LINE_MARK if "\n" in latex.strip() else _BLANK_MARK).sub(r"\1", latex)
-
-
-class RowStore:
-    """Rows of a corpus that wait on disk, so that several collections are written from one reading of the source."""
-
-    def __init__(self, spool: IO[bytes], judged: Container[str]) -> None:
-        """Begin with nothing, in the file *spool*, opened for writing and reading; `found` has the *judged* ids."""
-        self._spool, self.judged, self.found = spool, judged, set[str]()
-
-    def add(self, row: Row, odd: tuple[str, ...] = ()) -> None:
-        """Keep a row, and what was mended in it."""
-        if row["_id"] in self.judged:
-            self.found.add(row["_id"])
-        self._spool.seek(0, 2)
-        self._spool.write(json.dumps([row, odd]).encode() + b"\n")
-
-    def rows(self, wanted: Container[str] | None, what: str, left_out: Counter[str]) -> Iterator[Row]:
-        """Yield the rows whose id is *wanted* (None: all), and count under *what* was mended in them."""
-        self._spool.seek(0)
-        for line in self._spool:
-            row, odd = json.loads(line)
-            if wanted is None or row["_id"] in wanted:
-                left_out.update(f"{what} {each}" for each in odd)
-                yield row

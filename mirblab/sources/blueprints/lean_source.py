@@ -27,6 +27,35 @@ _BINDER_TOKEN = re.compile(
 )
 _SET = re.compile(rf"\s*({ATOM}(?:\s+{ATOM})*)\s*(?:\||∈|//|:(?!=))")
 _TYPED = re.compile(rf"\s*((?:{ATOM}\s+)*{ATOM})\s*:(?!=)\s*", re.DOTALL)
+_DEEPEST = 100  # namespaces in which a name is looked up
+KINDS = ("theorem", "lemma", "def", "abbrev", "instance", "structure", "class inductive", "class", "inductive", "axiom",
+         "opaque", "irreducible_def", "coinductive")  # fmt: skip
+_MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+){0,8}"
+_DECLARED = "|".join(kind.replace(" ", r"\s+") for kind in KINDS)
+_SCOPED = "namespace|section|end|mutual|variables?|omit|include"
+# Terms and tactics hold words of the second list, too, but not at the beginning of a line.
+_BEGINS = re.compile(
+    rf"^[ \t]*(?:@\[|{_MODIFIERS}(?:{_DECLARED}|{_SCOPED}|example|alias)(?![\w'.!?]))"
+    r"|^(?:open|set_option|attribute|universe|import|export|notation3?|infix[lr]?|prefix|postfix|macro|macro_rules|syntax"
+    r"|elab|elab_rules|initialize|run_cmd|add_decl_doc|library_note|blueprint_comment|tex_prelude|recall|proof_wanted"
+    r"|deriving\s+instance|simproc|local|scoped|public|meta|suppress_compilation|assert_not_exists|#[a-z_]+)(?![\w'.!?])",
+    re.MULTILINE,
+)
+_ONCE = re.compile(r"(open|set_option|omit|include|variable|universe|attribute)\b(.*?)\sin(?=\s|$)", re.DOTALL)
+WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)(?![\w'.!?])")
+_CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
+_INK = re.compile(r"[^\n]")
+_IS_THEOREM = re.compile(r"(?:(?:private|protected|nonrec|noncomputable|scoped|local|public)\s+)*(?:theorem|lemma)\b")
+_IN_STATEMENT = re.compile(
+    r"""'\\?"'|"(?:\\.|[^"\\])*"|(?<![\w.'])(?:let|letI|have|haveI|where)(?![\w'])|:=|[(\[{⟨⦃]|[)\]}⟩⦄]|\n\s*\|[^|\n]*=>""",
+    re.DOTALL,
+)
+PROVED = ("theorem", "lemma")
+_DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[^}}]*\}})?")
+_HERE = re.compile(rf"[ \t]+({NAME})")
+_ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
+_PROSE = re.compile(r"^#doc\b", re.MULTILINE)
+_TACTICS = re.compile(r"(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasing_by)(?![\w'.])")
 
 
 @dataclass(frozen=True)
@@ -43,115 +72,294 @@ class Binder:
         return self.style == "["
 
 
-def split_binder_groups(text: str) -> tuple[list[str], int]:
-    """Return the bracketed groups at the beginning of *text*, and where what follows them begins.
+@dataclass
+class Command:
+    """A command from `begin` to `end`; its keyword, with modifiers, stands at `at`.
 
-    >>> split_binder_groups("{a : A} [B a] (h : (a)) : c (d)")
-    (['{a : A}', '[B a]', '(h : (a))'], 24)
+    Before it stand `attributes`, the insides of `@[...]`, and `once`, keyword and rest of each `... in`.
     """
-    found: list[str] = []
-    at, depth, begin = 0, 0, 0
-    for match in re.compile(r"\S").finditer(text):
-        sign = match.group()
-        if depth == 0 and sign not in OPENING:
-            break
-        begin = match.start() if depth == 0 else begin
-        depth += (sign in OPENING) - (sign in CLOSING)
-        if depth == 0:
-            at = match.end()
-            found.append(text[begin:at])
-    return found, len(text) - len(text[at:].lstrip())
 
-
-def read_binders(group: str) -> list[Binder]:
-    """Return the names that one bracketed group binds; a type that is not given is "".
-
-    >>> read_binders("(x y : A)")
-    [Binder(style='(', name='x', type='A'), Binder(style='(', name='y', type='A')]
-    >>> read_binders("[B a]"), read_binders("{x}")
-    ([Binder(style='[', name='', type='B a')], [Binder(style='{', name='x', type='')])
-    """
-    style, inner = group[0], " ".join(group[1:-1].split())
-    if typed := _TYPED.match(inner):
-        return [Binder(style, name, inner[typed.end() :]) for name in typed[1].split()]
-    if style == "[":
-        return [Binder(style, "", inner)]
-    return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
-
-
-def format_binders(chosen: list[Binder]) -> str:
-    """Return binders as Lean writes them, neighbours of one type in one group.
-
-    >>> format_binders([*read_binders("{x y : A}"), *read_binders("[B x]")])
-    '{x y : A} [B x]'
-    """
-    parts: list[tuple[str, list[str], str]] = []
-    for binder in chosen:
-        if parts and binder.name and not binder.is_instance and parts[-1][::2] == (binder.style, binder.type):
-            parts[-1][1].append(binder.name)
-        else:
-            parts.append((binder.style, [binder.name], binder.type))
-    return " ".join(_group(*part) for part in parts)
-
-
-def _group(style: str, names: list[str], kind: str) -> str:
-    inner = " : ".join(part for part in (" ".join(names), kind) if part)
-    return style + inner + CLOSING[OPENING.index(style)]
-
-
-def free_names(text: str) -> set[str]:
-    """Return the names that *text* mentions without binding them; of `a.b` the name `a`.
-
-    Quantifiers, sums, lambdas and the like bind up to the end of the bracket that they stand in; the name of an
-    argument or field, `(a := b)`, is no mention. Notations of a project's own that bind are not known.
-
-    >>> sorted(free_names("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
-    ['f', 'g', 'm', 's', 'w', 'z']
-    """
-    return set(_free(text))
-
-
-def _free(text: str) -> Iterator[str]:
-    bound: list[set[str]] = [set()]
-    times: Counter[str] = Counter()  # in how many of these sets a name is
-    binding: list[str] = [""]  # by bracket: what opened it while its names are being bound, as between `fun` and `↦`
-    for token in _BINDER_TOKEN.finditer(text):
-        kind, sign, name = str(token.lastgroup), token.group(), token["name"]
-        if kind == "open":
-            in_set = _SET.match(text, token.end()) if sign == "{" and not binding[-1] else None
-            bound.append(set(in_set[1].split()) if in_set else set())
-            times.update(bound[-1])
-            binding.append(sign if binding[-1] else "")
-        elif kind == "close" and len(bound) > 1:
-            names = bound.pop()
-            times.subtract(names)
-            binding.pop()
-            if binding[-1]:
-                times.update(names - bound[-1])
-                bound[-1] |= names
-        elif kind == "binds":
-            binding[-1] = "fun"
-        elif kind in ("stop", "other") and (sign, binding[-1]) != (",", "⟨"):
-            binding[-1] = ""  # after the colon or the ∈ of a binder stands its type
-        elif kind == "name" and binding[-1]:
-            times[name] += name not in bound[-1]
-            bound[-1].add(name)
-        elif kind == "name" and not times[name]:
-            yield name
-
-
-_DEEPEST = 100  # namespaces in which a name is looked up
+    begin: int
+    at: int = -1
+    end: int = -1
+    attributes: list[str] = field(default_factory=list)
+    once: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
-class _Level:
-    """One open namespace, section or `mutual`; `name` is "" for one without a name."""
+class Declaration:
+    """A declaration: its full name, its `statement` in one line, and the `source` with docstring and proof.
+
+    `attributes` are the insides of `@[...]` as they stand.
+    """
 
     name: str
-    is_namespace: bool
-    variables: list[tuple[Binder, set[str]]] = field(default_factory=list)  # each with what its type mentions
-    included: set[str] = field(default_factory=set)
-    omitted: set[str] = field(default_factory=set)
+    kind: str
+    statement: str
+    source: str
+    attributes: list[str]
+    is_private: bool = False
+    path: str = ""
+
+
+@dataclass
+class LeanFile:
+    """What a file declares; `marked` are attributes given later, each with what every name may stand for."""
+
+    declarations: list[Declaration] = field(default_factory=list)
+    aliases: dict[str, list[str]] = field(default_factory=dict)
+    marked: list[tuple[str, list[list[str]]]] = field(default_factory=list)
+    unnamed: int = 0
+
+
+def read_lean(code: str) -> LeanFile:
+    """Return what the Lean part of a file declares, in order; nothing is elaborated.
+
+    A statement has the keyword, the full name, the variables that Lean would add, the binders and the type. That of
+    a definition, structure or instance has its body up to the first tactic block, too.
+
+    >>> found = read_lean("namespace A\\nvariable (n : Nat)\\n/-- Doc. -/\\n@[simp] theorem b : n = n := by rfl")
+    >>> found.declarations[0].statement, found.declarations[0].attributes
+    ('theorem A.b (n : Nat) : n = n', ['simp'])
+    """
+    reading = _Reading(code[: find_prose(code)])
+    for command in split_commands(reading.code, reading.masked):
+        reading.command(command)
+    return reading.lean
+
+
+def find_prose(code: str) -> int:
+    """Return where Verso's prose begins, the end of the file when it has none.
+
+    >>> find_prose("open Verso\\n#doc (Manual) \\"A\\" =>\\ntheorem says")
+    11
+    """
+    found = _PROSE.search(code)
+    return found.start() if found else len(code)
+
+
+def split_commands(code: str, masked: str) -> Iterator[Command]:
+    """Yield the commands of Lean source in order; *masked* is the source with blanks for comments and texts.
+
+    >>> code = "open A in\\n@[simp]\\nprivate theorem a : b := c\\nend A"
+    >>> [(code[one.at : one.end], one.attributes, one.once) for one in split_commands(code, code)]
+    [('private theorem a : b := c', ['simp'], [('open', ' A')]), ('end A', [], [])]
+    """
+    starts = [match.start() for match in _BEGINS.finditer(masked)]
+    waiting: Command | None = None
+    for start, after in itertools.pairwise([*starts, len(masked)]):
+        end = start + len(masked[start:after].rstrip())
+        start = end - len(masked[start:end].lstrip())
+        found = waiting or Command(start)
+        found.at, found.end = _before(found, code, masked, start, end), end
+        # What stands alone, an attribute or `open ... in`, is said of the next command.
+        waiting = found if found.at >= end else None
+        if waiting is None:
+            yield found
+
+
+def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
+    """Take attributes and `... in` off the beginning of a command, and return where the rest begins."""
+    while True:
+        at = end - len(masked[at:end].lstrip())
+        if masked.startswith("@[", at):
+            close = find_closing_bracket(masked, at + 1, end)
+            found.attributes.append(code[at + 2 : close])
+            at = close + 1
+        elif once := _ONCE.match(masked, at, end):
+            found.once.append((once[1], once[2]))
+            at = once.end()
+        else:
+            return at
+
+
+class _Reading:
+    """One pass over a file; `masked` is the source with blanks for comments and texts, place for place."""
+
+    def __init__(self, code: str) -> None:
+        self.code, self.masked = code, blank_comments(code)
+        self.lean, self.scope = LeanFile(), Scope()
+        docs = (place for place in split_pieces(code) if place[0] == "comment")
+        self._docs = {end: start for _, start, end in docs if code.startswith("/--", start)}
+
+    def command(self, command: Command) -> None:
+        """Take in what a command declares, or what it means for those that follow."""
+        found = WORD.match(self.masked, command.at, command.end)
+        if found is None:
+            return
+        word, given = found["word"], self.masked[found.end() : command.end]
+        self.scope.enter("", is_namespace=False)
+        for once in command.once:
+            self._set(*once)
+        self._read(command, found, given)
+        self.scope.leave("")
+        here = _HERE.match(given)
+        if word in ("namespace", "section", "mutual"):
+            self.scope.enter(here[1] if here else "", is_namespace=word == "namespace")
+        elif word == "end":
+            self.scope.leave(here[1] if here else "")
+        self._set(word, given)
+
+    def _set(self, word: str, given: str) -> None:
+        if word.startswith("variable"):
+            self.scope.variable(given)
+        elif word == "include":
+            self.scope.include(given)
+        elif word == "omit":
+            self.scope.omit(given)
+
+    def _read(self, command: Command, found: re.Match[str], given: str) -> None:
+        word = " ".join(found["word"].split())
+        if word in KINDS:
+            self._declaration(command, found, word)
+        elif word == "alias" and (alias := _ALIAS.match(given)):
+            for name in re.findall(NAME, alias["both"] or alias["one"]):
+                self.lean.aliases[self.scope.full_name(name)] = self.scope.names(alias["target"])
+        elif word == "attribute" and given.lstrip().startswith("["):
+            close = find_closing_bracket(self.masked, found.end(), command.end)
+            names = re.findall(NAME, self.masked[close : command.end])
+            inside = self.code[self.masked.index("[", found.end()) + 1 : close]
+            self.lean.marked.append((inside, [self.scope.names(name) for name in names]))
+
+    def _declaration(self, command: Command, found: re.Match[str], kind: str) -> None:
+        named = _DECLARES.match(self.masked, found.end(), command.end)
+        if named is None:
+            self.lean.unnamed += 1
+            return
+        name = self.scope.full_name(named["name"])
+        told = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
+        text = " ".join([f"{kind} {name}", *_told(kind, told.strip(), self.scope)])
+        source = self.code[self._documented(command.begin) : command.end]
+        is_private = "private" in self.masked[command.at : found.start("word")]
+        self.lean.declarations.append(Declaration(name, kind, text, source, command.attributes, is_private))
+
+    def _documented(self, begin: int) -> int:
+        """Return where the docstring before the place *begin* begins, or *begin* when there is none."""
+        return self._docs.get(len(self.code[:begin].rstrip()), begin)
+
+
+def blank_comments(code: str) -> str:
+    """Return Lean source, as long as it was, with blanks for comments and for what stands in quotes.
+
+    >>> blank_comments('f "--" -- g')
+    'f "  "     '
+    """
+    parts = []
+    for kind, start, end in split_pieces(code):
+        part = code[start:end]
+        if kind == "text":
+            part = part[0] + _INK.sub(" ", part[1:-1]) + part[-1]
+        parts.append(_INK.sub(" ", part) if kind == "comment" else part)
+    return "".join(parts)
+
+
+def find_closing_bracket(masked: str, start: int, end: int) -> int:
+    """Return the place of the bracket that closes the first one at or after *start*, *end* when none does.
+
+    >>> find_closing_bracket("a [b [c]] d", 0, 11)
+    8
+    """
+    depth = 0
+    for at in range(start, end):
+        sign = masked[at]
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if depth == 0 and sign in CLOSING:
+            return at
+    return end
+
+
+def extract_statement(code: str) -> str:
+    """Return a declaration without comments, docstrings and attributes, and a theorem or lemma without its proof.
+
+    What a definition, structure or instance says is in its body, which stays. A proof begins at the first `:=` that
+    stands in no bracket and belongs to no `let`, at `where`, or at the first case `| pattern =>` of its own line.
+
+    >>> extract_statement("/-- Doc. -/ @[simp] theorem a (n : Nat := 0) : n = n := by\\n  rfl -- done")
+    'theorem a (n : Nat := 0) : n = n'
+    >>> extract_statement("def two : Nat := 1 + 1")
+    'def two : Nat := 1 + 1'
+    """
+    code = drop_attributes(drop_comments(code))
+    if not _IS_THEOREM.match(code):
+        return code
+    depth, bindings = 0, 0
+    for token in _IN_STATEMENT.finditer(code):
+        text = token.group()
+        if text[0] in "([{⟨⦃)]}⟩⦄":
+            depth += 1 if text in "([{⟨⦃" else -1
+        elif depth == 0 and text[0] in "lh":
+            bindings += 1
+        elif depth == 0 and (text in (":=", "where") or text[0] == "\n"):
+            if text == ":=" and bindings:
+                bindings -= 1
+            else:
+                return code[: token.start()].rstrip()
+    return code
+
+
+def drop_attributes(code: str) -> str:
+    """Return a declaration without the attributes before it, `@[simp, to_additive "a text"]`.
+
+    >>> drop_attributes('@[simp, to_additive (attr := simp) "x ] y"] theorem a : b')
+    'theorem a : b'
+    """
+    while code.startswith("@["):
+        depth, end = 0, len(code)
+        for token in re.finditer(r'"(?:\\.|[^"\\])*"|[\[\]]', code, re.DOTALL):
+            depth += {"[": 1, "]": -1}.get(token.group(), 0)
+            if depth == 0 and token.group() == "]":
+                end = token.end()
+                break
+        code = code[end:].lstrip()
+    return code
+
+
+def drop_comments(code: str) -> str:
+    """Return Lean source without line comments, block comments (they nest) and docstrings; texts in quotes stay.
+
+    >>> drop_comments('def f := "a -- b" /- c /- d -/ e -/ -- g')
+    'def f := "a -- b"'
+    """
+    kept = (code[start:end] for kind, start, end in split_pieces(code) if kind != "comment")
+    lines = (line.rstrip() for line in "".join(kept).split("\n"))
+    return "\n".join(line for line in lines if line).strip()
+
+
+def split_pieces(code: str) -> Iterator[tuple[str, int, int]]:
+    """Yield what Lean source consists of, in order: the kind (code, text in quotes, or comment) and its place.
+
+    >>> list(split_pieces('f "--" /-- g -/'))
+    [('code', 0, 2), ('text', 2, 6), ('code', 6, 7), ('comment', 7, 15)]
+    """
+    at = 0
+    while token := _CODE_TOKEN.search(code, at):
+        begin, end, text = token.start(), token.end(), token.group()
+        if begin > at:
+            yield "code", at, begin
+        at = _comment_end(code, end) if text == "/-" else end
+        yield "text" if text[0] in "'\"" else "comment", begin, at
+    if at < len(code):
+        yield "code", at, len(code)
+
+
+def _comment_end(code: str, at: int) -> int:
+    """Return where the block comment ends that is open at *at*; quotes in it open nothing."""
+    depth = 1
+    for token in re.compile(r"/-|-/").finditer(code, at):
+        depth += 1 if token.group() == "/-" else -1
+        if depth == 0:
+            return token.end()
+    return len(code)
+
+
+def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
+    """Yield the variables that a declaration takes, and what it says itself; `told` is what follows its name."""
+    own, after = split_binder_groups(told)
+    names = {binder.name for group in own for binder in read_binders(group)}
+    if kind not in PROVED:
+        told = told[:after] + shorten_body(told[after:])
+    taken = format_binders(scope.needed(told, names))
+    yield from (part for part in (taken, " ".join(told.split())) if part)
 
 
 class Scope:
@@ -252,339 +460,63 @@ class Scope:
         return dict(sorted(found.items()))
 
 
-def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set[str], omitted: set[str]) -> bool:
-    binder, mentions = known[place]
-    if binder.type in omitted or binder.name in omitted:
-        return binder.name in wanted and binder.name != ""
-    if binder.name in wanted and binder.name:
-        return True
-    names = {other.name for other, _ in known.values() if other.name}
-    # One that names no variable hides some behind a notation; it then comes with any other variable.
-    return binder.is_instance and (mentions & names <= wanted if mentions & names else bool(names & wanted))
-
-
-KINDS = ("theorem", "lemma", "def", "abbrev", "instance", "structure", "class inductive", "class", "inductive", "axiom",
-         "opaque", "irreducible_def", "coinductive")  # fmt: skip
-_MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+){0,8}"
-_DECLARED = "|".join(kind.replace(" ", r"\s+") for kind in KINDS)
-_SCOPED = "namespace|section|end|mutual|variables?|omit|include"
-# Terms and tactics hold words of the second list, too, but not at the beginning of a line.
-_BEGINS = re.compile(
-    rf"^[ \t]*(?:@\[|{_MODIFIERS}(?:{_DECLARED}|{_SCOPED}|example|alias)(?![\w'.!?]))"
-    r"|^(?:open|set_option|attribute|universe|import|export|notation3?|infix[lr]?|prefix|postfix|macro|macro_rules|syntax"
-    r"|elab|elab_rules|initialize|run_cmd|add_decl_doc|library_note|blueprint_comment|tex_prelude|recall|proof_wanted"
-    r"|deriving\s+instance|simproc|local|scoped|public|meta|suppress_compilation|assert_not_exists|#[a-z_]+)(?![\w'.!?])",
-    re.MULTILINE,
-)
-_ONCE = re.compile(r"(open|set_option|omit|include|variable|universe|attribute)\b(.*?)\sin(?=\s|$)", re.DOTALL)
-WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)(?![\w'.!?])")
-
-
 @dataclass
-class Command:
-    """A command from `begin` to `end`; its keyword, with modifiers, stands at `at`.
-
-    Before it stand `attributes`, the insides of `@[...]`, and `once`, keyword and rest of each `... in`.
-    """
-
-    begin: int
-    at: int = -1
-    end: int = -1
-    attributes: list[str] = field(default_factory=list)
-    once: list[tuple[str, str]] = field(default_factory=list)
-
-
-def split_commands(code: str, masked: str) -> Iterator[Command]:
-    """Yield the commands of Lean source in order; *masked* is the source with blanks for comments and texts.
-
-    >>> code = "open A in\\n@[simp]\\nprivate theorem a : b := c\\nend A"
-    >>> [(code[one.at : one.end], one.attributes, one.once) for one in split_commands(code, code)]
-    [('private theorem a : b := c', ['simp'], [('open', ' A')]), ('end A', [], [])]
-    """
-    starts = [match.start() for match in _BEGINS.finditer(masked)]
-    waiting: Command | None = None
-    for start, after in itertools.pairwise([*starts, len(masked)]):
-        end = start + len(masked[start:after].rstrip())
-        start = end - len(masked[start:end].lstrip())
-        found = waiting or Command(start)
-        found.at, found.end = _before(found, code, masked, start, end), end
-        # What stands alone, an attribute or `open ... in`, is said of the next command.
-        waiting = found if found.at >= end else None
-        if waiting is None:
-            yield found
-
-
-def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
-    """Take attributes and `... in` off the beginning of a command, and return where the rest begins."""
-    while True:
-        at = end - len(masked[at:end].lstrip())
-        if masked.startswith("@[", at):
-            close = find_closing_bracket(masked, at + 1, end)
-            found.attributes.append(code[at + 2 : close])
-            at = close + 1
-        elif once := _ONCE.match(masked, at, end):
-            found.once.append((once[1], once[2]))
-            at = once.end()
-        else:
-            return at
-
-
-def find_closing_bracket(masked: str, start: int, end: int) -> int:
-    """Return the place of the bracket that closes the first one at or after *start*, *end* when none does.
-
-    >>> find_closing_bracket("a [b [c]] d", 0, 11)
-    8
-    """
-    depth = 0
-    for at in range(start, end):
-        sign = masked[at]
-        depth += (sign in OPENING) - (sign in CLOSING)
-        if depth == 0 and sign in CLOSING:
-            return at
-    return end
-
-
-_CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
-_INK = re.compile(r"[^\n]")
-_IS_THEOREM = re.compile(r"(?:(?:private|protected|nonrec|noncomputable|scoped|local|public)\s+)*(?:theorem|lemma)\b")
-_IN_STATEMENT = re.compile(
-    r"""'\\?"'|"(?:\\.|[^"\\])*"|(?<![\w.'])(?:let|letI|have|haveI|where)(?![\w'])|:=|[(\[{⟨⦃]|[)\]}⟩⦄]|\n\s*\|[^|\n]*=>""",
-    re.DOTALL,
-)
-
-
-def drop_comments(code: str) -> str:
-    """Return Lean source without line comments, block comments (they nest) and docstrings; texts in quotes stay.
-
-    >>> drop_comments('def f := "a -- b" /- c /- d -/ e -/ -- g')
-    'def f := "a -- b"'
-    """
-    kept = (code[start:end] for kind, start, end in split_pieces(code) if kind != "comment")
-    lines = (line.rstrip() for line in "".join(kept).split("\n"))
-    return "\n".join(line for line in lines if line).strip()
-
-
-def split_pieces(code: str) -> Iterator[tuple[str, int, int]]:
-    """Yield what Lean source consists of, in order: the kind (code, text in quotes, or comment) and its place.
-
-    >>> list(split_pieces('f "--" /-- g -/'))
-    [('code', 0, 2), ('text', 2, 6), ('code', 6, 7), ('comment', 7, 15)]
-    """
-    at = 0
-    while token := _CODE_TOKEN.search(code, at):
-        begin, end, text = token.start(), token.end(), token.group()
-        if begin > at:
-            yield "code", at, begin
-        at = _comment_end(code, end) if text == "/-" else end
-        yield "text" if text[0] in "'\"" else "comment", begin, at
-    if at < len(code):
-        yield "code", at, len(code)
-
-
-def blank_comments(code: str) -> str:
-    """Return Lean source, as long as it was, with blanks for comments and for what stands in quotes.
-
-    >>> blank_comments('f "--" -- g')
-    'f "  "     '
-    """
-    parts = []
-    for kind, start, end in split_pieces(code):
-        part = code[start:end]
-        if kind == "text":
-            part = part[0] + _INK.sub(" ", part[1:-1]) + part[-1]
-        parts.append(_INK.sub(" ", part) if kind == "comment" else part)
-    return "".join(parts)
-
-
-def _comment_end(code: str, at: int) -> int:
-    """Return where the block comment ends that is open at *at*; quotes in it open nothing."""
-    depth = 1
-    for token in re.compile(r"/-|-/").finditer(code, at):
-        depth += 1 if token.group() == "/-" else -1
-        if depth == 0:
-            return token.end()
-    return len(code)
-
-
-def drop_attributes(code: str) -> str:
-    """Return a declaration without the attributes before it, `@[simp, to_additive "a text"]`.
-
-    >>> drop_attributes('@[simp, to_additive (attr := simp) "x ] y"] theorem a : b')
-    'theorem a : b'
-    """
-    while code.startswith("@["):
-        depth, end = 0, len(code)
-        for token in re.finditer(r'"(?:\\.|[^"\\])*"|[\[\]]', code, re.DOTALL):
-            depth += {"[": 1, "]": -1}.get(token.group(), 0)
-            if depth == 0 and token.group() == "]":
-                end = token.end()
-                break
-        code = code[end:].lstrip()
-    return code
-
-
-def extract_statement(code: str) -> str:
-    """Return a declaration without comments, docstrings and attributes, and a theorem or lemma without its proof.
-
-    What a definition, structure or instance says is in its body, which stays. A proof begins at the first `:=` that
-    stands in no bracket and belongs to no `let`, at `where`, or at the first case `| pattern =>` of its own line.
-
-    >>> extract_statement("/-- Doc. -/ @[simp] theorem a (n : Nat := 0) : n = n := by\\n  rfl -- done")
-    'theorem a (n : Nat := 0) : n = n'
-    >>> extract_statement("def two : Nat := 1 + 1")
-    'def two : Nat := 1 + 1'
-    """
-    code = drop_attributes(drop_comments(code))
-    if not _IS_THEOREM.match(code):
-        return code
-    depth, bindings = 0, 0
-    for token in _IN_STATEMENT.finditer(code):
-        text = token.group()
-        if text[0] in "([{⟨⦃)]}⟩⦄":
-            depth += 1 if text in "([{⟨⦃" else -1
-        elif depth == 0 and text[0] in "lh":
-            bindings += 1
-        elif depth == 0 and (text in (":=", "where") or text[0] == "\n"):
-            if text == ":=" and bindings:
-                bindings -= 1
-            else:
-                return code[: token.start()].rstrip()
-    return code
-
-
-PROVED = ("theorem", "lemma")
-_DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[^}}]*\}})?")
-_HERE = re.compile(rf"[ \t]+({NAME})")
-_ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
-_PROSE = re.compile(r"^#doc\b", re.MULTILINE)
-_TACTICS = re.compile(r"(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasing_by)(?![\w'.])")
-
-
-@dataclass
-class Declaration:
-    """A declaration: its full name, its `statement` in one line, and the `source` with docstring and proof.
-
-    `attributes` are the insides of `@[...]` as they stand.
-    """
+class _Level:
+    """One open namespace, section or `mutual`; `name` is "" for one without a name."""
 
     name: str
-    kind: str
-    statement: str
-    source: str
-    attributes: list[str]
-    is_private: bool = False
-    path: str = ""
+    is_namespace: bool
+    variables: list[tuple[Binder, set[str]]] = field(default_factory=list)  # each with what its type mentions
+    included: set[str] = field(default_factory=set)
+    omitted: set[str] = field(default_factory=set)
 
 
-@dataclass
-class LeanFile:
-    """What a file declares; `marked` are attributes given later, each with what every name may stand for."""
+def free_names(text: str) -> set[str]:
+    """Return the names that *text* mentions without binding them; of `a.b` the name `a`.
 
-    declarations: list[Declaration] = field(default_factory=list)
-    aliases: dict[str, list[str]] = field(default_factory=dict)
-    marked: list[tuple[str, list[list[str]]]] = field(default_factory=list)
-    unnamed: int = 0
+    Quantifiers, sums, lambdas and the like bind up to the end of the bracket that they stand in; the name of an
+    argument or field, `(a := b)`, is no mention. Notations of a project's own that bind are not known.
 
-
-def find_prose(code: str) -> int:
-    """Return where Verso's prose begins, the end of the file when it has none.
-
-    >>> find_prose("open Verso\\n#doc (Manual) \\"A\\" =>\\ntheorem says")
-    11
+    >>> sorted(free_names("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
+    ['f', 'g', 'm', 's', 'w', 'z']
     """
-    found = _PROSE.search(code)
-    return found.start() if found else len(code)
+    return set(_free(text))
 
 
-def read_lean(code: str) -> LeanFile:
-    """Return what the Lean part of a file declares, in order; nothing is elaborated.
+def split_binder_groups(text: str) -> tuple[list[str], int]:
+    """Return the bracketed groups at the beginning of *text*, and where what follows them begins.
 
-    A statement has the keyword, the full name, the variables that Lean would add, the binders and the type. That of
-    a definition, structure or instance has its body up to the first tactic block, too.
-
-    >>> found = read_lean("namespace A\\nvariable (n : Nat)\\n/-- Doc. -/\\n@[simp] theorem b : n = n := by rfl")
-    >>> found.declarations[0].statement, found.declarations[0].attributes
-    ('theorem A.b (n : Nat) : n = n', ['simp'])
+    >>> split_binder_groups("{a : A} [B a] (h : (a)) : c (d)")
+    (['{a : A}', '[B a]', '(h : (a))'], 24)
     """
-    reading = _Reading(code[: find_prose(code)])
-    for command in split_commands(reading.code, reading.masked):
-        reading.command(command)
-    return reading.lean
+    found: list[str] = []
+    at, depth, begin = 0, 0, 0
+    for match in re.compile(r"\S").finditer(text):
+        sign = match.group()
+        if depth == 0 and sign not in OPENING:
+            break
+        begin = match.start() if depth == 0 else begin
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if depth == 0:
+            at = match.end()
+            found.append(text[begin:at])
+    return found, len(text) - len(text[at:].lstrip())
 
 
-class _Reading:
-    """One pass over a file; `masked` is the source with blanks for comments and texts, place for place."""
+def read_binders(group: str) -> list[Binder]:
+    """Return the names that one bracketed group binds; a type that is not given is "".
 
-    def __init__(self, code: str) -> None:
-        self.code, self.masked = code, blank_comments(code)
-        self.lean, self.scope = LeanFile(), Scope()
-        docs = (place for place in split_pieces(code) if place[0] == "comment")
-        self._docs = {end: start for _, start, end in docs if code.startswith("/--", start)}
-
-    def command(self, command: Command) -> None:
-        """Take in what a command declares, or what it means for those that follow."""
-        found = WORD.match(self.masked, command.at, command.end)
-        if found is None:
-            return
-        word, given = found["word"], self.masked[found.end() : command.end]
-        self.scope.enter("", is_namespace=False)
-        for once in command.once:
-            self._set(*once)
-        self._read(command, found, given)
-        self.scope.leave("")
-        here = _HERE.match(given)
-        if word in ("namespace", "section", "mutual"):
-            self.scope.enter(here[1] if here else "", is_namespace=word == "namespace")
-        elif word == "end":
-            self.scope.leave(here[1] if here else "")
-        self._set(word, given)
-
-    def _set(self, word: str, given: str) -> None:
-        if word.startswith("variable"):
-            self.scope.variable(given)
-        elif word == "include":
-            self.scope.include(given)
-        elif word == "omit":
-            self.scope.omit(given)
-
-    def _read(self, command: Command, found: re.Match[str], given: str) -> None:
-        word = " ".join(found["word"].split())
-        if word in KINDS:
-            self._declaration(command, found, word)
-        elif word == "alias" and (alias := _ALIAS.match(given)):
-            for name in re.findall(NAME, alias["both"] or alias["one"]):
-                self.lean.aliases[self.scope.full_name(name)] = self.scope.names(alias["target"])
-        elif word == "attribute" and given.lstrip().startswith("["):
-            close = find_closing_bracket(self.masked, found.end(), command.end)
-            names = re.findall(NAME, self.masked[close : command.end])
-            inside = self.code[self.masked.index("[", found.end()) + 1 : close]
-            self.lean.marked.append((inside, [self.scope.names(name) for name in names]))
-
-    def _declaration(self, command: Command, found: re.Match[str], kind: str) -> None:
-        named = _DECLARES.match(self.masked, found.end(), command.end)
-        if named is None:
-            self.lean.unnamed += 1
-            return
-        name = self.scope.full_name(named["name"])
-        told = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
-        text = " ".join([f"{kind} {name}", *_told(kind, told.strip(), self.scope)])
-        source = self.code[self._documented(command.begin) : command.end]
-        is_private = "private" in self.masked[command.at : found.start("word")]
-        self.lean.declarations.append(Declaration(name, kind, text, source, command.attributes, is_private))
-
-    def _documented(self, begin: int) -> int:
-        """Return where the docstring before the place *begin* begins, or *begin* when there is none."""
-        return self._docs.get(len(self.code[:begin].rstrip()), begin)
-
-
-def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
-    """Yield the variables that a declaration takes, and what it says itself; `told` is what follows its name."""
-    own, after = split_binder_groups(told)
-    names = {binder.name for group in own for binder in read_binders(group)}
-    if kind not in PROVED:
-        told = told[:after] + shorten_body(told[after:])
-    taken = format_binders(scope.needed(told, names))
-    yield from (part for part in (taken, " ".join(told.split())) if part)
+    >>> read_binders("(x y : A)")
+    [Binder(style='(', name='x', type='A'), Binder(style='(', name='y', type='A')]
+    >>> read_binders("[B a]"), read_binders("{x}")
+    ([Binder(style='[', name='', type='B a')], [Binder(style='{', name='x', type='')])
+    """
+    style, inner = group[0], " ".join(group[1:-1].split())
+    if typed := _TYPED.match(inner):
+        return [Binder(style, name, inner[typed.end() :]) for name in typed[1].split()]
+    if style == "[":
+        return [Binder(style, "", inner)]
+    return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
 
 
 def shorten_body(text: str) -> str:
@@ -598,3 +530,63 @@ def shorten_body(text: str) -> str:
     if tactics is None:
         return text
     return re.sub(rf"(?:(?<=\s){ATOM}\s*)?:=\s*$", "", text[: tactics.start()]).rstrip()
+
+
+def format_binders(chosen: list[Binder]) -> str:
+    """Return binders as Lean writes them, neighbours of one type in one group.
+
+    >>> format_binders([*read_binders("{x y : A}"), *read_binders("[B x]")])
+    '{x y : A} [B x]'
+    """
+    parts: list[tuple[str, list[str], str]] = []
+    for binder in chosen:
+        if parts and binder.name and not binder.is_instance and parts[-1][::2] == (binder.style, binder.type):
+            parts[-1][1].append(binder.name)
+        else:
+            parts.append((binder.style, [binder.name], binder.type))
+    return " ".join(_group(*part) for part in parts)
+
+
+def _free(text: str) -> Iterator[str]:
+    bound: list[set[str]] = [set()]
+    times: Counter[str] = Counter()  # in how many of these sets a name is
+    binding: list[str] = [""]  # by bracket: what opened it while its names are being bound, as between `fun` and `↦`
+    for token in _BINDER_TOKEN.finditer(text):
+        kind, sign, name = str(token.lastgroup), token.group(), token["name"]
+        if kind == "open":
+            in_set = _SET.match(text, token.end()) if sign == "{" and not binding[-1] else None
+            bound.append(set(in_set[1].split()) if in_set else set())
+            times.update(bound[-1])
+            binding.append(sign if binding[-1] else "")
+        elif kind == "close" and len(bound) > 1:
+            names = bound.pop()
+            times.subtract(names)
+            binding.pop()
+            if binding[-1]:
+                times.update(names - bound[-1])
+                bound[-1] |= names
+        elif kind == "binds":
+            binding[-1] = "fun"
+        elif kind in ("stop", "other") and (sign, binding[-1]) != (",", "⟨"):
+            binding[-1] = ""  # after the colon or the ∈ of a binder stands its type
+        elif kind == "name" and binding[-1]:
+            times[name] += name not in bound[-1]
+            bound[-1].add(name)
+        elif kind == "name" and not times[name]:
+            yield name
+
+
+def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set[str], omitted: set[str]) -> bool:
+    binder, mentions = known[place]
+    if binder.type in omitted or binder.name in omitted:
+        return binder.name in wanted and binder.name != ""
+    if binder.name in wanted and binder.name:
+        return True
+    names = {other.name for other, _ in known.values() if other.name}
+    # One that names no variable hides some behind a notation; it then comes with any other variable.
+    return binder.is_instance and (mentions & names <= wanted if mentions & names else bool(names & wanted))
+
+
+def _group(style: str, names: list[str], kind: str) -> str:
+    inner = " : ".join(part for part in (" ".join(names), kind) if part)
+    return style + inner + CLOSING[OPENING.index(style)]

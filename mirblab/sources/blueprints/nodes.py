@@ -28,6 +28,23 @@ _MARKUP = re.compile(
 CODE = ("verbatim", "lstlisting", "minted", "comment")
 _DIAGRAM = re.compile(r"\\(begin|end)\s*\{(tikzcd|tikzpicture|CD)\}")
 _NEW = re.compile(r"\\(?:newtheorem|declaretheorem|newmdtheoremenv|spnewtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
+_OPENS = re.compile(
+    r'^(?P<colons>:{3,})[ \t]*(?P<kind>[A-Za-z_]+)[ \t]*(?:"(?P<label>[^"\n]*)")?'
+    r'(?P<options>(?:\s*\(\s*\w+\s*:=\s*(?:"[^"]*"|[^()"\s]+)\s*\))*)[ \t]*$',
+    re.MULTILINE,
+)
+_VERSO_OPTION = re.compile(r'\(\s*(\w+)\s*:=\s*(?:"([^"]*)"|([^()"\s]+))')
+_FENCE = re.compile(r"^(?P<mark>`{3,})[ \t]*(?P<kind>\w*)(?P<given>[^\n]*)\n", re.MULTILINE)
+_INNER = re.compile(r"^(?P<mark>:{3,})[^\n:]+\n", re.MULTILINE)
+_FORMULA = re.compile(r"(?P<dollars>\$\$?)(?P<ticks>`+)(?P<latex>.+?)(?P=ticks)(?!`)", re.DOTALL)
+_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}\[([^][]*)\]")
+_CODE_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}(?=`)")
+_STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]{1,500}?)(?<=\S)\1(?![\w*])")
+_BLUEPRINT = re.compile(r"(?<![\w.'])blueprint\??(?![\w.'])")
+_LABEL = re.compile(r'\s*"([^"\n]*)"')
+_ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
+_KINDS = {"theorem": "theorem", "lemma": "theorem"}
+ADDRESS = "https://github.com/leanprover-community/mathlib4"
 
 
 @dataclass
@@ -55,6 +72,33 @@ def statement_environments(sources: Iterable[str]) -> set[str]:
     named = {name.strip() for source in sources for name in _NEW.findall(latex.strip_comments(source))}
     found = STATEMENTS | named
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
+
+
+def read_verso_nodes(
+    prose: str, known: Collection[str], file: str, odd: Counter[str]
+) -> tuple[list[Node], list[LeanFile]]:
+    """Return the nodes of the Verso part of a file, and what its Lean code declares.
+
+    A node names declarations by `(lean := "A, B")` or in a block of Lean code with its label; a block of LaTeX may
+    hold the same node once more. Code is no part of a statement.
+
+    >>> source = ':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::'
+    >>> read_verso_nodes(source, ["lemma"], "", Counter())[0]
+    [Node(label='s', text='Let $x$ be big.', names=[['A.s']], source='verso', kind='lemma', title='', file='')]
+    """
+    nodes: list[Node] = []
+    code: list[LeanFile] = []
+    fences, rest = _marked(prose, _FENCE)
+    for fence, inside in fences:
+        label = re.search(r'"([^"]*)"', fence["given"])
+        if fence["kind"] == "lean":
+            code.append(lean_source.read_lean(inside))
+            names = [[declaration.name] for declaration in code[-1].declarations]
+            nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
+        elif fence["kind"] in ("tex", "latex"):
+            nodes += read_latex_nodes(inside, known, file, odd)
+    nodes += _blocks(rest, known, file, odd)
+    return nodes, code
 
 
 def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
@@ -86,94 +130,47 @@ def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[
     return nodes
 
 
+def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[Node]:
+    r"""Return the nodes of one Lean file, one for each attribute; those with one label are not joined yet.
+
+    >>> from mirblab.sources.blueprints import lean_source
+    >>> code = '@[simp, blueprint "l" (title := "T") (statement := /-- One \\ref{x}. -/)]\ntheorem a : b := c'
+    >>> read_attribute_nodes(lean_source.read_lean(code), "A.lean", Counter())
+    [Node(label='l', text='One [ref].', names=[['a']], source='attribute', kind='theorem', title='T', file='A.lean')]
+    """
+    nodes: list[Node] = []
+    for declaration in lean.declarations:
+        for inside in declaration.attributes:
+            kind = _KINDS.get(declaration.kind, "definition")
+            nodes += _nodes(inside, [[declaration.name]], kind, file, odd)
+    for inside, names in lean.marked:
+        nodes += _nodes(inside, names, "", file, odd)
+    return nodes
+
+
+def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the statements of the *wanted* declarations that mathlib has, by name, and where they are from.
+
+    *place* is a collection whose document ids are names, a file of JSON lines with `id` and `signature` (or `_id`
+    and `text`), or a checkout or archive of mathlib; for "" nothing is returned. Mathlib is seldom the one that a
+    repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
+    and line, for lines that hold something else.
+    """
+    path = paths.expand_home(place)
+    if not place:
+        return {}, {}
+    lines = (
+        find_file(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
+    )
+    if lines is not None:
+        return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
+    with origins.open_origin(place, ADDRESS) as opened:
+        return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
+
+
 def _name(text: str) -> str:
     """Return a name as Lean writes it; in LaTeX an underscore may be escaped."""
     return "".join(text.replace(r"\_", "_").split())
-
-
-def clean_statement(source: str, odd: Counter[str]) -> str:
-    r"""Return a statement without what a blueprint marks in it, as prose in which only the mathematics is LaTeX.
-
-    A diagram counts as mathematics; verbatim text is code and goes.
-
-    >>> clean_statement(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
-    'Let $x \\in \\bbR$, see [cite].'
-    """
-    unknown: Counter[str] = Counter()
-    source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
-    text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
-    for what, count in unknown.items():
-        odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count
-    return text
-
-
-def _as_mathematics(edge: re.Match[str]) -> str:
-    """Return the edge of a diagram within that of a formula, which only counts where there is none around it."""
-    inner = rf"\{edge[1]}{{{edge[2]}}}"
-    return rf"\begin{{math}}{inner}" if edge[1] == "begin" else rf"{inner}\end{{math}}"
-
-
-_OPENS = re.compile(
-    r'^(?P<colons>:{3,})[ \t]*(?P<kind>[A-Za-z_]+)[ \t]*(?:"(?P<label>[^"\n]*)")?'
-    r'(?P<options>(?:\s*\(\s*\w+\s*:=\s*(?:"[^"]*"|[^()"\s]+)\s*\))*)[ \t]*$',
-    re.MULTILINE,
-)
-_VERSO_OPTION = re.compile(r'\(\s*(\w+)\s*:=\s*(?:"([^"]*)"|([^()"\s]+))')
-_FENCE = re.compile(r"^(?P<mark>`{3,})[ \t]*(?P<kind>\w*)(?P<given>[^\n]*)\n", re.MULTILINE)
-_INNER = re.compile(r"^(?P<mark>:{3,})[^\n:]+\n", re.MULTILINE)
-_FORMULA = re.compile(r"(?P<dollars>\$\$?)(?P<ticks>`+)(?P<latex>.+?)(?P=ticks)(?!`)", re.DOTALL)
-_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}\[([^][]*)\]")
-_CODE_ROLE = re.compile(r"\{[A-Za-z][^{}]*\}(?=`)")
-_STRONG = re.compile(r"(?<![\w*])(\*{1,2}|_)(?=\S)([^*\n]{1,500}?)(?<=\S)\1(?![\w*])")
-
-
-def read_verso_nodes(
-    prose: str, known: Collection[str], file: str, odd: Counter[str]
-) -> tuple[list[Node], list[LeanFile]]:
-    """Return the nodes of the Verso part of a file, and what its Lean code declares.
-
-    A node names declarations by `(lean := "A, B")` or in a block of Lean code with its label; a block of LaTeX may
-    hold the same node once more. Code is no part of a statement.
-
-    >>> source = ':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::'
-    >>> read_verso_nodes(source, ["lemma"], "", Counter())[0]
-    [Node(label='s', text='Let $x$ be big.', names=[['A.s']], source='verso', kind='lemma', title='', file='')]
-    """
-    nodes: list[Node] = []
-    code: list[LeanFile] = []
-    fences, rest = _marked(prose, _FENCE)
-    for fence, inside in fences:
-        label = re.search(r'"([^"]*)"', fence["given"])
-        if fence["kind"] == "lean":
-            code.append(lean_source.read_lean(inside))
-            names = [[declaration.name] for declaration in code[-1].declarations]
-            nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
-        elif fence["kind"] in ("tex", "latex"):
-            nodes += read_latex_nodes(inside, known, file, odd)
-    nodes += _blocks(rest, known, file, odd)
-    return nodes, code
-
-
-def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str], str]], str]:
-    """Return what stands between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
-    found: list[tuple[re.Match[str], str]] = []
-    rest: list[str] = []
-    endless: set[str] = set()
-    at = place = 0
-    while opened := opens.search(text, place):
-        place = opened.end()
-        closed = None if opened["mark"] in endless else _closing(opened["mark"]).search(text, place)
-        if closed is None:
-            endless.add(opened["mark"])
-            continue
-        found.append((opened, text[place : closed.start()]))
-        rest.append(text[at : opened.start()])
-        at = place = closed.end()
-    return found, "".join([*rest, text[at:]])
-
-
-def _closing(mark: str) -> re.Pattern[str]:
-    return re.compile(rf"^{mark}[ \t]*$", re.MULTILINE)
 
 
 def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> Iterator[Node]:
@@ -209,33 +206,31 @@ def verso_to_latex(text: str) -> str:
     return "".join([*parts, _prose(text[at:])])
 
 
+def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str], str]], str]:
+    """Return what stands between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
+    found: list[tuple[re.Match[str], str]] = []
+    rest: list[str] = []
+    endless: set[str] = set()
+    at = place = 0
+    while opened := opens.search(text, place):
+        place = opened.end()
+        closed = None if opened["mark"] in endless else _closing(opened["mark"]).search(text, place)
+        if closed is None:
+            endless.add(opened["mark"])
+            continue
+        found.append((opened, text[place : closed.start()]))
+        rest.append(text[at : opened.start()])
+        at = place = closed.end()
+    return found, "".join([*rest, text[at:]])
+
+
+def _closing(mark: str) -> re.Pattern[str]:
+    return re.compile(rf"^{mark}[ \t]*$", re.MULTILINE)
+
+
 def _prose(text: str) -> str:
     text = _ROLE.sub(lambda role: role[1] or "[ref]", text)
     return _STRONG.sub(r"\2", _CODE_ROLE.sub("", text))
-
-
-_BLUEPRINT = re.compile(r"(?<![\w.'])blueprint\??(?![\w.'])")
-_LABEL = re.compile(r'\s*"([^"\n]*)"')
-_ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
-_KINDS = {"theorem": "theorem", "lemma": "theorem"}
-
-
-def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[Node]:
-    r"""Return the nodes of one Lean file, one for each attribute; those with one label are not joined yet.
-
-    >>> from mirblab.sources.blueprints import lean_source
-    >>> code = '@[simp, blueprint "l" (title := "T") (statement := /-- One \\ref{x}. -/)]\ntheorem a : b := c'
-    >>> read_attribute_nodes(lean_source.read_lean(code), "A.lean", Counter())
-    [Node(label='l', text='One [ref].', names=[['a']], source='attribute', kind='theorem', title='T', file='A.lean')]
-    """
-    nodes: list[Node] = []
-    for declaration in lean.declarations:
-        for inside in declaration.attributes:
-            kind = _KINDS.get(declaration.kind, "definition")
-            nodes += _nodes(inside, [[declaration.name]], kind, file, odd)
-    for inside, names in lean.marked:
-        nodes += _nodes(inside, names, "", file, odd)
-    return nodes
 
 
 def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Counter[str]) -> list[Node]:
@@ -258,16 +253,6 @@ def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Count
     return [Node(label, text, names, "attribute", told.get("latexEnv", kind), title, file)]
 
 
-def _end(masked: str, start: int) -> int:
-    """Return where the attribute ends that begins before *start*: at a comma or bracket that is not its own."""
-    depth = 0
-    for at in range(start, len(masked)):
-        if depth == 0 and masked[at] in ",)]":
-            return at
-        depth += (masked[at] in "([") - (masked[at] in ")]")
-    return len(masked)
-
-
 def read_options(given: str) -> dict[str, str]:
     r"""Return the options of an attribute by name: of a docstring or text what stands in it.
 
@@ -284,35 +269,44 @@ def read_options(given: str) -> dict[str, str]:
     return found
 
 
+def clean_statement(source: str, odd: Counter[str]) -> str:
+    r"""Return a statement without what a blueprint marks in it, as prose in which only the mathematics is LaTeX.
+
+    A diagram counts as mathematics; verbatim text is code and goes.
+
+    >>> clean_statement(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
+    'Let $x \\in \\bbR$, see [cite].'
+    """
+    unknown: Counter[str] = Counter()
+    source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
+    text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
+    for what, count in unknown.items():
+        odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count
+    return text
+
+
+def _as_mathematics(edge: re.Match[str]) -> str:
+    """Return the edge of a diagram within that of a formula, which only counts where there is none around it."""
+    inner = rf"\{edge[1]}{{{edge[2]}}}"
+    return rf"\begin{{math}}{inner}" if edge[1] == "begin" else rf"{inner}\end{{math}}"
+
+
+def _end(masked: str, start: int) -> int:
+    """Return where the attribute ends that begins before *start*: at a comma or bracket that is not its own."""
+    depth = 0
+    for at in range(start, len(masked)):
+        if depth == 0 and masked[at] in ",)]":
+            return at
+        depth += (masked[at] in "([") - (masked[at] in ")]")
+    return len(masked)
+
+
 def _value(text: str) -> str:
     if text.startswith("/-"):
         return re.sub(r"\A/-[-!]?|-/\Z", "", text).strip()
     if text.startswith('"'):
         return re.sub(r"\\(.)", r"\1", text[1:-1]).strip()
     return text
-
-
-ADDRESS = "https://github.com/leanprover-community/mathlib4"
-
-
-def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the statements of the *wanted* declarations that mathlib has, by name, and where they are from.
-
-    *place* is a collection whose document ids are names, a file of JSON lines with `id` and `signature` (or `_id`
-    and `text`), or a checkout or archive of mathlib; for "" nothing is returned. Mathlib is seldom the one that a
-    repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
-    and line, for lines that hold something else.
-    """
-    path = paths.expand_home(place)
-    if not place:
-        return {}, {}
-    lines = (
-        find_file(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
-    )
-    if lines is not None:
-        return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
-    with origins.open_origin(place, ADDRESS) as opened:
-        return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
 
 
 def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:

@@ -73,16 +73,6 @@ def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
             bar.update(1)
 
 
-def _roots(folder: Path) -> list[Path]:
-    """Return the repository that a folder is, or that alone stands in it, as in an unpacked archive."""
-    if not folder.is_dir():
-        return []
-    if any((folder / mark).exists() for mark in _MARKS):
-        return [folder]
-    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    return _roots(inside[0]) if len(inside) == 1 else []
-
-
 def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     """Yield the repository in a folder or archive; one without any file of Lean is counted and passed over."""
     with origins.open_origin(place, "") as opened:
@@ -128,6 +118,16 @@ def decode_source(raw: bytes, odd: Counter[str]) -> str:
         odd["files that are not UTF-8 (read as UTF-16 or Latin-1)"] += 1
         text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def _roots(folder: Path) -> list[Path]:
+    """Return the repository that a folder is, or that alone stands in it, as in an unpacked archive."""
+    if not folder.is_dir():
+        return []
+    if any((folder / mark).exists() for mark in _MARKS):
+        return [folder]
+    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return _roots(inside[0]) if len(inside) == 1 else []
 
 
 def _licence(root: Path) -> str:

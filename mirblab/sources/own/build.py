@@ -20,12 +20,26 @@ from mirblab.sources.own.latex import LatexContent, Statement
 from mirblab.sources.own.tables import SUFFIXES, Cells, Table, decode_file
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared import release as origins
-from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
-from mirblab.sources.shared.release import Origin, UniqueIds, replace_folders
-from mirblab.sources.stacks import is_trivial_proof
+from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, fold_text, replace_folders
+from mirblab.sources.shared.release import Origin
 
 _SEVERAL = re.compile(r"[;,|\s]+")
 _MOST = 2**31
+_PROOFS: Row = {"task": "Question-Answer Retrieval", "instruction": "Given a math theorem, retrieve its proof."}
+_REFERENCES: Row = {
+    "task": "Premise Retrieval",
+    "instruction": "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that "
+    "are useful for proving the given theorem.",
+    "candidates": "not-self",
+}
+_QUESTIONS: Row = {
+    "task": "Question-Answer Retrieval",
+    "instruction": "Given a mathematical query, retrieve relevant answers.",
+}
+_TITLES: Row = {"task": "Known-Item Retrieval", "instruction": "Given a title, retrieve the text that it stands above."}
+_WANTED = "a folder of .tex files, one .tex file, or a table (.csv, .tsv, .jsonl)"
+_SOURCE = "own files"
+_UNSTATED = "not stated"
 
 
 @dataclass
@@ -34,6 +48,192 @@ class Documents:
 
     rows: dict[str, Row] = field(default_factory=dict)
     of_line: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class OwnCollection:
+    """One collection to write: its name, its parts, and what its card says of it."""
+
+    name: str
+    parts: CollectionRows
+    about: Row
+
+
+def build(
+    origin: str | Path | None, out: Path, *, name: str = "", id: str = "", text: str = "", title: str = "",
+    query: str = "", query_id: str = "", doc_id: str = "", relevance: str = "", queries: str = "", qrels: str = "",
+    encoding: str = "", delimiter: str = "", licence: str = _UNSTATED,
+) -> list[Path]:  # fmt: skip
+    """Write the collections of one's own files under *out*, print what was taken for what, and return the folders.
+
+    Of LaTeX: <name>-qa, statement to its proof, and <name>-premise, statement to the results that it and its proof
+    refer to, as far as there are any. Of a table: <name>, whose queries stand in its column *query*, else in the file
+    *queries* (judged there, in a column *doc_id*, or in a third file, *qrels*), else are the titles (known items).
+    *id*, *text*, *title*, *query*, *query_id*, *doc_id* and *relevance* name columns ("": guessed from their names;
+    "-": none); *name* is the origin's where it is not given. Everything is in the split test. The folders appear
+    whole, in place of those that were built so before. Raises MirblabError with file and line, and what to do.
+    """
+    columns = {"id": id, "text": text, "title": title, "query": query, "query_id": query_id, "doc_id": doc_id,
+               "relevance": relevance}  # fmt: skip
+    files = {"queries": queries, "qrels": qrels}
+    given = {**columns, "encoding": encoding, "delimiter": delimiter}
+    with _opened(origin) as found:
+        stem = paths.checked_name(name or _stem(found.shown))
+        chosen = _files(found)
+        if isinstance(chosen, dict):
+            _refuse_for_latex({**columns, **files, "delimiter": delimiter})
+            made, read = collections_from_latex(stem, chosen, encoding), list(chosen.values())
+        else:
+            made, read = collection_from_table(stem, chosen, columns, files, encoding, delimiter)
+        for one in made:
+            _refuse_taken(Path(out) / one.name)
+        told = {key: value for key, value in {"name": name, **given}.items() if value}
+        told |= {key: Path(value).name for key, value in files.items() if value}
+        told |= {"licence": licence} if licence != _UNSTATED else {}
+        revision = release.hash_files(read)
+        with replace_folders(Path(out), tuple(one.name for one in made)) as folders:
+            for folder, one in zip(folders, made, strict=True):
+                facts = {"builder": "own", "revision": revision, "licence": licence, "options": told}
+                builder.write_collection(folder, one.parts, one.about, found, **facts)
+    return [Path(out) / one.name for one in made]
+
+
+def collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[OwnCollection]:
+    """Return statement to proof, and statement to the results that it refers to, as far as the files have any."""
+    found = latex.read_latex(files, encoding)
+    latex.require_statements(found, len(files), stem)
+    answers, premises = _answers(found), _premises(found)
+    made = [
+        OwnCollection(f"{stem}-qa", answers, {"title": f"{stem}: statement to its proof", **_PROOFS}),
+        OwnCollection(
+            f"{stem}-premise", premises, {"title": f"{stem}: statement to the results it refers to", **_REFERENCES}
+        ),
+    ]
+    made = [one for one in made if one.parts.queries]
+    if not made:
+        raise MirblabError(
+            f"{stem}: {len(found.statements):,} statements, but no proof of over five words (\\begin{{proof}}) and no "
+            r"\ref to another of them, so there is nothing to ask for; add proofs or references, or make a table with "
+            "the columns id, query, text"
+        )
+    say(f"{stem}: {len(files):,} .tex files, {len(found.statements):,} statements; a proof has "
+          f"{sum(bool(one.proofs) for one in found.statements):,} of them, a label "
+          f"{sum(bool(one.label) for one in found.statements):,}")  # fmt: skip
+    return made
+
+
+def collection_from_table(
+    stem: str, path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str
+) -> tuple[list[OwnCollection], list[Path]]:
+    """Return the collection of a table, with those of its queries and judgements, and the files that were read."""
+    left_out: Counter[str] = Counter()
+    table, taken = _taken(path, tables.DOCUMENTS, columns, encoding, delimiter, left_out)
+    if files["qrels"] and not files["queries"]:
+        raise MirblabError("--set qrels=FILE says which document answers which query; give --set queries=FILE, too")
+    if not files["queries"]:
+        tables.require_roles(path.name, taken, table.columns, "text")
+        if "query" not in taken and "title" not in taken:
+            raise MirblabError(_no_queries(path, table.columns))
+        role = "query" if "query" in taken else "title"
+        say(f"{path.name}: {len(table.rows):,} rows; taken: {tables.describe_assignment(taken, table.columns)}"
+              + ("" if role == "query" else "; each title is the query for its own text"))  # fmt: skip
+        found = read_documents(table, taken, left_out, titled=role == "query")
+        parts = queries_in_column(table, taken, found, role, left_out)
+        about = _QUESTIONS if role == "query" else _TITLES
+        return [OwnCollection(stem, parts, _about(stem, parts, about))], [path]
+    parts, read = _with_queries(path, columns, files, encoding, delimiter, left_out)
+    return [OwnCollection(stem, parts, _about(stem, parts, _QUESTIONS))], read
+
+
+def queries_in_column(
+    table: Table, taken: Mapping[str, str], found: Documents, role: str, left_out: Counter[str]
+) -> CollectionRows:
+    """Return the collection whose queries stand beside their documents, in the column of the *role* (query, title).
+
+    Equal texts, but for case and blanks, are one query with several relevant documents.
+    """
+    asked, names, problems = _Asked(), UniqueIds(), _problems(table, taken)
+    for line, cells in table.rows:
+        text, doc = _cell(cells, taken, role), found.of_line.get(line, "")
+        if doc and not text:
+            left_out[f"documents without a {role} (no queries)"] += 1
+        elif doc:
+            given = _cell(cells, taken, "query_id") if role == "query" else ""
+            name = asked.names.get(fold_text(text)) or names.new(given or f"{doc}-{role}")
+            relevance = _relevance(cells, taken, line, problems) if role == "query" else 1
+            asked.add(name, text, doc, relevance, line, problems)
+    problems.raise_if_any()
+    return asked.parts(found, left_out, table, role)
+
+
+def _answers(found: LatexContent) -> CollectionRows:
+    """Return statement to proof; equal proofs are one document, which answers each of its statements."""
+    left_out, queries, proofs = Counter(found.odd), list[Row](), list[tuple[str, int, str]]()
+    statements = {one.id: one for one in found.statements}
+    for one in found.statements:
+        left_out["statements without a proof"] += not one.proofs
+        texts = [proof.text for proof in one.proofs if not builder.is_trivial_proof(proof.text)]
+        left_out["proofs under six words, or omitted"] += len(one.proofs) - len(texts)
+        proofs += [(one.id, number, text) for number, text in enumerate(texts, 1)]
+        queries += [_query(one)] if texts else []
+    documents, answers, _ = builder.merge_proofs(proofs, left_out)
+    corpus = [
+        {"_id": name, "title": "", "text": text, "metadata": _metadata(statements[statement])}
+        for name, (statement, text) in documents.items()
+    ]
+    pairs = [(statement, name, 1) for statement, names in answers.items() for name in names]
+    return CollectionRows(corpus, queries, {"test": pairs}, left_out)
+
+
+def _premises(found: LatexContent) -> CollectionRows:
+    """Return statement to the other statements that it or its proof refers to."""
+    left_out, queries, pairs = Counter(found.odd), list[Row](), list[tuple[str, str, int]]()
+    for one in found.statements:
+        labels = [(label, one.file) for label in one.references]
+        labels += [(label, proof.stem) for proof in one.proofs for label in proof.references]
+        places = [found.places.find(*label) for label in labels]
+        left_out["references to what is no statement here (sections, equations, other texts)"] += places.count(None)
+        left_out["references to the statement itself"] += places.count(one)
+        used = list(dict.fromkeys(place.id for place in places if place is not None and place is not one))
+        left_out["statements that refer to no other (documents, no queries)"] += not used
+        queries += [_query(one)] if used else []
+        pairs += [(one.id, name, 1) for name in used]
+    corpus = [
+        {"_id": one.id, "title": one.title, "text": one.text, "metadata": _metadata(one)} for one in found.statements
+    ]
+    return CollectionRows(corpus, queries, {"test": pairs}, left_out)
+
+
+def _query(one: Statement) -> Row:
+    text = f"{one.title.rstrip('.')}. {one.text}" if one.title else one.text
+    return {"_id": one.id, "text": text, "metadata": _metadata(one)}
+
+
+def _metadata(one: Statement) -> Row:
+    return {"order": one.order, "kind": one.kind, "file": one.file, "line": one.line, "label": one.label}
+
+
+def _with_queries(
+    path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str,
+    left_out: Counter[str],
+) -> tuple[CollectionRows, list[Path]]:  # fmt: skip
+    """Return the collection of documents and queries that stand in files of their own."""
+    roles = {role: tables.DOCUMENTS[role] for role in ("text", "id", "title")}
+    table, taken = _taken(path, roles, columns, encoding, delimiter, left_out)
+    tables.require_roles(path.name, taken, table.columns, "text", "id")
+    say(f"{path.name}: {len(table.rows):,} documents; taken: {tables.describe_assignment(taken, table.columns)}")
+    asked, chosen = _taken(_beside(path, files["queries"]), tables.QUERIES, columns, encoding, delimiter, left_out)
+    tables.require_roles(asked.path.name, chosen, asked.columns, "query", *([] if files["qrels"] else ["doc_id"]))
+    say(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {tables.describe_assignment(chosen, asked.columns)}")
+    found, read, judged = read_documents(table, taken, left_out), [path, asked.path], None
+    if files["qrels"]:
+        tables.require_roles(asked.path.name, chosen, asked.columns, "query_id")
+        judged = _taken(_beside(path, files["qrels"]), tables.QRELS, columns, encoding, delimiter, left_out)
+        tables.require_roles(judged[0].path.name, judged[1], judged[0].columns, "query_id", "doc_id")
+        told = tables.describe_assignment(judged[1], judged[0].columns)
+        say(f"{judged[0].path.name}: {len(judged[0].rows):,} judgements; taken: {told}")
+        read.append(judged[0].path)
+    return queries_in_table(asked, chosen, found, left_out, judged), read
 
 
 def read_documents(table: Table, taken: Mapping[str, str], left_out: Counter[str], *, titled: bool = True) -> Documents:
@@ -67,27 +267,6 @@ def read_documents(table: Table, taken: Mapping[str, str], left_out: Counter[str
             lines.setdefault(name, line)
     problems.raise_if_any()
     return found
-
-
-def queries_in_column(
-    table: Table, taken: Mapping[str, str], found: Documents, role: str, left_out: Counter[str]
-) -> CollectionRows:
-    """Return the collection whose queries stand beside their documents, in the column of the *role* (query, title).
-
-    Equal texts, but for case and blanks, are one query with several relevant documents.
-    """
-    asked, names, problems = _Asked(), UniqueIds(), _problems(table, taken)
-    for line, cells in table.rows:
-        text, doc = _cell(cells, taken, role), found.of_line.get(line, "")
-        if doc and not text:
-            left_out[f"documents without a {role} (no queries)"] += 1
-        elif doc:
-            given = _cell(cells, taken, "query_id") if role == "query" else ""
-            name = asked.names.get(fold_text(text)) or names.new(given or f"{doc}-{role}")
-            relevance = _relevance(cells, taken, line, problems) if role == "query" else 1
-            asked.add(name, text, doc, relevance, line, problems)
-    problems.raise_if_any()
-    return asked.parts(found, left_out, table, role)
 
 
 def queries_in_table(
@@ -124,6 +303,19 @@ def queries_in_table(
                 _judge(asked, name, cells, judged[1], line, found, problems)
         problems.raise_if_any()
     return asked.parts(found, left_out, table, "query")
+
+
+def _problems(table: Table, taken: Mapping[str, str]) -> LineProblems:
+    """Return the problems of a table: what is no id in a column that is taken for ids; further ones can be noted."""
+    problems, columns = (
+        LineProblems(table.path),
+        {taken[role] for role in ("id", "query_id", "doc_id") if role in taken},
+    )
+    for (line, column), shown in table.no_ids.items():
+        if column in columns:
+            what = f"must be a text or a whole number, found {shown}; an id stands between quotes"
+            problems.note(line, f"'{column}' {what}")
+    return problems
 
 
 def _judge(
@@ -171,23 +363,6 @@ class _Asked:
         return CollectionRows(list(found.rows.values()), queries, {"test": pairs}, left_out)
 
 
-def _problems(table: Table, taken: Mapping[str, str]) -> LineProblems:
-    """Return the problems of a table: what is no id in a column that is taken for ids; further ones can be noted."""
-    problems, columns = (
-        LineProblems(table.path),
-        {taken[role] for role in ("id", "query_id", "doc_id") if role in taken},
-    )
-    for (line, column), shown in table.no_ids.items():
-        if column in columns:
-            what = f"must be a text or a whole number, found {shown}; an id stands between quotes"
-            problems.note(line, f"'{column}' {what}")
-    return problems
-
-
-def _cell(cells: Cells, taken: Mapping[str, str], role: str) -> str:
-    return cells[taken[role]].strip() if role in taken else ""
-
-
 def _relevance(cells: Cells, taken: Mapping[str, str], line: int, problems: LineProblems) -> int:
     """Return the relevance that a row gives, 1 where no column holds one; what is no whole number is noted."""
     given = _cell(cells, taken, "relevance") if "relevance" in taken else "1"
@@ -203,148 +378,8 @@ def _relevance(cells: Cells, taken: Mapping[str, str], line: int, problems: Line
     return 0
 
 
-_PROOFS: Row = {"task": "Question-Answer Retrieval", "instruction": "Given a math theorem, retrieve its proof."}
-_REFERENCES: Row = {
-    "task": "Premise Retrieval",
-    "instruction": "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that "
-    "are useful for proving the given theorem.",
-    "candidates": "not-self",
-}
-_QUESTIONS: Row = {
-    "task": "Question-Answer Retrieval",
-    "instruction": "Given a mathematical query, retrieve relevant answers.",
-}
-_TITLES: Row = {"task": "Known-Item Retrieval", "instruction": "Given a title, retrieve the text that it stands above."}
-
-
-@dataclass
-class OwnCollection:
-    """One collection to write: its name, its parts, and what its card says of it."""
-
-    name: str
-    parts: CollectionRows
-    about: Row
-
-
-def collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[OwnCollection]:
-    """Return statement to proof, and statement to the results that it refers to, as far as the files have any."""
-    found = latex.read_latex(files, encoding)
-    latex.require_statements(found, len(files), stem)
-    answers, premises = _answers(found), _premises(found)
-    made = [
-        OwnCollection(f"{stem}-qa", answers, {"title": f"{stem}: statement to its proof", **_PROOFS}),
-        OwnCollection(
-            f"{stem}-premise", premises, {"title": f"{stem}: statement to the results it refers to", **_REFERENCES}
-        ),
-    ]
-    made = [one for one in made if one.parts.queries]
-    if not made:
-        raise MirblabError(
-            f"{stem}: {len(found.statements):,} statements, but no proof of over five words (\\begin{{proof}}) and no "
-            r"\ref to another of them, so there is nothing to ask for; add proofs or references, or make a table with "
-            "the columns id, query, text"
-        )
-    say(f"{stem}: {len(files):,} .tex files, {len(found.statements):,} statements; a proof has "
-          f"{sum(bool(one.proofs) for one in found.statements):,} of them, a label "
-          f"{sum(bool(one.label) for one in found.statements):,}")  # fmt: skip
-    return made
-
-
-def _answers(found: LatexContent) -> CollectionRows:
-    """Return statement to proof; equal proofs are one document, which answers each of its statements."""
-    left_out, rows, queries, pairs = (
-        Counter(found.odd),
-        dict[str, Row](),
-        list[Row](),
-        dict[tuple[str, str, int], None](),
-    )
-    for one in found.statements:
-        left_out["statements without a proof"] += not one.proofs
-        proofs = [proof.text for proof in one.proofs if not is_trivial_proof(proof.text)]
-        left_out["proofs under six words, or omitted"] += len(one.proofs) - len(proofs)
-        for number, proof in enumerate(proofs, 1):
-            name = f"{one.id}-proof" + (f"-{number}" if number > 1 else "")
-            left_out["proofs with the text of another one (merged)"] += fold_text(proof) in rows
-            row = rows.setdefault(
-                fold_text(proof), {"_id": name, "title": "", "text": proof, "metadata": _metadata(one)}
-            )
-            pairs[one.id, row["_id"], 1] = None
-        queries += [_query(one)] if proofs else []
-    return CollectionRows(list(rows.values()), queries, {"test": list(pairs)}, left_out)
-
-
-def _premises(found: LatexContent) -> CollectionRows:
-    """Return statement to the other statements that it or its proof refers to."""
-    left_out, queries, pairs = Counter(found.odd), list[Row](), list[tuple[str, str, int]]()
-    for one in found.statements:
-        labels = [(label, one.file) for label in one.references]
-        labels += [(label, proof.stem) for proof in one.proofs for label in proof.references]
-        places = [found.places.find(*label) for label in labels]
-        left_out["references to what is no statement here (sections, equations, other texts)"] += places.count(None)
-        left_out["references to the statement itself"] += places.count(one)
-        used = list(dict.fromkeys(place.id for place in places if place is not None and place is not one))
-        left_out["statements that refer to no other (documents, no queries)"] += not used
-        queries += [_query(one)] if used else []
-        pairs += [(one.id, name, 1) for name in used]
-    corpus = [
-        {"_id": one.id, "title": one.title, "text": one.text, "metadata": _metadata(one)} for one in found.statements
-    ]
-    return CollectionRows(corpus, queries, {"test": pairs}, left_out)
-
-
-def _query(one: Statement) -> Row:
-    text = f"{one.title.rstrip('.')}. {one.text}" if one.title else one.text
-    return {"_id": one.id, "text": text, "metadata": _metadata(one)}
-
-
-def _metadata(one: Statement) -> Row:
-    return {"order": one.order, "kind": one.kind, "file": one.file, "line": one.line, "label": one.label}
-
-
-def collection_from_table(
-    stem: str, path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str
-) -> tuple[list[OwnCollection], list[Path]]:
-    """Return the collection of a table, with those of its queries and judgements, and the files that were read."""
-    left_out: Counter[str] = Counter()
-    table, taken = _taken(path, tables.DOCUMENTS, columns, encoding, delimiter, left_out)
-    if files["qrels"] and not files["queries"]:
-        raise MirblabError("--set qrels=FILE says which document answers which query; give --set queries=FILE, too")
-    if not files["queries"]:
-        tables.require_roles(path.name, taken, table.columns, "text")
-        if "query" not in taken and "title" not in taken:
-            raise MirblabError(_no_queries(path, table.columns))
-        role = "query" if "query" in taken else "title"
-        say(f"{path.name}: {len(table.rows):,} rows; taken: {tables.describe_assignment(taken, table.columns)}"
-              + ("" if role == "query" else "; each title is the query for its own text"))  # fmt: skip
-        found = read_documents(table, taken, left_out, titled=role == "query")
-        parts = queries_in_column(table, taken, found, role, left_out)
-        about = _QUESTIONS if role == "query" else _TITLES
-        return [OwnCollection(stem, parts, _about(stem, parts, about))], [path]
-    parts, read = _with_queries(path, columns, files, encoding, delimiter, left_out)
-    return [OwnCollection(stem, parts, _about(stem, parts, _QUESTIONS))], read
-
-
-def _with_queries(
-    path: Path, columns: Mapping[str, str], files: Mapping[str, str], encoding: str, delimiter: str,
-    left_out: Counter[str],
-) -> tuple[CollectionRows, list[Path]]:  # fmt: skip
-    """Return the collection of documents and queries that stand in files of their own."""
-    roles = {role: tables.DOCUMENTS[role] for role in ("text", "id", "title")}
-    table, taken = _taken(path, roles, columns, encoding, delimiter, left_out)
-    tables.require_roles(path.name, taken, table.columns, "text", "id")
-    say(f"{path.name}: {len(table.rows):,} documents; taken: {tables.describe_assignment(taken, table.columns)}")
-    asked, chosen = _taken(_beside(path, files["queries"]), tables.QUERIES, columns, encoding, delimiter, left_out)
-    tables.require_roles(asked.path.name, chosen, asked.columns, "query", *([] if files["qrels"] else ["doc_id"]))
-    say(f"{asked.path.name}: {len(asked.rows):,} queries; taken: {tables.describe_assignment(chosen, asked.columns)}")
-    found, read, judged = read_documents(table, taken, left_out), [path, asked.path], None
-    if files["qrels"]:
-        tables.require_roles(asked.path.name, chosen, asked.columns, "query_id")
-        judged = _taken(_beside(path, files["qrels"]), tables.QRELS, columns, encoding, delimiter, left_out)
-        tables.require_roles(judged[0].path.name, judged[1], judged[0].columns, "query_id", "doc_id")
-        told = tables.describe_assignment(judged[1], judged[0].columns)
-        say(f"{judged[0].path.name}: {len(judged[0].rows):,} judgements; taken: {told}")
-        read.append(judged[0].path)
-    return queries_in_table(asked, chosen, found, left_out, judged), read
+def _cell(cells: Cells, taken: Mapping[str, str], role: str) -> str:
+    return cells[taken[role]].strip() if role in taken else ""
 
 
 def _taken(
@@ -379,50 +414,6 @@ def _about(stem: str, parts: CollectionRows, about: Row) -> Row:
     """Return what the card says: title, task, and the grades that occur."""
     grades = sorted({0, 1, *(relevance for *_, relevance in parts.judged["test"])})
     return {"title": stem, **about, "relevance_levels": grades}
-
-
-_WANTED = "a folder of .tex files, one .tex file, or a table (.csv, .tsv, .jsonl)"
-_SOURCE = "own files"
-_UNSTATED = "not stated"
-
-
-def build(
-    origin: str | Path | None, out: Path, *, name: str = "", id: str = "", text: str = "", title: str = "",
-    query: str = "", query_id: str = "", doc_id: str = "", relevance: str = "", queries: str = "", qrels: str = "",
-    encoding: str = "", delimiter: str = "", licence: str = _UNSTATED,
-) -> list[Path]:  # fmt: skip
-    """Write the collections of one's own files under *out*, print what was taken for what, and return the folders.
-
-    Of LaTeX: <name>-qa, statement to its proof, and <name>-premise, statement to the results that it and its proof
-    refer to, as far as there are any. Of a table: <name>, whose queries stand in its column *query*, else in the file
-    *queries* (judged there, in a column *doc_id*, or in a third file, *qrels*), else are the titles (known items).
-    *id*, *text*, *title*, *query*, *query_id*, *doc_id* and *relevance* name columns ("": guessed from their names;
-    "-": none); *name* is the origin's where it is not given. Everything is in the split test. The folders appear
-    whole, in place of those that were built so before. Raises MirblabError with file and line, and what to do.
-    """
-    columns = {"id": id, "text": text, "title": title, "query": query, "query_id": query_id, "doc_id": doc_id,
-               "relevance": relevance}  # fmt: skip
-    files = {"queries": queries, "qrels": qrels}
-    given = {**columns, "encoding": encoding, "delimiter": delimiter}
-    with _opened(origin) as found:
-        stem = paths.checked_name(name or _stem(found.shown))
-        chosen = _files(found)
-        if isinstance(chosen, dict):
-            _refuse_for_latex({**columns, **files, "delimiter": delimiter})
-            made, read = collections_from_latex(stem, chosen, encoding), list(chosen.values())
-        else:
-            made, read = collection_from_table(stem, chosen, columns, files, encoding, delimiter)
-        for one in made:
-            _refuse_taken(Path(out) / one.name)
-        told = {key: value for key, value in {"name": name, **given}.items() if value}
-        told |= {key: Path(value).name for key, value in files.items() if value}
-        told |= {"licence": licence} if licence != _UNSTATED else {}
-        revision = release.hash_files(read)
-        with replace_folders(Path(out), tuple(one.name for one in made)) as folders:
-            for folder, one in zip(folders, made, strict=True):
-                facts = {"builder": "own", "revision": revision, "licence": licence, "options": told}
-                builder.write_collection(folder, one.parts, one.about, found, **facts)
-    return [Path(out) / one.name for one in made]
 
 
 def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:

@@ -13,8 +13,8 @@ from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
 from mirblab.sources.own.tables import decode_file
 from mirblab.sources.shared import latex
+from mirblab.sources.shared.builder import UniqueIds
 from mirblab.sources.shared.latex import Environment, Macro, find_environments
-from mirblab.sources.shared.release import UniqueIds
 from mirblab.sources.stacks import Proof
 
 PROOFS = ("proof", "proof*", "pf", "Proof")
@@ -38,6 +38,11 @@ _INPUT = re.compile(
 )
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
+# What is proved seldom: the proof that follows one of these belongs to the statement before it.
+_NOT_PROVED = frozenset(
+    """remark remarks rem rmk note notation convention definition defn dfn definitions example examples ex question
+    problem conjecture hypothesis assumption setup""".split()
+)
 
 
 @dataclass
@@ -47,6 +52,47 @@ class LatexSources:
     texts: dict[str, str]
     kinds: set[str]
     printed: dict[str, str]
+
+
+@dataclass(eq=False)
+class Statement:
+    """A theorem-like environment: where it stands, its texts in plain prose with LaTeX formulas, what it refers to."""
+
+    id: str
+    kind: str
+    title: str
+    text: str
+    file: str
+    line: int
+    label: str
+    order: int
+    references: list[str]
+    proofs: list[Proof] = field(default_factory=list)
+
+
+@dataclass
+class LatexContent:
+    """All statements in the order of files and lines, which of them each label belongs to, and what was odd."""
+
+    statements: list[Statement]
+    places: LabelIndex
+    odd: Counter[str]
+
+
+def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
+    """Return the statements in LaTeX *files* (by their names for people), read one after another.
+
+    Statements are the usual theorem-like environments and those that the files define. Commands that the files
+    define are written out. A proof belongs to the statement that its heading refers to, or that it stands in, else to
+    the last one before it that can be proved, in the same section. Raises MirblabError for text in another encoding
+    than *encoding* ("": UTF-8).
+    """
+    odd: Counter[str] = Counter()
+    sources = read_sources(files, encoding, odd)
+    reader = _Reader(sources, odd)
+    for name, text in sources.texts.items():
+        reader.file(name, text)
+    return reader.found()
 
 
 def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> LatexSources:
@@ -68,6 +114,16 @@ def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) ->
             text = _unwrapped(text, environment, wrapped[environment])
         texts[name] = latex.expand_macros(text, macros[name], odd)
     return LatexSources(texts, kinds - set(PROOFS), _printed(plain.values()))
+
+
+def require_statements(found: LatexContent, n_files: int, shown: str) -> None:
+    """Raise MirblabError where there is nothing to build from, with what is looked for."""
+    if not found.statements:
+        usual = ", ".join(sorted({"theorem", "lemma", "proposition", "corollary", "definition"}))
+        raise MirblabError(
+            f"{shown}: {n_files:,} .tex files and no statement in them; looked for environments such as {usual}, and "
+            r"for those of \newtheorem in the same files; give the folder that has the preamble, too"
+        )
 
 
 def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dict[str, str]:
@@ -155,17 +211,6 @@ def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def drop_line_marks(text: str) -> str:
-    """Return *text* without the marks."""
-    return _MARK.sub("", text)
-
-
-def find_line(text: str, start: int) -> int:
-    """Return the line of its file on which the environment stands that begins at *start*, 0 where it is not known."""
-    marks = _MARK.findall(text, max(0, start - _NEAR), start)
-    return int(marks[-1]) if marks else 0
-
-
 def _marked(text: str) -> str:
     """Return *text* with its line number before each beginning of an environment (or what defines that anew)."""
     text = text.translate({0xE002: None, 0xE003: None})
@@ -203,73 +248,6 @@ def _unwrapped(text: str, environment: str, is_hidden: bool) -> str:
     if is_hidden:
         text = latex.drop_environments(text, [environment])
     return re.sub(rf"\\(?:begin|end)\s*\{{{name}\}}", "", text)
-
-
-# What is proved seldom: the proof that follows one of these belongs to the statement before it.
-_NOT_PROVED = frozenset(
-    """remark remarks rem rmk note notation convention definition defn dfn definitions example examples ex question
-    problem conjecture hypothesis assumption setup""".split()
-)
-
-
-@dataclass(eq=False)
-class Statement:
-    """A theorem-like environment: where it stands, its texts in plain prose with LaTeX formulas, what it refers to."""
-
-    id: str
-    kind: str
-    title: str
-    text: str
-    file: str
-    line: int
-    label: str
-    order: int
-    references: list[str]
-    proofs: list[Proof] = field(default_factory=list)
-
-
-@dataclass
-class LatexContent:
-    """All statements in the order of files and lines, which of them each label belongs to, and what was odd."""
-
-    statements: list[Statement]
-    places: LabelIndex
-    odd: Counter[str]
-
-
-class LabelIndex:
-    """Which statement each label belongs to; a label of several files means the one in the file that refers to it."""
-
-    def __init__(self) -> None:
-        """Begin with no label."""
-        self._own: dict[tuple[str, str], Statement] = {}
-        self._anywhere: dict[str, list[Statement]] = {}
-
-    def add(self, label: str, statement: Statement) -> bool:
-        """Take in a label; return whether it is new in its file: the first one counts."""
-        self._anywhere.setdefault(label, []).append(statement)
-        return self._own.setdefault((statement.file, label), statement) is statement
-
-    def find(self, label: str, file: str) -> Statement | None:
-        """Return the statement that *label* means in a *file*, or None: no statement has it, or several elsewhere."""
-        others = self._anywhere.get(label, [])
-        return self._own.get((file, label)) or (others[0] if len(others) == 1 else None)
-
-
-def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
-    """Return the statements in LaTeX *files* (by their names for people), read one after another.
-
-    Statements are the usual theorem-like environments and those that the files define. Commands that the files
-    define are written out. A proof belongs to the statement that its heading refers to, or that it stands in, else to
-    the last one before it that can be proved, in the same section. Raises MirblabError for text in another encoding
-    than *encoding* ("": UTF-8).
-    """
-    odd: Counter[str] = Counter()
-    sources = read_sources(files, encoding, odd)
-    reader = _Reader(sources, odd)
-    for name, text in sources.texts.items():
-        reader.file(name, text)
-    return reader.found()
 
 
 class _Reader:
@@ -331,11 +309,31 @@ class _Reader:
         return LatexContent(self.statements, self.places, self.odd)
 
 
-def require_statements(found: LatexContent, n_files: int, shown: str) -> None:
-    """Raise MirblabError where there is nothing to build from, with what is looked for."""
-    if not found.statements:
-        usual = ", ".join(sorted({"theorem", "lemma", "proposition", "corollary", "definition"}))
-        raise MirblabError(
-            f"{shown}: {n_files:,} .tex files and no statement in them; looked for environments such as {usual}, and "
-            r"for those of \newtheorem in the same files; give the folder that has the preamble, too"
-        )
+class LabelIndex:
+    """Which statement each label belongs to; a label of several files means the one in the file that refers to it."""
+
+    def __init__(self) -> None:
+        """Begin with no label."""
+        self._own: dict[tuple[str, str], Statement] = {}
+        self._anywhere: dict[str, list[Statement]] = {}
+
+    def add(self, label: str, statement: Statement) -> bool:
+        """Take in a label; return whether it is new in its file: the first one counts."""
+        self._anywhere.setdefault(label, []).append(statement)
+        return self._own.setdefault((statement.file, label), statement) is statement
+
+    def find(self, label: str, file: str) -> Statement | None:
+        """Return the statement that *label* means in a *file*, or None: no statement has it, or several elsewhere."""
+        others = self._anywhere.get(label, [])
+        return self._own.get((file, label)) or (others[0] if len(others) == 1 else None)
+
+
+def drop_line_marks(text: str) -> str:
+    """Return *text* without the marks."""
+    return _MARK.sub("", text)
+
+
+def find_line(text: str, start: int) -> int:
+    """Return the line of its file on which the environment stands that begins at *start*, 0 where it is not known."""
+    marks = _MARK.findall(text, max(0, start - _NEAR), start)
+    return int(marks[-1]) if marks else 0

@@ -9,9 +9,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import read_id
 from mirblab.sources.shared.builder import Row
-from mirblab.sources.shared.readers import read_rows, row_place
+from mirblab.sources.shared.readers import read_id, read_rows
 
 Judgement = tuple[str, str, int]
 
@@ -20,12 +19,10 @@ def read_ids(files: Sequence[Path]) -> set[str]:
     """Return the ids of corpus or queries as texts; MirblabError with file and row for a missing or double one."""
     found: set[str] = set()
     for path in files:
-        for number, row in read_rows(path, ["_id"], Counter()):
-            name = _id(row, "_id", path, number)
+        for place, row in read_rows(path, ["_id"], Counter()):
+            name = read_id(row, "_id", place)
             if name in found:
-                raise MirblabError(
-                    f"{row_place(path, number)}: '{name}' is the _id of an earlier row, too; give each row its own"
-                )
+                raise MirblabError(f"{place}: '{name}' is the _id of an earlier row, too; give each row its own")
             found.add(name)
     return found
 
@@ -38,17 +35,15 @@ def read_texts(files: Sequence[Path], what: str, left_out: Counter[str], *, tags
     """
     columns, unused = ["_id", "title", "text", *(["tags"] if tags else [])], Counter()
     for path in files:
-        for number, row in read_rows(path, columns, unused):
-            kept = {"_id": _id(row, "_id", path, number)} | {key: row[key] for key in columns[1:] if key in row}
+        for place, row in read_rows(path, columns, unused):
+            kept = {"_id": read_id(row, "_id", place)} | {key: row[key] for key in columns[1:] if key in row}
             if kept.get("title", "") is None:
                 del kept["title"]
             for key in ("title", "text"):
                 if key in kept or key == "text":
-                    _check_text(kept.get(key), key, path, number)
+                    _check_text(kept.get(key), key, place)
             if tags and not isinstance(kept.get("tags"), list):
-                raise MirblabError(
-                    f"{row_place(path, number)}: no list of tags; without excluded_ids every row needs one"
-                )
+                raise MirblabError(f"{place}: no list of tags; without excluded_ids every row needs one")
             yield kept
     _count(unused, what, left_out)
 
@@ -65,19 +60,19 @@ def read_judgements(
     found: dict[tuple[str, str], int] = {}
     unused: Counter[str] = Counter()
     for path in files:
-        for number, row in read_rows(path, ["query-id", "corpus-id", "score"], unused):
-            query, doc = _id(row, "query-id", path, number), _id(row, "corpus-id", path, number)
+        for place, row in read_rows(path, ["query-id", "corpus-id", "score"], unused):
+            query, doc = read_id(row, "query-id", place), read_id(row, "corpus-id", place)
             if query not in queries:
                 raise MirblabError(
-                    f"{row_place(path, number)}: judges the query '{query}', which is not in queries; "
+                    f"{place}: judges the query '{query}', which is not in queries; "
                     "add it there, or leave this line out"
                 )
             if doc not in docs:
                 raise MirblabError(
-                    f"{row_place(path, number)}: judges the document '{doc}', which is not in corpus; "
+                    f"{place}: judges the document '{doc}', which is not in corpus; "
                     "add it there, or leave this line out"
                 )
-            score = _score(row.get("score"), path, number)
+            score = _score(row.get("score"), place)
             left_out["judgements of a pair that is judged again (the last counts)"] += (query, doc) in found
             left_out["scores with a fraction (cut to whole numbers)"] += not score.is_integer()
             found[query, doc] = int(score)
@@ -100,25 +95,20 @@ def read_excluded_ids(
     """
     seen: set[str] = set()
     for path in files:
-        for number, row in read_rows(path, ["query-id", "excluded-ids"], Counter(), at_once=8):
-            query, names = _id(row, "query-id", path, number), row.get("excluded-ids")
+        for place, row in read_rows(path, ["query-id", "excluded-ids"], Counter(), at_once=8):
+            query, names = read_id(row, "query-id", place), row.get("excluded-ids")
             if not isinstance(names, list):
-                raise MirblabError(f"{row_place(path, number)}: 'excluded-ids' must be a list, found {_short(names)}")
+                raise MirblabError(f"{place}: 'excluded-ids' must be a list, found {_short(names)}")
             if query in seen:
-                raise MirblabError(
-                    f"{row_place(path, number)}: lists the query '{query}' a second time; keep one of the lines"
-                )
+                raise MirblabError(f"{place}: lists the query '{query}' a second time; keep one of the lines")
             seen.add(query)
             if query not in queries:
                 left_out["excluded lists of queries that are not in queries"] += 1
                 continue
-            names = [_id({"excluded-ids": name}, "excluded-ids", path, number) for name in names]
+            names = [read_id({"excluded-ids": name}, "excluded-ids", place) for name in names]
             unknown = next((name for name in names if name not in docs), None)
             if unknown is not None:
-                raise MirblabError(
-                    f"{row_place(path, number)}: excludes the document '{unknown}', which is not in corpus; "
-                    "leave it out"
-                )
+                raise MirblabError(f"{place}: excludes the document '{unknown}', which is not in corpus; leave it out")
             own = judged.get(query, ())
             left_out["relevant documents that are excluded for their query"] += sum(name in own for name in names)
             yield {"query-id": query, "excluded-ids": names}
@@ -134,26 +124,18 @@ def _count(unused: Counter[str], what: str, left_out: Counter[str]) -> None:
     left_out.update({f"values of the column {name} of {what} (not used)": count for name, count in unused.items()})
 
 
-def _id(row: Row, key: str, path: Path, number: int) -> str:
-    """Return the id under *key* of a row."""
-    try:
-        return read_id(row, key)
-    except MirblabError as error:
-        raise MirblabError(f"{row_place(path, number)}: {error}") from error
-
-
-def _check_text(value: object, key: str, path: Path, number: int) -> None:
+def _check_text(value: object, key: str, place: str) -> None:
     if not isinstance(value, str):
-        raise MirblabError(f"{row_place(path, number)}: '{key}' must be a text, found {_short(value)}")
+        raise MirblabError(f"{place}: '{key}' must be a text, found {_short(value)}")
 
 
-def _score(value: object, path: Path, number: int) -> float:
+def _score(value: object, place: str) -> float:
     try:
         score = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score) or abs(score) >= 2**31:
-        raise MirblabError(f"{row_place(path, number)}: the score must be a number, found {_short(value)}")
+        raise MirblabError(f"{place}: the score must be a number, found {_short(value)}")
     return score
 
 

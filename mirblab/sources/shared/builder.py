@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shlex
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from mirblab.core import registry
+from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.core.text_files import find_file
 from mirblab.data import beir as on_disk
+from mirblab.data.collection import read_splits
+from mirblab.data.digests import write_digests
 from mirblab.sources.shared.release import Origin
 
 Row = dict[str, Any]
+SIZES = {"test": 2000, "dev": 500}
+Judgement = tuple[str, str, int]
 
 
 @dataclass
@@ -33,6 +40,22 @@ class CollectionRows:
     queries: Iterable[Row]
     judged: dict[str, list[tuple[str, str, int]]]
     left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(eq=False, slots=True)
+class LibraryStatement:
+    """A statement of a library: its text, the ids of the earlier ones that its proof uses, and its place `order`.
+
+    `barred` says why it may not be a query of test or dev, "" when it may.
+    """
+
+    id: str
+    title: str
+    text: str
+    uses: list[str]
+    order: int
+    metadata: Row
+    barred: str = ""
 
 
 def write_collection(
@@ -78,61 +101,6 @@ def write_collection(
     return folder
 
 
-def _printed(about: Row) -> Row:
-    """Return *about* with the printed name of what it follows: `paper`, or `group` where several share one column."""
-    entry = registry.read_registry("collections")[about["follows"]] if "follows" in about else {}
-    return about | {key: entry[key] for key in ("paper", "group") if key in entry}
-
-
-def _counted(rows: Iterable[Row], counts: Counter[str], what: str) -> Iterator[Row]:
-    for row in rows:
-        counts[what] += 1
-        yield row
-
-
-def _judgements(parts: CollectionRows) -> Row:
-    counts: Row = {}
-    for split, pairs in parts.judged.items():
-        counts |= {f"queries_{split}": len({query for query, *_ in pairs}), f"judgements_{split}": len(pairs)}
-    return counts
-
-
-def _report(name: str, counts: Row) -> None:
-    shown = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if key != "left_out")
-    say(f"{name}: {shown}")
-    for reason, count in counts["left_out"].items():
-        say(f"  left out or odd: {count:>6,}  {reason}")
-
-
-def fold_text(text: str) -> str:
-    """Return *text* as it counts for repeats: case folded, blanks of every kind as one.
-
-    >>> fold_text("A  Ring\\n")
-    'a ring'
-    """
-    return " ".join(text.casefold().split())
-
-
-SIZES = {"test": 2000, "dev": 500}
-Judgement = tuple[str, str, int]
-
-
-@dataclass(eq=False, slots=True)
-class LibraryStatement:
-    """A statement of a library: its text, the ids of the earlier ones that its proof uses, and its place `order`.
-
-    `barred` says why it may not be a query of test or dev, "" when it may.
-    """
-
-    id: str
-    title: str
-    text: str
-    uses: list[str]
-    order: int
-    metadata: Row
-    barred: str = ""
-
-
 def premise_collection(stated: Sequence[LibraryStatement], seed: int, left_out: Counter[str]) -> CollectionRows:
     """Return the collection "statement to what its proof uses": all are documents, those that use something queries.
 
@@ -152,10 +120,6 @@ def premise_collection(stated: Sequence[LibraryStatement], seed: int, left_out: 
     corpus = ({"_id": item.id, "title": item.title, "text": item.text, "metadata": _metadata(item)} for item in stated)
     queries = ({"_id": item.id, "text": item.text, "metadata": _metadata(item)} for item in asked)
     return CollectionRows(corpus, queries, judged, left_out)
-
-
-def _metadata(item: LibraryStatement) -> Row:
-    return {"order": item.order, **item.metadata}
 
 
 def draw_splits(names: Iterable[str], seed: int) -> dict[str, str]:
@@ -227,6 +191,179 @@ def split_by_novel_premises(
     return {"train": train, **{name: np.sort(part) for name, part in parts}}
 
 
+def connected_groups(pairs: Iterable[tuple[Any, Any]]) -> list[list[Any]]:
+    """Return the connected components of an undirected graph, given its edges, each sorted, by their first member.
+
+    The transitive closure of "is a duplicate of" is "is in the same component as". Members must be hashable and
+    sortable.
+
+    >>> connected_groups([(5, 3), (1, 2), (3, 4), (2, 2)])
+    [[1, 2], [3, 4, 5]]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = list(pairs)
+    members = sorted({member for edge in edges for member in edge})
+    numbers = {member: number for number, member in enumerate(members)}
+    ends = np.array([[numbers[one], numbers[other]] for one, other in edges], np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(edges), bool), tuple(ends)), shape=(len(members),) * 2)
+    groups: dict[int, list[Any]] = {}
+    for member, label in zip(members, connected_components(graph, directed=False)[1].tolist(), strict=True):
+        groups.setdefault(label, []).append(member)
+    return list(groups.values())
+
+
+def merge_proofs(
+    proofs: Iterable[tuple[str, int, str]], left_out: Counter[str]
+) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]], set[str]]:
+    """Return what statement-to-proof collections are made of, given statement, number and text of each proof.
+
+    These are the documents (statement and text by id, trivial proofs left out and equal texts once), the documents of
+    each statement, and the statements that share a proof with another one. What is left out is added to *left_out*.
+
+    >>> proof = "Add the two equations and divide."
+    >>> merge_proofs([("a", 1, "Omitted."), ("a", 2, proof), ("b", 1, proof.upper())], Counter())[1]
+    {'a': ['a-proof-2'], 'b': ['a-proof-2']}
+    """
+    ids: dict[str, str] = {}
+    documents: dict[str, tuple[str, str]] = {}
+    of_statement: dict[str, dict[str, None]] = {}
+    of_document: dict[str, set[str]] = {}
+    for statement, number, text in proofs:
+        if is_trivial_proof(text):
+            left_out["proofs under six words, or omitted"] += 1
+            continue
+        left_out["proofs with the text of another one (merged)"] += fold_text(text) in ids
+        name = ids.setdefault(fold_text(text), f"{statement}-proof" + (f"-{number}" if number > 1 else ""))
+        documents.setdefault(name, (statement, text))
+        of_statement.setdefault(statement, {})[name] = None
+        of_document.setdefault(name, set()).add(statement)
+    shared = {statement for group in of_document.values() if len(group) > 1 for statement in group}
+    return documents, {statement: list(names) for statement, names in of_statement.items()}, shared
+
+
+def is_trivial_proof(proof: str) -> bool:
+    """Return whether a proof says nothing: under six words, or it begins with "Omitted".
+
+    >>> is_trivial_proof("Omitted. Hint: use Lemma [ref] and induction on $n$.")
+    True
+    """
+    return len(proof.split()) < 6 or proof.lower().startswith("omitted")
+
+
+def fold_text(text: str) -> str:
+    """Return *text* as it counts for repeats: case folded, blanks of every kind as one.
+
+    >>> fold_text("A  Ring\\n")
+    'a ring'
+    """
+    return " ".join(text.casefold().split())
+
+
+class UniqueIds:
+    """Ids that never repeat: a name that was given before gets `#2`, `#3` ...
+
+    >>> names = UniqueIds()
+    >>> names.new("add_comm"), names.new("add_comm"), names.new("add_comm#2")
+    ('add_comm', 'add_comm#2', 'add_comm#2#2')
+    """
+
+    def __init__(self) -> None:
+        """Begin with no name."""
+        self._taken: set[str] = set()
+
+    def new(self, name: str) -> str:
+        """Return *name*, or the first free variant of it, and remember it; blanks become `_`, as ids are one word."""
+        name, number = "_".join(name.split()) or "_", 1
+        free = name
+        while free in self._taken:
+            number += 1
+            free = f"{name}#{number}"
+        self._taken.add(free)
+        return free
+
+
+@contextlib.contextmanager
+def replace_folders(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
+    """Yield new folders to fill; on success they become *out*/name, replacing older ones, on failure nothing changes.
+
+    Each collection among them is read as `load` would read it, in every split, and each folder gets the digests of its
+    files, before the first is moved. Only a folder that is empty or has a card.toml is replaced. Raises MirblabError
+    for any other, and for a collection that cannot be read or has no query with a judgement in any split; StorageError
+    when the disk or the rights do not allow it.
+    """
+    for name in names:
+        target = out / name
+        is_ours = (target / "card.toml").is_file() or (target.is_dir() and not any(target.iterdir()))
+        if target.exists() and not is_ours:
+            raise MirblabError(f"{target} exists and is no collection (it has no card.toml); move it away first")
+    paths.make_folder(out)
+    finish_interrupted_builds(out)
+    beside = paths.unfinished_name(out / "build")
+    new = [beside / "new" / name for name in names]
+    with paths.writing(out):
+        try:
+            for folder in new:
+                paths.make_folder(folder)
+            yield new
+            for folder in new:
+                _check_collection(folder, out)
+                write_digests(folder)
+                paths.flush_tree(folder)
+            _swap(new, [out / name for name in names], beside / "old")
+            paths.flush_folder(out)
+        finally:
+            shutil.rmtree(beside / "old", ignore_errors=True)  # before what is new, which it says to be whole
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def finish_interrupted_builds(out: Path) -> None:
+    """Move into place what a killed build under *out* had begun to move, and remove what it had not written whole."""
+    for left in sorted(out.glob(".*.partial.build")):
+        if not paths.is_abandoned(left):
+            continue
+        own = paths.unfinished_name(out / "build")
+        try:
+            paths.rename_path(left, own)
+        except FileNotFoundError:  # another process does the same
+            continue
+        if (own / "old").is_dir():
+            new = sorted((own / "new").glob("*"))  # none where the build was killed when it had moved all
+            _swap(new, [out / folder.name for folder in new], own / "old")
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _printed(about: Row) -> Row:
+    """Return *about* with the printed name of what it follows: `paper`, or `group` where several share one column."""
+    entry = registry.read_registry("collections")[about["follows"]] if "follows" in about else {}
+    return about | {key: entry[key] for key in ("paper", "group") if key in entry}
+
+
+def _counted(rows: Iterable[Row], counts: Counter[str], what: str) -> Iterator[Row]:
+    for row in rows:
+        counts[what] += 1
+        yield row
+
+
+def _judgements(parts: CollectionRows) -> Row:
+    counts: Row = {}
+    for split, pairs in parts.judged.items():
+        counts |= {f"queries_{split}": len({query for query, *_ in pairs}), f"judgements_{split}": len(pairs)}
+    return counts
+
+
+def _report(name: str, counts: Row) -> None:
+    shown = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in counts.items() if key != "left_out")
+    say(f"{name}: {shown}")
+    for reason, count in counts["left_out"].items():
+        say(f"  left out or odd: {count:>6,}  {reason}")
+
+
+def _metadata(item: LibraryStatement) -> Row:
+    return {"order": item.order, **item.metadata}
+
+
 def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
     """Return all states that use one of the least used premises, of as few premises as give *wanted* states."""
     names, place = np.unique(premises, return_inverse=True)
@@ -242,31 +379,37 @@ def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: n
     return np.array(sorted(found), dtype=np.int64)
 
 
-def connected_groups(pairs: Iterable[tuple[Any, Any]]) -> list[list[Any]]:
-    """Return the connected components of an undirected graph, given its edges, each sorted, by their first member.
+def _check_collection(folder: Path, out: Path) -> None:
+    """Raise MirblabError when *folder* holds a collection that will not load from *out*, or has nothing to ask."""
+    if not find_file(folder, "corpus"):
+        return
+    try:
+        splits = read_splits(folder)
+    except (MirblabError, FileNotFoundError) as error:
+        told = str(error).replace(str(folder.parent), str(out))
+        raise MirblabError(f"{told} (this was about to be written; nothing was changed)") from error
+    if all(one.qrels.empty for one in splits):
+        raise MirblabError(
+            f"'{folder.name}' would have no query with a judgement, so that nothing could be measured on it; nothing "
+            f"was written in {out}; is the source whole?"
+        )
 
-    The transitive closure of "is a duplicate of" is "is in the same component as". Union-find with path halving
-    (Tarjan and van Leeuwen, JACM 1984); things must be hashable and sortable.
 
-    >>> connected_groups([(5, 3), (1, 2), (3, 4), (2, 2)])
-    [[1, 2], [3, 4, 5]]
+def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
+    """Rename each new folder to its target; when one fails, put everything back as it was.
+
+    The *attic* is there as long as this lasts, which tells `finish` that all that is new had been written.
     """
-    above: dict[Any, Any] = {}
-    size: dict[Any, int] = {}
-    for one, other in pairs:
-        roots = [_root(above, above.setdefault(thing, thing)) for thing in (one, other)]
-        if roots[0] != roots[1]:
-            small, large = sorted(roots, key=lambda root: size.get(root, 1))
-            above[small] = large
-            size[large] = size.get(large, 1) + size.pop(small, 1)
-    groups: dict[Any, list[Any]] = {}
-    for thing in sorted(above):
-        groups.setdefault(_root(above, thing), []).append(thing)
-    return list(groups.values())
-
-
-def _root(above: dict[Any, Any], thing: Any) -> Any:
-    while above[thing] != thing:
-        above[thing] = above[above[thing]]
-        thing = above[thing]
-    return thing
+    paths.make_folder(attic)
+    undo: list[tuple[Path, Path]] = []
+    try:
+        for folder, target in zip(new, targets, strict=True):
+            if target.exists():
+                paths.rename_path(target, attic / target.name)
+                undo.append((attic / target.name, target))
+            paths.rename_path(folder, target)
+            undo.append((target, folder))
+    except BaseException:  # Ctrl-C, too
+        for now, before in reversed(undo):
+            paths.rename_path(now, before)
+        raise

@@ -36,6 +36,20 @@ class Formula(NamedTuple):
     latex: str
 
 
+def title_to_text(source: str) -> tuple[str, bool]:
+    """Return the text of a title, as `to_text()` does.
+
+    A title is plain text ("is $a<b$?"), except in ARQMath's files, whose containers of formulas show that it is HTML.
+
+    >>> title_to_text("When  is $a<b$ &amp; $c>d$?")
+    ('When is $a<b$ & $c>d$?', False)
+    """
+    if "math-container" in source:
+        return html_to_text(source)
+    text, layers = unescape_entities(source)
+    return " ".join(text.split()), layers > 1
+
+
 def html_to_text(source: str) -> tuple[str, bool]:
     r"""Return the text of HTML, and whether entities were escaped more often than HTML asks for.
 
@@ -67,6 +81,27 @@ def html_to_text(source: str) -> tuple[str, bool]:
     return "\n".join(blocks), is_deep
 
 
+def find_elements(source: str) -> tuple[str, ...]:
+    """Return which of "figure", "link" and "table" the HTML of a post has, in this order.
+
+    >>> find_elements('<p><a href="x">see</a> <b>bold</b> <code>&lt;img&gt;</code></p><table><tr></tr></table>')
+    ('link', 'table')
+    """
+    found = {match.lastindex for match in _HELD.finditer(source)}
+    return tuple(kind for number, kind in enumerate(_KINDS, 1) if number in found)
+
+
+def find_formulas(source: str) -> list[Formula]:
+    r"""Return the formulas in the `math-container`s of a post, in order, unescaped and without their delimiters.
+
+    >>> find_formulas('<span class="math-container" id="7">$$a &amp;lt; b$$</span>')
+    [Formula(id='7', latex='a < b')]
+    """
+    return [
+        Formula(_own_id(match[1]), _bare(unescape_entities(match[2])[0].strip())) for match in _FORMULA.finditer(source)
+    ]
+
+
 def _without_tags(source: str, between: str) -> str:
     return _TAG.sub(between, _INLINE.sub("", source))
 
@@ -81,26 +116,6 @@ def _add(blocks: list[str], source: str, *, is_code: bool) -> bool:
     if text.strip():
         blocks.append(text)
     return layers > 1
-
-
-def _between_dollars(latex: str) -> str:
-    inner = latex.strip()
-    sign = "$$" if inner.startswith(("\\begin", "\\[")) else "$"
-    return f"{sign}{_bare(inner)}{sign}" if inner else ""
-
-
-def title_to_text(source: str) -> tuple[str, bool]:
-    """Return the text of a title, as `to_text()` does.
-
-    A title is plain text ("is $a<b$?"), except in ARQMath's files, whose containers of formulas show that it is HTML.
-
-    >>> title_to_text("When  is $a<b$ &amp; $c>d$?")
-    ('When is $a<b$ & $c>d$?', False)
-    """
-    if "math-container" in source:
-        return html_to_text(source)
-    text, layers = unescape_entities(source)
-    return " ".join(text.split()), layers > 1
 
 
 def unescape_entities(text: str) -> tuple[str, int]:
@@ -125,6 +140,12 @@ def unescape_entities(text: str) -> tuple[str, int]:
     return text, layers
 
 
+def _between_dollars(latex: str) -> str:
+    inner = latex.strip()
+    sign = "$$" if inner.startswith(("\\begin", "\\[")) else "$"
+    return f"{sign}{_bare(inner)}{sign}" if inner else ""
+
+
 def _replacement(match: re.Match[str], depths: list[int]) -> str:
     """Return what an entity stands for, and note how often it was escaped."""
     character = _character(match[2])
@@ -135,27 +156,6 @@ def _replacement(match: re.Match[str], depths: list[int]) -> str:
 @lru_cache(maxsize=4096)
 def _character(name: str) -> str | None:
     return standard.unescape(f"&{name};") if name[0] == "#" else entities.html5.get(f"{name};")
-
-
-def find_elements(source: str) -> tuple[str, ...]:
-    """Return which of "figure", "link" and "table" the HTML of a post has, in this order.
-
-    >>> find_elements('<p><a href="x">see</a> <b>bold</b> <code>&lt;img&gt;</code></p><table><tr></tr></table>')
-    ('link', 'table')
-    """
-    found = {match.lastindex for match in _HELD.finditer(source)}
-    return tuple(kind for number, kind in enumerate(_KINDS, 1) if number in found)
-
-
-def find_formulas(source: str) -> list[Formula]:
-    r"""Return the formulas in the `math-container`s of a post, in order, unescaped and without their delimiters.
-
-    >>> find_formulas('<span class="math-container" id="7">$$a &amp;lt; b$$</span>')
-    [Formula(id='7', latex='a < b')]
-    """
-    return [
-        Formula(_own_id(match[1]), _bare(unescape_entities(match[2])[0].strip())) for match in _FORMULA.finditer(source)
-    ]
 
 
 def _own_id(attributes: str) -> str:

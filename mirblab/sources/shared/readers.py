@@ -8,7 +8,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from typing import Any, cast
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import id_problem
+from mirblab.core.ids import read_id as read_bare_id
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines, read_records
 from mirblab.sources.shared.builder import Row
@@ -24,6 +25,17 @@ _CHUNK = 2**20
 _LONGEST = 2**27
 _BETWEEN = re.compile(r"[\s,]*")
 _NEAR_THE_END = 16
+_AT_ONCE = 1024
+Judgement = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class FileJudgements:
+    """The judgements of one file: `grades` by (query, document), in its order, and how many it gives twice."""
+
+    path: Path
+    grades: dict[tuple[str, str], int]
+    n_repeated: int
 
 
 def read_json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -50,6 +62,92 @@ def read_json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if in_array != (char == "]") or source.peek():
             problem = "something after the end" if char == "]" else "the array does not end; is the file cut short?"
             raise MirblabError(f"{path}, line {source.line}: {problem}")
+
+
+def read_rows(
+    path: Path, columns: Sequence[str], unused: Counter[str], *, at_once: int = _AT_ONCE
+) -> Iterator[tuple[str, Row]]:
+    """Yield place ("file, line 3", or row) and the wanted *columns* of each row of a .jsonl, .tsv or .parquet file.
+
+    A column that a row lacks is left out of it; how many values other columns hold is added to *unused* by name.
+    A tab-separated file has the columns in their order, with or without a header. Of a parquet file *at_once* rows
+    are in memory at a time. Raises MirblabError, with file and line or row, for what cannot be read.
+    """
+    if path.suffix == ".parquet":
+        yield from _parquet(path, columns, unused, at_once)
+        return
+    problems = LineProblems(path)
+    for number, record in _tabbed(path, columns, problems) if path.suffix == ".tsv" else read_records(path, problems):
+        problems.raise_if_any()
+        unused.update(key for key in record if key not in columns)
+        yield f"{path}, line {number}", {key: record[key] for key in columns if key in record}
+    problems.raise_if_any()
+
+
+def read_judgements(path: Path, highest: int) -> FileJudgements:
+    """Return the judgements of a qrels file, plain or gzipped, whose grades go from 0 to *highest*.
+
+    Cells are separated by tabs or blanks; the second one is not looked at; a grade may be written 2.0. A judgement
+    that is given twice with one grade counts once. Raises MirblabError with file and line for another number of
+    cells, a grade outside the range and a pair with two grades, and for a file without judgements.
+    """
+    problems, grades, n_repeated = LineProblems(path), dict[tuple[str, str], int](), 0
+    for number, text in read_lines(path, problems):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if len(cells) != 4:
+            problems.note(number, f"expected topic, 0, document, grade, found {len(cells)} cells")
+            continue
+        pair, grade = (cells[0].strip(), cells[2].strip()), _grade(cells[3], highest)
+        if problem := id_problem(pair[0]) or id_problem(pair[1]):
+            problems.note(number, f"the topic or the document {problem}")
+        elif grade is None:
+            problems.note(number, f"the grade must be a whole number from 0 to {highest}, found '{cells[3]}'")
+        elif grades.setdefault(pair, grade) != grade:
+            problems.note(number, f"judges '{pair[1]}' for '{pair[0]}' a second time, {grade} after {grades[pair]}")
+        else:
+            n_repeated += 1
+    problems.raise_if_any()
+    if not grades:
+        raise MirblabError(f"{path} has no judgements; expected lines of topic, 0, document, grade")
+    return FileJudgements(path, grades, n_repeated - len(grades))
+
+
+def read_id(record: Mapping[str, object], key: str, place: str) -> str:
+    """Return the id under *key*, as `core.ids.read_id` does; its MirblabError begins with *place*."""
+    try:
+        return read_bare_id(record, key)
+    except MirblabError as error:
+        raise MirblabError(f"{place}: {error}") from error
+
+
+def require_object(value: object, place: str) -> Mapping[str, Any]:
+    """Return *value* if it is a JSON object; MirblabError with *place* otherwise."""
+    if not isinstance(value, Mapping):
+        raise MirblabError(f"{place}: expected a JSON object, found {str(value)[:60]!r}")
+    return value
+
+
+def read_text_list(record: Mapping[str, Any], key: str, place: str) -> list[str]:
+    """Return the value of a *key* that must be a list of texts; MirblabError with *place* otherwise."""
+    found = read_field(record, key, list, place)
+    for value in found:
+        if not isinstance(value, str):
+            raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
+    return found
+
+
+def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    """Return the value of a *key* that must be there and of a *kind*; MirblabError with *place* otherwise.
+
+    >>> read_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
+    'A.lean'
+    """
+    if key not in record:
+        raise MirblabError(f"{place}: no '{key}'; found the keys {', '.join(map(str, record)) or 'none'}")
+    value = record[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise MirblabError(f"{place}: '{key}' must be of type {kind.__name__}, found {str(value)[:60]!r}")
+    return value
 
 
 @contextlib.contextmanager
@@ -139,38 +237,6 @@ class _Source:
         return bool(found)
 
 
-_AT_ONCE = 1024
-
-
-def read_rows(
-    path: Path, columns: Sequence[str], unused: Counter[str], *, at_once: int = _AT_ONCE
-) -> Iterator[tuple[int, Row]]:
-    """Yield the number, from 1, and the wanted *columns* of each row of a .jsonl, .jsonl.gz, .tsv or .parquet file.
-
-    A column that a row lacks is left out of it; how many values other columns hold is added to *unused* by name.
-    A tab-separated file has the columns in their order, with or without a header. Of a parquet file *at_once* rows
-    are in memory at a time. Raises MirblabError, with file and line or row, for what cannot be read.
-    """
-    if path.suffix == ".parquet":
-        yield from _parquet(path, columns, unused, at_once)
-        return
-    problems = LineProblems(path)
-    for number, record in _tabbed(path, columns, problems) if path.suffix == ".tsv" else read_records(path, problems):
-        problems.raise_if_any()
-        unused.update(key for key in record if key not in columns)
-        yield number, {key: record[key] for key in columns if key in record}
-    problems.raise_if_any()
-
-
-def row_place(path: Path, number: int) -> str:
-    """Return where a row stands, for messages.
-
-    >>> row_place(Path("corpus.jsonl"), 3), row_place(Path("corpus.parquet"), 3)
-    ('corpus.jsonl, line 3', 'corpus.parquet, row 3')
-    """
-    return f"{path}, {'row' if path.suffix == '.parquet' else 'line'} {number}"
-
-
 def _tabbed(path: Path, columns: Sequence[str], problems: LineProblems) -> Iterator[tuple[int, Row]]:
     for number, text in read_lines(path, problems):
         cells = text.split("\t")
@@ -182,7 +248,7 @@ def _tabbed(path: Path, columns: Sequence[str], problems: LineProblems) -> Itera
             yield number, dict(zip(columns, cells, strict=True))
 
 
-def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: int) -> Iterator[tuple[int, Row]]:
+def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: int) -> Iterator[tuple[str, Row]]:
     import pyarrow as arrow
     from pyarrow.parquet import ParquetFile
 
@@ -202,50 +268,10 @@ def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: 
             for batch in file.iter_batches(at_once, columns=wanted, use_threads=False):
                 for record in batch.to_pylist():
                     number += 1
-                    yield number, record
+                    yield f"{path}, row {number}", record
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         read = f" after row {number:,}" if number else ""
         raise MirblabError(f"{path} is no sound parquet file{read}: {error}; fetch or copy it again") from error
-
-
-Judgement = tuple[str, str, int]
-
-
-@dataclass(frozen=True)
-class FileJudgements:
-    """The judgements of one file: `grades` by (query, document), in its order, and how many it gives twice."""
-
-    path: Path
-    grades: dict[tuple[str, str], int]
-    n_repeated: int
-
-
-def read_judgements(path: Path, highest: int) -> FileJudgements:
-    """Return the judgements of a qrels file, plain or gzipped, whose grades go from 0 to *highest*.
-
-    Cells are separated by tabs or blanks; the second one is not looked at; a grade may be written 2.0. A judgement
-    that is given twice with one grade counts once. Raises MirblabError with file and line for another number of
-    cells, a grade outside the range and a pair with two grades, and for a file without judgements.
-    """
-    problems, grades, n_repeated = LineProblems(path), dict[tuple[str, str], int](), 0
-    for number, text in read_lines(path, problems):
-        cells = text.split("\t") if "\t" in text else text.split()
-        if len(cells) != 4:
-            problems.note(number, f"expected topic, 0, document, grade, found {len(cells)} cells")
-            continue
-        pair, grade = (cells[0].strip(), cells[2].strip()), _grade(cells[3], highest)
-        if problem := id_problem(pair[0]) or id_problem(pair[1]):
-            problems.note(number, f"the topic or the document {problem}")
-        elif grade is None:
-            problems.note(number, f"the grade must be a whole number from 0 to {highest}, found '{cells[3]}'")
-        elif grades.setdefault(pair, grade) != grade:
-            problems.note(number, f"judges '{pair[1]}' for '{pair[0]}' a second time, {grade} after {grades[pair]}")
-        else:
-            n_repeated += 1
-    problems.raise_if_any()
-    if not grades:
-        raise MirblabError(f"{path} has no judgements; expected lines of topic, 0, document, grade")
-    return FileJudgements(path, grades, n_repeated - len(grades))
 
 
 def _grade(text: str, highest: int) -> int | None:

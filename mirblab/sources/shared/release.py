@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -15,15 +14,88 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import find_file
-from mirblab.data.collection import read_splits
-from mirblab.data.digests import write_digests
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
+_URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
+_PLAIN = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".tsv", ".parquet")
+PARTS = ("corpus", "queries", "qrels", "excluded_ids")
+_FORMS = (".jsonl", ".jsonl.gz", ".tsv", ".parquet")
+# As local folders, configurations and their converted copies are named: qrels are the config `default`, split `test`.
+_STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data/)?qrels/|default/|data/)?test"}
+_SHARD = re.compile(r"(?:-|(?<=/)|^)(\d+)(?:-of-(\d+))?$")
+Choose = Callable[[Iterable[str], str], dict[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where raw material lies and comes from: `commit` is "" when unknown; `shown` is free of this machine's paths."""
+
+    folder: Path
+    source: str
+    commit: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was given: where it comes from, and its files by their path below the folder, in order."""
+
+    origin: Origin
+    files: Mapping[str, Path]
+
+    def matching(self, pattern: str) -> list[Path]:
+        """Return the files whose whole path below the folder, or its last parts, match the regular expression."""
+        return [path for name, path in self.files.items() if re.fullmatch(rf"(?:.*/)?(?:{pattern})", name)]
+
+    def one(self, pattern: str, what: str) -> Path:
+        """Return the only file that matches; FileNotFoundError for none, MirblabError for several, naming *what*."""
+        found = self.matching(pattern)
+        if len(found) > 1:
+            raise MirblabError(f"{self.origin.folder} has {' and '.join(map(str, found))}; keep one {what}")
+        if not found:
+            raise FileNotFoundError(f"no {what} in {self.origin.folder}; found {self.shown()}")
+        return found[0]
+
+    def shown(self) -> str:
+        """Return the first names, for messages."""
+        names = list(self.files)
+        return (", ".join(names[:8]) or "nothing") + (f", and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+@dataclass(frozen=True)
+class DatasetFiles:
+    """A dataset on this machine: its folder, the files of each part, its commit ("" when unknown) and licence."""
+
+    folder: Path
+    parts: dict[str, list[str]]
+    commit: str = ""
+    licence: str = ""
+    sums: dict[str, str] = field(default_factory=dict)
+
+    def paths(self, part: str) -> list[Path]:
+        """Return the files of a part, in order."""
+        return [self.folder / name for name in self.parts[part]]
+
+    def checked(self, again: str) -> dict[str, str]:
+        """Return the SHA-256 of every file, in order of the parts, checked against what the Hub publishes of it.
+
+        Raises MirblabError for a damaged file; *again* is the command that fetches it anew.
+        """
+        sums: dict[str, str] = {}
+        for path in (path for part in self.parts for path in self.paths(part)):
+            inner = path.relative_to(self.folder).as_posix()
+            plain, git = file_digests(path)
+            wanted = self.sums.get(inner) or plain
+            if wanted not in (plain, git):
+                raise MirblabError(
+                    f"{path} is damaged: the Hub publishes the checksum {wanted} for it, found {plain} (git: {git}); "
+                    f"remove it and run: {again}"
+                )
+            sums[inner] = plain
+        return sums
 
 
 def split_origin(origin: str | Path) -> tuple[Path, ...]:
@@ -87,17 +159,23 @@ def hash_files(paths: Iterable[Path]) -> str:
     return f"blake2b:{digest.hexdigest()}"
 
 
-_URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
+@contextlib.contextmanager
+def open_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
+    """Yield the release at *origin*: a folder, a tar archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
 
-
-@dataclass(frozen=True)
-class Origin:
-    """Where raw material lies and comes from: `commit` is "" when unknown; `shown` is free of this machine's paths."""
-
-    folder: Path
-    source: str
-    commit: str
-    shown: str
+    *what* and *address* say in errors and in the card what is wanted and where it is published: nothing is fetched
+    from there by itself. Raises MirblabError without an origin and for what cannot be read.
+    """
+    if not origin:
+        raise MirblabError(f"give {what} with --from, as a folder or an archive; it is published at {address}")
+    path = paths.expand_home(origin)
+    if path.is_file() and path.name.endswith(_PLAIN):
+        yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
+        return
+    with open_origin(origin, address) as found:
+        inside = (file for file in found.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
+        names = {file.relative_to(found.folder).as_posix(): file for file in inside}
+        yield Release(found, dict(sorted(names.items())))
 
 
 @contextlib.contextmanager
@@ -123,6 +201,96 @@ def open_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
             public = re.sub(r"(?<=://)[^/@]*@", "", text)
             _clone(text, public, folder)
             yield Origin(folder, public, _commit(folder), "" if origin is None else public)
+
+
+def find_required_parts(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
+    """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
+    known = list(names)
+    found = find_parts(known, where)
+    _check_parts(found, known, where, restricted=restricted)
+    return found
+
+
+def find_parts(names: Iterable[str], where: str) -> dict[str, list[str]]:
+    """Return the files of each part, shards in their order; a part that is not there has none.
+
+    *names* are paths inside the dataset, with "/"; *where* names it in messages. Where a part is there in several
+    forms, JSON lines go before tab-separated lines, and those before parquet. Raises MirblabError for a missing
+    shard and for a part with several splits.
+
+    >>> found = find_parts(["README.md", "corpus.jsonl", "queries/queries-0-of-1.parquet", "qrels/test.tsv"], "")
+    >>> found["queries"], found["excluded_ids"]
+    (['queries/queries-0-of-1.parquet'], [])
+    """
+    known = list(names)
+    return {part: _files(part, known, where) for part in PARTS}
+
+
+def find_local_dataset(origin: str, hub: str, name: str, *, alone: bool) -> Path:
+    """Return the folder in *origin* that holds the dataset *hub*: `msedup`, `hcju/msedup`, `hcju__msedup`, our *name*.
+
+    *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
+    """
+    folder = paths.expand_home(origin)
+    if not folder.is_dir():
+        raise MirblabError(f"{folder} is no folder; give one with {hub} in it, laid out as on the Hub")
+    tried = [hub.partition("/")[2], hub, hub.replace("/", "__"), name]
+    for inner in tried:
+        if (folder / inner).is_dir():
+            return folder / inner
+    if is_dataset(folder) and alone:
+        return folder
+    found = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "nothing"
+    one = "it is one dataset itself: build that by its own name; " if is_dataset(folder) else ""
+    raise MirblabError(f"{folder} has no folder {', '.join(tried[:-1])} or {tried[-1]}; {one}found {found}")
+
+
+def is_dataset(folder: Path) -> bool:
+    """Return whether a folder is a dataset itself: it has a corpus."""
+    return bool(_files("corpus", list_files(folder), str(folder)))
+
+
+def file_digests(path: Path) -> tuple[str, str]:
+    """Return a file's SHA-256 and the SHA-1 by which git knows it, in one pass; the Hub publishes one of the two."""
+    plain, git = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
+    git.update(b"blob %d\0" % path.stat().st_size)
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            plain.update(piece)
+            git.update(piece)
+    return plain.hexdigest(), git.hexdigest()
+
+
+def fetch_dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> DatasetFiles:
+    """Return the dataset *hub* at *revision* from the Hub, or from its cache when there is no network.
+
+    *choose* takes the names of all files, and what to call the dataset in messages, and returns the files to fetch by
+    part, or raises when one is lacking. Files that are complete in the library's cache are not fetched again. *instead*
+    says what else one can do, for the message when nothing can be had. Raises MirblabError for that, and for a server
+    that answers with another commit. No code of the dataset is run.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HTTPError
+
+    where = f"{hub} at revision {revision}"
+    if silence := network.hub_unreachable_reason():
+        return _cached(hub, revision, where, choose, f"{silence}; {instead}", OSError(silence))
+    try:
+        info = HfApi().dataset_info(hub, revision=revision, files_metadata=True, timeout=20)
+    except (HTTPError, OSError) as error:
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
+        if 400 <= status < 500 and status not in (408, 429):
+            raise MirblabError(f"the Hub refuses {where}: {_first(error)}; {instead}") from error
+        return _cached(hub, revision, where, choose, f"{_first(error)}; {instead}", error)
+    if info.sha != revision:
+        raise MirblabError(
+            f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken: try again later"
+        )
+    sums = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in info.siblings or []}
+    parts = choose(sums, where)
+    folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
+    licence = getattr(info.card_data, "license", None) or ""
+    return DatasetFiles(folder, parts, revision, str(licence), sums)
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -165,215 +333,6 @@ def _commit(folder: Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-@contextlib.contextmanager
-def replace_folders(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
-    """Yield new folders to fill; on success they become *out*/name, replacing older ones, on failure nothing changes.
-
-    Each collection among them is read as `load` would read it, in every split, and each folder gets the digests of its
-    files, before the first is moved. Only a folder that is empty or has a card.toml is replaced. Raises MirblabError
-    for any other, and for a collection that cannot be read or has no query with a judgement in any split; StorageError
-    when the disk or the rights do not allow it.
-    """
-    for name in names:
-        target = out / name
-        is_ours = (target / "card.toml").is_file() or (target.is_dir() and not any(target.iterdir()))
-        if target.exists() and not is_ours:
-            raise MirblabError(f"{target} exists and is no collection (it has no card.toml); move it away first")
-    paths.make_folder(out)
-    finish_interrupted_builds(out)
-    beside = paths.unfinished_name(out / "build")
-    new = [beside / "new" / name for name in names]
-    with paths.writing(out):
-        try:
-            for folder in new:
-                paths.make_folder(folder)
-            yield new
-            for folder in new:
-                _check_collection(folder, out)
-                write_digests(folder)
-                paths.flush_tree(folder)
-            _swap(new, [out / name for name in names], beside / "old")
-            paths.flush_folder(out)
-        finally:
-            shutil.rmtree(beside / "old", ignore_errors=True)  # before what is new, which it says to be whole
-            shutil.rmtree(beside, ignore_errors=True)
-
-
-def _check_collection(folder: Path, out: Path) -> None:
-    """Raise MirblabError when *folder* holds a collection that will not load from *out*, or has nothing to ask."""
-    if not find_file(folder, "corpus"):
-        return
-    try:
-        splits = read_splits(folder)
-    except (MirblabError, FileNotFoundError) as error:
-        told = str(error).replace(str(folder.parent), str(out))
-        raise MirblabError(f"{told} (this was about to be written; nothing was changed)") from error
-    if all(one.qrels.empty for one in splits):
-        raise MirblabError(
-            f"'{folder.name}' would have no query with a judgement, so that nothing could be measured on it; nothing "
-            f"was written in {out}; is the source whole?"
-        )
-
-
-def finish_interrupted_builds(out: Path) -> None:
-    """Move into place what a killed build under *out* had begun to move, and remove what it had not written whole."""
-    for left in sorted(out.glob(".*.partial.build")):
-        if not paths.is_abandoned(left):
-            continue
-        own = paths.unfinished_name(out / "build")
-        try:
-            paths.rename_path(left, own)
-        except FileNotFoundError:  # another process does the same
-            continue
-        if (own / "old").is_dir():
-            new = sorted((own / "new").glob("*"))  # none where the build was killed when it had moved all
-            _swap(new, [out / folder.name for folder in new], own / "old")
-        shutil.rmtree(own, ignore_errors=True)
-
-
-def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
-    """Rename each new folder to its target; when one fails, put everything back as it was.
-
-    The *attic* is there as long as this lasts, which tells `finish` that all that is new had been written.
-    """
-    paths.make_folder(attic)
-    undo: list[tuple[Path, Path]] = []
-    try:
-        for folder, target in zip(new, targets, strict=True):
-            if target.exists():
-                paths.rename_path(target, attic / target.name)
-                undo.append((attic / target.name, target))
-            paths.rename_path(folder, target)
-            undo.append((target, folder))
-    except BaseException:  # Ctrl-C, too
-        for now, before in reversed(undo):
-            paths.rename_path(now, before)
-        raise
-
-
-_PLAIN = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".tsv", ".parquet")
-
-
-@dataclass(frozen=True)
-class Release:
-    """What was given: where it comes from, and its files by their path below the folder, in order."""
-
-    origin: Origin
-    files: Mapping[str, Path]
-
-    def matching(self, pattern: str) -> list[Path]:
-        """Return the files whose whole path below the folder, or its last parts, match the regular expression."""
-        return [path for name, path in self.files.items() if re.fullmatch(rf"(?:.*/)?(?:{pattern})", name)]
-
-    def one(self, pattern: str, what: str) -> Path:
-        """Return the only file that matches; FileNotFoundError for none, MirblabError for several, naming *what*."""
-        found = self.matching(pattern)
-        if len(found) > 1:
-            raise MirblabError(f"{self.origin.folder} has {' and '.join(map(str, found))}; keep one {what}")
-        if not found:
-            raise FileNotFoundError(f"no {what} in {self.origin.folder}; found {self.shown()}")
-        return found[0]
-
-    def shown(self) -> str:
-        """Return the first names, for messages."""
-        names = list(self.files)
-        return (", ".join(names[:8]) or "nothing") + (f", and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-@contextlib.contextmanager
-def open_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
-    """Yield the release at *origin*: a folder, a tar archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
-
-    *what* and *address* say in errors and in the card what is wanted and where it is published: nothing is fetched
-    from there by itself. Raises MirblabError without an origin and for what cannot be read.
-    """
-    if not origin:
-        raise MirblabError(f"give {what} with --from, as a folder or an archive; it is published at {address}")
-    path = paths.expand_home(origin)
-    if path.is_file() and path.name.endswith(_PLAIN):
-        yield Release(Origin(path.parent, address, "", path.name), {path.name: path})
-        return
-    with open_origin(origin, address) as found:
-        inside = (file for file in found.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
-        names = {file.relative_to(found.folder).as_posix(): file for file in inside}
-        yield Release(found, dict(sorted(names.items())))
-
-
-def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
-    """Return the value of a *key* that must be there and of a *kind*; MirblabError with *place* otherwise.
-
-    >>> read_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
-    'A.lean'
-    """
-    if key not in record:
-        raise MirblabError(f"{place}: no '{key}'; found the keys {', '.join(map(str, record)) or 'none'}")
-    value = record[key]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise MirblabError(f"{place}: '{key}' must be of type {kind.__name__}, found {str(value)[:60]!r}")
-    return value
-
-
-def require_object(value: object, place: str) -> Mapping[str, Any]:
-    """Return *value* if it is a JSON object; MirblabError with *place* otherwise."""
-    if not isinstance(value, Mapping):
-        raise MirblabError(f"{place}: expected a JSON object, found {str(value)[:60]!r}")
-    return value
-
-
-def read_text_list(record: Mapping[str, Any], key: str, place: str) -> list[str]:
-    """Return the value of a *key* that must be a list of texts; MirblabError with *place* otherwise."""
-    found = read_field(record, key, list, place)
-    for value in found:
-        if not isinstance(value, str):
-            raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
-    return found
-
-
-class UniqueIds:
-    """Ids that never repeat: a name that was given before gets `#2`, `#3` ...
-
-    >>> names = UniqueIds()
-    >>> names.new("add_comm"), names.new("add_comm"), names.new("add_comm#2")
-    ('add_comm', 'add_comm#2', 'add_comm#2#2')
-    """
-
-    def __init__(self) -> None:
-        """Begin with no name."""
-        self._taken: set[str] = set()
-
-    def new(self, name: str) -> str:
-        """Return *name*, or the first free variant of it, and remember it; blanks become `_`, as ids are one word."""
-        name, number = "_".join(name.split()) or "_", 1
-        free = name
-        while free in self._taken:
-            number += 1
-            free = f"{name}#{number}"
-        self._taken.add(free)
-        return free
-
-
-PARTS = ("corpus", "queries", "qrels", "excluded_ids")
-_FORMS = (".jsonl", ".jsonl.gz", ".tsv", ".parquet")
-# As local folders, configurations and their converted copies are named: qrels are the config `default`, split `test`.
-_STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data/)?qrels/|default/|data/)?test"}
-_SHARD = re.compile(r"(?:-|(?<=/)|^)(\d+)(?:-of-(\d+))?$")
-
-
-def find_parts(names: Iterable[str], where: str) -> dict[str, list[str]]:
-    """Return the files of each part, shards in their order; a part that is not there has none.
-
-    *names* are paths inside the dataset, with "/"; *where* names it in messages. Where a part is there in several
-    forms, JSON lines go before tab-separated lines, and those before parquet. Raises MirblabError for a missing
-    shard and for a part with several splits.
-
-    >>> found = find_parts(["README.md", "corpus.jsonl", "queries/queries-0-of-1.parquet", "qrels/test.tsv"], "")
-    >>> found["queries"], found["excluded_ids"]
-    (['queries/queries-0-of-1.parquet'], [])
-    """
-    known = list(names)
-    return {part: _files(part, known, where) for part in PARTS}
-
-
 def _files(part: str, names: list[str], where: str) -> list[str]:
     for form in _FORMS:
         pattern = re.compile(rf"{_STEMS[part]}(?:/[^.]*|-\d+-of-\d+)?{re.escape(form)}")
@@ -397,14 +356,6 @@ def _check_shards(stems: list[str], part: str, where: str) -> None:
         raise MirblabError(f"{where} lacks shard {lacks} (from 0) of the {max(wanted)} of {part}; complete the copy")
 
 
-def find_required_parts(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
-    """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
-    known = list(names)
-    found = find_parts(known, where)
-    _check_parts(found, known, where, restricted=restricted)
-    return found
-
-
 def _check_parts(found: dict[str, list[str]], names: Iterable[str], where: str, *, restricted: bool) -> None:
     looked = {"qrels": "qrels/test.tsv, qrels/test.jsonl, default/test-*.parquet or data/test-*.parquet"}
     for part in PARTS[:4] if restricted else PARTS[:3]:
@@ -412,115 +363,6 @@ def _check_parts(found: dict[str, list[str]], names: Iterable[str], where: str, 
             wanted = looked.get(part, f"{part}.jsonl, {part}/*.parquet or data/{part}-*.parquet")
             shown = sorted(names)[:12]
             raise MirblabError(f"{where} has no {part}: looked for {wanted}; found {', '.join(shown) or 'nothing'}")
-
-
-def find_local_dataset(origin: str, hub: str, name: str, *, alone: bool) -> Path:
-    """Return the folder in *origin* that holds the dataset *hub*: `msedup`, `hcju/msedup`, `hcju__msedup`, our *name*.
-
-    *origin* may be that folder itself when it is *alone* wanted. MirblabError when it is not there.
-    """
-    folder = paths.expand_home(origin)
-    if not folder.is_dir():
-        raise MirblabError(f"{folder} is no folder; give one with {hub} in it, laid out as on the Hub")
-    tried = [hub.partition("/")[2], hub, hub.replace("/", "__"), name]
-    for inner in tried:
-        if (folder / inner).is_dir():
-            return folder / inner
-    if is_dataset(folder) and alone:
-        return folder
-    found = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "nothing"
-    one = "it is one dataset itself: build that by its own name; " if is_dataset(folder) else ""
-    raise MirblabError(f"{folder} has no folder {', '.join(tried[:-1])} or {tried[-1]}; {one}found {found}")
-
-
-def is_dataset(folder: Path) -> bool:
-    """Return whether a folder is a dataset itself: it has a corpus."""
-    return bool(_files("corpus", list_files(folder), str(folder)))
-
-
-def list_files(folder: Path) -> list[str]:
-    """Return the files in a folder at any depth, as paths with "/"; hidden ones are left out."""
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
-
-
-def file_digests(path: Path) -> tuple[str, str]:
-    """Return a file's SHA-256 and the SHA-1 by which git knows it, in one pass; the Hub publishes one of the two."""
-    plain, git = hashlib.sha256(), hashlib.sha1(usedforsecurity=False)
-    git.update(b"blob %d\0" % path.stat().st_size)
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            plain.update(piece)
-            git.update(piece)
-    return plain.hexdigest(), git.hexdigest()
-
-
-Choose = Callable[[Iterable[str], str], dict[str, list[str]]]
-
-
-@dataclass(frozen=True)
-class DatasetFiles:
-    """A dataset on this machine: its folder, the files of each part, its commit ("" when unknown) and licence."""
-
-    folder: Path
-    parts: dict[str, list[str]]
-    commit: str = ""
-    licence: str = ""
-    sums: dict[str, str] = field(default_factory=dict)
-
-    def paths(self, part: str) -> list[Path]:
-        """Return the files of a part, in order."""
-        return [self.folder / name for name in self.parts[part]]
-
-    def checked(self, again: str) -> dict[str, str]:
-        """Return the SHA-256 of every file, in order of the parts, checked against what the Hub publishes of it.
-
-        Raises MirblabError for a damaged file; *again* is the command that fetches it anew.
-        """
-        sums: dict[str, str] = {}
-        for path in (path for part in self.parts for path in self.paths(part)):
-            inner = path.relative_to(self.folder).as_posix()
-            plain, git = file_digests(path)
-            wanted = self.sums.get(inner) or plain
-            if wanted not in (plain, git):
-                raise MirblabError(
-                    f"{path} is damaged: the Hub publishes the checksum {wanted} for it, found {plain} (git: {git}); "
-                    f"remove it and run: {again}"
-                )
-            sums[inner] = plain
-        return sums
-
-
-def fetch_dataset(hub: str, revision: str, *, choose: Choose, instead: str) -> DatasetFiles:
-    """Return the dataset *hub* at *revision* from the Hub, or from its cache when there is no network.
-
-    *choose* takes the names of all files, and what to call the dataset in messages, and returns the files to fetch by
-    part, or raises when one is lacking. Files that are complete in the library's cache are not fetched again. *instead*
-    says what else one can do, for the message when nothing can be had. Raises MirblabError for that, and for a server
-    that answers with another commit. No code of the dataset is run.
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HTTPError
-
-    where = f"{hub} at revision {revision}"
-    if silence := network.hub_unreachable_reason():
-        return _cached(hub, revision, where, choose, f"{silence}; {instead}", OSError(silence))
-    try:
-        info = HfApi().dataset_info(hub, revision=revision, files_metadata=True, timeout=20)
-    except (HTTPError, OSError) as error:
-        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
-        if 400 <= status < 500 and status not in (408, 429):
-            raise MirblabError(f"the Hub refuses {where}: {_first(error)}; {instead}") from error
-        return _cached(hub, revision, where, choose, f"{_first(error)}; {instead}", error)
-    if info.sha != revision:
-        raise MirblabError(
-            f"the Hub answers with commit {info.sha} when asked for {where}; nothing was taken: try again later"
-        )
-    sums = {file.rfilename: file.lfs.sha256 if file.lfs else file.blob_id for file in info.siblings or []}
-    parts = choose(sums, where)
-    folder = _download(hub, revision, [name for names in parts.values() for name in names], instead)
-    licence = getattr(info.card_data, "license", None) or ""
-    return DatasetFiles(folder, parts, revision, str(licence), sums)
 
 
 def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
@@ -558,6 +400,12 @@ def _cached(hub: str, revision: str, where: str, choose: Choose, reason: str, er
     except (OSError, MirblabError):
         raise MirblabError(f"{where} is not on this machine and the Hub cannot be reached: {reason}") from error
     return DatasetFiles(folder, parts, revision)
+
+
+def list_files(folder: Path) -> list[str]:
+    """Return the files in a folder at any depth, as paths with "/"; hidden ones are left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
 
 
 def _first(error: Exception) -> str:

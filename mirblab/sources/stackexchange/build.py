@@ -18,9 +18,17 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, html
-from mirblab.sources.shared.builder import CollectionRows, Row, connected_groups
-from mirblab.sources.shared.release import Origin, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Row, connected_groups, replace_folders
+from mirblab.sources.shared.release import Origin
 from mirblab.sources.stackexchange import dump
+
+ARCHIVE = "https://archive.org/details/stackexchange"
+LICENCE = "CC-BY-SA-4.0; posts before May 2018 3.0, before April 2011 2.5"
+INSTRUCTION = "Given a math question, retrieve questions that are duplicates of the given one"
+PUBLISHED = {"math.stackexchange.com": "mirb-mse-dup", "mathoverflow.net": "mirb-mo-dup"}
+QUESTION, DUPLICATE = ("PostTypeId", "1"), ("LinkTypeId", "3")
+_TAG = re.compile(r"[^<>|\s]+")
+_HELD = {"figure": "figures", "link": "links", "table": "tables"}
 
 
 @dataclass(frozen=True)
@@ -30,76 +38,6 @@ class DrawnQueries:
     judged: dict[str, list[tuple[str, str, int]]]
     queries: frozenset[str]
     sizes: dict[str, Any]
-
-
-def keep_edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Counter[str]) -> set[tuple[int, int]]:
-    """Return the links between two questions that are *kept*, each once; the others are counted in *left_out*.
-
-    >>> left_out = Counter()
-    >>> sorted(keep_edges([(2, 1), (1, 2), (3, 3), (3, 4)], {1, 2, 3}, left_out)), left_out.total()
-    ([(1, 2)], 3)
-    """
-    found: set[tuple[int, int]] = set()
-    for one, other in links:
-        edge = (min(one, other), max(one, other))
-        if one == other:
-            left_out["duplicate links from a question to itself"] += 1
-        elif one not in kept or other not in kept:
-            left_out["duplicate links to or from questions that are missing or left out"] += 1
-        elif edge in found:
-            left_out["duplicate links given twice"] += 1
-        else:
-            found.add(edge)
-    return found
-
-
-def draw_queries(pairs: Iterable[tuple[int, int]], seed: int, shares: Mapping[str, float]) -> DrawnQueries:
-    """Return one random question of each connected component as query, the others of it as relevant for it.
-
-    *shares* are the parts of the components, drawn at random too, that make other splits than test.
-
-    >>> draw_queries([(1, 2)], 0, {}).sizes
-    {'number': 1, 'largest': 2, 'query_of_the_largest': '2', 'by_size': {'2': 1}}
-    """
-    groups = connected_groups(pairs)
-    random = np.random.default_rng(seed)
-    drawn = [group[random.integers(len(group))] for group in groups]
-    where = _splits(random.permutation(len(groups)), shares)
-    judged: dict[str, list[tuple[str, str, int]]] = {}
-    for query, group, split in zip(drawn, groups, where, strict=True):
-        judged.setdefault(split, []).extend((str(query), str(number), 1) for number in group if number != query)
-    return DrawnQueries(judged, frozenset(map(str, drawn)), _sizes(drawn, groups))
-
-
-def _splits(order: np.ndarray, shares: Mapping[str, float]) -> list[str]:
-    """Return the split of each component, given the components in random order."""
-    where, begin = ["test"] * len(order), 0
-    for split, share in shares.items():
-        end = begin + round(share * len(order))
-        for place in order[begin:end]:
-            where[place] = split
-        begin = end
-    return where
-
-
-def _sizes(drawn: list[int], groups: list[list[int]]) -> dict[str, Any]:
-    lengths = [len(group) for group in groups]
-    largest = max(lengths, default=0)
-    return {
-        "number": len(groups),
-        "largest": largest,
-        "query_of_the_largest": str(drawn[lengths.index(largest)]) if groups else "",
-        "by_size": {str(size): count for size, count in sorted(Counter(lengths).items())},
-    }
-
-
-ARCHIVE = "https://archive.org/details/stackexchange"
-LICENCE = "CC-BY-SA-4.0; posts before May 2018 3.0, before April 2011 2.5"
-INSTRUCTION = "Given a math question, retrieve questions that are duplicates of the given one"
-PUBLISHED = {"math.stackexchange.com": "mirb-mse-dup", "mathoverflow.net": "mirb-mo-dup"}
-QUESTION, DUPLICATE = ("PostTypeId", "1"), ("LinkTypeId", "3")
-_TAG = re.compile(r"[^<>|\s]+")
-_HELD = {"figure": "figures", "link": "links", "table": "tables"}
 
 
 def build(
@@ -141,15 +79,6 @@ def default_name(site: str) -> str:
     ('math.stackexchange-dup', 'mathoverflow-dup')
     """
     return f"{re.sub(r'[.](com|net)$', '', site)}-dup"
-
-
-def split_tags(text: str) -> list[str]:
-    """Return the tags of a post, in either of the dumps' notations.
-
-    >>> split_tags("<calculus><limits>"), split_tags("|calculus|limits|")
-    (['calculus', 'limits'], ['calculus', 'limits'])
-    """
-    return _TAG.findall(text)
 
 
 def _about(site: str) -> Row:
@@ -272,6 +201,76 @@ class _Reading:
         say(f"  the largest has {self.sizes['largest']}; its query is {self.sizes['query_of_the_largest']}")
         for example in self.odd.examples:
             say(f"  {example}")
+
+
+def split_tags(text: str) -> list[str]:
+    """Return the tags of a post, in either of the dumps' notations.
+
+    >>> split_tags("<calculus><limits>"), split_tags("|calculus|limits|")
+    (['calculus', 'limits'], ['calculus', 'limits'])
+    """
+    return _TAG.findall(text)
+
+
+def keep_edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Counter[str]) -> set[tuple[int, int]]:
+    """Return the links between two questions that are *kept*, each once; the others are counted in *left_out*.
+
+    >>> left_out = Counter()
+    >>> sorted(keep_edges([(2, 1), (1, 2), (3, 3), (3, 4)], {1, 2, 3}, left_out)), left_out.total()
+    ([(1, 2)], 3)
+    """
+    found: set[tuple[int, int]] = set()
+    for one, other in links:
+        edge = (min(one, other), max(one, other))
+        if one == other:
+            left_out["duplicate links from a question to itself"] += 1
+        elif one not in kept or other not in kept:
+            left_out["duplicate links to or from questions that are missing or left out"] += 1
+        elif edge in found:
+            left_out["duplicate links given twice"] += 1
+        else:
+            found.add(edge)
+    return found
+
+
+def draw_queries(pairs: Iterable[tuple[int, int]], seed: int, shares: Mapping[str, float]) -> DrawnQueries:
+    """Return one random question of each connected component as query, the others of it as relevant for it.
+
+    *shares* are the parts of the components, drawn at random too, that make other splits than test.
+
+    >>> draw_queries([(1, 2)], 0, {}).sizes
+    {'number': 1, 'largest': 2, 'query_of_the_largest': '2', 'by_size': {'2': 1}}
+    """
+    groups = connected_groups(pairs)
+    random = np.random.default_rng(seed)
+    drawn = [group[random.integers(len(group))] for group in groups]
+    where = _splits(random.permutation(len(groups)), shares)
+    judged: dict[str, list[tuple[str, str, int]]] = {}
+    for query, group, split in zip(drawn, groups, where, strict=True):
+        judged.setdefault(split, []).extend((str(query), str(number), 1) for number in group if number != query)
+    return DrawnQueries(judged, frozenset(map(str, drawn)), _sizes(drawn, groups))
+
+
+def _splits(order: np.ndarray, shares: Mapping[str, float]) -> list[str]:
+    """Return the split of each component, given the components in random order."""
+    where, begin = ["test"] * len(order), 0
+    for split, share in shares.items():
+        end = begin + round(share * len(order))
+        for place in order[begin:end]:
+            where[place] = split
+        begin = end
+    return where
+
+
+def _sizes(drawn: list[int], groups: list[list[int]]) -> dict[str, Any]:
+    lengths = [len(group) for group in groups]
+    largest = max(lengths, default=0)
+    return {
+        "number": len(groups),
+        "largest": largest,
+        "query_of_the_largest": str(drawn[lengths.index(largest)]) if groups else "",
+        "by_size": {str(size): count for size, count in sorted(Counter(lengths).items())},
+    }
 
 
 class _Seen:

@@ -60,8 +60,47 @@ class RowProblems:
             self.examples.append(f"{name}, line {line}: {reason}" + (f" ({detail})" if detail else ""))
 
 
-class _Broken(Exception):
-    """A row that cannot be read: its reason, and a detail."""
+@dataclass(frozen=True)
+class DumpFiles:
+    """The files of one dump: `names` maps "Posts" to a file in the folder `path`, or to a member of that archive."""
+
+    path: Path
+    names: dict[str, str]
+
+    @property
+    def site(self) -> str:
+        """The name of the folder or archive, which for a dump as published is the site's: math.stackexchange.com."""
+        return self.path.resolve().name.removesuffix(".7z")
+
+    def shown(self, stem: str) -> str:
+        """Return the name of a file without folders, after that of its archive, for messages."""
+        name = Path(self.names[stem]).name
+        return f"{self.path.name}: {name}" if self.path.is_file() else name
+
+    def revision(self) -> str:
+        """Return a hash of the bytes as they lie: of the archive, or of the files."""
+        digest = hashlib.blake2b(digest_size=16)
+        paths = [self.path] if self.path.is_file() else [self.path / name for _, name in sorted(self.names.items())]
+        for path in paths:
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        return f"blake2b:{digest.hexdigest()}"
+
+    @contextlib.contextmanager
+    def stream(self, stem: str) -> Iterator[Readable]:
+        """Yield the unpacked bytes of a file, with a progress bar; what is damaged is an error of its `read()`."""
+        label = f"reading {self.shown(stem)}"
+        with contextlib.ExitStack() as stack:
+            position: Callable[[], int] | None = None
+            if self.path.is_file():
+                total = archive_members(self.path)[self.names[stem]]
+                inner = stack.enter_context(stream_member(self.path, self.names[stem]))
+            else:
+                raw = stack.enter_context(open(self.path / self.names[stem], "rb"))
+                total, position = (self.path / self.names[stem]).stat().st_size, raw.tell
+                inner = text_files.unpacked_stream(self.path / self.names[stem], raw)
+            bar = stack.enter_context(progress(total // 10**6, label, "MB"))
+            yield _Watched(inner, bar, position)
 
 
 def read_rows(
@@ -100,6 +139,49 @@ def read_rows(
             odd.note(name, line, *broken.args)
         else:
             yield line, row
+
+
+@contextlib.contextmanager
+def stream_member(archive: Path, member: str) -> Iterator[Readable]:
+    """Yield the unpacked bytes of one *member*.
+
+    A thread unpacks into a pipe from which the caller reads, so that memory stays bounded whatever the size; the
+    member's name never becomes a path. What goes wrong in the archive is an OSError at the end of the stream. A
+    caller that stops early closes the pipe, and the thread ends at its next write.
+    """
+    reading, writing = os.pipe()
+    failed: list[Exception] = []
+    thread = threading.Thread(target=_unpack, args=(archive, member, writing, failed), daemon=True)
+    thread.start()
+    with os.fdopen(reading, "rb") as pipe:
+        yield _Checked(pipe, thread, failed)
+
+
+def find_dump(origin: str | Path, stems: tuple[str, ...]) -> DumpFiles:
+    """Return the *stems* ("Posts", "PostLinks") of the dump at *origin*: a .7z archive, or a folder.
+
+    In a folder `Posts.xml`, `Posts.xml.gz` and names with a version (`Posts.V1.3.xml.gz`) are found. Raises
+    FileNotFoundError for a place that does not exist or lacks a file, MirblabError for two files of one stem and for
+    an archive that cannot be read.
+    """
+    path = paths.expand_home(origin)
+    if path.is_dir():
+        there = sorted(entry.name for entry in path.iterdir() if entry.is_file())
+    elif path.suffix.lower() == ".7z" and path.is_file():
+        there = sorted(archive_members(path))
+    elif path.exists():
+        raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump; give one of these")
+    else:
+        raise FileNotFoundError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
+    return DumpFiles(path, {stem: _one(path, stem, there) for stem in stems})
+
+
+def archive_members(archive: Path) -> dict[str, int]:
+    """Return the sizes in bytes of the files in an archive, by their full names; MirblabError when it is broken."""
+    with _opened(archive) as found:
+        sizes = {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
+    text_files.check_unpacked_size(archive, sum(sizes.values()))
+    return sizes
 
 
 def _pieces(stream: Readable, name: str, odd: RowProblems) -> Iterator[tuple[int, bytes]]:
@@ -200,14 +282,6 @@ def _allowed(match: re.Match[bytes]) -> bytes:
     return match[0] if _character(number) else b""
 
 
-def _character(number: int) -> str:
-    """Return the character of a number, or nothing where XML forbids it."""
-    is_allowed = (
-        number in (9, 10, 13) or 32 <= number < 0xD800 or 0xE000 <= number < 0xFFFE or 2**16 <= number < 0x110000
-    )
-    return chr(number) if is_allowed else ""
-
-
 def _text(value: bytes | str) -> str:
     """Return a value of `_split()` unescaped; one of the parser is so already."""
     if isinstance(value, str):
@@ -238,28 +312,16 @@ def _referred(match: re.Match[str]) -> str:
     return "&amp;" if character == "&" else character
 
 
-def archive_members(archive: Path) -> dict[str, int]:
-    """Return the sizes in bytes of the files in an archive, by their full names; MirblabError when it is broken."""
-    with _opened(archive) as found:
-        sizes = {info.filename: info.uncompressed for info in found.list() if not info.is_directory}
-    text_files.check_unpacked_size(archive, sum(sizes.values()))
-    return sizes
+class _Broken(Exception):
+    """A row that cannot be read: its reason, and a detail."""
 
 
-@contextlib.contextmanager
-def stream_member(archive: Path, member: str) -> Iterator[Readable]:
-    """Yield the unpacked bytes of one *member*.
-
-    A thread unpacks into a pipe from which the caller reads, so that memory stays bounded whatever the size; the
-    member's name never becomes a path. What goes wrong in the archive is an OSError at the end of the stream. A
-    caller that stops early closes the pipe, and the thread ends at its next write.
-    """
-    reading, writing = os.pipe()
-    failed: list[Exception] = []
-    thread = threading.Thread(target=_unpack, args=(archive, member, writing, failed), daemon=True)
-    thread.start()
-    with os.fdopen(reading, "rb") as pipe:
-        yield _Checked(pipe, thread, failed)
+def _character(number: int) -> str:
+    """Return the character of a number, or nothing where XML forbids it."""
+    is_allowed = (
+        number in (9, 10, 13) or 32 <= number < 0xD800 or 0xE000 <= number < 0xFFFE or 2**16 <= number < 0x110000
+    )
+    return chr(number) if is_allowed else ""
 
 
 class _Checked:
@@ -346,49 +408,6 @@ def _opened(archive: Path) -> Iterator[Any]:
             yield found
 
 
-@dataclass(frozen=True)
-class DumpFiles:
-    """The files of one dump: `names` maps "Posts" to a file in the folder `path`, or to a member of that archive."""
-
-    path: Path
-    names: dict[str, str]
-
-    @property
-    def site(self) -> str:
-        """The name of the folder or archive, which for a dump as published is the site's: math.stackexchange.com."""
-        return self.path.resolve().name.removesuffix(".7z")
-
-    def shown(self, stem: str) -> str:
-        """Return the name of a file without folders, after that of its archive, for messages."""
-        name = Path(self.names[stem]).name
-        return f"{self.path.name}: {name}" if self.path.is_file() else name
-
-    def revision(self) -> str:
-        """Return a hash of the bytes as they lie: of the archive, or of the files."""
-        digest = hashlib.blake2b(digest_size=16)
-        paths = [self.path] if self.path.is_file() else [self.path / name for _, name in sorted(self.names.items())]
-        for path in paths:
-            with open(path, "rb") as file:
-                digest.update(hashlib.file_digest(file, "blake2b").digest())
-        return f"blake2b:{digest.hexdigest()}"
-
-    @contextlib.contextmanager
-    def stream(self, stem: str) -> Iterator[Readable]:
-        """Yield the unpacked bytes of a file, with a progress bar; what is damaged is an error of its `read()`."""
-        label = f"reading {self.shown(stem)}"
-        with contextlib.ExitStack() as stack:
-            position: Callable[[], int] | None = None
-            if self.path.is_file():
-                total = archive_members(self.path)[self.names[stem]]
-                inner = stack.enter_context(stream_member(self.path, self.names[stem]))
-            else:
-                raw = stack.enter_context(open(self.path / self.names[stem], "rb"))
-                total, position = (self.path / self.names[stem]).stat().st_size, raw.tell
-                inner = text_files.unpacked_stream(self.path / self.names[stem], raw)
-            bar = stack.enter_context(progress(total // 10**6, label, "MB"))
-            yield _Watched(inner, bar, position)
-
-
 class _Watched:
     """A stream that moves the bar as it is read, by its own `position` or by what came out of it."""
 
@@ -403,25 +422,6 @@ class _Watched:
         self._bar.update(self._done // 10**6 - self._shown)
         self._shown = self._done // 10**6
         return found
-
-
-def find_dump(origin: str | Path, stems: tuple[str, ...]) -> DumpFiles:
-    """Return the *stems* ("Posts", "PostLinks") of the dump at *origin*: a .7z archive, or a folder.
-
-    In a folder `Posts.xml`, `Posts.xml.gz` and names with a version (`Posts.V1.3.xml.gz`) are found. Raises
-    FileNotFoundError for a place that does not exist or lacks a file, MirblabError for two files of one stem and for
-    an archive that cannot be read.
-    """
-    path = paths.expand_home(origin)
-    if path.is_dir():
-        there = sorted(entry.name for entry in path.iterdir() if entry.is_file())
-    elif path.suffix.lower() == ".7z" and path.is_file():
-        there = sorted(archive_members(path))
-    elif path.exists():
-        raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump; give one of these")
-    else:
-        raise FileNotFoundError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
-    return DumpFiles(path, {stem: _one(path, stem, there) for stem in stems})
 
 
 def _one(path: Path, stem: str, there: list[str]) -> str:

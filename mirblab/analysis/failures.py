@@ -20,6 +20,15 @@ from mirblab.evaluation.significance import holm, value_matrices
 OUTCOMES = ("won", "tied", "lost")
 _LEAST_DIFFERENCE = 1e-9  # differences below this are rounding
 
+KINDS = ("language", "field")
+COLUMNS = ["feature", "group", "others", "chance", "low", "high", "p", "p_holm", "differs", "n_group", "n_others"]
+_LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is looked at
+_BLOCK = 1 << 21  # random numbers at a time
+_MANY = 2_000  # queries of a collection, from which on sums of ranks are drawn from the normal distribution
+_Z = 1.959964
+
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0, marks of the group
+
 
 def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
     """Return what two systems reach on every query, per collection the winner's largest gain first.
@@ -178,16 +187,6 @@ def _case(collection: Collection, query_id: str, run: pd.api.typing.DataFrameGro
     return f"[{judged.get(found[0], '?')}] {text}", answer
 
 
-KINDS = ("language", "field")
-COLUMNS = ["feature", "group", "others", "chance", "low", "high", "p", "p_holm", "differs", "n_group", "n_others"]
-_LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is looked at
-_BLOCK = 1 << 21  # random numbers at a time
-_MANY = 2_000  # queries of a collection, from which on sums of ranks are drawn from the normal distribution
-_Z = 1.959964
-
-Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0, marks of the group
-
-
 def contrast_groups(
     features: pd.DataFrame, group: Sequence[bool] | np.ndarray, *, n_permutations: int = 9_999, seed: int = 0
 ) -> pd.DataFrame:
@@ -219,38 +218,6 @@ def contrast_groups(
     table["p_holm"] = holm(table.p)
     table["differs"] = table.p_holm <= 0.05
     return table.iloc[np.lexsort([-(table.chance - 0.5).abs(), table.p])].reset_index(drop=True)[COLUMNS]
-
-
-def describe_contrasts(table: pd.DataFrame, group: str = "these queries") -> str:
-    """Return in words what a table of `contrasts` shows; where nothing differs beyond luck it says so.
-
-    >>> row = {"feature": "words", "group": 9.0, "others": 4.0, "chance": 0.9, "low": 0.7, "high": 0.95, "p_holm": 0.01}
-    >>> describe_contrasts(pd.DataFrame([row | {"differs": True}]))
-    'These queries have more words (9 against 4; chance 0.90 [0.70, 0.95], corrected p 0.010).'
-    """
-    if not len(table):
-        return f"Nothing can be compared: {group} are none or all of their collections, or no feature varies."
-    if not table.differs.any():
-        return (
-            f"Nothing differs beyond luck: none of {len(table)} features tells {group} from the others "
-            f"(smallest corrected p {table.p_holm.min():.2f}). That is no proof that they are alike."
-        )
-    return f"{group[:1].upper()}{group[1:]} have {briefly(table)}."
-
-
-def briefly(table: pd.DataFrame) -> str:
-    """Return what differs in a table of `contrasts`, the smallest p first; "nothing beyond luck" where nothing does.
-
-    >>> briefly(pd.DataFrame({"differs": [False]}))
-    'nothing beyond luck'
-    """
-    parts = [
-        f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
-        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} "
-        f"{format_interval(row.low, row.high, '.2f')}, corrected p {format_value(row.p_holm, how='p')})"
-        for row in table[table.differs.astype(bool)].itertuples()
-    ]
-    return "; ".join(parts) or "nothing beyond luck"
 
 
 def _columns(features: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, bool]]:
@@ -335,3 +302,35 @@ def _newcombe(chance: float, n_group: int, n_others: int) -> tuple[float, float]
     low = brentq(score, 0.0, middle) if chance > 0 else 0.0
     high = brentq(score, middle, 1.0) if chance < 1 else 1.0
     return float(low), float(high)
+
+
+def describe_contrasts(table: pd.DataFrame, group: str = "these queries") -> str:
+    """Return in words what a table of `contrasts` shows; where nothing differs beyond luck it says so.
+
+    >>> row = {"feature": "words", "group": 9.0, "others": 4.0, "chance": 0.9, "low": 0.7, "high": 0.95, "p_holm": 0.01}
+    >>> describe_contrasts(pd.DataFrame([row | {"differs": True}]))
+    'These queries have more words (9 against 4; chance 0.90 [0.70, 0.95], corrected p 0.010).'
+    """
+    if not len(table):
+        return f"Nothing can be compared: {group} are none or all of their collections, or no feature varies."
+    if not table.differs.any():
+        return (
+            f"Nothing differs beyond luck: none of {len(table)} features tells {group} from the others "
+            f"(smallest corrected p {table.p_holm.min():.2f}). That is no proof that they are alike."
+        )
+    return f"{group[:1].upper()}{group[1:]} have {briefly(table)}."
+
+
+def briefly(table: pd.DataFrame) -> str:
+    """Return what differs in a table of `contrasts`, the smallest p first; "nothing beyond luck" where nothing does.
+
+    >>> briefly(pd.DataFrame({"differs": [False]}))
+    'nothing beyond luck'
+    """
+    parts = [
+        f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
+        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} "
+        f"{format_interval(row.low, row.high, '.2f')}, corrected p {format_value(row.p_holm, how='p')})"
+        for row in table[table.differs.astype(bool)].itertuples()
+    ]
+    return "; ".join(parts) or "nothing beyond luck"

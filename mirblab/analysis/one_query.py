@@ -31,6 +31,7 @@ from mirblab.retrieval.systems import options, system
 if TYPE_CHECKING:
     from IPython.display import HTML
 
+
 UNJUDGED = "unjudged"
 
 
@@ -73,6 +74,16 @@ class OneQuery:
     def answer(self) -> str:
         """Return the best judged document, "" where nothing is relevant."""
         return self.relevant[0] if self.relevant else ""
+
+
+_MOST = 10  # unjudged documents: 1,024 ways to judge them
+
+_TOKENS = 12  # that are named of a formula
+_WORDS = 8  # with which what is cut off begins
+
+_LONGEST = 1_500  # characters of a text
+_PAGE = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
+_TEXT = "flex:1 1 24em;max-width:60em;min-width:0;overflow-wrap:anywhere"
 
 
 def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame]) -> OneQuery:
@@ -188,6 +199,11 @@ def relevant_distances(one: OneQuery) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "doc_id", "grade", "rank", "score", "first", "of_first", "above"])
 
 
+def _of_first(own: pd.DataFrame, scores: pd.Series) -> np.ndarray:
+    first = float(own.score.iloc[0]) if len(own) else 0.0
+    return scores.to_numpy(dtype=float) / first if first > 0 else np.full(len(scores), np.nan)
+
+
 def similar_queries(one: OneQuery, values: pd.DataFrame, measure: str, by: str = "", n: int = 5) -> pd.DataFrame:
     """Return the *n* other queries whose content is nearest: query_id, cosine, query, and each system's value.
 
@@ -252,14 +268,6 @@ def place(rank: float) -> str:
     return "–" if np.isnan(rank) else f"{int(rank):,}"
 
 
-def _of_first(own: pd.DataFrame, scores: pd.Series) -> np.ndarray:
-    first = float(own.score.iloc[0]) if len(own) else 0.0
-    return scores.to_numpy(dtype=float) / first if first > 0 else np.full(len(scores), np.nan)
-
-
-_MOST = 10  # unjudged documents: 1,024 ways to judge them
-
-
 def query_bounds(one: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
     """Return each measure as it is and over all ways of judging the unjudged among the first *k* documents.
 
@@ -317,10 +325,6 @@ def _evaluated(run: pd.DataFrame, qrels: pd.DataFrame, measures: list[str], rele
         warnings.simplefilter("ignore")
         values = evaluate(run[["query_id", "doc_id", "score"]], qrels, measures, relevant_from)
     return values.astype({"query_id": "str", "measure": "str"})
-
-
-_TOKENS = 12  # that are named of a formula
-_WORDS = 8  # with which what is cut off begins
 
 
 def query_facts(one: OneQuery, model: str = "minilm") -> pd.DataFrame:
@@ -463,11 +467,6 @@ def query_token_matches(one: OneQuery, doc_id: str, model: str = "minilm", most:
     found = rows.iloc[:, kept]
     found.attrs = dict(table.attrs)
     return found
-
-
-_LONGEST = 1_500  # characters of a text
-_PAGE = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
-_TEXT = "flex:1 1 24em;max-width:60em;min-width:0;overflow-wrap:anywhere"
 
 
 def query_texts_html(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -> HTML:

@@ -24,33 +24,13 @@ from mirblab.retrieval.tokenizers import reader
 MEASURES = ("R@1", "R@3", "R@5", "R@10", "R@20", "RR", "Rank")
 _SIDE = re.compile(r"(.+)-([12])")
 
+SHARES = ("overlap", "rival_overlap", "margin")
 
-def partner_statements(collection: Collection) -> pd.DataFrame:
-    """Return the statements that have a partner, by id: query_id, partner, pair, field, domain_pair, all text.
+TASKS = ("Equivalence", "Lean View Retrieval")  # of cards whose pairs say the same
+EQUIVALENT, RELEVANT, DISTRACTOR = "equivalent", "judged relevant", "distractor"
 
-    Each is query and document under one id, that of its pair and -1 or -2. `field` is its first tag ("" without);
-    `domain_pair` names the fields of both sides, the first one's first. Raises MirblabError for a collection that is
-    not made of such pairs, naming what is amiss and where.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> partner_statements(load("mini-pairs")).domain_pair.nunique()
-    9
-    """
-    judged = collection.relevant
-    found = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
-    if len(found) < len(judged) or len(found) < len(collection.query_ids):
-        counts = f"{len(judged):,} relevant documents for {len(collection.query_ids):,} queries"
-        raise MirblabError(
-            f"{collection.name} is no collection of pairs: each statement has one partner, found {counts}"
-        )
-    for one, other in found.items():
-        _check_pair(collection, one, other, found.get(other))
-    fields = dict(zip(collection.doc_ids, collection.first_tags, strict=True))
-    names = pd.Series(list(found), dtype="str")
-    parts = names.str.extract(_SIDE)
-    first, second = ((parts[0] + f"-{side}").map(fields) for side in (1, 2))
-    columns = {"query_id": names, "partner": names.map(found), "pair": parts[0], "field": names.map(fields)}
-    return pd.DataFrame(columns | {"domain_pair": (first + " / " + second).where(first.ne(""), "")})
+_RECALL = "Recall@"
+_DIGITS = {"MRR": 3, "Mean rank": 1}
 
 
 def partner_values(
@@ -97,36 +77,6 @@ def partner_values(
     return table[table.measure.isin(measures)].reset_index(drop=True)
 
 
-def mean_by_pair(values: pd.DataFrame, *, domains: bool = False) -> pd.DataFrame:
-    """Return one value per pair, the mean of its two directions, with the pair's id as query_id.
-
-    *values* are from `partners`. The two directions of a pair are not independent, so pairs are what intervals and
-    tests resample. With *domains* the collection of a row is its pair of fields, for tables by domain pair.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> table = mean_by_pair(partner_values("bm25", load("mini-pairs"), ["RR"]), domains=True)
-    >>> table.columns.tolist(), table.collection.nunique()
-    (['system', 'collection', 'measure', 'query_id', 'value'], 9)
-    """
-    named = values.assign(query_id=values.pair, collection=values.domain_pair if domains else values.collection)
-    keys = ["system", "collection", "measure", "query_id"]
-    return named.groupby(keys, sort=False, observed=True).value.mean().reset_index()
-
-
-def _check_pair(collection: Collection, one: str, other: str, back: str | None) -> None:
-    """Raise MirblabError unless two statements are each other's partners, and each is query and document."""
-    amiss = ""
-    sides = [_SIDE.fullmatch(name) for name in (one, other)]
-    if one == other or back != one:
-        amiss = f"'{other}' is the partner of '{one}', whose partner is {f'{back!r}' if back else 'nothing'}"
-    elif not all(sides) or sides[0][1] != sides[1][1]:
-        amiss = f"the ids of two partners differ in their ends, -1 and -2, only; found '{one}' and '{other}'"
-    elif one not in collection.doc_ids or collection.document(one) != collection.query(one):
-        amiss = f"the query '{one}' is not a document of the same text under the same id"
-    if amiss:
-        raise MirblabError(f"{collection.name} is no collection of pairs: {amiss}")
-
-
 def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:
     """Return the run, and whether what it lacks is known to have been left out by the system, not cut."""
     if isinstance(system, pd.DataFrame):
@@ -151,7 +101,121 @@ def _too_shallow(counts: pd.Series, others: int) -> str:
     )
 
 
-SHARES = ("overlap", "rival_overlap", "margin")
+def partner_table(
+    intervals: pd.DataFrame,
+    *,
+    measures: Sequence[str] = (),
+    others: int = 0,
+    brackets: bool = True,
+    caption: str = "",
+) -> Table:
+    """Return systems × Recall@1 … Recall@20, MRR, Mean rank, each with its [low, high], best of a column in bold.
+
+    *intervals* are from `significance.bootstrap_intervals` of `partners.mean_by_pair`, so pairs are resampled. Recall
+    is in percent, MRR from 0 to 1, the mean rank from 1, lower is better. Of several collections (domain pairs) each
+    has its rows, and its own best. *measures* narrows the columns; with *others*, how many statements compete, the last
+    row is what a random order is expected to give; without *brackets* the intervals are in the CSV only.
+    The columns are those of Ye et al. 2026, Tables 2 and 5. Raises MirblabError for a measure that is not there.
+
+    >>> rows = [("c", "R@1", "s", 0.25, 0.2, 0.3, 9), ("c", "Rank", "s", 7.5, 6, 9, 9)]
+    >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
+    >>> print(partner_table(pd.DataFrame(rows, columns=names), brackets=False).to_markdown().splitlines()[4])
+    | s | 25.0 | 7.5 |
+    """
+    known = [str(name) for name in intervals.measure.unique()]
+    for name in measures:
+        if name not in known:
+            raise unknown("measure", name, known)
+    if intervals.empty:
+        raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
+    names = list(measures) or known
+    wide = {end: _printed_values(intervals, end, names) for end in ("mean", "low", "high")}
+    texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
+             for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
+    shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
+    shown.formats = {name: f".{_digits(name)}f" for name in wide["mean"]}
+    shown.beside = pd.DataFrame(texts, *wide["mean"].axes) if brackets else shown.beside
+    shown.extra = {end: wide[end] for end in ("low", "high")}
+    shown.marks = _best_marks(wide["mean"], intervals)
+    return _with_chance(shown, names, others) if others else shown
+
+
+def _best_marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
+    """Return best and second of each column among the rows of one collection; of ranks the lowest is best."""
+    up = frame.assign(**{"Mean rank": -frame["Mean rank"]}) if "Mean rank" in frame else frame
+    blocks = _row_names(intervals).groupby(intervals.collection.astype("str"), sort=False).unique()
+    marked = [
+        pd.concat([best_and_second(up.loc[rows, [name]], _digits(name), ()) for name in up], axis=1) for rows in blocks
+    ]
+    return pd.concat(marked).loc[frame.index]
+
+
+def _row_names(intervals: pd.DataFrame) -> pd.Series:
+    """Return the name of each row: the system, after its collection where there are several."""
+    systems = intervals.system.astype("str")
+    several = intervals.collection.nunique() > 1
+    return intervals.collection.astype("str") + ": " + systems if several else systems
+
+
+def _digits(column: str) -> int:
+    return _DIGITS.get(column, 1)
+
+
+def _printed_values(intervals: pd.DataFrame, end: str, names: Sequence[str]) -> pd.DataFrame:
+    """Return one of mean, low and high in printed units under printed names, rows and columns as they come."""
+    rows = _row_names(intervals)
+    frame = intervals.assign(row=rows).pivot(index="row", columns="measure", values=end)
+    frame = frame.loc[list(dict.fromkeys(rows)), list(names)]
+    frame *= [100 if name.startswith("R@") else 1 for name in names]
+    return frame.set_axis([_printed_name(name) for name in names], axis=1).rename_axis(index=None, columns=None)
+
+
+def _printed_name(measure: str) -> str:
+    return {"RR": "MRR", "Rank": "Mean rank"}.get(measure, measure.replace("R@", _RECALL))
+
+
+def _notes(intervals: pd.DataFrame) -> list[str]:
+    counts = intervals.drop_duplicates("collection").set_index("collection").n_queries
+    each = f"{counts.iloc[0]:,} in each" if len(counts) > 2 and counts.nunique() == 1 else ""
+    pairs = each or ", ".join(f"{name} {number:,}" for name, number in counts.items())
+    notes = [
+        f"Pairs: {pairs}; both statements look for their partner.",
+        "In brackets: bootstrap interval of the mean over resampled pairs.",
+        "Recall in percent, MRR from 0 to 1; mean rank: lower is better.",
+    ]
+    if intervals.system.nunique() > 1:
+        notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
+    return notes
+
+
+def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
+    """Return the table with a last row: the partner is as likely to have one rank as any other of *others*."""
+    harmonic = (1 / np.arange(1, others + 1)).mean()
+    expected = {"RR": harmonic, "Rank": (others + 1) / 2}
+    expected |= {name: 100 * min(1, int(name[2:]) / others) for name in names if name.startswith("R@")}
+    shown.frame.loc["by chance"] = [expected.get(name, np.nan) for name in names]
+    for part in (shown.marks, shown.beside):
+        if part.size:
+            part.loc["by chance"] = ""
+    shown.extra = {end: part.reindex(shown.frame.index) for end, part in shown.extra.items()}
+    shown.notes.append(f"By chance: what a random order of the {others:,} other statements is expected to give.")
+    return shown
+
+
+def mean_by_pair(values: pd.DataFrame, *, domains: bool = False) -> pd.DataFrame:
+    """Return one value per pair, the mean of its two directions, with the pair's id as query_id.
+
+    *values* are from `partners`. The two directions of a pair are not independent, so pairs are what intervals and
+    tests resample. With *domains* the collection of a row is its pair of fields, for tables by domain pair.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> table = mean_by_pair(partner_values("bm25", load("mini-pairs"), ["RR"]), domains=True)
+    >>> table.columns.tolist(), table.collection.nunique()
+    (['system', 'collection', 'measure', 'query_id', 'value'], 9)
+    """
+    named = values.assign(query_id=values.pair, collection=values.domain_pair if domains else values.collection)
+    keys = ["system", "collection", "measure", "query_id"]
+    return named.groupby(keys, sort=False, observed=True).value.mean().reset_index()
 
 
 def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> pd.DataFrame:
@@ -188,6 +252,20 @@ def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> p
     table.insert(0, "collection", collection.name)
     margin = table.overlap - table.rival_overlap
     return table.assign(margin=margin, trapped=margin < 0)
+
+
+def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
+    """Return the overlap of every two texts, (n, n)."""
+    vocabulary = Vocabulary()
+    read = reader(tokenizer, vocabulary.__getitem__)
+    has, _ = count(map(read, texts), vocabulary)
+    has.data[:] = 1
+    found_in = np.bincount(has.indices, minlength=has.shape[1])
+    idf = np.array([IDF["lucene"](df, len(texts)) for df in found_in.tolist()], dtype=np.float64)
+    both = ((has * idf) @ has.T).toarray() if has.shape[1] else np.zeros((len(texts), len(texts)))
+    own = np.diag(both)
+    either = own[:, None] + own[None] - both
+    return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
 
 
 def overlap_points(values: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
@@ -238,36 +316,6 @@ def rank_correlations(
             if rho == rho:
                 rows.append((collection, system, share, rho, low, high, part.pair.nunique()))
     return pd.DataFrame(rows, columns=["collection", "system", "share", "rho", "low", "high", "n_pairs"])
-
-
-def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
-    """Return the overlap of every two texts, (n, n)."""
-    vocabulary = Vocabulary()
-    read = reader(tokenizer, vocabulary.__getitem__)
-    has, _ = count(map(read, texts), vocabulary)
-    has.data[:] = 1
-    found_in = np.bincount(has.indices, minlength=has.shape[1])
-    idf = np.array([IDF["lucene"](df, len(texts)) for df in found_in.tolist()], dtype=np.float64)
-    both = ((has * idf) @ has.T).toarray() if has.shape[1] else np.zeros((len(texts), len(texts)))
-    own = np.diag(both)
-    either = own[:, None] + own[None] - both
-    return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
-
-
-TASKS = ("Equivalence", "Lean View Retrieval")  # of cards whose pairs say the same
-EQUIVALENT, RELEVANT, DISTRACTOR = "equivalent", "judged relevant", "distractor"
-
-
-def pair_relation(collection: Collection) -> str:
-    """Return what a query and its relevant document are to each other: "equivalent" or "judged relevant".
-
-    Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> pair_relation(load("mini-pairs")), pair_relation(load("mini-premises"))
-    ('equivalent', 'judged relevant')
-    """
-    return EQUIVALENT if collection.card.task in TASKS else RELEVANT
 
 
 def equivalence_statements(
@@ -321,32 +369,6 @@ def _in_fields(collection: Collection, fields: Sequence[str]) -> np.ndarray:
     return np.isin(tags, list(fields))
 
 
-def best_judged(collection: Collection) -> pd.DataFrame:
-    """Return the judgement of each query's most relevant document, the first by id where several are.
-
-    Columns query_id, doc_id, relevance; a query without a relevant document has no row.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> bool(best_judged(load("mini-qa")).query_id.is_unique)
-    True
-    """
-    judged = collection.relevant
-    judged = judged.sort_values(["query_id", "relevance", "doc_id"], ascending=[True, False, True])
-    return judged.drop_duplicates("query_id")
-
-
-def judged_grades(collection: Collection, query_id: str) -> dict[str, int]:
-    """Return the relevance of every judged document of a query, by its id; empty where nothing is judged.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> c = load("mini-qa")
-    >>> max(judged_grades(c, c.query_ids[0]).values())
-    3
-    """
-    judged = collection.qrels[(collection.qrels.query_id == query_id).to_numpy()]
-    return dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))
-
-
 def _best_pairs(collection: Collection) -> pd.DataFrame:
     """Return each query's best judged document, as positions; a pair that is judged both ways counts once."""
     best = best_judged(collection)
@@ -380,106 +402,81 @@ def _statement_row(collection: Collection, side: str, place: int, class_id: str,
     return {"id": point, "class_id": class_id, "field": side, "kind": kind, "text": texts[place], "tag": tag}
 
 
-_RECALL = "Recall@"
-_DIGITS = {"MRR": 3, "Mean rank": 1}
+def partner_statements(collection: Collection) -> pd.DataFrame:
+    """Return the statements that have a partner, by id: query_id, partner, pair, field, domain_pair, all text.
 
+    Each is query and document under one id, that of its pair and -1 or -2. `field` is its first tag ("" without);
+    `domain_pair` names the fields of both sides, the first one's first. Raises MirblabError for a collection that is
+    not made of such pairs, naming what is amiss and where.
 
-def partner_table(
-    intervals: pd.DataFrame,
-    *,
-    measures: Sequence[str] = (),
-    others: int = 0,
-    brackets: bool = True,
-    caption: str = "",
-) -> Table:
-    """Return systems × Recall@1 … Recall@20, MRR, Mean rank, each with its [low, high], best of a column in bold.
-
-    *intervals* are from `significance.bootstrap_intervals` of `partners.mean_by_pair`, so pairs are resampled. Recall
-    is in percent, MRR from 0 to 1, the mean rank from 1, lower is better. Of several collections (domain pairs) each
-    has its rows, and its own best. *measures* narrows the columns; with *others*, how many statements compete, the last
-    row is what a random order is expected to give; without *brackets* the intervals are in the CSV only.
-    The columns are those of Ye et al. 2026, Tables 2 and 5. Raises MirblabError for a measure that is not there.
-
-    >>> rows = [("c", "R@1", "s", 0.25, 0.2, 0.3, 9), ("c", "Rank", "s", 7.5, 6, 9, 9)]
-    >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
-    >>> print(partner_table(pd.DataFrame(rows, columns=names), brackets=False).to_markdown().splitlines()[4])
-    | s | 25.0 | 7.5 |
+    >>> from mirblab.sources.catalogue import load
+    >>> partner_statements(load("mini-pairs")).domain_pair.nunique()
+    9
     """
-    known = [str(name) for name in intervals.measure.unique()]
-    for name in measures:
-        if name not in known:
-            raise unknown("measure", name, known)
-    if intervals.empty:
-        raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
-    names = list(measures) or known
-    wide = {end: _printed_values(intervals, end, names) for end in ("mean", "low", "high")}
-    texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
-             for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
-    shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
-    shown.formats = {name: f".{_digits(name)}f" for name in wide["mean"]}
-    shown.beside = pd.DataFrame(texts, *wide["mean"].axes) if brackets else shown.beside
-    shown.extra = {end: wide[end] for end in ("low", "high")}
-    shown.marks = _best_marks(wide["mean"], intervals)
-    return _with_chance(shown, names, others) if others else shown
+    judged = collection.relevant
+    found = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
+    if len(found) < len(judged) or len(found) < len(collection.query_ids):
+        counts = f"{len(judged):,} relevant documents for {len(collection.query_ids):,} queries"
+        raise MirblabError(
+            f"{collection.name} is no collection of pairs: each statement has one partner, found {counts}"
+        )
+    for one, other in found.items():
+        _check_pair(collection, one, other, found.get(other))
+    fields = dict(zip(collection.doc_ids, collection.first_tags, strict=True))
+    names = pd.Series(list(found), dtype="str")
+    parts = names.str.extract(_SIDE)
+    first, second = ((parts[0] + f"-{side}").map(fields) for side in (1, 2))
+    columns = {"query_id": names, "partner": names.map(found), "pair": parts[0], "field": names.map(fields)}
+    return pd.DataFrame(columns | {"domain_pair": (first + " / " + second).where(first.ne(""), "")})
 
 
-def _row_names(intervals: pd.DataFrame) -> pd.Series:
-    """Return the name of each row: the system, after its collection where there are several."""
-    systems = intervals.system.astype("str")
-    several = intervals.collection.nunique() > 1
-    return intervals.collection.astype("str") + ": " + systems if several else systems
+def _check_pair(collection: Collection, one: str, other: str, back: str | None) -> None:
+    """Raise MirblabError unless two statements are each other's partners, and each is query and document."""
+    amiss = ""
+    sides = [_SIDE.fullmatch(name) for name in (one, other)]
+    if one == other or back != one:
+        amiss = f"'{other}' is the partner of '{one}', whose partner is {f'{back!r}' if back else 'nothing'}"
+    elif not all(sides) or sides[0][1] != sides[1][1]:
+        amiss = f"the ids of two partners differ in their ends, -1 and -2, only; found '{one}' and '{other}'"
+    elif one not in collection.doc_ids or collection.document(one) != collection.query(one):
+        amiss = f"the query '{one}' is not a document of the same text under the same id"
+    if amiss:
+        raise MirblabError(f"{collection.name} is no collection of pairs: {amiss}")
 
 
-def _printed_values(intervals: pd.DataFrame, end: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return one of mean, low and high in printed units under printed names, rows and columns as they come."""
-    rows = _row_names(intervals)
-    frame = intervals.assign(row=rows).pivot(index="row", columns="measure", values=end)
-    frame = frame.loc[list(dict.fromkeys(rows)), list(names)]
-    frame *= [100 if name.startswith("R@") else 1 for name in names]
-    return frame.set_axis([_printed_name(name) for name in names], axis=1).rename_axis(index=None, columns=None)
+def pair_relation(collection: Collection) -> str:
+    """Return what a query and its relevant document are to each other: "equivalent" or "judged relevant".
+
+    Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> pair_relation(load("mini-pairs")), pair_relation(load("mini-premises"))
+    ('equivalent', 'judged relevant')
+    """
+    return EQUIVALENT if collection.card.task in TASKS else RELEVANT
 
 
-def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
-    """Return the table with a last row: the partner is as likely to have one rank as any other of *others*."""
-    harmonic = (1 / np.arange(1, others + 1)).mean()
-    expected = {"RR": harmonic, "Rank": (others + 1) / 2}
-    expected |= {name: 100 * min(1, int(name[2:]) / others) for name in names if name.startswith("R@")}
-    shown.frame.loc["by chance"] = [expected.get(name, np.nan) for name in names]
-    for part in (shown.marks, shown.beside):
-        if part.size:
-            part.loc["by chance"] = ""
-    shown.extra = {end: part.reindex(shown.frame.index) for end, part in shown.extra.items()}
-    shown.notes.append(f"By chance: what a random order of the {others:,} other statements is expected to give.")
-    return shown
+def best_judged(collection: Collection) -> pd.DataFrame:
+    """Return the judgement of each query's most relevant document, the first by id where several are.
+
+    Columns query_id, doc_id, relevance; a query without a relevant document has no row.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> bool(best_judged(load("mini-qa")).query_id.is_unique)
+    True
+    """
+    judged = collection.relevant
+    judged = judged.sort_values(["query_id", "relevance", "doc_id"], ascending=[True, False, True])
+    return judged.drop_duplicates("query_id")
 
 
-def _printed_name(measure: str) -> str:
-    return {"RR": "MRR", "Rank": "Mean rank"}.get(measure, measure.replace("R@", _RECALL))
+def judged_grades(collection: Collection, query_id: str) -> dict[str, int]:
+    """Return the relevance of every judged document of a query, by its id; empty where nothing is judged.
 
-
-def _digits(column: str) -> int:
-    return _DIGITS.get(column, 1)
-
-
-def _best_marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
-    """Return best and second of each column among the rows of one collection; of ranks the lowest is best."""
-    up = frame.assign(**{"Mean rank": -frame["Mean rank"]}) if "Mean rank" in frame else frame
-    blocks = _row_names(intervals).groupby(intervals.collection.astype("str"), sort=False).unique()
-    marked = [
-        pd.concat([best_and_second(up.loc[rows, [name]], _digits(name), ()) for name in up], axis=1) for rows in blocks
-    ]
-    return pd.concat(marked).loc[frame.index]
-
-
-def _notes(intervals: pd.DataFrame) -> list[str]:
-    counts = intervals.drop_duplicates("collection").set_index("collection").n_queries
-    each = f"{counts.iloc[0]:,} in each" if len(counts) > 2 and counts.nunique() == 1 else ""
-    pairs = each or ", ".join(f"{name} {number:,}" for name, number in counts.items())
-    notes = [
-        f"Pairs: {pairs}; both statements look for their partner.",
-        "In brackets: bootstrap interval of the mean over resampled pairs.",
-        "Recall in percent, MRR from 0 to 1; mean rank: lower is better.",
-    ]
-    if intervals.system.nunique() > 1:
-        notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
-    return notes
+    >>> from mirblab.sources.catalogue import load
+    >>> c = load("mini-qa")
+    >>> max(judged_grades(c, c.query_ids[0]).values())
+    3
+    """
+    judged = collection.qrels[(collection.qrels.query_id == query_id).to_numpy()]
+    return dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))

@@ -36,52 +36,6 @@ _ADVANCED = re.compile(
     r"(?<!elementary-)set-theory|model-theory|martingale|scheme|abstract-algebra|analytic-number|riemannian|logic"
 )
 
-
-def category(text: str) -> str:
-    """Return Proof, Calculation or Concept: the one with most cue words outside the formulas, in this order on ties.
-
-    Each cue counts once however often it comes; those in the first fifteen words, where the title is, count twice.
-    A text without any is Concept.
-
-    >>> category("Prove that $n^2$ is even"), category("Find the sum $1+2$"), category("Why is it called a group?")
-    ('Proof', 'Calculation', 'Concept')
-    """
-    words = _FORMULA.sub(" ", text)
-    title = " ".join(words.split()[:15])
-    counts = {name: len(_cues(pattern, words)) + len(_cues(pattern, title)) for name, pattern in _FOUND.items()}
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] else "Concept"
-
-
-def _cues(pattern: re.Pattern[str], text: str) -> set[str]:
-    return {found.lower() for found in pattern.findall(text)}
-
-
-def dependency(text: str) -> str:
-    """Return Text when under 20 % of the characters stand in formulas, Formula from 40 % on, else Both.
-
-    >>> dependency("What is a group?"), dependency("$x^2+1=0$ over $Z$?"), dependency("Is the group $(Z,+)$ cyclic?")
-    ('Text', 'Formula', 'Both')
-    """
-    share = sum(map(len, _FORMULA.findall(text))) / max(len(text.strip()), 1)
-    return "Text" if share < _FEW else "Formula" if share >= _MOST else "Both"
-
-
-def difficulty(tags: Sequence[str]) -> str | None:
-    """Return High when a tag is of graduate mathematics, else Low when one is of school or first year, else Medium.
-
-    None without tags.
-
-    >>> difficulty(["calculus", "limits"]), difficulty(["calculus", "measure-theory"]), difficulty(["matrices"])
-    ('Low', 'High', 'Medium')
-    """
-    if not tags:
-        return None
-    if any(_ADVANCED.search(tag) for tag in tags):
-        return "High"
-    return "Low" if any(_SCHOOL.search(tag) for tag in tags) else "Medium"
-
-
 TOPIC_LABELS = {
     "category": ("Calculation", "Concept", "Proof"),
     "dependency": ("Text", "Formula", "Both"),
@@ -153,6 +107,51 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
                            f"'{means.index[means.isna()][0]}'")  # fmt: skip
     thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
     return {query_id: TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
+
+
+def category(text: str) -> str:
+    """Return Proof, Calculation or Concept: the one with most cue words outside the formulas, in this order on ties.
+
+    Each cue counts once however often it comes; those in the first fifteen words, where the title is, count twice.
+    A text without any is Concept.
+
+    >>> category("Prove that $n^2$ is even"), category("Find the sum $1+2$"), category("Why is it called a group?")
+    ('Proof', 'Calculation', 'Concept')
+    """
+    words = _FORMULA.sub(" ", text)
+    title = " ".join(words.split()[:15])
+    counts = {name: len(_cues(pattern, words)) + len(_cues(pattern, title)) for name, pattern in _FOUND.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] else "Concept"
+
+
+def _cues(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {found.lower() for found in pattern.findall(text)}
+
+
+def dependency(text: str) -> str:
+    """Return Text when under 20 % of the characters stand in formulas, Formula from 40 % on, else Both.
+
+    >>> dependency("What is a group?"), dependency("$x^2+1=0$ over $Z$?"), dependency("Is the group $(Z,+)$ cyclic?")
+    ('Text', 'Formula', 'Both')
+    """
+    share = sum(map(len, _FORMULA.findall(text))) / max(len(text.strip()), 1)
+    return "Text" if share < _FEW else "Formula" if share >= _MOST else "Both"
+
+
+def difficulty(tags: Sequence[str]) -> str | None:
+    """Return High when a tag is of graduate mathematics, else Low when one is of school or first year, else Medium.
+
+    None without tags.
+
+    >>> difficulty(["calculus", "limits"]), difficulty(["calculus", "measure-theory"]), difficulty(["matrices"])
+    ('Low', 'High', 'Medium')
+    """
+    if not tags:
+        return None
+    if any(_ADVANCED.search(tag) for tag in tags):
+        return "High"
+    return "Low" if any(_SCHOOL.search(tag) for tag in tags) else "Medium"
 
 
 def read_labels(path: str | Path) -> dict[str, dict[str, str]]:

@@ -54,83 +54,6 @@ _COMMAND = re.compile(r"\\[A-Za-z]+$")
 
 Piece = tuple[str, str]  # "" for text, "$" for mathematics, "^" and "_" for scripts; LaTeX
 
-
-def replace_symbols(text: str, is_maths: bool = False) -> str:
-    r"""Return *text* with commands in `$…$` for what pdfLaTeX does not know; in mathematics, without the dollars.
-
-    Letters of other scripts stay: a document that has them needs babel. What has no command is its code point.
-
-    >>> print(replace_symbols("∀ x₁ ∈ 𝓝 a, f⁻¹ ≤ é ⥢"), replace_symbols("αx⁻¹", is_maths=True))
-    $\forall$ x$_{1}$ $\in$ $\mathcal{N}$ a, f$^{-1}$ $\le$ é $\mathtt{U{+}2962}$ \alpha x{}^{-1}
-    >>> print(replace_symbols(r"\Spec(\ZZ)", is_maths=True))
-    \operatorname{Spec}(\mathbb{Z})
-    """
-    if is_maths:
-        text = _NAME.sub(lambda found: _known_command(found[0]), text)
-
-    def written(found: re.Match[str]) -> str:
-        pieces = [piece for char in found[0] for piece in _pieces(char)]
-        return "".join(
-            _join_pieces(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != "")
-        )
-
-    return _NOT_ASCII.sub(written, unicodedata.normalize("NFC", text))
-
-
-def _known_command(command: str) -> str:
-    """Return a command, or what LaTeX knows in its place."""
-    if command[1:] not in _MISSING:
-        return command
-    label = symbols.COMMANDS[command].removeprefix("V!")
-    return rf"\operatorname{{{label}}}" if len(label) > 1 else "".join(text for _, text in _pieces(label))
-
-
-def _join_pieces(pieces: list[Piece], is_maths: bool) -> str:
-    """Return neighbouring pieces, all of them text or none, as LaTeX."""
-    if not pieces[0][0]:
-        return "".join(text for _, text in pieces)
-    made = ""
-    for kind, run in groupby(pieces, key=lambda piece: piece[0]):
-        inner = " ".join(text for _, text in run)
-        if kind == "$":
-            made += inner + " " * bool(_COMMAND.search(inner))
-        else:  # an empty base before it wherever something else may have a script already
-            made += f"{'{}' * (is_maths or made != '')}{kind}{{{inner.replace(' ', '')}}}"
-    return made if is_maths else f"${made.rstrip()}$"
-
-
-@lru_cache(maxsize=4096)
-def _pieces(char: str) -> tuple[Piece, ...]:
-    """Return what is written for one character, nothing for one that is not seen."""
-    if char in _commands():
-        return (("$", _commands()[char]),)
-    how, *codes = unicodedata.decomposition(char).split() or [""]
-    plain = "".join(chr(int(code, 16)) for code in codes) if how.startswith("<") else ""
-    if how in _SCRIPTS:
-        return ((_SCRIPTS[how], "".join(text for part in plain for _, text in _pieces(part))),)
-    name, category = unicodedata.name(char, ""), unicodedata.category(char)
-    font = next((font for words, font in _ALPHABETS if words in name), "") if how == "<font>" else ""
-    if font:
-        return (("$", rf"\{font}{{{_commands().get(plain, plain)}}}"),)
-    if plain and not _SPECIAL & set(plain):
-        return tuple(piece for part in plain for piece in _pieces(part))
-    if char.isascii() or category[0] in "LZ" or char in _KNOWN:
-        return (("", char),)
-    return () if category in ("Cf", "Mn") else (("$", rf"\mathtt{{U{{+}}{ord(char):04X}}}"),)
-
-
-@lru_cache(maxsize=1)
-def _commands() -> dict[str, str]:
-    """Return character -> command: the first that each label has, Greek letters like Latin ones, and more signs."""
-    found: dict[str, str] = {}
-    for command, label in symbols.COMMANDS.items():
-        char = label.removeprefix("V!")
-        if len(char) == 1 and not (char.isascii() or char in _KNOWN or unicodedata.name(char).startswith(_LETTERS)):
-            found.setdefault(char, command)
-    found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
-    return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))
-
-
 _LATEX = {char: "\\" + char for char in "_%&#${}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--",
@@ -187,6 +110,13 @@ def escape_latex(text: str, is_maths: bool = False) -> str:
     return _outside_maths(text, is_maths, escape, inside)
 
 
+def _is_whole(maths: str) -> bool:
+    r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
+    sides = _SIDES.findall(maths)
+    is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse_latex(maths).problems)
+    return is_known and sides.count("left") == sides.count("right")
+
+
 def escape_markdown(text: str, is_maths: bool = False) -> str:
     r"""Return *text* with Markdown's special characters escaped; with *is_maths*, its formulas are in `$…$`.
 
@@ -201,19 +131,6 @@ def escape_markdown(text: str, is_maths: bool = False) -> str:
         return re.sub(r"([\\`*_|<>$~\[\]&#])", r"\\\1", part)
 
     return _outside_maths(text, is_maths, escape, lambda maths: f"${_no_markup(maths)}$")
-
-
-def _no_markup(maths: str) -> str:
-    for sign, name in _SIGNS.items():
-        maths = maths.replace(sign, name)
-    return maths
-
-
-def _is_whole(maths: str) -> bool:
-    r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
-    sides = _SIDES.findall(maths)
-    is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse_latex(maths).problems)
-    return is_known and sides.count("left") == sides.count("right")
 
 
 def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str]) -> str:
@@ -231,6 +148,27 @@ def _in_line(maths: str) -> str:
     maths = _COMMENT.sub(r"\\\g<0>", maths.strip())
     has_rows = not maths.startswith(r"\begin") and _ROWS.search(_INNERMOST.sub("", maths))
     return rf"\begin{{aligned}}{maths}\end{{aligned}}" if has_rows else maths
+
+
+def _no_markup(maths: str) -> str:
+    for sign, name in _SIGNS.items():
+        maths = maths.replace(sign, name)
+    return maths
+
+
+def latex_cell(cell: Cell) -> str:
+    """Return a cell for LaTeX: the best bold, the second underlined, signs raised."""
+    text = escape_latex(cell.text, cell.is_maths)
+    text = {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+    sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, escape_latex(cell.sign))
+    return text + sign + (rf" {{\footnotesize {escape_latex(cell.beside)}}}" if cell.beside else "")
+
+
+def markdown_cell(cell: Cell) -> str:
+    """Return a cell for Markdown, which has no underline of its own: `<u>` stands for it."""
+    text = escape_markdown(cell.text, cell.is_maths)
+    text = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(cell.mark, text)
+    return text + escape_markdown(cell.sign) + (f" {escape_markdown(cell.beside)}" if cell.beside else "")
 
 
 def format_value(value: Any, digits: int = 2, how: str = "") -> str:
@@ -264,19 +202,80 @@ def format_interval(low: float, high: float, how: str) -> str:
     return f"[{format_value(low, how=how)}, {format_value(high, how=how)}]" if low == low else "–"
 
 
-def latex_cell(cell: Cell) -> str:
-    """Return a cell for LaTeX: the best bold, the second underlined, signs raised."""
-    text = escape_latex(cell.text, cell.is_maths)
-    text = {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
-    sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, escape_latex(cell.sign))
-    return text + sign + (rf" {{\footnotesize {escape_latex(cell.beside)}}}" if cell.beside else "")
+def replace_symbols(text: str, is_maths: bool = False) -> str:
+    r"""Return *text* with commands in `$…$` for what pdfLaTeX does not know; in mathematics, without the dollars.
+
+    Letters of other scripts stay: a document that has them needs babel. What has no command is its code point.
+
+    >>> print(replace_symbols("∀ x₁ ∈ 𝓝 a, f⁻¹ ≤ é ⥢"), replace_symbols("αx⁻¹", is_maths=True))
+    $\forall$ x$_{1}$ $\in$ $\mathcal{N}$ a, f$^{-1}$ $\le$ é $\mathtt{U{+}2962}$ \alpha x{}^{-1}
+    >>> print(replace_symbols(r"\Spec(\ZZ)", is_maths=True))
+    \operatorname{Spec}(\mathbb{Z})
+    """
+    if is_maths:
+        text = _NAME.sub(lambda found: _known_command(found[0]), text)
+
+    def written(found: re.Match[str]) -> str:
+        pieces = [piece for char in found[0] for piece in _pieces(char)]
+        return "".join(
+            _join_pieces(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != "")
+        )
+
+    return _NOT_ASCII.sub(written, unicodedata.normalize("NFC", text))
 
 
-def markdown_cell(cell: Cell) -> str:
-    """Return a cell for Markdown, which has no underline of its own: `<u>` stands for it."""
-    text = escape_markdown(cell.text, cell.is_maths)
-    text = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(cell.mark, text)
-    return text + escape_markdown(cell.sign) + (f" {escape_markdown(cell.beside)}" if cell.beside else "")
+def _known_command(command: str) -> str:
+    """Return a command, or what LaTeX knows in its place."""
+    if command[1:] not in _MISSING:
+        return command
+    label = symbols.COMMANDS[command].removeprefix("V!")
+    return rf"\operatorname{{{label}}}" if len(label) > 1 else "".join(text for _, text in _pieces(label))
+
+
+@lru_cache(maxsize=4096)
+def _pieces(char: str) -> tuple[Piece, ...]:
+    """Return what is written for one character, nothing for one that is not seen."""
+    if char in _commands():
+        return (("$", _commands()[char]),)
+    how, *codes = unicodedata.decomposition(char).split() or [""]
+    plain = "".join(chr(int(code, 16)) for code in codes) if how.startswith("<") else ""
+    if how in _SCRIPTS:
+        return ((_SCRIPTS[how], "".join(text for part in plain for _, text in _pieces(part))),)
+    name, category = unicodedata.name(char, ""), unicodedata.category(char)
+    font = next((font for words, font in _ALPHABETS if words in name), "") if how == "<font>" else ""
+    if font:
+        return (("$", rf"\{font}{{{_commands().get(plain, plain)}}}"),)
+    if plain and not _SPECIAL & set(plain):
+        return tuple(piece for part in plain for piece in _pieces(part))
+    if char.isascii() or category[0] in "LZ" or char in _KNOWN:
+        return (("", char),)
+    return () if category in ("Cf", "Mn") else (("$", rf"\mathtt{{U{{+}}{ord(char):04X}}}"),)
+
+
+@lru_cache(maxsize=1)
+def _commands() -> dict[str, str]:
+    """Return character -> command: the first that each label has, Greek letters like Latin ones, and more signs."""
+    found: dict[str, str] = {}
+    for command, label in symbols.COMMANDS.items():
+        char = label.removeprefix("V!")
+        if len(char) == 1 and not (char.isascii() or char in _KNOWN or unicodedata.name(char).startswith(_LETTERS)):
+            found.setdefault(char, command)
+    found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
+    return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))
+
+
+def _join_pieces(pieces: list[Piece], is_maths: bool) -> str:
+    """Return neighbouring pieces, all of them text or none, as LaTeX."""
+    if not pieces[0][0]:
+        return "".join(text for _, text in pieces)
+    made = ""
+    for kind, run in groupby(pieces, key=lambda piece: piece[0]):
+        inner = " ".join(text for _, text in run)
+        if kind == "$":
+            made += inner + " " * bool(_COMMAND.search(inner))
+        else:  # an empty base before it wherever something else may have a script already
+            made += f"{'{}' * (is_maths or made != '')}{kind}{{{inner.replace(' ', '')}}}"
+    return made if is_maths else f"${made.rstrip()}$"
 
 
 def plain_html(text: str) -> str:

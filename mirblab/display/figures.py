@@ -25,27 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 _MOST_ROWS = 200  # of the numbers beside a figure
-
-
-def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:
-    """Return a picture of *dpi* dots an inch at its own size, and the first 200 rows of *table* (None: no numbers).
-
-    Formulas of the caption stand between dollars. *rest* says where all rows are. JupyterLab drops the alt text of
-    other outputs, but keeps that of an `<img>`.
-    """
-    from IPython.display import HTML
-
-    width = int.from_bytes(png[16:20], "big") / (dpi / 100)  # in the header; the margins were cut off
-    source = base64.b64encode(png).decode()
-    shown = "" if table is None else frame_html(table, most=_MOST_ROWS, rest=rest)
-    numbers = f"<details><summary>The numbers</summary>{shown}</details>" if shown else ""
-    said = maths_html(caption) if "$" in caption else plain_html(caption)
-    return HTML(
-        f'<figure style="margin: 0"><img alt="{escape_html(alt)}" style="max-width: 100%; width: {width:.0f}px" '
-        f'src="data:image/png;base64,{source}"><figcaption>{said}</figcaption>{numbers}</figure>'
-    )
-
 
 # Okabe and Ito's palette without its yellow, which vanishes on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -90,97 +71,6 @@ _STYLE = {
     "xtick.color": "black",
     "ytick.color": "black",
 }
-
-
-def figure_style() -> AbstractContextManager[None]:
-    """Return the context in which every figure is drawn and written.
-
-    White opaque ground (readable in a dark theme), embedded TrueType fonts (type 42), and `$` as a plain character.
-
-    >>> import matplotlib.pyplot as plt
-    >>> with figure_style():
-    ...     plt.rcParams["pdf.fonttype"]
-    42
-    """
-    import matplotlib
-
-    return matplotlib.rc_context(_STYLE)
-
-
-def system_style(system: str) -> tuple[str, str]:
-    """Return the colour and marker of a *system*, the same in every figure, from its name alone.
-
-    Known systems never share both; other names are spread over what is left by their checksum.
-
-    >>> system_style("bm25")
-    ('#0072B2', 'o')
-    >>> system_style("bm25") == system_style("BM25") != system_style("minilm")
-    True
-    """
-    name = str(system).lower()
-    if name in _KNOWN:
-        place, first = _KNOWN.index(name), 0
-    else:
-        place, first = zlib.crc32(name.encode()), 3
-    marker = place // len(PALETTE) % (len(_MARKERS) - first)
-    return PALETTE[place % len(PALETTE)], _MARKERS[first + marker]
-
-
-def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
-    """Return a decorator: draw in the house style, on new axes of *size(table)* inches when none are given.
-
-    An empty table is not drawn; the axes then only say so.
-    """
-
-    def decorate(draw: Callable) -> Callable:
-        @functools.wraps(draw)
-        def drawn(table: pd.DataFrame, *, ax: Axes | None = None, **options: Any) -> Axes:
-            import matplotlib.pyplot as plt
-
-            with figure_style():
-                ax = plt.subplots(figsize=size(table) if table.size else (6.4, 1.2))[1] if ax is None else ax
-                return draw(table, ax=ax, **options) if table.size else _draw_empty(ax)
-
-        return drawn
-
-    return decorate
-
-
-def panel_axes(
-    ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
-) -> list[Axes]:
-    """Return *n* axes, one for each of *what*: those given, else new ones on a page, *wide* in a row.
-
-    *size* is the width of the page and the height of a row, in inches; *share* says whether they share the vertical
-    axis. MirblabError for another number of axes.
-    """
-    import matplotlib.pyplot as plt
-
-    if ax is not None:
-        axes = [ax] if hasattr(ax, "plot") else list(ax)
-        if len(axes) != n:
-            raise MirblabError(f"{n} {what} need as many axes, found {len(axes)}")
-        return axes
-    high = -(-n // wide)
-    with figure_style():
-        page = (size[0], size[1] * high)
-        grid = plt.subplots(high, wide, figsize=page, sharey=share, squeeze=False, layout="constrained")[1]
-    for unused in grid.flat[n:]:
-        unused.remove()
-    return list(grid.flat[:n])
-
-
-def _draw_empty(ax: Axes) -> Axes:
-    ax.set_axis_off()
-    ax.text(0.5, 0.5, "Nothing to show: the table is empty.", ha="center", va="center", transform=ax.transAxes)
-    return ax
-
-
-def figure_of(drawn: Figure | Axes | Sequence[Axes]) -> Figure:
-    """Return the figure of *drawn*: a figure, an axes, or several axes of one figure."""
-    if hasattr(drawn, "savefig"):
-        return drawn
-    return (drawn if hasattr(drawn, "get_figure") else next(iter(drawn))).get_figure()
 
 
 def save_figure(
@@ -264,6 +154,116 @@ def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     with figure_style():
         figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches="tight", metadata=metadata[suffix])
     return buffer.getvalue()
+
+
+def figure_style() -> AbstractContextManager[None]:
+    """Return the context in which every figure is drawn and written.
+
+    White opaque ground (readable in a dark theme), embedded TrueType fonts (type 42), and `$` as a plain character.
+
+    >>> import matplotlib.pyplot as plt
+    >>> with figure_style():
+    ...     plt.rcParams["pdf.fonttype"]
+    42
+    """
+    import matplotlib
+
+    return matplotlib.rc_context(_STYLE)
+
+
+def system_style(system: str) -> tuple[str, str]:
+    """Return the colour and marker of a *system*, the same in every figure, from its name alone.
+
+    Known systems never share both; other names are spread over what is left by their checksum.
+
+    >>> system_style("bm25")
+    ('#0072B2', 'o')
+    >>> system_style("bm25") == system_style("BM25") != system_style("minilm")
+    True
+    """
+    name = str(system).lower()
+    if name in _KNOWN:
+        place, first = _KNOWN.index(name), 0
+    else:
+        place, first = zlib.crc32(name.encode()), 3
+    marker = place // len(PALETTE) % (len(_MARKERS) - first)
+    return PALETTE[place % len(PALETTE)], _MARKERS[first + marker]
+
+
+def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:
+    """Return a picture of *dpi* dots an inch at its own size, and the first 200 rows of *table* (None: no numbers).
+
+    Formulas of the caption stand between dollars. *rest* says where all rows are. JupyterLab drops the alt text of
+    other outputs, but keeps that of an `<img>`.
+    """
+    from IPython.display import HTML
+
+    width = int.from_bytes(png[16:20], "big") / (dpi / 100)  # in the header; the margins were cut off
+    source = base64.b64encode(png).decode()
+    shown = "" if table is None else frame_html(table, most=_MOST_ROWS, rest=rest)
+    numbers = f"<details><summary>The numbers</summary>{shown}</details>" if shown else ""
+    said = maths_html(caption) if "$" in caption else plain_html(caption)
+    return HTML(
+        f'<figure style="margin: 0"><img alt="{escape_html(alt)}" style="max-width: 100%; width: {width:.0f}px" '
+        f'src="data:image/png;base64,{source}"><figcaption>{said}</figcaption>{numbers}</figure>'
+    )
+
+
+def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
+    """Return a decorator: draw in the house style, on new axes of *size(table)* inches when none are given.
+
+    An empty table is not drawn; the axes then only say so.
+    """
+
+    def decorate(draw: Callable) -> Callable:
+        @functools.wraps(draw)
+        def drawn(table: pd.DataFrame, *, ax: Axes | None = None, **options: Any) -> Axes:
+            import matplotlib.pyplot as plt
+
+            with figure_style():
+                ax = plt.subplots(figsize=size(table) if table.size else (6.4, 1.2))[1] if ax is None else ax
+                return draw(table, ax=ax, **options) if table.size else _draw_empty(ax)
+
+        return drawn
+
+    return decorate
+
+
+def _draw_empty(ax: Axes) -> Axes:
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, "Nothing to show: the table is empty.", ha="center", va="center", transform=ax.transAxes)
+    return ax
+
+
+def panel_axes(
+    ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
+) -> list[Axes]:
+    """Return *n* axes, one for each of *what*: those given, else new ones on a page, *wide* in a row.
+
+    *size* is the width of the page and the height of a row, in inches; *share* says whether they share the vertical
+    axis. MirblabError for another number of axes.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is not None:
+        axes = [ax] if hasattr(ax, "plot") else list(ax)
+        if len(axes) != n:
+            raise MirblabError(f"{n} {what} need as many axes, found {len(axes)}")
+        return axes
+    high = -(-n // wide)
+    with figure_style():
+        page = (size[0], size[1] * high)
+        grid = plt.subplots(high, wide, figsize=page, sharey=share, squeeze=False, layout="constrained")[1]
+    for unused in grid.flat[n:]:
+        unused.remove()
+    return list(grid.flat[:n])
+
+
+def figure_of(drawn: Figure | Axes | Sequence[Axes]) -> Figure:
+    """Return the figure of *drawn*: a figure, an axes, or several axes of one figure."""
+    if hasattr(drawn, "savefig"):
+        return drawn
+    return (drawn if hasattr(drawn, "get_figure") else next(iter(drawn))).get_figure()
 
 
 def legend_beside(ax: Axes, **options: Any) -> None:

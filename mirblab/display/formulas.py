@@ -18,6 +18,7 @@ from mirblab.formula.markup import highlighted, to_mathml
 if TYPE_CHECKING:
     from IPython.display import HTML
 
+
 STYLE = f".mirblab-formulas {MATH_FONTS}"
 _HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
 _SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
@@ -55,6 +56,21 @@ def formula_lists(
     return HTML(_figure(caption, asked, columns))
 
 
+def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:
+    facts = [column for column in rows.columns if column != "formula"]
+    head = f"{_CELL};white-space:nowrap"
+    heads = "".join(f'<th style="{head}">{plain_html(str(column))}</th>' for column in (*facts, "formula"))
+    lines = []
+    for row in rows.to_dict("records"):
+        why = None if index is None else explain_match(query, row["formula"], index)
+        cells = "".join(f'<td style="{_CELL}">{plain_html(format_value(row[fact]))}</td>' for fact in facts)
+        shown = f'<div style="{_SCROLLS}">{rendered(row["formula"], why)}</div>'
+        lines.append(f'<tr>{cells}<td style="{_CELL};max-width:0;width:100%">{shown}</td></tr>')
+    caption = f'<caption style="text-align:left"><b>{plain_html(name)}</b></caption>'
+    body = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div style="flex:1 1 {basis};min-width:0"><table style="{_TABLE};width:100%">{body}</table></div>'
+
+
 def formula_pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
     """Return query and document of an explanation below each other, rendered and as source, with marks in both.
 
@@ -83,6 +99,11 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
     return HTML(_figure(table, caption))
 
 
+def _figure(*parts: str) -> str:
+    opened = f'<figure class="mirblab-formulas" style="margin:0 0 1em 0"><style>{STYLE}</style>'
+    return f"{opened}{''.join(parts)}</figure>"
+
+
 def rendered(latex: str, why: Explanation | None = None) -> str:
     """Return the HTML of one formula, the document of *why* with its marks; one too large is the start of its source.
 
@@ -95,23 +116,3 @@ def rendered(latex: str, why: Explanation | None = None) -> str:
     shown = to_mathml(tree, () if why is None else why.document_nodes, latex=latex)
     size = max(_SMALLEST, _PAGE / max(len(tree), _PAGE))
     return shown if size == 1 else f'<span style="font-size:{size:.2f}em">{shown}</span>'
-
-
-def _figure(*parts: str) -> str:
-    opened = f'<figure class="mirblab-formulas" style="margin:0 0 1em 0"><style>{STYLE}</style>'
-    return f"{opened}{''.join(parts)}</figure>"
-
-
-def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:
-    facts = [column for column in rows.columns if column != "formula"]
-    head = f"{_CELL};white-space:nowrap"
-    heads = "".join(f'<th style="{head}">{plain_html(str(column))}</th>' for column in (*facts, "formula"))
-    lines = []
-    for row in rows.to_dict("records"):
-        why = None if index is None else explain_match(query, row["formula"], index)
-        cells = "".join(f'<td style="{_CELL}">{plain_html(format_value(row[fact]))}</td>' for fact in facts)
-        shown = f'<div style="{_SCROLLS}">{rendered(row["formula"], why)}</div>'
-        lines.append(f'<tr>{cells}<td style="{_CELL};max-width:0;width:100%">{shown}</td></tr>')
-    caption = f'<caption style="text-align:left"><b>{plain_html(name)}</b></caption>'
-    body = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
-    return f'<div style="flex:1 1 {basis};min-width:0"><table style="{_TABLE};width:100%">{body}</table></div>'

@@ -19,291 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def mean_table(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame:
-    """Return the means over queries, systems × *key*, both in the order of their first appearance."""
-    found = values[values.measure.isin(measures)]
-    long = found.assign(system=found.system.astype(str), **{key: found[key].astype(str)})
-    means = long.groupby(["system", key], sort=False).value.mean().unstack(key)
-    columns = list(measures) if key == "measure" else list(dict.fromkeys(long[key]))
-    return means.loc[list(dict.fromkeys(long.system)), columns].rename_axis(columns=None)
-
-
-def collection_groups(
-    values: pd.DataFrame, groups: Mapping[str, str], tasks: Mapping[str, str]
-) -> tuple[dict[str, list[str]], dict[str, str], list[str]]:
-    """Return the collections of each complete group, the tasks with theirs added, and what to say of groups."""
-    here, whole, found, notes = list(values.collection.astype(str).unique()), {}, dict(tasks), []
-    for name in dict.fromkeys(groups[collection] for collection in here if collection in groups):
-        members = [collection for collection, group in groups.items() if group == name]
-        missing = [member for member in members if member not in here]
-        own = sorted({tasks.get(member, "") for member in members if member in here})
-        if name in here:
-            raise MirblabError(f"the group '{name}' has the name of a collection of the values; rename one of them")
-        if len(own) > 1:
-            raise MirblabError(f"the group '{name}' has collections of several tasks: {', '.join(own)}; it needs one")
-        if missing:
-            notes.append(f"{name} is not complete: {', '.join(missing)} is missing, so its parts stand apart.")
-            continue
-        whole[name], found[name] = members, own[0]
-        notes.append(f"{name}: unweighted mean of {', '.join(members)}; tests are made on these, not on their mean.")
-    return whole, found, notes
-
-
-def average_groups(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame:
-    """Return the means with one column per group, where the first of its collections stood."""
-    name_of = {member: name for name, members in whole.items() for member in members}
-    columns = dict.fromkeys(name_of.get(column, column) for column in means)
-    shown = {name: means[whole[name]].mean(axis=1, skipna=False) if name in whole else means[name] for name in columns}
-    return pd.DataFrame(shown, index=means.index) if whole else means
-
-
-def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """Return the means by task, followed by the averages of tasks with several collections and of all."""
-    if means.shape[1] < 2:
-        return means, 0
-    groups = {task: [name for name in means if tasks.get(name, "") == task] for task in
-              dict.fromkeys(tasks.get(name, "") for name in means)}  # fmt: skip
-    parts = {(task, name): means[name] for task, names in groups.items() for name in names}
-    averages = {
-        ("Average", f"{task} ({len(names)})"): means[names].mean(axis=1, skipna=False)
-        for task, names in groups.items()
-        if task and len(names) > 1 and len(groups) > 1
-    }
-    averages["Average", f"all ({means.shape[1]})"] = means.mean(axis=1, skipna=False)
-    return pd.DataFrame(parts | averages, index=means.index), len(averages)
-
-
-def average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:
-    """Return what to say of averages, where there are some."""
-    if not n_averages:
-        return []
-    missing = " A system without a value on a collection has no average." if means.isna().to_numpy().any() else ""
-    return ["Averages are unweighted means of as many collections as stand in parentheses." + missing]
-
-
 Published = Callable[[str, str], float | None]
-
-
-def distance_state(distance: float, tolerance: tuple[float, float] = (0.05, 1.0)) -> str:
-    """Return how near a value is to the paper's: "OK" up to the first tolerance, "near" up to the second, else "off".
-
-    >>> [distance_state(distance) for distance in (-0.04, 0.3, -2.0)]
-    ['OK', 'near', 'off']
-    """
-    size = round(abs(distance), 9)
-    return "OK" if size <= tolerance[0] else "near" if size <= tolerance[1] else "off"
-
-
-def best_and_second(frame: pd.DataFrame, digits: int, unmarked: Sequence) -> pd.DataFrame:
-    """Return "best" and "second" for each column, by the numbers as printed; nothing for a single system."""
-    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
-    if len(frame) < 2:
-        return marks
-    printed = frame.map(lambda number: float(f"{number:.{digits}f}")).to_numpy()
-    for column, name in enumerate(frame.columns):
-        if name in unmarked:
-            continue
-        found = printed[:, column]
-        for mark, number in zip(("best", "second"), np.unique(found[~np.isnan(found)])[::-1], strict=False):
-            marks.iloc[found == number, column] = mark
-    return marks
-
-
-def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
-    """Mark the systems of *shown* that differ from the baseline of *comparison*: † better, ‡ worse, and say so.
-
-    *comparison* is from `significance.compare`; its rows meet the columns by collection, else by measure. Raises
-    MirblabError unless there is exactly one baseline.
-    """
-    baselines = comparison.system_b.unique()
-    if len(baselines) != 1:
-        raise MirblabError(
-            f"marks need a comparison with one baseline, found {len(baselines)}; call compare(..., baseline=...)"
-        )
-    signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
-    columns = {column_name(name): name for name in reversed(list(signs.columns))}
-    for row in comparison.itertuples():
-        column = columns.get(str(row.collection), columns.get(str(row.measure)))
-        if row.significant and row.system_a in signs.index and column is not None:
-            signs.loc[row.system_a, [column]] = "†" if row.difference > 0 else "‡"
-    shown.signs = shown.signs + signs if shown.signs.size else signs
-    done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
-    shown.notes.append(
-        f"† better, ‡ worse than {baselines[0]} in {measures}: paired {done.get('test', 'permutation')} test over "
-        f"queries, p at most {done.get('alpha', 0.05)} after Holm's correction; family: {_families(comparison)}."
-    )
-
-
-def add_distance(
-    shown: Table, published: Published, tolerance: tuple[float, float], collections: set[str], unmarked: Sequence
-) -> None:
-    """Put the distance to the paper's number and its state beside the numbers of *shown*, and say so.
-
-    *published(system, collection)* is the paper's number in printed units or None; only *collections* are asked for.
-    Its `notes`, where it has some, become notes of the table.
-    """
-    shown.notes += getattr(published, "notes", [])
-    frame = shown.frame
-    paper = pd.DataFrame(np.nan, index=frame.index, columns=frame.columns)
-    texts, states = paper.astype(object).fillna(""), paper.astype(object)
-    for column, name in enumerate(frame.columns):
-        is_collection = column_name(name) in collections and name not in unmarked
-        for row, system in enumerate(frame.index if is_collection else []):
-            number = published(str(system), column_name(name))
-            if number is None or np.isnan(frame.iat[row, column]):
-                continue
-            distance = frame.iat[row, column] - number
-            paper.iat[row, column], states.iat[row, column] = number, distance_state(distance, tolerance)
-            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {distance_state(distance, tolerance)})"
-    if paper.isna().to_numpy().all():
-        return
-    shown.beside = texts
-    shown.extra = {"paper": paper, "distance": (frame - paper).astype(float), "state": states}
-    shown.notes.append(
-        f"In parentheses: distance to the paper's number; OK up to {tolerance[0]:g}, near up to {tolerance[1]:g}, "
-        "else off."
-    )
-
-
-def _signed(number: float, digits: int) -> str:
-    """Return a number with its sign; what prints as zero has none.
-
-    >>> _signed(-0.004, 2), _signed(-1.5, 2), _signed(0.25, 1)
-    ('0.00', '−1.50', '+0.2')
-    """
-    text = f"{number:+.{digits}f}".replace("-", "−")
-    return text if text.strip("+−0.") else text[1:]
-
-
-def _families(comparison: pd.DataFrame) -> str:
-    """Return what Holm's correction covered, in few words."""
-    sizes = comparison.groupby("family", sort=False).size()
-    if len(sizes) > 2 and sizes.nunique() == 1:
-        return f"the {sizes.iloc[0]} comparisons of each collection"
-    return ", ".join(map(str, sizes.index))
-
-
-def column_name(name: object) -> str:
-    """Return a column's own name, without the group above it."""
-    return str(name[-1] if isinstance(name, tuple) else name)
-
-
-def is_imported_mean(values: pd.DataFrame) -> pd.Series:
-    """Return which values stand for no query: means that were imported, bool (n_values,).
-
-    >>> is_imported_mean(pd.DataFrame({"query_id": ["q1", ""]})).tolist()
-    [False, True]
-    """
-    return values.query_id == ""
-
-
-def imported_cells(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame | None:
-    """Return 1 where a cell, systems × *key*, has imported values, 0 where it has others; None when none has.
-
-    Imported is what has an `origin` or no query. Raises MirblabError for a cell that mixes an imported mean with
-    other values of the same system, since nobody could say what their mean is.
-    """
-    found = values[values.measure.isin(measures)]
-    flags = is_imported_mean(found) | (found.origin.fillna("") != "" if "origin" in found else False)
-    if not flags.any():
-        return None
-    cells = [found[name].astype(str) for name in ("system", "collection", "measure")]
-    mixed = pd.DataFrame({"means": is_imported_mean(found), "rows": 1}).groupby(cells).sum()
-    mixed = mixed[(mixed.means > 0) & (mixed.rows > 1)]
-    if len(mixed):
-        system, collection, measure = mixed.index[0]
-        raise MirblabError(
-            f"'{system}' has an imported mean of {measure} on {collection} and other values beside it; import it under "
-            "another system's name, or leave one of them out"
-        )
-    return mean_table(found.assign(value=flags.astype(np.float64)), measures, key)
-
-
-def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) -> None:
-    """Mark the cells of *shown* that hold imported values, or averages over some, with § and say where from.
-
-    *mask* has columns of *shown*; *origins* the origin of each system.
-    """
-    cells = mask.reindex(index=shown.frame.index, columns=shown.frame.columns).fillna(0.0) > 0
-    signs = np.where(cells, FOREIGN_MARK, "")
-    shown.signs = pd.DataFrame(signs, index=shown.frame.index, columns=shown.frame.columns)
-    named = [f"{system}: {origins[system]}" for system in shown.frame.index[cells.any(axis=1)] if origins.get(system)]
-    shown.notes.append(
-        f"{FOREIGN_MARK} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. A mean "
-        "that was imported has no values per query, so that it is in no test."
-    )
-
-
-def origin_note(texts: Sequence[str], others: Mapping[str, str]) -> str:
-    """Return whose the systems of *others* are that the *texts* name, or "" when they name none.
-
-    >>> origin_note(["theirs", "bm25"], {"theirs": "A. Author"})
-    '§ not made here: theirs: A. Author.'
-    """
-    named = [f"{name}: {origin}" for name, origin in others.items()
-             if any(mark_imported(text, {name: ""}) != text for text in texts)]  # fmt: skip
-    return f"{FOREIGN_MARK} not made here: {'; '.join(named)}." if named else ""
-
-
-def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
-    """Return a table that marks the names of *others*' systems and says whose they are.
-
-    They are marked in the caption, the heads and the names of rows, and where one is a whole cell; not in the CSV. A
-    table whose cells are marked already is returned as it is.
-    """
-    labels = [part for label in (*shown.frame.index, *shown.frame.columns)
-              for part in (label if isinstance(label, tuple) else (label,))]  # fmt: skip
-    cells = [cell for cell in shown.frame.to_numpy().flat if isinstance(cell, str) and cell in others]
-    said = origin_note([shown.caption, *map(str, labels), *cells], others)
-    if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
-        return shown
-    caption = mark_imported(shown.caption, others)
-    return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))
-
-
-def mark_figure_origins(figure: Figure, caption: str, alt: str, others: Mapping[str, str]) -> tuple[str, str]:
-    """Mark the names of *others*' systems in everything that a figure says; return its caption and alternative text.
-
-    These bear the mark, too, and the caption ends with whose the systems are that the figure names.
-    """
-    from matplotlib.text import Text
-    from matplotlib.ticker import FuncFormatter
-
-    texts = [caption, *(text.get_text() for text in figure.findobj(Text))]
-    for text in figure.findobj(Text):
-        text.set_text(mark_imported(text.get_text(), others))
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        labels = [label.get_text() for label in axis.get_majorticklabels()]
-        if any(
-            mark_imported(label, others) != label for label in labels
-        ):  # a label of a tick is made anew when it is drawn
-            axis.set_major_formatter(FuncFormatter(_signing(axis.get_major_formatter(), others)))
-            texts += labels
-    said = origin_note(texts, others)
-    return (f"{mark_imported(caption, others)} {said}", mark_imported(alt, others)) if said else (caption, alt)
-
-
-def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callable[..., str]:
-    return lambda value, place=None: mark_imported(formatter(value, place), others)
-
-
-def system_origins(values: pd.DataFrame) -> dict[str, str]:
-    """Return the origins of each system that has some, joined by "and".
-
-    >>> system_origins(pd.DataFrame({"system": ["a", "b"], "origin": ["MTEB", None]}))
-    {'a': 'MTEB'}
-    """
-    if "origin" not in values:
-        return {}
-    found = values[["system", "origin"]].astype("str").where(values.origin.notna()).dropna().drop_duplicates()
-    found = found[found.origin != ""]
-    return found.groupby("system", sort=False).origin.agg(" and ".join).to_dict()
-
-
-def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the values that stand for a query, imported means left out."""
-    return values[~is_imported_mean(values)]
-
 
 _NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
 
@@ -390,6 +106,59 @@ def main_table(
     return shown
 
 
+def _judged_share(
+    values: pd.DataFrame, wanted: Sequence[str], percent: bool, by: str, whole: Mapping[str, list[str]]
+) -> tuple[pd.DataFrame | None, list[str]]:
+    """Return Judged@k for a prime measure (none where it is a column already), and a note on it or on its lack."""
+    primes = [name for name in wanted if "'" in name]
+    if not primes:
+        return None, []
+    names = _judged_names([str(name) for name in values.measure.unique()], primes[0])
+    if not names:
+        return None, [_NO_JUDGED.format(primes[0])]
+    note = f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first that is judged."
+    if by == "measure":
+        return None, [note]
+    judged = average_groups(mean_table(values, names, "collection") * (100 if percent else 1), whole)
+    judged.columns = pd.MultiIndex.from_product([names, judged.columns])
+    return judged, [note]
+
+
+def _checked_measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
+    if by not in ("collection", "measure"):
+        raise unknown("layout", by, ["collection", "measure"])
+    wanted = [measure] if isinstance(measure, str) else list(measure)
+    known = [str(name) for name in values.measure.unique()]
+    for name in wanted:
+        if name not in known:
+            raise unknown("measure", name, known)
+    if by == "collection" and len(wanted) != 1:
+        raise MirblabError(f"a table by collection shows one measure, found {len(wanted)}; use by='measure'")
+    if by == "measure" and values.collection.nunique() != 1:
+        raise MirblabError(f"a table by measure shows one collection, found {values.collection.nunique()}")
+    primes = [name for name in wanted if "'" in name]
+    if by == "measure" and primes and not any(name.startswith("Judged") for name in wanted):
+        wanted += _judged_names(known, primes[0])
+    return wanted
+
+
+def _beside_each_other(frame: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, list]:
+    return pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1), list(judged.columns)
+
+
+def _with_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with two levels of columns."""
+    if frame.columns.nlevels > 1:
+        return frame
+    return frame.set_axis(pd.MultiIndex.from_product([[""], frame.columns]), axis=1)
+
+
+def _check_same_measure(comparison: pd.DataFrame, wanted: Sequence[str]) -> None:
+    others = sorted(set(comparison.measure.astype(str)) - set(wanted))
+    if others:
+        raise MirblabError(f"the comparison is of {', '.join(others)}, the table of {', '.join(wanted)}")
+
+
 def interval_table(
     values: pd.DataFrame, intervals: pd.DataFrame, *, digits: int = 2, percent: bool = True, caption: str = ""
 ) -> Table:
@@ -428,66 +197,6 @@ def interval_table(
     return shown
 
 
-def _checked_measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
-    if by not in ("collection", "measure"):
-        raise unknown("layout", by, ["collection", "measure"])
-    wanted = [measure] if isinstance(measure, str) else list(measure)
-    known = [str(name) for name in values.measure.unique()]
-    for name in wanted:
-        if name not in known:
-            raise unknown("measure", name, known)
-    if by == "collection" and len(wanted) != 1:
-        raise MirblabError(f"a table by collection shows one measure, found {len(wanted)}; use by='measure'")
-    if by == "measure" and values.collection.nunique() != 1:
-        raise MirblabError(f"a table by measure shows one collection, found {values.collection.nunique()}")
-    primes = [name for name in wanted if "'" in name]
-    if by == "measure" and primes and not any(name.startswith("Judged") for name in wanted):
-        wanted += _judged_names(known, primes[0])
-    return wanted
-
-
-def _check_same_measure(comparison: pd.DataFrame, wanted: Sequence[str]) -> None:
-    others = sorted(set(comparison.measure.astype(str)) - set(wanted))
-    if others:
-        raise MirblabError(f"the comparison is of {', '.join(others)}, the table of {', '.join(wanted)}")
-
-
-def _judged_names(known: Sequence[str], prime: str) -> list[str]:
-    """Return the one Judged@k to show beside a prime measure: with its k if there is one, else the first."""
-    judged = [name for name in known if name.startswith("Judged")]
-    same = [name for name in judged if name.partition("@")[2] == prime.partition("@")[2]]
-    return (same or judged)[:1]
-
-
-def _judged_share(
-    values: pd.DataFrame, wanted: Sequence[str], percent: bool, by: str, whole: Mapping[str, list[str]]
-) -> tuple[pd.DataFrame | None, list[str]]:
-    """Return Judged@k for a prime measure (none where it is a column already), and a note on it or on its lack."""
-    primes = [name for name in wanted if "'" in name]
-    if not primes:
-        return None, []
-    names = _judged_names([str(name) for name in values.measure.unique()], primes[0])
-    if not names:
-        return None, [_NO_JUDGED.format(primes[0])]
-    note = f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first that is judged."
-    if by == "measure":
-        return None, [note]
-    judged = average_groups(mean_table(values, names, "collection") * (100 if percent else 1), whole)
-    judged.columns = pd.MultiIndex.from_product([names, judged.columns])
-    return judged, [note]
-
-
-def _beside_each_other(frame: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, list]:
-    return pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1), list(judged.columns)
-
-
-def _with_level(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with two levels of columns."""
-    if frame.columns.nlevels > 1:
-        return frame
-    return frame.set_axis(pd.MultiIndex.from_product([[""], frame.columns]), axis=1)
-
-
 def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
     found = values[values.measure == measures[0]]
     numbers = values_per_query(found).astype({"collection": str, "query_id": str})
@@ -510,7 +219,297 @@ def _noted_systems(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
     return said
 
 
+def _judged_names(known: Sequence[str], prime: str) -> list[str]:
+    """Return the one Judged@k to show beside a prime measure: with its k if there is one, else the first."""
+    judged = [name for name in known if name.startswith("Judged")]
+    same = [name for name in judged if name.partition("@")[2] == prime.partition("@")[2]]
+    return (same or judged)[:1]
+
+
 def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> str:
     unit = "in percent" if percent else "from 0 to 1"
     where = str(values.collection.iloc[0]) if values.collection.nunique() == 1 else "each collection"
     return f"{', '.join(measures)} {unit}, mean over the queries of {where}; higher is better."
+
+
+def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
+    """Return a table that marks the names of *others*' systems and says whose they are.
+
+    They are marked in the caption, the heads and the names of rows, and where one is a whole cell; not in the CSV. A
+    table whose cells are marked already is returned as it is.
+    """
+    labels = [part for label in (*shown.frame.index, *shown.frame.columns)
+              for part in (label if isinstance(label, tuple) else (label,))]  # fmt: skip
+    cells = [cell for cell in shown.frame.to_numpy().flat if isinstance(cell, str) and cell in others]
+    said = origin_note([shown.caption, *map(str, labels), *cells], others)
+    if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
+        return shown
+    caption = mark_imported(shown.caption, others)
+    return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))
+
+
+def mark_figure_origins(figure: Figure, caption: str, alt: str, others: Mapping[str, str]) -> tuple[str, str]:
+    """Mark the names of *others*' systems in everything that a figure says; return its caption and alternative text.
+
+    These bear the mark, too, and the caption ends with whose the systems are that the figure names.
+    """
+    from matplotlib.text import Text
+    from matplotlib.ticker import FuncFormatter
+
+    texts = [caption, *(text.get_text() for text in figure.findobj(Text))]
+    for text in figure.findobj(Text):
+        text.set_text(mark_imported(text.get_text(), others))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        labels = [label.get_text() for label in axis.get_majorticklabels()]
+        if any(
+            mark_imported(label, others) != label for label in labels
+        ):  # a label of a tick is made anew when it is drawn
+            axis.set_major_formatter(FuncFormatter(_signing(axis.get_major_formatter(), others)))
+            texts += labels
+    said = origin_note(texts, others)
+    return (f"{mark_imported(caption, others)} {said}", mark_imported(alt, others)) if said else (caption, alt)
+
+
+def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callable[..., str]:
+    return lambda value, place=None: mark_imported(formatter(value, place), others)
+
+
+def mean_table(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame:
+    """Return the means over queries, systems × *key*, both in the order of their first appearance."""
+    found = values[values.measure.isin(measures)]
+    long = found.assign(system=found.system.astype(str), **{key: found[key].astype(str)})
+    means = long.groupby(["system", key], sort=False).value.mean().unstack(key)
+    columns = list(measures) if key == "measure" else list(dict.fromkeys(long[key]))
+    return means.loc[list(dict.fromkeys(long.system)), columns].rename_axis(columns=None)
+
+
+def collection_groups(
+    values: pd.DataFrame, groups: Mapping[str, str], tasks: Mapping[str, str]
+) -> tuple[dict[str, list[str]], dict[str, str], list[str]]:
+    """Return the collections of each complete group, the tasks with theirs added, and what to say of groups."""
+    here, whole, found, notes = list(values.collection.astype(str).unique()), {}, dict(tasks), []
+    for name in dict.fromkeys(groups[collection] for collection in here if collection in groups):
+        members = [collection for collection, group in groups.items() if group == name]
+        missing = [member for member in members if member not in here]
+        own = sorted({tasks.get(member, "") for member in members if member in here})
+        if name in here:
+            raise MirblabError(f"the group '{name}' has the name of a collection of the values; rename one of them")
+        if len(own) > 1:
+            raise MirblabError(f"the group '{name}' has collections of several tasks: {', '.join(own)}; it needs one")
+        if missing:
+            notes.append(f"{name} is not complete: {', '.join(missing)} is missing, so its parts stand apart.")
+            continue
+        whole[name], found[name] = members, own[0]
+        notes.append(f"{name}: unweighted mean of {', '.join(members)}; tests are made on these, not on their mean.")
+    return whole, found, notes
+
+
+def average_groups(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame:
+    """Return the means with one column per group, where the first of its collections stood."""
+    name_of = {member: name for name, members in whole.items() for member in members}
+    columns = dict.fromkeys(name_of.get(column, column) for column in means)
+    shown = {name: means[whole[name]].mean(axis=1, skipna=False) if name in whole else means[name] for name in columns}
+    return pd.DataFrame(shown, index=means.index) if whole else means
+
+
+def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
+    """Return the means by task, followed by the averages of tasks with several collections and of all."""
+    if means.shape[1] < 2:
+        return means, 0
+    groups = {task: [name for name in means if tasks.get(name, "") == task] for task in
+              dict.fromkeys(tasks.get(name, "") for name in means)}  # fmt: skip
+    parts = {(task, name): means[name] for task, names in groups.items() for name in names}
+    averages = {
+        ("Average", f"{task} ({len(names)})"): means[names].mean(axis=1, skipna=False)
+        for task, names in groups.items()
+        if task and len(names) > 1 and len(groups) > 1
+    }
+    averages["Average", f"all ({means.shape[1]})"] = means.mean(axis=1, skipna=False)
+    return pd.DataFrame(parts | averages, index=means.index), len(averages)
+
+
+def average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:
+    """Return what to say of averages, where there are some."""
+    if not n_averages:
+        return []
+    missing = " A system without a value on a collection has no average." if means.isna().to_numpy().any() else ""
+    return ["Averages are unweighted means of as many collections as stand in parentheses." + missing]
+
+
+def distance_state(distance: float, tolerance: tuple[float, float] = (0.05, 1.0)) -> str:
+    """Return how near a value is to the paper's: "OK" up to the first tolerance, "near" up to the second, else "off".
+
+    >>> [distance_state(distance) for distance in (-0.04, 0.3, -2.0)]
+    ['OK', 'near', 'off']
+    """
+    size = round(abs(distance), 9)
+    return "OK" if size <= tolerance[0] else "near" if size <= tolerance[1] else "off"
+
+
+def best_and_second(frame: pd.DataFrame, digits: int, unmarked: Sequence) -> pd.DataFrame:
+    """Return "best" and "second" for each column, by the numbers as printed; nothing for a single system."""
+    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
+    if len(frame) < 2:
+        return marks
+    printed = frame.map(lambda number: float(f"{number:.{digits}f}")).to_numpy()
+    for column, name in enumerate(frame.columns):
+        if name in unmarked:
+            continue
+        found = printed[:, column]
+        for mark, number in zip(("best", "second"), np.unique(found[~np.isnan(found)])[::-1], strict=False):
+            marks.iloc[found == number, column] = mark
+    return marks
+
+
+def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
+    """Mark the systems of *shown* that differ from the baseline of *comparison*: † better, ‡ worse, and say so.
+
+    *comparison* is from `significance.compare`; its rows meet the columns by collection, else by measure. Raises
+    MirblabError unless there is exactly one baseline.
+    """
+    baselines = comparison.system_b.unique()
+    if len(baselines) != 1:
+        raise MirblabError(
+            f"marks need a comparison with one baseline, found {len(baselines)}; call compare(..., baseline=...)"
+        )
+    signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
+    columns = {column_name(name): name for name in reversed(list(signs.columns))}
+    for row in comparison.itertuples():
+        column = columns.get(str(row.collection), columns.get(str(row.measure)))
+        if row.significant and row.system_a in signs.index and column is not None:
+            signs.loc[row.system_a, [column]] = "†" if row.difference > 0 else "‡"
+    shown.signs = shown.signs + signs if shown.signs.size else signs
+    done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
+    shown.notes.append(
+        f"† better, ‡ worse than {baselines[0]} in {measures}: paired {done.get('test', 'permutation')} test over "
+        f"queries, p at most {done.get('alpha', 0.05)} after Holm's correction; family: {_families(comparison)}."
+    )
+
+
+def _families(comparison: pd.DataFrame) -> str:
+    """Return what Holm's correction covered, in few words."""
+    sizes = comparison.groupby("family", sort=False).size()
+    if len(sizes) > 2 and sizes.nunique() == 1:
+        return f"the {sizes.iloc[0]} comparisons of each collection"
+    return ", ".join(map(str, sizes.index))
+
+
+def add_distance(
+    shown: Table, published: Published, tolerance: tuple[float, float], collections: set[str], unmarked: Sequence
+) -> None:
+    """Put the distance to the paper's number and its state beside the numbers of *shown*, and say so.
+
+    *published(system, collection)* is the paper's number in printed units or None; only *collections* are asked for.
+    Its `notes`, where it has some, become notes of the table.
+    """
+    shown.notes += getattr(published, "notes", [])
+    frame = shown.frame
+    paper = pd.DataFrame(np.nan, index=frame.index, columns=frame.columns)
+    texts, states = paper.astype(object).fillna(""), paper.astype(object)
+    for column, name in enumerate(frame.columns):
+        is_collection = column_name(name) in collections and name not in unmarked
+        for row, system in enumerate(frame.index if is_collection else []):
+            number = published(str(system), column_name(name))
+            if number is None or np.isnan(frame.iat[row, column]):
+                continue
+            distance = frame.iat[row, column] - number
+            paper.iat[row, column], states.iat[row, column] = number, distance_state(distance, tolerance)
+            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {distance_state(distance, tolerance)})"
+    if paper.isna().to_numpy().all():
+        return
+    shown.beside = texts
+    shown.extra = {"paper": paper, "distance": (frame - paper).astype(float), "state": states}
+    shown.notes.append(
+        f"In parentheses: distance to the paper's number; OK up to {tolerance[0]:g}, near up to {tolerance[1]:g}, "
+        "else off."
+    )
+
+
+def _signed(number: float, digits: int) -> str:
+    """Return a number with its sign; what prints as zero has none.
+
+    >>> _signed(-0.004, 2), _signed(-1.5, 2), _signed(0.25, 1)
+    ('0.00', '−1.50', '+0.2')
+    """
+    text = f"{number:+.{digits}f}".replace("-", "−")
+    return text if text.strip("+−0.") else text[1:]
+
+
+def column_name(name: object) -> str:
+    """Return a column's own name, without the group above it."""
+    return str(name[-1] if isinstance(name, tuple) else name)
+
+
+def is_imported_mean(values: pd.DataFrame) -> pd.Series:
+    """Return which values stand for no query: means that were imported, bool (n_values,).
+
+    >>> is_imported_mean(pd.DataFrame({"query_id": ["q1", ""]})).tolist()
+    [False, True]
+    """
+    return values.query_id == ""
+
+
+def imported_cells(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame | None:
+    """Return 1 where a cell, systems × *key*, has imported values, 0 where it has others; None when none has.
+
+    Imported is what has an `origin` or no query. Raises MirblabError for a cell that mixes an imported mean with
+    other values of the same system, since nobody could say what their mean is.
+    """
+    found = values[values.measure.isin(measures)]
+    flags = is_imported_mean(found) | (found.origin.fillna("") != "" if "origin" in found else False)
+    if not flags.any():
+        return None
+    cells = [found[name].astype(str) for name in ("system", "collection", "measure")]
+    mixed = pd.DataFrame({"means": is_imported_mean(found), "rows": 1}).groupby(cells).sum()
+    mixed = mixed[(mixed.means > 0) & (mixed.rows > 1)]
+    if len(mixed):
+        system, collection, measure = mixed.index[0]
+        raise MirblabError(
+            f"'{system}' has an imported mean of {measure} on {collection} and other values beside it; import it under "
+            "another system's name, or leave one of them out"
+        )
+    return mean_table(found.assign(value=flags.astype(np.float64)), measures, key)
+
+
+def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) -> None:
+    """Mark the cells of *shown* that hold imported values, or averages over some, with § and say where from.
+
+    *mask* has columns of *shown*; *origins* the origin of each system.
+    """
+    cells = mask.reindex(index=shown.frame.index, columns=shown.frame.columns).fillna(0.0) > 0
+    signs = np.where(cells, FOREIGN_MARK, "")
+    shown.signs = pd.DataFrame(signs, index=shown.frame.index, columns=shown.frame.columns)
+    named = [f"{system}: {origins[system]}" for system in shown.frame.index[cells.any(axis=1)] if origins.get(system)]
+    shown.notes.append(
+        f"{FOREIGN_MARK} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. A mean "
+        "that was imported has no values per query, so that it is in no test."
+    )
+
+
+def origin_note(texts: Sequence[str], others: Mapping[str, str]) -> str:
+    """Return whose the systems of *others* are that the *texts* name, or "" when they name none.
+
+    >>> origin_note(["theirs", "bm25"], {"theirs": "A. Author"})
+    '§ not made here: theirs: A. Author.'
+    """
+    named = [f"{name}: {origin}" for name, origin in others.items()
+             if any(mark_imported(text, {name: ""}) != text for text in texts)]  # fmt: skip
+    return f"{FOREIGN_MARK} not made here: {'; '.join(named)}." if named else ""
+
+
+def system_origins(values: pd.DataFrame) -> dict[str, str]:
+    """Return the origins of each system that has some, joined by "and".
+
+    >>> system_origins(pd.DataFrame({"system": ["a", "b"], "origin": ["MTEB", None]}))
+    {'a': 'MTEB'}
+    """
+    if "origin" not in values:
+        return {}
+    found = values[["system", "origin"]].astype("str").where(values.origin.notna()).dropna().drop_duplicates()
+    found = found[found.origin != ""]
+    return found.groupby("system", sort=False).origin.agg(" and ".join).to_dict()
+
+
+def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
+    """Return the values that stand for a query, imported means left out."""
+    return values[~is_imported_mean(values)]

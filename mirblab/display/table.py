@@ -32,85 +32,15 @@ from mirblab.evaluation.imported import mark_imported
 if TYPE_CHECKING:
     from IPython.display import HTML
 
+
 STYLE = f"{template('table.css')}\n.mirblab-table {MATH_FONTS}"
 
 SCRIPT = template("table.js")
-
 
 MOST_ROWS = 500  # in a page
 Row = tuple[str, list[Cell]]  # a name and its cells
 _FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
 _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
-
-
-def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
-    """Return a table that sorts by a click, or Enter, on a column's head, and filters when it has over ten rows.
-
-    It is complete without its script, which knows no other table and needs nothing from elsewhere; colours are those
-    of JupyterLab's theme, or of the page. Of more than *most* rows the first are here, and a sentence says how many
-    are not and, by *rest*, where they are. *has_names* False: without the column of the rows' names.
-    """
-    n_rows = len(table.frame)
-    label = escape_html(" ".join(table.caption.split())) or "table"
-    scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
-    rows = list(islice(table.rows(), most))
-    body = table_element(table, rows, has_names=has_names, has_caption=False)
-    n_long = len({place for _, cells in rows for place, cell in enumerate(cells) if is_long(cell)})
-    box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
-    notes = list(table.notes)
-    if n_rows > most:
-        notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
-    return (
-        f'<figure class="{_CLASSES}"><style>\n{STYLE}</style>\n'
-        + (f"<figcaption>{_caption(table)}</figcaption>\n" if table.caption.strip() else "")
-        + f'<div class="{box}"{scrolls}>\n{body}</div>\n'
-        + "".join(f"<p>{plain_html(note)}</p>\n" for note in notes)
-        + f"<script>\n{SCRIPT}\n</script></figure>\n"
-    )
-
-
-def table_element(
-    table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
-) -> str:
-    """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
-    shown = list(table.rows()) if rows is None else rows
-    groups, names = table.header()
-    numbers = table.is_number()
-    caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
-    corner = _head_cell(str(table.frame.index.name or ""), False) if has_names else ""
-    top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
-    above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
-    heads = "".join(map(_head_cell, names, numbers))
-    columns = [table.frame.iloc[: len(shown), column].tolist() for column in range(len(names))]
-    lines = []
-    for row, (name, cells) in enumerate(shown):
-        values = (html_cell(cell, sort_value(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
-        first = f'<th scope="row">{plain_html(name)}</th>' if has_names else ""
-        lines.append(f"<tr>{first}{''.join(values)}</tr>\n")
-    return (
-        f'<table class="dataframe">\n{caption}<thead>\n{above}<tr>{corner}{heads}</tr>\n</thead>\n'
-        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
-    )
-
-
-def sort_value(value: Any) -> str:
-    """Return a number as it is sorted by, all its digits; "" for anything else and for what is missing.
-
-    >>> sort_value(0.1), sort_value(True), sort_value(float("nan")), sort_value("7")
-    ('0.1', '', '', '')
-    """
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
-        return ""
-    return repr(float(value)).replace("inf", "Infinity")
-
-
-def _caption(table: Table) -> str:
-    return maths_html(table.caption) if table.maths else plain_html(table.caption)
-
-
-def _head_cell(name: str, is_number: bool) -> str:
-    kind = ' class="mirblab-number"' if is_number else ""
-    return f'<th scope="col"{kind}>{plain_html(name)}</th>'
 
 
 @dataclass(repr=False)
@@ -248,35 +178,6 @@ class Table:
         return written
 
 
-def flatten_columns(columns: pd.Index) -> list[str]:
-    """Return column names as text; two levels are joined by a colon.
-
-    >>> flatten_columns(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
-    ['task: a', 'b']
-    """
-    if columns.nlevels == 1:
-        return [str(name) for name in columns]
-    return [": ".join(part for part in map(str, name) if part) for name in columns]
-
-
-def _is_p_value(name: str) -> bool:
-    """Return whether a column is one of p values."""
-    return name in ("p", "p_holm") or name.startswith("p (")
-
-
-def _column_name(name: Any) -> str:
-    return str(name[-1] if isinstance(name, tuple) else name)
-
-
-def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
-    spans, rules, column = [""], "", 2
-    for group, width in groups:
-        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(group)}}}")
-        rules += rf"\cmidrule(lr){{{column}-{column + width - 1}}}" if group else ""
-        column += width
-    return [" & ".join(spans) + r" \\", rules]
-
-
 _WHERE_REST = "are in the data, which to_csv() writes whole"
 
 
@@ -317,10 +218,6 @@ def frame_html(
     return interactive_html(table, most=most, rest=rest, has_names=has_names)
 
 
-def _column_names(frame: pd.DataFrame) -> list[str]:
-    return [str(name[-1] if isinstance(name, tuple) else name) for name in frame.columns]
-
-
 def _number_format(column: pd.Series) -> str:
     """Return how the numbers of a column are written: with as many digits as its largest needs, "" for no floats.
 
@@ -334,3 +231,106 @@ def _number_format(column: pd.Series) -> str:
         return ",.0f"
     largest = float(numbers.max())
     return ".2e" if largest < 1e-3 else ",.4f" if largest < 10 else ",.2f"
+
+
+def _column_names(frame: pd.DataFrame) -> list[str]:
+    return [str(name[-1] if isinstance(name, tuple) else name) for name in frame.columns]
+
+
+def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
+    """Return a table that sorts by a click, or Enter, on a column's head, and filters when it has over ten rows.
+
+    It is complete without its script, which knows no other table and needs nothing from elsewhere; colours are those
+    of JupyterLab's theme, or of the page. Of more than *most* rows the first are here, and a sentence says how many
+    are not and, by *rest*, where they are. *has_names* False: without the column of the rows' names.
+    """
+    n_rows = len(table.frame)
+    label = escape_html(" ".join(table.caption.split())) or "table"
+    scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
+    rows = list(islice(table.rows(), most))
+    body = table_element(table, rows, has_names=has_names, has_caption=False)
+    n_long = len({place for _, cells in rows for place, cell in enumerate(cells) if is_long(cell)})
+    box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
+    notes = list(table.notes)
+    if n_rows > most:
+        notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
+    return (
+        f'<figure class="{_CLASSES}"><style>\n{STYLE}</style>\n'
+        + (f"<figcaption>{_caption(table)}</figcaption>\n" if table.caption.strip() else "")
+        + f'<div class="{box}"{scrolls}>\n{body}</div>\n'
+        + "".join(f"<p>{plain_html(note)}</p>\n" for note in notes)
+        + f"<script>\n{SCRIPT}\n</script></figure>\n"
+    )
+
+
+def table_element(
+    table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
+) -> str:
+    """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
+    shown = list(table.rows()) if rows is None else rows
+    groups, names = table.header()
+    numbers = table.is_number()
+    caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
+    corner = _head_cell(str(table.frame.index.name or ""), False) if has_names else ""
+    top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
+    above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
+    heads = "".join(map(_head_cell, names, numbers))
+    columns = [table.frame.iloc[: len(shown), column].tolist() for column in range(len(names))]
+    lines = []
+    for row, (name, cells) in enumerate(shown):
+        values = (html_cell(cell, sort_value(columns[place][row]), numbers[place]) for place, cell in enumerate(cells))
+        first = f'<th scope="row">{plain_html(name)}</th>' if has_names else ""
+        lines.append(f"<tr>{first}{''.join(values)}</tr>\n")
+    return (
+        f'<table class="dataframe">\n{caption}<thead>\n{above}<tr>{corner}{heads}</tr>\n</thead>\n'
+        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
+    )
+
+
+def _head_cell(name: str, is_number: bool) -> str:
+    kind = ' class="mirblab-number"' if is_number else ""
+    return f'<th scope="col"{kind}>{plain_html(name)}</th>'
+
+
+def _caption(table: Table) -> str:
+    return maths_html(table.caption) if table.maths else plain_html(table.caption)
+
+
+def sort_value(value: Any) -> str:
+    """Return a number as it is sorted by, all its digits; "" for anything else and for what is missing.
+
+    >>> sort_value(0.1), sort_value(True), sort_value(float("nan")), sort_value("7")
+    ('0.1', '', '', '')
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+        return ""
+    return repr(float(value)).replace("inf", "Infinity")
+
+
+def flatten_columns(columns: pd.Index) -> list[str]:
+    """Return column names as text; two levels are joined by a colon.
+
+    >>> flatten_columns(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
+    ['task: a', 'b']
+    """
+    if columns.nlevels == 1:
+        return [str(name) for name in columns]
+    return [": ".join(part for part in map(str, name) if part) for name in columns]
+
+
+def _is_p_value(name: str) -> bool:
+    """Return whether a column is one of p values."""
+    return name in ("p", "p_holm") or name.startswith("p (")
+
+
+def _column_name(name: Any) -> str:
+    return str(name[-1] if isinstance(name, tuple) else name)
+
+
+def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:
+    spans, rules, column = [""], "", 2
+    for group, width in groups:
+        spans.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(group)}}}")
+        rules += rf"\cmidrule(lr){{{column}-{column + width - 1}}}" if group else ""
+        column += width
+    return [" & ".join(spans) + r" \\", rules]

@@ -57,6 +57,8 @@ class Piece(NamedTuple):
 _BOUND = re.compile(r"[.,;:!?)\]]{1,3}")
 _TIED = '<span style="white-space:nowrap">{}</span>'
 
+_DOLLAR = re.compile(r"\\*\$")
+
 
 def text_html(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
     r"""Return *text* as HTML that can run nothing and asks for nothing: prose escaped, formulas as MathML.
@@ -86,10 +88,81 @@ def text_html(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str
     return _WHOLE.format(_CODE.format(inner) if formal(text) else inner)
 
 
+def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
+    """Return how strongly each character is marked, the strongest of its marks, float64 (size,)."""
+    found = np.zeros(size)
+    for start, end, strength in marks:
+        own = found[max(start, 0) : max(end, 0)]
+        np.fmax(own, np.minimum(strength, 1.0), out=own)
+    return found
+
+
 def _n_bound(before: str, text: str) -> int:
     """Return how many characters of *text* stay with the HTML *before* it, if that is a formula without a box."""
     found = _BOUND.match(text) if before.startswith("<math") else None
     return found.end() if found else 0
+
+
+def _marked_formula(latex: str, strength: np.ndarray) -> str:
+    if not strength.any():
+        return formula_html(latex)
+    spans = parse_latex(latex).spans
+    nodes = ((node, float(strength[slice(*span)].max(initial=0))) for node, span in enumerate(spans))
+    return formula_html(latex, tuple((node, weight) for node, weight in nodes if weight))
+
+
+def _prose_html(text: str, strength: np.ndarray) -> str:
+    edges = [0, *(np.flatnonzero(np.diff(strength[: len(text)])) + 1).tolist(), len(text)]
+    return "".join(_marked_prose(text[a:b], float(strength[a]) if a < len(strength) else 0.0) for a, b in _pairs(edges))
+
+
+def _marked_prose(text: str, strength: float) -> str:
+    safe = _PARAGRAPH.sub("<br>", escape_html(text))
+    if strength <= 0:
+        return safe
+    ground = f"background:rgba({_ORANGE},{0.2 + 0.45 * strength:.2f});color:inherit;border-radius:2px"
+    return f'<mark class="mirblab-match" style="{ground}">{safe}</mark>'
+
+
+def _pairs(edges: list[int]) -> Iterator[tuple[int, int]]:
+    return zip(edges, edges[1:], strict=False)
+
+
+def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[str]:
+    r"""Return the beginning of each text, at most *longest* characters and a mark, formulas between dollars.
+
+    Where the texts are bare formulas, as *task* says (else as most of them look), each is put between dollars; one
+    that is too long is cut and stays as it is written, since half a formula cannot be typeset. A post ends before
+    the formula that it would cut. Statements for a proof assistant have no formulas (`in_text.formal_language`).
+
+    >>> excerpts([r"x^2"], "Formula Retrieval"), excerpts([r"Let \(x\) be $$y + z$$, then", "Why?"], "", 14)
+    (['$x^2$'], ['Let $x$ be …', 'Why?'])
+    """
+    if task != FORMULA_TASK and formal_language(texts):
+        return [_short_post([text], longest) for text in texts]
+    bare = are_formulas(task, texts)
+    return [
+        _short_formula(text, longest) if bare and "$" not in text else _short_post(in_text.split(text), longest)
+        for text in texts
+    ]
+
+
+def _short_post(parts: Sequence[str], longest: int) -> str:
+    """Return the first words and formulas of a post, in turn in *parts*; a dollar in its prose is written as one."""
+    found, left = [], longest
+    for place, part in enumerate(parts):
+        plain = " ".join(f"<{part}>".split())[1:-1]
+        shown = f"${plain}$" if place % 2 else _DOLLAR.sub(r"\\$", plain).rstrip("\\")
+        if len(shown) > left:
+            begun = "".join([*found, "" if place % 2 else shown[:left].rpartition(" ")[0]])
+            return f"{begun.rstrip()} …"
+        found.append(shown)
+        left -= len(shown)
+    return "".join(found)
+
+
+def _short_formula(text: str, longest: int) -> str:
+    return f"${text.strip()}$" if len(text) <= longest else f"{text[:longest]}…"
 
 
 def escape_html(text: str) -> str:
@@ -135,6 +208,14 @@ def split_pieces(text: str) -> tuple[Piece, ...]:
     return tuple(made)
 
 
+def _start(text: str, own: str, last: int) -> int:
+    """Return where the prose *own* stands after the formula that ends at *last*: behind its closing delimiter."""
+    at = text.index(own, last)
+    while not _CLOSER.fullmatch(text, last, at) and (following := text.find(own, at + 1)) >= 0:
+        at = following
+    return at
+
+
 def truncate_pieces(text: str, longest: int) -> Iterator[Piece]:
     """Yield the pieces of the first *longest* characters of *text* (0: of all), and " …" where something is missing.
 
@@ -152,48 +233,6 @@ def truncate_pieces(text: str, longest: int) -> Iterator[Piece]:
         left, before = left - len(piece.text), piece.text
 
 
-def _start(text: str, own: str, last: int) -> int:
-    """Return where the prose *own* stands after the formula that ends at *last*: behind its closing delimiter."""
-    at = text.index(own, last)
-    while not _CLOSER.fullmatch(text, last, at) and (following := text.find(own, at + 1)) >= 0:
-        at = following
-    return at
-
-
-def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
-    """Return how strongly each character is marked, the strongest of its marks, float64 (size,)."""
-    found = np.zeros(size)
-    for start, end, strength in marks:
-        own = found[max(start, 0) : max(end, 0)]
-        np.fmax(own, np.minimum(strength, 1.0), out=own)
-    return found
-
-
-def _prose_html(text: str, strength: np.ndarray) -> str:
-    edges = [0, *(np.flatnonzero(np.diff(strength[: len(text)])) + 1).tolist(), len(text)]
-    return "".join(_marked_prose(text[a:b], float(strength[a]) if a < len(strength) else 0.0) for a, b in _pairs(edges))
-
-
-def _pairs(edges: list[int]) -> Iterator[tuple[int, int]]:
-    return zip(edges, edges[1:], strict=False)
-
-
-def _marked_prose(text: str, strength: float) -> str:
-    safe = _PARAGRAPH.sub("<br>", escape_html(text))
-    if strength <= 0:
-        return safe
-    ground = f"background:rgba({_ORANGE},{0.2 + 0.45 * strength:.2f});color:inherit;border-radius:2px"
-    return f'<mark class="mirblab-match" style="{ground}">{safe}</mark>'
-
-
-def _marked_formula(latex: str, strength: np.ndarray) -> str:
-    if not strength.any():
-        return formula_html(latex)
-    spans = parse_latex(latex).spans
-    nodes = ((node, float(strength[slice(*span)].max(initial=0))) for node, span in enumerate(spans))
-    return formula_html(latex, tuple((node, weight) for node, weight in nodes if weight))
-
-
 @lru_cache(maxsize=4096)
 def formula_html(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
     """Return one formula as MathML, the *matched* nodes of its tree marked by their strengths; source where too large.
@@ -206,43 +245,3 @@ def formula_html(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str
         return source_beginning(latex)
     shown = to_mathml(tree, dict(matched), latex=latex)
     return _BOX.format(shown) if len(tree) > _WIDE else shown
-
-
-_DOLLAR = re.compile(r"\\*\$")
-
-
-def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[str]:
-    r"""Return the beginning of each text, at most *longest* characters and a mark, formulas between dollars.
-
-    Where the texts are bare formulas, as *task* says (else as most of them look), each is put between dollars; one
-    that is too long is cut and stays as it is written, since half a formula cannot be typeset. A post ends before
-    the formula that it would cut. Statements for a proof assistant have no formulas (`in_text.formal_language`).
-
-    >>> excerpts([r"x^2"], "Formula Retrieval"), excerpts([r"Let \(x\) be $$y + z$$, then", "Why?"], "", 14)
-    (['$x^2$'], ['Let $x$ be …', 'Why?'])
-    """
-    if task != FORMULA_TASK and formal_language(texts):
-        return [_short_post([text], longest) for text in texts]
-    bare = are_formulas(task, texts)
-    return [
-        _short_formula(text, longest) if bare and "$" not in text else _short_post(in_text.split(text), longest)
-        for text in texts
-    ]
-
-
-def _short_formula(text: str, longest: int) -> str:
-    return f"${text.strip()}$" if len(text) <= longest else f"{text[:longest]}…"
-
-
-def _short_post(parts: Sequence[str], longest: int) -> str:
-    """Return the first words and formulas of a post, in turn in *parts*; a dollar in its prose is written as one."""
-    found, left = [], longest
-    for place, part in enumerate(parts):
-        plain = " ".join(f"<{part}>".split())[1:-1]
-        shown = f"${plain}$" if place % 2 else _DOLLAR.sub(r"\\$", plain).rstrip("\\")
-        if len(shown) > left:
-            begun = "".join([*found, "" if place % 2 else shown[:left].rpartition(" ")[0]])
-            return f"{begun.rstrip()} …"
-        found.append(shown)
-        left -= len(shown)
-    return "".join(found)

@@ -35,6 +35,247 @@ ATTRIBUTES = frozenset(
 _LONGEST = 20_000  # characters of LaTeX; beyond, a formula is shown as it is written
 _WIDE = 60  # characters of LaTeX from which a formula in a line may be wider than a small screen, and gets a bar
 
+_TAGS = frozenset(
+    "a b blockquote br code dd del dl dt em h1 h2 h3 h4 hr i ins kbd li ol p pre s strike strong sub sup table tbody "
+    "td th thead tr u ul".split()
+)
+_SCHEMES = ("http://", "https://", "mailto:")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
+# Formulas wait behind two private characters while the rest is cleaned; these are taken out of the source before.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
+_CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
+# All lengths are bounded, so that no post takes more than linear time.
+_CONTAINER = re.compile(r"<span\b[^<>]{0,200}\bmath-container\b[^<>]{0,200}>([^<]*)</span>", re.IGNORECASE)
+_DOLLARS = re.compile(
+    r"(\$\$[^$<]{1,9000}\$\$)|(?<![\\$\w])(\$(?=[^\s$<])[^$<]{1,2000}?(?<![\s\\])\$)(?![\w$])|"
+    r"(\\begin\{(align|equation|gather|eqnarray|multline)(\*?)\}[^<]{0,5000}?\\end\{\4\5\})"
+)
+_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
+_ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+
+STYLE = f"\n{template('thread.css')}\n"  # as it stands between the tags, for the hash
+_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+
+INDEX = "index.html"
+
+
+def write_thread_pages(
+    origin: str | Path, ids: Iterable[str | int], out: str | Path, *, formulas: str = "mathml"
+) -> list[Path]:
+    """Write a page for each thread and an index page to the folder *out*; return their paths, the index first.
+
+    *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions
+    or of answers. *formulas* are shown as "mathml", by our own parser, or as "latex". The pages need no network, no
+    script and no other file. Each appears whole or not at all, and nothing is written when an id is unknown; pages
+    of other threads in *out* stay, but the index lists these alone. Broken rows of the dump are counted and printed.
+
+    >>> import tempfile
+    >>> import mirblab as lab
+    >>> pages = write_thread_pages(lab.sources.example_dump(), [5], tempfile.mkdtemp())
+    >>> [page.name for page in pages]
+    ['index.html', 'thread-5.html']
+    """
+    if formulas not in ("mathml", "latex"):
+        raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
+    odd = dump.RowProblems()
+    found = reader.read_threads(origin, ids, odd)
+    render = render_mathml if formulas == "mathml" else None
+    shown = [thread.question.id for thread in found]
+    texts = {page_name(one.question.id): thread_page(one, render, shown) for one in found}
+    texts = {INDEX: thread_index(found, render, Path(origin).resolve().name)} | texts
+    for name, text in texts.items():
+        write_text(Path(out) / name, text)
+    for example in odd.examples:
+        say(f"  {example}")
+    return [Path(out) / name for name in texts]
+
+
+def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
+    """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
+
+    Nothing of the posts runs or is fetched (`threads.sanitize_html`), and the page's policy forbids both besides.
+    *render* makes MathML of LaTeX (None: formulas stay code); links go to the pages of the questions *shown*.
+    The same thread gives the same bytes.
+    """
+    title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
+    n_answers = len(thread.answers)
+    parts = [
+        f"<main>\n<h1>{title}</h1>",
+        _post(thread.question, "question", render, extra=_tags(thread)),
+        f"<h2>{n_answers} answer{'' if n_answers == 1 else 's'}</h2>",
+        *(_post(post, "answer", render, is_accepted=post.id == thread.accepted) for post in thread.answers),
+        _links(thread.links, set(shown), render),
+        "</main>",
+    ]
+    plain = (
+        thread.question.title if "math-container" not in thread.question.title else _plain_title(thread.question.title)
+    )
+    return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
+
+
+def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_accepted: bool = False) -> str:
+    known = post.score is not None
+    score = f'<span class="score">{_score(post)}</span><span class="small">score</span> ' if known else ""
+    votes = f'<span class="small">{post.votes[0]:,} up, {post.votes[1]:,} down</span>' if post.votes else ""
+    accepted = '<span class="accepted">✓ accepted</span>' if is_accepted else ""
+    side, name = f"{score}{votes}{accepted}", f"{kind} {escape(post.id)}"
+    signed = ", ".join(part for part in (escape(post.author), escape(post.created[:10])) if part)
+    meta = f'<p class="meta">{name}{", by " if post.author else ", " if signed else ""}{signed}</p>'
+    return (
+        f'<article class="post{"" if side else " bare"}" id="post-{escape(post.id)}" aria-label="{name}">\n'
+        + (f'<div class="side">{side}</div>\n' if side else "")
+        + f'<div class="body">\n{sanitize_html(post.body, render).strip()}\n{extra}{meta}'
+        f"{_comments(post.comments, render)}</div>\n</article>"
+    )
+
+
+def _comments(comments: list[Comment], render: Render | None) -> str:
+    items = []
+    for said in comments:
+        score = f"<b>{said.score}</b> " if said.score else ""
+        signed = escape(", ".join(part for part in (said.author, said.created[:10]) if part))
+        by = f'<span class="small"> – {signed}</span>' if signed else ""
+        items.append(f"<li>{score}{sanitize_line(said.text, render)}{by}</li>")
+    return f'\n<ul class="comments" aria-label="comments">{"".join(items)}</ul>\n' if items else ""
+
+
+def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
+    items = []
+    for link in links:
+        title = (
+            sanitize_line(link.title, render)
+            if link.title
+            else f"question {escape(link.id)}, which is not in the files"
+        )
+        if link.id in shown:
+            title = f'<a href="{page_name(escape(link.id))}">{title}</a>'
+        items.append(f'<li>{title} <span class="small">({link.kind})</span></li>')
+    return f"<h2>Linked questions</h2>\n<ul>{''.join(items)}</ul>" if items else ""
+
+
+def _plain_title(title: str) -> str:
+    """Return a title without tags, for the browser's bar."""
+    return title_to_text(title)[0]
+
+
+def _tags(thread: Thread) -> str:
+    counts = thread.tag_counts
+    items = "".join(
+        f"<li>{escape(tag)}" + (f' <span class="small">{counts[tag]:,}</span>' if tag in counts else "") + "</li>"
+        for tag in thread.question.tags
+    )
+    return f'<ul class="tags" aria-label="tags">{items}</ul>\n' if items else ""
+
+
+def thread_index(
+    threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en"
+) -> str:
+    """Return the page that lists threads: title, number of answers, score, tags."""
+    rows = [
+        f'<tr><td><a href="{page_name(escape(thread.question.id))}">'
+        f"{sanitize_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
+        f'<td class="number">{len(thread.answers)}</td><td class="number">{_score(thread.question)}</td>'
+        f"<td>{escape(', '.join(thread.question.tags))}</td></tr>"
+        for thread in threads
+    ]
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Question", "Answers", "Score", "Tags"))
+    where = f'<p class="meta">from {escape(source)}</p>' if source else ""
+    body = (
+        f"<main>\n<h1>{len(threads):,} question threads</h1>{where}\n<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+        + "\n".join(rows)
+        + "\n</tbody></table>\n</main>"
+    )
+    return _document("Question threads", body, language)
+
+
+def _document(title: str, body: str, language: str) -> str:
+    page = template("thread.html").format(
+        language=escape(language), policy=escape(POLICY), title=escape(title.strip()), style=STYLE, body=body
+    )
+    return CONTROL.sub("\ufffd", page + "\n")
+
+
+def _score(post: Post) -> str:
+    return "–" if post.score is None else f"{post.score:,}".replace("-", "−")
+
+
+def sanitize_html(source: str, render: Render | None = None) -> str:
+    r"""Return the HTML of a post with nothing in it that runs, is fetched or changes the page around it.
+
+    Tags for text, lists, tables, code and links to http, https and mail stay; scripts, styles, event handlers,
+    frames and forms go, pictures become their alternative text. Formulas (containers, `$`, `$$`, bare align and the
+    like, not in code) are shown by *render*, whose MathML is checked; without it, or where it fails, as code.
+
+    >>> sanitize_html('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
+    '<p>Is <b>it</b>? [picture: a graph]</p>'
+    >>> sanitize_html('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
+    '<p>Is <code class="latex">a &lt; b</code>?</p>'
+    """
+    import nh3
+
+    shown: list[str] = []
+
+    def put(found: re.Match[str]) -> str:
+        shown.append(formula_html(found[0] if found.re is _DOLLARS else found[1], render))
+        return f"{_OPEN}{len(shown) - 1}{_CLOSE}"
+
+    parts = [
+        part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
+        for part, is_code in _split_code(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
+    ]
+    clean = nh3.clean(
+        "".join(parts),
+        tags=set(_TAGS),
+        clean_content_tags={"script", "style"},
+        attributes={"a": {"href"}, "ol": {"start"}, "td": {"colspan", "rowspan"}, "th": {"colspan", "rowspan"}},
+        attribute_filter=_allowed,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return _PLACE.sub(lambda found: shown[int(found[1])] if int(found[1]) < len(shown) else "", clean)
+
+
+def _allowed(tag: str, attribute: str, value: str) -> str | None:
+    """Return an attribute's value, or None where it must go: other addresses, and places of formulas."""
+    if _PRIVATE.search(value):
+        return None
+    if attribute == "rel":  # the library's own
+        return value
+    if attribute == "href":
+        return value if value.strip().lower().startswith(_SCHEMES) else None
+    return value if value.isdecimal() and len(value) < 4 else None
+
+
+def _split_code(source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a post in order, and whether each is code, in which a dollar is no formula's."""
+    begin, name = 0, ""
+    for found in _CODE.finditer(source):
+        is_end, tag = bool(found[1]), found[2].lower()
+        if is_end == bool(name) and (not name or tag == name):
+            end = found.end() if is_end else found.start()
+            yield source[begin:end], is_end
+            begin, name = end, "" if is_end else tag
+    yield source[begin:], bool(name)
+
+
+def _alternative(found: re.Match[str]) -> str:
+    alt = _ALT.search(found[0])
+    text = (alt[1] or alt[2] or "").strip() if alt else ""
+    return f"[picture: {text or 'without a description'}]".replace("<", "&lt;").replace("$", "&#36;")
+
+
+def sanitize_line(source: str, render: Render | None = None) -> str:
+    """Return a title or comment as safe HTML: plain text, unless a formula's container shows that it is HTML.
+
+    >>> sanitize_line("Is a<b & c?")
+    'Is a&lt;b &amp; c?'
+    """
+    return sanitize_html(
+        source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render
+    )
+
 
 def formula_html(source: str, render: Render | None = None) -> str:
     """Return a formula, as it stands in HTML between its delimiters or without them, as MathML or code.
@@ -83,107 +324,6 @@ def check_mathml(markup: str) -> str:
     return markup if ok and all(ok) else ""
 
 
-_TAGS = frozenset(
-    "a b blockquote br code dd del dl dt em h1 h2 h3 h4 hr i ins kbd li ol p pre s strike strong sub sup table tbody "
-    "td th thead tr u ul".split()
-)
-_SCHEMES = ("http://", "https://", "mailto:")
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
-# Formulas wait behind two private characters while the rest is cleaned; these are taken out of the source before.
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
-_CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
-# All lengths are bounded, so that no post takes more than linear time.
-_CONTAINER = re.compile(r"<span\b[^<>]{0,200}\bmath-container\b[^<>]{0,200}>([^<]*)</span>", re.IGNORECASE)
-_DOLLARS = re.compile(
-    r"(\$\$[^$<]{1,9000}\$\$)|(?<![\\$\w])(\$(?=[^\s$<])[^$<]{1,2000}?(?<![\s\\])\$)(?![\w$])|"
-    r"(\\begin\{(align|equation|gather|eqnarray|multline)(\*?)\}[^<]{0,5000}?\\end\{\4\5\})"
-)
-_IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
-_ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
-
-
-def sanitize_html(source: str, render: Render | None = None) -> str:
-    r"""Return the HTML of a post with nothing in it that runs, is fetched or changes the page around it.
-
-    Tags for text, lists, tables, code and links to http, https and mail stay; scripts, styles, event handlers,
-    frames and forms go, pictures become their alternative text. Formulas (containers, `$`, `$$`, bare align and the
-    like, not in code) are shown by *render*, whose MathML is checked; without it, or where it fails, as code.
-
-    >>> sanitize_html('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
-    '<p>Is <b>it</b>? [picture: a graph]</p>'
-    >>> sanitize_html('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
-    '<p>Is <code class="latex">a &lt; b</code>?</p>'
-    """
-    import nh3
-
-    shown: list[str] = []
-
-    def put(found: re.Match[str]) -> str:
-        shown.append(formula_html(found[0] if found.re is _DOLLARS else found[1], render))
-        return f"{_OPEN}{len(shown) - 1}{_CLOSE}"
-
-    parts = [
-        part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
-        for part, is_code in _split_code(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
-    ]
-    clean = nh3.clean(
-        "".join(parts),
-        tags=set(_TAGS),
-        clean_content_tags={"script", "style"},
-        attributes={"a": {"href"}, "ol": {"start"}, "td": {"colspan", "rowspan"}, "th": {"colspan", "rowspan"}},
-        attribute_filter=_allowed,
-        url_schemes={"http", "https", "mailto"},
-        link_rel="noopener noreferrer nofollow",
-    )
-    return _PLACE.sub(lambda found: shown[int(found[1])] if int(found[1]) < len(shown) else "", clean)
-
-
-def _split_code(source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a post in order, and whether each is code, in which a dollar is no formula's."""
-    begin, name = 0, ""
-    for found in _CODE.finditer(source):
-        is_end, tag = bool(found[1]), found[2].lower()
-        if is_end == bool(name) and (not name or tag == name):
-            end = found.end() if is_end else found.start()
-            yield source[begin:end], is_end
-            begin, name = end, "" if is_end else tag
-    yield source[begin:], bool(name)
-
-
-def sanitize_line(source: str, render: Render | None = None) -> str:
-    """Return a title or comment as safe HTML: plain text, unless a formula's container shows that it is HTML.
-
-    >>> sanitize_line("Is a<b & c?")
-    'Is a&lt;b &amp; c?'
-    """
-    return sanitize_html(
-        source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render
-    )
-
-
-def _alternative(found: re.Match[str]) -> str:
-    alt = _ALT.search(found[0])
-    text = (alt[1] or alt[2] or "").strip() if alt else ""
-    return f"[picture: {text or 'without a description'}]".replace("<", "&lt;").replace("$", "&#36;")
-
-
-def _allowed(tag: str, attribute: str, value: str) -> str | None:
-    """Return an attribute's value, or None where it must go: other addresses, and places of formulas."""
-    if _PRIVATE.search(value):
-        return None
-    if attribute == "rel":  # the library's own
-        return value
-    if attribute == "href":
-        return value if value.strip().lower().startswith(_SCHEMES) else None
-    return value if value.isdecimal() and len(value) < 4 else None
-
-
-STYLE = f"\n{template('thread.css')}\n"  # as it stands between the tags, for the hash
-_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
-
-
 def page_name(question_id: str) -> str:
     """Return the name of a thread's page.
 
@@ -191,149 +331,6 @@ def page_name(question_id: str) -> str:
     'thread-77.html'
     """
     return f"thread-{question_id}.html"
-
-
-def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
-    """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
-
-    Nothing of the posts runs or is fetched (`threads.sanitize_html`), and the page's policy forbids both besides.
-    *render* makes MathML of LaTeX (None: formulas stay code); links go to the pages of the questions *shown*.
-    The same thread gives the same bytes.
-    """
-    title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
-    n_answers = len(thread.answers)
-    parts = [
-        f"<main>\n<h1>{title}</h1>",
-        _post(thread.question, "question", render, extra=_tags(thread)),
-        f"<h2>{n_answers} answer{'' if n_answers == 1 else 's'}</h2>",
-        *(_post(post, "answer", render, is_accepted=post.id == thread.accepted) for post in thread.answers),
-        _links(thread.links, set(shown), render),
-        "</main>",
-    ]
-    plain = (
-        thread.question.title if "math-container" not in thread.question.title else _plain_title(thread.question.title)
-    )
-    return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
-
-
-def thread_index(
-    threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en"
-) -> str:
-    """Return the page that lists threads: title, number of answers, score, tags."""
-    rows = [
-        f'<tr><td><a href="{page_name(escape(thread.question.id))}">'
-        f"{sanitize_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
-        f'<td class="number">{len(thread.answers)}</td><td class="number">{_score(thread.question)}</td>'
-        f"<td>{escape(', '.join(thread.question.tags))}</td></tr>"
-        for thread in threads
-    ]
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Question", "Answers", "Score", "Tags"))
-    where = f'<p class="meta">from {escape(source)}</p>' if source else ""
-    body = (
-        f"<main>\n<h1>{len(threads):,} question threads</h1>{where}\n<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>\n</main>"
-    )
-    return _document("Question threads", body, language)
-
-
-def _document(title: str, body: str, language: str) -> str:
-    page = template("thread.html").format(
-        language=escape(language), policy=escape(POLICY), title=escape(title.strip()), style=STYLE, body=body
-    )
-    return CONTROL.sub("\ufffd", page + "\n")
-
-
-def _plain_title(title: str) -> str:
-    """Return a title without tags, for the browser's bar."""
-    return title_to_text(title)[0]
-
-
-def _score(post: Post) -> str:
-    return "–" if post.score is None else f"{post.score:,}".replace("-", "−")
-
-
-def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_accepted: bool = False) -> str:
-    known = post.score is not None
-    score = f'<span class="score">{_score(post)}</span><span class="small">score</span> ' if known else ""
-    votes = f'<span class="small">{post.votes[0]:,} up, {post.votes[1]:,} down</span>' if post.votes else ""
-    accepted = '<span class="accepted">✓ accepted</span>' if is_accepted else ""
-    side, name = f"{score}{votes}{accepted}", f"{kind} {escape(post.id)}"
-    signed = ", ".join(part for part in (escape(post.author), escape(post.created[:10])) if part)
-    meta = f'<p class="meta">{name}{", by " if post.author else ", " if signed else ""}{signed}</p>'
-    return (
-        f'<article class="post{"" if side else " bare"}" id="post-{escape(post.id)}" aria-label="{name}">\n'
-        + (f'<div class="side">{side}</div>\n' if side else "")
-        + f'<div class="body">\n{sanitize_html(post.body, render).strip()}\n{extra}{meta}'
-        f"{_comments(post.comments, render)}</div>\n</article>"
-    )
-
-
-def _tags(thread: Thread) -> str:
-    counts = thread.tag_counts
-    items = "".join(
-        f"<li>{escape(tag)}" + (f' <span class="small">{counts[tag]:,}</span>' if tag in counts else "") + "</li>"
-        for tag in thread.question.tags
-    )
-    return f'<ul class="tags" aria-label="tags">{items}</ul>\n' if items else ""
-
-
-def _comments(comments: list[Comment], render: Render | None) -> str:
-    items = []
-    for said in comments:
-        score = f"<b>{said.score}</b> " if said.score else ""
-        signed = escape(", ".join(part for part in (said.author, said.created[:10]) if part))
-        by = f'<span class="small"> – {signed}</span>' if signed else ""
-        items.append(f"<li>{score}{sanitize_line(said.text, render)}{by}</li>")
-    return f'\n<ul class="comments" aria-label="comments">{"".join(items)}</ul>\n' if items else ""
-
-
-def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
-    items = []
-    for link in links:
-        title = (
-            sanitize_line(link.title, render)
-            if link.title
-            else f"question {escape(link.id)}, which is not in the files"
-        )
-        if link.id in shown:
-            title = f'<a href="{page_name(escape(link.id))}">{title}</a>'
-        items.append(f'<li>{title} <span class="small">({link.kind})</span></li>')
-    return f"<h2>Linked questions</h2>\n<ul>{''.join(items)}</ul>" if items else ""
-
-
-INDEX = "index.html"
-
-
-def write_thread_pages(
-    origin: str | Path, ids: Iterable[str | int], out: str | Path, *, formulas: str = "mathml"
-) -> list[Path]:
-    """Write a page for each thread and an index page to the folder *out*; return their paths, the index first.
-
-    *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions
-    or of answers. *formulas* are shown as "mathml", by our own parser, or as "latex". The pages need no network, no
-    script and no other file. Each appears whole or not at all, and nothing is written when an id is unknown; pages
-    of other threads in *out* stay, but the index lists these alone. Broken rows of the dump are counted and printed.
-
-    >>> import tempfile
-    >>> import mirblab as lab
-    >>> pages = write_thread_pages(lab.sources.example_dump(), [5], tempfile.mkdtemp())
-    >>> [page.name for page in pages]
-    ['index.html', 'thread-5.html']
-    """
-    if formulas not in ("mathml", "latex"):
-        raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
-    odd = dump.RowProblems()
-    found = reader.read_threads(origin, ids, odd)
-    render = render_mathml if formulas == "mathml" else None
-    shown = [thread.question.id for thread in found]
-    texts = {page_name(one.question.id): thread_page(one, render, shown) for one in found}
-    texts = {INDEX: thread_index(found, render, Path(origin).resolve().name)} | texts
-    for name, text in texts.items():
-        write_text(Path(out) / name, text)
-    for example in odd.examples:
-        say(f"  {example}")
-    return [Path(out) / name for name in texts]
 
 
 def render_mathml(latex: str, is_display: bool) -> str:

@@ -14,6 +14,7 @@ from mirblab.display.figures import GREY, PALETTE, draw_styled, figure_style, le
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 # Dark and light by turns, so that two fields differ in black and white too: blue, orange, black, sky blue and so on.
 COLOURS = tuple(PALETTE[place] for place in (0, 4, 6, 5, 2, 3, 1))
 _WIDE = 3  # panels in a row
@@ -21,6 +22,18 @@ _PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what
 _FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its width
 _LINE = "#A8A8A8"
 _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
+
+# panels side by side that stay legible on a page
+_LABEL = 2.7  # inches that a label of the legend takes
+# The nth label has the nth colour and form; forms differ in print without colours, too.
+_FORMS = ("o", "^", "x", "s", "+", "v", "D", "<", "1", "p", ">")
+_OPEN = frozenset("x+1")  # drawn by lines, so they have no edge of their own
+_AXES = {
+    "overlap": "vocabulary shared\nwith the partner, 0 to 1",
+    "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
+    "margin": "shared with the partner\nminus with the best rival",
+}
+_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
 
 
 def map(
@@ -54,16 +67,6 @@ def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
     spans = [(part.y.max() - part.y.min()) / max(part.x.max() - part.x.min(), 1e-9) for part in parts if len(part)]
     share = min(max([_FLAT, *spans]), _TALL)
     return _PAGE, _TEXT + share * _PAGE / min(len(parts), _WIDE)
-
-
-def _legend(axes: list[Axes], below: bool) -> None:
-    """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
-    handles, labels = axes[0].get_legend_handles_labels()
-    with figure_style():
-        if below:
-            axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
-        else:
-            legend_beside(axes[-1], handles=handles, labels=labels)
 
 
 @draw_styled(lambda table: (_PAGE, _TALL * _PAGE))
@@ -129,17 +132,14 @@ def _panel_title(table: pd.DataFrame, alone: bool) -> str:
     )
 
 
-# panels side by side that stay legible on a page
-_LABEL = 2.7  # inches that a label of the legend takes
-# The nth label has the nth colour and form; forms differ in print without colours, too.
-_FORMS = ("o", "^", "x", "s", "+", "v", "D", "<", "1", "p", ">")
-_OPEN = frozenset("x+1")  # drawn by lines, so they have no edge of their own
-_AXES = {
-    "overlap": "vocabulary shared\nwith the partner, 0 to 1",
-    "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
-    "margin": "shared with the partner\nminus with the best rival",
-}
-_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
+def _legend(axes: list[Axes], below: bool) -> None:
+    """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    with figure_style():
+        if below:
+            axes[0].figure.legend(handles, labels, loc="outside lower left", ncols=2)
+        else:
+            legend_beside(axes[-1], handles=handles, labels=labels)
 
 
 def overlap(

@@ -21,7 +21,6 @@ from mirblab.formula.latex import parser as reader
 
 STYLE, SCRIPT = template("map.css"), template("map.js")
 
-
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
 _DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
 _SINGLE_ROW = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")

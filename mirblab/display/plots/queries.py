@@ -22,6 +22,7 @@ from mirblab.display.figures import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 _SMALLEST, _LARGEST = 18, 320  # areas of dots, in points squared
 _MOVE_LETTERS = 26  # of a document's id
 _MOVE_ROW = 0.27  # inches
@@ -31,6 +32,20 @@ _MOVE_STYLES = {
     "judged, not relevant": (PALETTE[1], False, "--"),
     "not judged": (GREY, False, ":"),
 }
+
+_NAMED, _STEP = 12, 0.055  # documents named at most; what two names need of the height
+_RANK_LETTERS = 34
+
+_FAILURE_ROW = 0.24  # inches of a query
+_FAILURE_LETTERS = 64  # of a label
+
+_SIDE = 0.27  # inches of a cell, in which a token's name is legible
+_PAGE = 14.0  # inches; longer texts have smaller cells
+
+_OTHER = ("rank", "doc_id", "relevance", "query_id")
+_MARKERS = "osD^vPX"  # of the runs in their order: colours alone are not for all eyes
+# What a document is, whether its marker is filled, and how large it is.
+_CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False, 8.0), "not judged": (True, 4.0)}
 
 
 @draw_styled(lambda table: (5.4, 5.0))
@@ -104,15 +119,6 @@ def rank_changes(
     return ax
 
 
-def _rank_heights(ranks: np.ndarray, k: int) -> np.ndarray:
-    """Return the height of each rank: itself up to *k*; the deeper ones, then the missing, follow below the line."""
-    order = np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable")
-    below = order[~(ranks[order] <= k)]
-    places = ranks.copy()
-    places[below] = k + 1.5 + np.arange(len(below))
-    return places
-
-
 def _move_kinds(relevance: np.ndarray, relevant_from: int) -> list[str]:
     names = list(_MOVE_STYLES)
     return [names[2] if np.isnan(one) else names[0] if one >= relevant_from else names[1] for one in relevance]
@@ -136,8 +142,13 @@ def _relevance_legend(ax: Axes, kinds: list[str]) -> None:
     ax.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=3, borderaxespad=0)
 
 
-_NAMED, _STEP = 12, 0.055  # documents named at most; what two names need of the height
-_RANK_LETTERS = 34
+def _rank_heights(ranks: np.ndarray, k: int) -> np.ndarray:
+    """Return the height of each rank: itself up to *k*; the deeper ones, then the missing, follow below the line."""
+    order = np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable")
+    below = order[~(ranks[order] <= k)]
+    places = ranks.copy()
+    places[below] = k + 1.5 + np.arange(len(below))
+    return places
 
 
 @draw_styled(lambda table: (2.6 + 1.5 * max(2, table.shape[1] - 3), 4.2))
@@ -194,16 +205,6 @@ def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: n
     ax.set_title("; ".join(notes), color=GREY, fontsize=9)
 
 
-_FAILURE_ROW = 0.24  # inches of a query
-_FAILURE_LETTERS = 64  # of a label
-
-
-def _first_and_last(table: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return the first and last *n* rows by difference, all of them where there are hardly more."""
-    ordered = table.sort_values(["difference", "query_id"], ascending=[False, True], ignore_index=True)
-    return ordered if len(ordered) <= 2 * n + 2 else pd.concat([ordered.head(n), ordered.tail(n)])
-
-
 @draw_styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
 def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
     """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
@@ -247,6 +248,12 @@ def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -
     return ax
 
 
+def _first_and_last(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return the first and last *n* rows by difference, all of them where there are hardly more."""
+    ordered = table.sort_values(["difference", "query_id"], ascending=[False, True], ignore_index=True)
+    return ordered if len(ordered) <= 2 * n + 2 else pd.concat([ordered.head(n), ordered.tail(n)])
+
+
 @draw_styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
 def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the chance that a query of the group has more of each feature than another one, with its interval.
@@ -272,10 +279,6 @@ def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")
     ax.grid(axis="y", visible=False)
     return ax
-
-
-_SIDE = 0.27  # inches of a cell, in which a token's name is legible
-_PAGE = 14.0  # inches; longer texts have smaller cells
 
 
 @draw_styled(
@@ -305,12 +308,6 @@ def token_matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.spines[:].set_visible(False)
     ax.figure.colorbar(image, ax=ax, label="cosine, 0 or less to 1", shrink=0.9)
     return ax
-
-
-_OTHER = ("rank", "doc_id", "relevance", "query_id")
-_MARKERS = "osD^vPX"  # of the runs in their order: colours alone are not for all eyes
-# What a document is, whether its marker is filled, and how large it is.
-_CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False, 8.0), "not judged": (True, 4.0)}
 
 
 @draw_styled(lambda table: (7.4, 4.2))

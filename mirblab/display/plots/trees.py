@@ -17,6 +17,7 @@ from mirblab.display.figures import GREY, PALETTE, draw_styled, require_columns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
 _GAP = 0.5  # between neighbours on a line: room for the edge's label
 _AIR = 0.22  # between what no edge joins
 _HALF = 0.32  # of a node's height
@@ -71,188 +72,6 @@ class Layout:
         if y == to_y:
             return (x + self.widths[parent] / 2 + to_x - self.widths[child] / 2) / 2, y
         return (x + to_x) / 2, (y + to_y) / 2
-
-
-@dataclass
-class _Block:
-    """Nodes with places (x, row) relative to one of them, and how far they reach left and right in each row."""
-
-    places: dict[int, tuple[float, int]] = field(default_factory=dict)
-    rows: dict[int, tuple[float, float]] = field(default_factory=dict)
-    turns: dict[int, float] = field(default_factory=dict)
-    bends: dict[int, float] = field(default_factory=dict)
-
-    def put(self, other: _Block, x: float, row: int) -> None:
-        """Add another block, moved by *x* and *row*."""
-        for node, (place, at) in other.places.items():
-            self.places[node] = (place + x, at + row)
-        for at, (start, end) in other.rows.items():
-            self.claim(at + row, start + x, end + x)
-        for node, at in other.turns.items():
-            self.turns[node] = at + row
-        for node, at_x in other.bends.items():
-            self.bends[node] = at_x + x
-
-    def claim(self, row: int, start: float, end: float) -> None:
-        """Keep others out of a part of a row."""
-        left, right = self.rows.get(row, (start, end))
-        self.rows[row] = (min(left, start), max(right, end))
-
-    def beside(self, other: _Block, row: int) -> float:
-        """Return the least x at which *other*, moved by *row*, stands to the right of everything here."""
-        common = [at for at in other.rows if at + row in self.rows]
-        return max((self.rows[at + row][1] + _AIR - other.rows[at][0] for at in common), default=float("-inf"))
-
-    def before(self, other: _Block, row: int) -> float:
-        """Return the greatest x at which *other*, moved by *row*, stands to the left of everything here."""
-        common = [at for at in other.rows if at + row in self.rows]
-        return min((self.rows[at + row][0] - _AIR - other.rows[at][1] for at in common), default=float("inf"))
-
-    def hang(self, root: int, other: _Block, x: float, row: int) -> None:
-        """Add another block above or below, and keep the edge to its *root* free in the rows between.
-
-        Where a straight edge would cross the block itself, the block moves to the right of an upright one.
-        """
-        between = range(min(row, 0) + 1, max(row, 0))
-        spread = {at: other.rows[at - row] for at in between if at - row in other.rows}
-        if x >= 0 and any(start - 0.1 < x * at / row - x < end + 0.1 for at, (start, end) in spread.items()):
-            upright = x
-            x += _GAP - min(start for start, _ in other.rows.values())
-            self.bends[root] = upright
-            for at in between:
-                self.claim(at, upright - 0.1, upright + 0.1)
-            self.claim(row, upright - 0.1, upright + 0.1)
-        else:
-            for at in between:
-                self.claim(at, x * at / row - 0.1, x * at / row + 0.1)
-        self.put(other, x, row)
-
-
-def lay_out(parents: Sequence[int], relations: Sequence[str], widths: Sequence[float], *, widest: float) -> Layout:
-    """Return where the nodes of a tree stand, each next to what it belongs to and none on another.
-
-    *relations* are those of `Tree.table()`. With digits among them the tree is an operator tree: it grows downwards,
-    parents above the middle of their children, or to the right if it is much wider than *widest*. Else its lines run to
-    the right and begin anew below at *widest*. As Reingold and Tilford (1981), subtrees are drawn once and pushed
-    together as far as their outlines allow.
-
-    >>> lay_out([-1, 0, 0], ["-", "a", "n"], [1.0, 1.0, 1.0], widest=15).places
-    [(0.0, 0.0), (1.12, 1.0), (1.5, 0.0)]
-    """
-    below: list[list[int]] = [[] for _ in parents]
-    after: dict[int, int] = {}  # what follows on the line
-    is_operation = any(relation in "0123456789" for relation in relations)
-    for node, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
-        if relation == "n" and not is_operation:
-            after.setdefault(parent, node)
-        if parent >= 0 and after.get(parent) != node:
-            below[parent].append(node)
-    blocks: dict[int, _Block] = {}
-    for node in reversed(range(len(parents))):
-        hung = [(child, relations[child], blocks.pop(child)) for child in below[node]]
-        blocks[node] = (_operation if is_operation else _symbol)(node, hung, widths[node])
-        if not is_operation and after.get(parents[node]) != node:
-            blocks[node] = _line(node, after, blocks, widths, widest)
-    whole = blocks[0] if parents else _Block()
-    places = [(x, float(row)) for _, (x, row) in sorted(whole.places.items())]
-    layout = Layout(places, list(widths), whole.turns, whole.bends)
-    if is_operation and layout.width > 1.8 * widest:
-        return _sideways(parents, below, widths)
-    return layout
-
-
-def _sideways(parents: Sequence[int], below: list[list[int]], widths: Sequence[float]) -> Layout:
-    """Return places for a tree too wide for the page: it grows to the right, one leaf below the other."""
-    rows, leaf, waiting = [0.0] * len(parents), 0, [0]
-    while waiting:
-        node = waiting.pop()
-        waiting += reversed(below[node])
-        rows[node], leaf = float(leaf), leaf + (not below[node])
-    for node in reversed(range(len(parents))):
-        if below[node]:
-            rows[node] = (rows[below[node][0]] + rows[below[node][-1]]) / 2
-    starts = [0.0] * len(parents)
-    for node, parent in enumerate(parents[1:], 1):
-        starts[node] = starts[parent] + widths[parent] + 0.8
-    places = [(start + width / 2, -0.78 * row) for start, row, width in zip(starts, rows, widths, strict=True)]
-    return Layout(places, list(widths), {}, {node: starts[node] - 0.5 for node in range(1, len(parents))}, True)
-
-
-def _operation(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
-    """Return a node above its operands, which stand side by side."""
-    row = _Block()
-    for place, (_, _, child) in enumerate(hung):
-        row.put(child, row.beside(child, 0) if place else 0.0, 0)
-    block = _Block({node: (0.0, 0)}, {0: (-width / 2, width / 2)})
-    if hung:
-        middle = (row.places[hung[0][0]][0] + row.places[hung[-1][0]][0]) / 2
-        block.put(row, -middle, -1)
-    return block
-
-
-def _symbol(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
-    """Return a node with what hangs above and below it, but not what follows on its line."""
-    block = _Block({node: (0.0, 0)}, {0: (-width / 2, width / 2)})
-    has_element = any(relation == "e" for _, relation, _ in hung)
-    for root, relation, other in sorted(hung, key=lambda child: "ouwbae".find(child[1])):
-        if relation in _ABOVE:
-            row, indent = 1 - min(other.rows), _ABOVE[relation]
-        elif relation == "e":  # below everything else, so that elements make a column
-            row, indent = min(block.rows) - 1 - max(other.rows), 0.0
-        else:
-            row, indent = -1 - max(other.rows), _BELOW.get(relation, 0.3)
-            indent = max(indent, 0.3) if has_element else indent
-        if relation in "cd":
-            ends = [end for _, end in other.rows.values()]
-            block.hang(root, other, min(-width / 2 - 0.1 - max(ends), block.before(other, row)), row)
-        else:
-            start = indent + width / 2 if indent > 0.5 or has_element and relation != "e" else indent
-            block.hang(root, other, max(start, block.beside(other, row)) if relation != "e" else 0.0, row)
-    return block
-
-
-def _line(
-    first: int, after: dict[int, int], blocks: dict[int, _Block], widths: Sequence[float], widest: float
-) -> _Block:
-    """Return a line of symbols, cut into lines of about the same width where one would be too wide."""
-    nodes = [first]
-    while nodes[-1] in after:
-        nodes.append(after[nodes[-1]])
-    parts = [(node, blocks.pop(node)) for node in nodes]
-    whole = _pack(parts, widths, float("inf"))
-    width = _width(whole)
-    n_lines = math.ceil(width / widest - 0.15)
-    return whole if n_lines < 2 else _pack(parts, widths, 1.08 * width / n_lines)
-
-
-def _width(block: _Block) -> float:
-    return max(end for _, end in block.rows.values()) - min(start for start, _ in block.rows.values())
-
-
-def _pack(parts: list[tuple[int, _Block]], widths: Sequence[float], widest: float) -> _Block:
-    """Return blocks side by side, the next one below where they get wider than *widest*."""
-    whole, line = _Block(), _Block()
-    x, before = 0.0, -1
-    for node, block in parts:
-        if line.rows:
-            x = max(x + widths[before] / 2 + _GAP + widths[node] / 2, line.beside(block, 0))
-            start = min(start for start, _ in line.rows.values())
-            if x + max(end for _, end in block.rows.values()) - start > widest:
-                _below(whole, line)
-                line, x = _Block(turns={node: 0.0}), 0.0
-        line.put(block, x, 0)
-        before = node
-    _below(whole, line)
-    return whole
-
-
-def _below(whole: _Block, line: _Block) -> None:
-    """Add a line below everything so far; the space above it, where the edge comes from, is over its highest symbol."""
-    top = max(line.rows)
-    for node in line.places.keys() & line.turns.keys():
-        if line.places[node] == (0.0, 0):
-            line.turns[node] = top + 0.5
-    whole.put(line, 0.4 if whole.rows else 0.0, min(whole.rows) - 1 - top if whole.rows else 0)
 
 
 WIDEST = 15.0  # what fits a page, in the unit of a layout: the height of a symbol and the gap below it
@@ -332,13 +151,6 @@ def _plain(label: str) -> str:
     return label[2:] or "·" if len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUFCE-" else label
 
 
-@functools.cache
-def _glyphs() -> frozenset[int]:
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    return frozenset(get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap())
-
-
 def _drawable(text: str) -> str:
     """Return *text* with each character that the font lacks as its plain form, or else as its code."""
     return "".join(character if ord(character) in _glyphs() else _substitute(character) for character in text)
@@ -347,6 +159,13 @@ def _drawable(text: str) -> str:
 def _substitute(character: str) -> str:
     plain = unicodedata.normalize("NFKC", character)
     return plain if all(ord(one) in _glyphs() for one in plain) else f"U+{ord(character):04X}"
+
+
+@functools.cache
+def _glyphs() -> frozenset[int]:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return frozenset(get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap())
 
 
 def _points(ax: Axes, layout: Layout) -> float:
@@ -391,3 +210,185 @@ def _symbols(nodes: pd.DataFrame, layout: Layout, ax: Axes, points: float, match
             )  # fmt: skip
         )
         ax.text(x, y - 0.02, text, ha="center", va="center_baseline", fontsize=points, zorder=4)
+
+
+def lay_out(parents: Sequence[int], relations: Sequence[str], widths: Sequence[float], *, widest: float) -> Layout:
+    """Return where the nodes of a tree stand, each next to what it belongs to and none on another.
+
+    *relations* are those of `Tree.table()`. With digits among them the tree is an operator tree: it grows downwards,
+    parents above the middle of their children, or to the right if it is much wider than *widest*. Else its lines run to
+    the right and begin anew below at *widest*. As Reingold and Tilford (1981), subtrees are drawn once and pushed
+    together as far as their outlines allow.
+
+    >>> lay_out([-1, 0, 0], ["-", "a", "n"], [1.0, 1.0, 1.0], widest=15).places
+    [(0.0, 0.0), (1.12, 1.0), (1.5, 0.0)]
+    """
+    below: list[list[int]] = [[] for _ in parents]
+    after: dict[int, int] = {}  # what follows on the line
+    is_operation = any(relation in "0123456789" for relation in relations)
+    for node, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
+        if relation == "n" and not is_operation:
+            after.setdefault(parent, node)
+        if parent >= 0 and after.get(parent) != node:
+            below[parent].append(node)
+    blocks: dict[int, _Block] = {}
+    for node in reversed(range(len(parents))):
+        hung = [(child, relations[child], blocks.pop(child)) for child in below[node]]
+        blocks[node] = (_operation if is_operation else _symbol)(node, hung, widths[node])
+        if not is_operation and after.get(parents[node]) != node:
+            blocks[node] = _line(node, after, blocks, widths, widest)
+    whole = blocks[0] if parents else _Block()
+    places = [(x, float(row)) for _, (x, row) in sorted(whole.places.items())]
+    layout = Layout(places, list(widths), whole.turns, whole.bends)
+    if is_operation and layout.width > 1.8 * widest:
+        return _sideways(parents, below, widths)
+    return layout
+
+
+@dataclass
+class _Block:
+    """Nodes with places (x, row) relative to one of them, and how far they reach left and right in each row."""
+
+    places: dict[int, tuple[float, int]] = field(default_factory=dict)
+    rows: dict[int, tuple[float, float]] = field(default_factory=dict)
+    turns: dict[int, float] = field(default_factory=dict)
+    bends: dict[int, float] = field(default_factory=dict)
+
+    def put(self, other: _Block, x: float, row: int) -> None:
+        """Add another block, moved by *x* and *row*."""
+        for node, (place, at) in other.places.items():
+            self.places[node] = (place + x, at + row)
+        for at, (start, end) in other.rows.items():
+            self.claim(at + row, start + x, end + x)
+        for node, at in other.turns.items():
+            self.turns[node] = at + row
+        for node, at_x in other.bends.items():
+            self.bends[node] = at_x + x
+
+    def claim(self, row: int, start: float, end: float) -> None:
+        """Keep others out of a part of a row."""
+        left, right = self.rows.get(row, (start, end))
+        self.rows[row] = (min(left, start), max(right, end))
+
+    def beside(self, other: _Block, row: int) -> float:
+        """Return the least x at which *other*, moved by *row*, stands to the right of everything here."""
+        common = [at for at in other.rows if at + row in self.rows]
+        return max((self.rows[at + row][1] + _AIR - other.rows[at][0] for at in common), default=float("-inf"))
+
+    def before(self, other: _Block, row: int) -> float:
+        """Return the greatest x at which *other*, moved by *row*, stands to the left of everything here."""
+        common = [at for at in other.rows if at + row in self.rows]
+        return min((self.rows[at + row][0] - _AIR - other.rows[at][1] for at in common), default=float("inf"))
+
+    def hang(self, root: int, other: _Block, x: float, row: int) -> None:
+        """Add another block above or below, and keep the edge to its *root* free in the rows between.
+
+        Where a straight edge would cross the block itself, the block moves to the right of an upright one.
+        """
+        between = range(min(row, 0) + 1, max(row, 0))
+        spread = {at: other.rows[at - row] for at in between if at - row in other.rows}
+        if x >= 0 and any(start - 0.1 < x * at / row - x < end + 0.1 for at, (start, end) in spread.items()):
+            upright = x
+            x += _GAP - min(start for start, _ in other.rows.values())
+            self.bends[root] = upright
+            for at in between:
+                self.claim(at, upright - 0.1, upright + 0.1)
+            self.claim(row, upright - 0.1, upright + 0.1)
+        else:
+            for at in between:
+                self.claim(at, x * at / row - 0.1, x * at / row + 0.1)
+        self.put(other, x, row)
+
+
+def _sideways(parents: Sequence[int], below: list[list[int]], widths: Sequence[float]) -> Layout:
+    """Return places for a tree too wide for the page: it grows to the right, one leaf below the other."""
+    rows, leaf, waiting = [0.0] * len(parents), 0, [0]
+    while waiting:
+        node = waiting.pop()
+        waiting += reversed(below[node])
+        rows[node], leaf = float(leaf), leaf + (not below[node])
+    for node in reversed(range(len(parents))):
+        if below[node]:
+            rows[node] = (rows[below[node][0]] + rows[below[node][-1]]) / 2
+    starts = [0.0] * len(parents)
+    for node, parent in enumerate(parents[1:], 1):
+        starts[node] = starts[parent] + widths[parent] + 0.8
+    places = [(start + width / 2, -0.78 * row) for start, row, width in zip(starts, rows, widths, strict=True)]
+    return Layout(places, list(widths), {}, {node: starts[node] - 0.5 for node in range(1, len(parents))}, True)
+
+
+def _operation(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
+    """Return a node above its operands, which stand side by side."""
+    row = _Block()
+    for place, (_, _, child) in enumerate(hung):
+        row.put(child, row.beside(child, 0) if place else 0.0, 0)
+    block = _Block({node: (0.0, 0)}, {0: (-width / 2, width / 2)})
+    if hung:
+        middle = (row.places[hung[0][0]][0] + row.places[hung[-1][0]][0]) / 2
+        block.put(row, -middle, -1)
+    return block
+
+
+def _symbol(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
+    """Return a node with what hangs above and below it, but not what follows on its line."""
+    block = _Block({node: (0.0, 0)}, {0: (-width / 2, width / 2)})
+    has_element = any(relation == "e" for _, relation, _ in hung)
+    for root, relation, other in sorted(hung, key=lambda child: "ouwbae".find(child[1])):
+        if relation in _ABOVE:
+            row, indent = 1 - min(other.rows), _ABOVE[relation]
+        elif relation == "e":  # below everything else, so that elements make a column
+            row, indent = min(block.rows) - 1 - max(other.rows), 0.0
+        else:
+            row, indent = -1 - max(other.rows), _BELOW.get(relation, 0.3)
+            indent = max(indent, 0.3) if has_element else indent
+        if relation in "cd":
+            ends = [end for _, end in other.rows.values()]
+            block.hang(root, other, min(-width / 2 - 0.1 - max(ends), block.before(other, row)), row)
+        else:
+            start = indent + width / 2 if indent > 0.5 or has_element and relation != "e" else indent
+            block.hang(root, other, max(start, block.beside(other, row)) if relation != "e" else 0.0, row)
+    return block
+
+
+def _line(
+    first: int, after: dict[int, int], blocks: dict[int, _Block], widths: Sequence[float], widest: float
+) -> _Block:
+    """Return a line of symbols, cut into lines of about the same width where one would be too wide."""
+    nodes = [first]
+    while nodes[-1] in after:
+        nodes.append(after[nodes[-1]])
+    parts = [(node, blocks.pop(node)) for node in nodes]
+    whole = _pack(parts, widths, float("inf"))
+    width = _width(whole)
+    n_lines = math.ceil(width / widest - 0.15)
+    return whole if n_lines < 2 else _pack(parts, widths, 1.08 * width / n_lines)
+
+
+def _pack(parts: list[tuple[int, _Block]], widths: Sequence[float], widest: float) -> _Block:
+    """Return blocks side by side, the next one below where they get wider than *widest*."""
+    whole, line = _Block(), _Block()
+    x, before = 0.0, -1
+    for node, block in parts:
+        if line.rows:
+            x = max(x + widths[before] / 2 + _GAP + widths[node] / 2, line.beside(block, 0))
+            start = min(start for start, _ in line.rows.values())
+            if x + max(end for _, end in block.rows.values()) - start > widest:
+                _below(whole, line)
+                line, x = _Block(turns={node: 0.0}), 0.0
+        line.put(block, x, 0)
+        before = node
+    _below(whole, line)
+    return whole
+
+
+def _below(whole: _Block, line: _Block) -> None:
+    """Add a line below everything so far; the space above it, where the edge comes from, is over its highest symbol."""
+    top = max(line.rows)
+    for node in line.places.keys() & line.turns.keys():
+        if line.places[node] == (0.0, 0):
+            line.turns[node] = top + 0.5
+    whole.put(line, 0.4 if whole.rows else 0.0, min(whole.rows) - 1 - top if whole.rows else 0)
+
+
+def _width(block: _Block) -> float:
+    return max(end for _, end in block.rows.values()) - min(start for start, _ in block.rows.values())

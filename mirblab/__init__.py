@@ -11,6 +11,6 @@ Names are imported when they are first used, so that `import mirblab` takes no t
 
 import lazy_loader as _lazy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""beir: a collection's files on disk, in BEIR's layout: read line by line, checked, written whole."""
+"""The files of a collection in BEIR's layout, read line by line, checked, and written whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""candidates: which documents a query may return: lists and rules."""
+"""The documents that a query may return, by lists and by rules."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class Candidates:
             kept &= rule.permits(places, doc_positions)
         return kept
 
-    def among(self, query_positions: np.ndarray, docs: slice, found: np.ndarray) -> np.ndarray:
-        """Return those of *found*, flat places in a block of queries by *docs*, that may be returned.
+    def among(self, query_positions: np.ndarray, docs: slice, cells: np.ndarray) -> np.ndarray:
+        """Return those of *cells*, flat positions in a block of queries by *docs*, that may be returned.
 
-        Few are asked for pair by pair, many through the mask of the block.
+        A few cells are checked pair by pair, many through the mask of the block.
         """
         width = docs.stop - docs.start
-        if len(found) > _PAIRWISE_SHARE * len(query_positions) * width:
-            return found[self.allowed(query_positions, docs).ravel()[found]]
-        rows, columns = np.divmod(found, width)
-        return found[self.permits(np.asarray(query_positions)[rows], columns + docs.start)]
+        if len(cells) > _PAIRWISE_SHARE * len(query_positions) * width:
+            return cells[self.allowed(query_positions, docs).ravel()[cells]]
+        rows, columns = np.divmod(cells, width)
+        return cells[self.permits(np.asarray(query_positions)[rows], columns + docs.start)]
 
     def _places(self, query_positions: np.ndarray) -> np.ndarray:
         places = np.asarray(query_positions)
@@ -169,18 +169,18 @@ class NotSelfRule:
 
 @dataclass(frozen=True)
 class EarlierRule:
-    """A query may return only what stands before it: documents of a smaller `order`."""
+    """A query may return only earlier documents, which have a smaller `order`."""
 
     doc_order: np.ndarray
     query_order: np.ndarray
     name: str = "earlier"
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
-        """Drop what does not stand earlier than the query."""
+        """Drop the documents that are not earlier than the query."""
         mask &= self.doc_order[None, first : first + mask.shape[1]] < self.query_order[queries][:, None]
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-        """Return whether each document stands earlier than its query."""
+        """Return whether each document is earlier than its query."""
         return self.doc_order[docs] < self.query_order[queries]
 
     def content(self) -> Sequence[np.ndarray]:
@@ -203,7 +203,7 @@ class TagRule:
     name: str = "tags"
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
-        """Drop what is too near by its tags and not gold."""
+        """Drop the documents that share too many tags with the query, except relevant ones."""
         shared = (self.query_tags[queries] @ self.doc_tags[first : first + mask.shape[1]].T).tocoo()
         near = shared.data >= self._needed[queries][shared.row]
         rows, docs = shared.row[near], shared.col[near]
@@ -211,7 +211,7 @@ class TagRule:
         mask[rows[drop], docs[drop]] = False
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-        """Return whether each document is far enough by its tags, or gold."""
+        """Return whether each document shares few enough tags with its query, or is relevant to it."""
         sizes = np.diff(self.doc_tags.indptr)[docs]
         pairs = np.repeat(np.arange(len(docs)), sizes)
         within = np.arange(len(pairs)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -1,4 +1,4 @@
-"""collection: a test collection with its card and restrictions, loaded from a folder and checked."""
+"""A test collection with its card and its candidates, loaded from a folder and checked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Collection:
     oddities: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a name that cannot name a folder: files are written under the names of collections."""
+        """Check that the name can name a folder, since files are written under the names of collections."""
         paths.checked_name(self.name)
 
     @cached_property
@@ -90,7 +90,7 @@ class Collection:
     def first_tags(self) -> np.ndarray:
         """Return the first tag of each document, "" where it has none, in the order of `doc_ids`, object (n_docs,)."""
         tags = self.corpus["tags"] if "tags" in self.corpus else [None] * len(self.corpus)
-        return np.array([own[0] if own else "" for own in tags], dtype=object)
+        return np.array([document_tags[0] if document_tags else "" for document_tags in tags], dtype=object)
 
     def document(self, doc_id: str) -> str:
         """Return the text of one document; MirblabError for an unknown id."""
@@ -166,7 +166,7 @@ class Collection:
         }
 
     def report(self) -> pd.DataFrame:
-        """Return what is odd in the data (never an error, never altered): columns what, count."""
+        """Return the oddities of the data, which are neither errors nor altered: columns what, count."""
         return pd.DataFrame({"what": list(self.oddities), "count": list(self.oddities.values())})
 
     def __repr__(self) -> str:
@@ -262,14 +262,14 @@ class Card:
             raise MirblabError(f"{path}{line_of_key(path.read_text('utf-8-sig'), error.key)}: {error}") from error
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Card:
-        """Return the card with the values *found*, checked; MirblabError for one that is wrong.
+    def from_dict(cls, table: dict[str, Any]) -> Card:
+        """Return the card with the values of *table*, checked; MirblabError for one that is wrong.
 
         >>> Card.from_dict({"candidates": "judged"}).candidates
         ['judged']
         """
         known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
-        values = {key: value for key, value in found.items() if key in known}
+        values = {key: value for key, value in table.items() if key in known}
         rules = values.get("candidates", [])
         if not isinstance(rules, (str, list)):
             raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
@@ -277,7 +277,7 @@ class Card:
         for rule in values["candidates"]:
             if rule not in RULE_NAMES:
                 raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULE_NAMES)))
-        card = cls(**values, extra={key: value for key, value in found.items() if key not in known})
+        card = cls(**values, extra={key: value for key, value in table.items() if key not in known})
         card._check()
         return card
 
@@ -298,7 +298,7 @@ class Card:
 
 
 def read_card_table(folder: Path) -> dict[str, Any]:
-    """Return what `card.toml` in *folder* says, as it stands, or nothing; MirblabError when it is not TOML."""
+    """Return the table in `card.toml` of *folder*, unchecked; empty without one; MirblabError when it is not TOML."""
     path = folder / "card.toml"
     return read_toml(path) if path.is_file() else {}
 
@@ -306,7 +306,7 @@ def read_card_table(folder: Path) -> dict[str, Any]:
 def count_oddities(
     corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
 ) -> dict[str, int]:
-    """Return how often what is odd in real data occurs; what does not occur is left out."""
+    """Return how many documents and queries have each oddity of real data; oddities that do not occur are left out."""
     relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
     whole = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
     counts = {
@@ -328,27 +328,27 @@ def count_oddities(
 def candidate_rules(
     folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
 ) -> list[Rule]:
-    """Return the restrictions that the folder's lists and the card's `candidates` put on the queries."""
-    found: list[Rule] = []
+    """Return the rules that the folder's lists and the card's `candidates` impose on the queries."""
+    rules: list[Rule] = []
     for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
         pairs = on_disk.read_id_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
         if pairs is not None:
-            found.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
+            rules.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
     judged = ListRule.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
     for name in card.candidates:
         if name == "judged":
-            found.append(judged)
+            rules.append(judged)
         elif name == "not-self":
-            found.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+            rules.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
         elif name == "earlier":
-            found.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+            rules.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
         elif name == "tags":
-            found.append(_tag_rule(corpus, asked, qrels, card, folder))
-    return found
+            rules.append(_tag_rule(corpus, asked, qrels, card, folder))
+    return rules
 
 
 class _WrongField(MirblabError):
-    """A field of a card that is not what it must be; its key is kept, to be looked up in the file."""
+    """A wrong value in a card; its key is kept, so that its line can be found in the file."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(f"'{key}' {what}" if what.startswith("must") else what)
@@ -393,7 +393,7 @@ def _codes(column: pd.Series) -> np.ndarray:
 
 
 def _count_repeats(texts: Iterable[str]) -> int:
-    """Return how many texts stood before, by hashes of 128 bits."""
+    """Return how many texts repeat an earlier one, by hashes of 128 bits."""
     hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
     return len(hashes) - len(set(hashes))
 
@@ -413,9 +413,9 @@ def _mean_words(texts: list[str]) -> float:
 
 
 def _position_of_id(ids: pd.Index, name: str, kind: str, collection: str) -> int:
-    place = int(ids.searchsorted(name))
-    if place >= len(ids) or ids[place] != name:
+    position = int(ids.searchsorted(name))
+    if position >= len(ids) or ids[position] != name:
         raise MirblabError(
             f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'"
         )
-    return place
+    return position

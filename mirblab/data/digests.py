@@ -1,4 +1,4 @@
-"""digests: what every file of a collection was when it was built or added, and whether it still is that."""
+"""Digests of a collection's files, stored when it is built or added, and the check against them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({}))
 
 
 def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
-    """Return what of *folder* is not what its digests say, a phrase for each file; nothing where none were kept.
+    """Return a phrase for each file of *folder* that differs from its digest; an empty list where none were stored.
 
-    Every file is read and hashed, but for those whose digests *read* has because they were just read; sizes and times
-    are not trusted. MirblabError for a folder that cannot be read.
+    Every file is read and hashed, except those that were just read, whose digests are in *read*; sizes and times are
+    not trusted. MirblabError for a folder that cannot be read.
     """
     content = read_digest_file(folder)
     if content is None:
@@ -65,9 +65,9 @@ def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({
 
 
 def verify_collections(folder: Path) -> list[str]:
-    """Compare the collections in *folder* with their digests; return a line for each that differs, and for strangers.
+    """Compare the collections in *folder* with their digests; return a line for each difference and unknown file.
 
-    These are made again whenever they are asked for.
+    These collections are made again whenever they are needed.
     """
     wrong = [stored_files.unknown_file_message(path) for path in stored_files.sound_paths(folder) if not path.is_dir()]
     folders = [path for path in stored_files.sound_paths(folder) if path.is_dir()]
@@ -75,12 +75,12 @@ def verify_collections(folder: Path) -> list[str]:
 
 
 def has_digests(folder: Path) -> bool:
-    """Return whether *folder* has a `digests.txt`; one that was copied by hand or is older than digests has none."""
+    """Return whether *folder* has a `digests.txt`, which folders that were copied by hand or are older lack."""
     return read_digest_file(folder) is not None
 
 
 def read_digest_file(folder: Path) -> bytes | None:
-    """Return the content of the folder's `digests.txt`, None where there is none; it tells one build from the next."""
+    """Return the content of the folder's `digests.txt`, which differs between builds; None where there is none."""
     try:
         return (folder / DIGEST_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -125,7 +125,7 @@ def _difference(before: str | None, now: str | None) -> str:
 
 
 def _printable_name(name: str) -> str:
-    """Return a name that can be printed; that in a damaged line need not be text.
+    """Return a file's name with unprintable characters escaped, such as a damaged line may have.
 
     >>> _printable_name("caf\\u00e9.md"), _printable_name("\\udcff.md") == r"\\udcff.md"
     ('café.md', True)

@@ -1,4 +1,4 @@
-"""near_duplicates: texts that are nearly the same, found by MinHash."""
+"""Texts that are nearly the same, found by MinHash."""
 
 from __future__ import annotations
 

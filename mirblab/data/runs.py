@@ -1,4 +1,4 @@
-"""runs: runs: their order, ties and depth, and TREC's run files."""
+"""Runs: their order, ties and depth, and TREC's run files."""
 
 from __future__ import annotations
 

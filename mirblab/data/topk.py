@@ -1,4 +1,4 @@
-"""topk: the k best documents of each query over blocks of scores, ties as in `runs`, in bounded memory."""
+"""The k best documents of each query over blocks of scores, with the tie rule of `runs`, in bounded memory."""
 
 from __future__ import annotations
 

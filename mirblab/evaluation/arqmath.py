@@ -36,8 +36,8 @@ def read_submission(path: str | Path) -> pd.DataFrame:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.tsv").write_text("B.1\t77\t5\t1\t0.9\tours\nB.1\t78\t6\t2\t0.8\tours\n")
-    ...     found = read_submission(Path(folder, "a.tsv"))
-    >>> found.formula_id.tolist(), found.attrs["task"], found.attrs["rank_differs"]
+    ...     instances = read_submission(Path(folder, "a.tsv"))
+    >>> instances.formula_id.tolist(), instances.attrs["task"], instances.attrs["rank_differs"]
     (['77', '78'], 2, 0)
     """
     path = Path(path)
@@ -54,11 +54,11 @@ def read_submission(path: str | Path) -> pd.DataFrame:
     problems.raise_if_any()
     if not rows:
         raise MirblabError(f"{path} has no lines; expected {_LINE_FORMS}")
-    found = pd.DataFrame(rows, columns=list(SUBMISSION_COLUMNS[width]))
+    table = pd.DataFrame(rows, columns=list(SUBMISSION_COLUMNS[width]))
     attrs = {"system": max(systems, key=lambda name: systems[name]), "task": width - 4}
-    attrs["rank_differs"] = _count_rank_differences(found)
-    found.attrs = attrs
-    return order_run(found) if width == 5 else found
+    attrs["rank_differs"] = _count_rank_differences(table)
+    table.attrs = attrs
+    return order_run(table) if width == 5 else table
 
 
 def write_submission(run: pd.DataFrame, path: str | Path, depth: int = SUBMISSION_DEPTH) -> None:
@@ -132,9 +132,9 @@ def qrels_of_visual_ids(qrels: pd.DataFrame, visual_ids: Mapping[str, str]) -> p
         raise MirblabError(f"judgements lack {', '.join(missing)}; found {', '.join(map(str, qrels.columns))}")
     table = qrels.assign(**_ids_as_text(qrels[["query_id", "doc_id"]])).rename(columns={"doc_id": "formula_id"})
     known, n_missing = _with_visual_ids(table, visual_ids)
-    found = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).relevance.max()
-    found.attrs["not_mapped"] = n_missing
-    return found
+    highest = known.groupby(["query_id", "doc_id"], as_index=False, sort=False).relevance.max()
+    highest.attrs["not_mapped"] = n_missing
+    return highest
 
 
 def _line_problem(cells: list[str], width: int) -> str:
@@ -152,9 +152,9 @@ def _line_problem(cells: list[str], width: int) -> str:
     return "" if is_number else "rank and score must be numbers that a float32 holds"
 
 
-def _count_rank_differences(found: pd.DataFrame) -> int:
+def _count_rank_differences(instances: pd.DataFrame) -> int:
     """Return how many rows have a better score than the row of the rank before."""
-    by_rank = found.sort_values(["query_id", "rank"], kind="stable")
+    by_rank = instances.sort_values(["query_id", "rank"], kind="stable")
     rises = by_rank.score.diff() > 0
     return int((rises & (by_rank.query_id == by_rank.query_id.shift())).sum())
 
@@ -172,15 +172,15 @@ def _checked(instances: pd.DataFrame, by: str) -> pd.DataFrame:
 
 def _with_visual_ids(table: pd.DataFrame, visual_ids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
     """Return the rows whose formula has a visual id, as doc_id, and the number of the others."""
-    found = table.formula_id.map(visual_ids)
-    n_missing = int(found.isna().sum())
+    ids = table.formula_id.map(visual_ids)
+    n_missing = int(ids.isna().sum())
     if n_missing > _LEAST_KNOWN * len(table):
-        first = table.formula_id[found.isna()].iloc[0]
+        first = table.formula_id[ids.isna()].iloc[0]
         raise MirblabError(
             f"{n_missing:,} of {len(table):,} instances have no visual id, such as '{first}'; give the formulas of the "
             "release that the run was made with"
         )
-    return table.assign(doc_id=found)[found.notna()], n_missing
+    return table.assign(doc_id=ids)[ids.notna()], n_missing
 
 
 def _ids_as_text(table: pd.DataFrame) -> pd.DataFrame:

@@ -66,9 +66,9 @@ _COMPARED_FIELDS = ("kind", "sha256", "origin", "systems", "collections", "measu
 class ImportedValues:
     """Values that were read, where each stands, and what was left out, counted by reason.
 
-    >>> found = ImportedValues()
-    >>> found.add(("theirs", "stacks-qa", "RR", "", 0.5), "a.csv, line 2")
-    >>> found.rows
+    >>> values = ImportedValues()
+    >>> values.add(("theirs", "stacks-qa", "RR", "", 0.5), "a.csv, line 2")
+    >>> values.rows
     {('theirs', 'stacks-qa', 'RR', ''): (0.5, 'a.csv, line 2')}
     """
 
@@ -148,10 +148,10 @@ class ImportRecord:
         return self._checked(self.folder / VALUES_FILE, self.values_sha256)
 
     def _checked(self, path: Path, expected: str) -> Path:
-        found = file_sha256(path) if path.is_file() else "missing"
-        if found != expected and (expected or found == "missing"):  # imports of older versions know no values_sha256
+        digest = file_sha256(path) if path.is_file() else "missing"
+        if digest != expected and (expected or digest == "missing"):  # imports of older versions know no values_sha256
             raise MirblabError(
-                f"{path} is not what was imported on {self.date}: its sha256 is {found}, that of the import was "
+                f"{path} is not what was imported on {self.date}: its sha256 is {digest}, that of the import was "
                 f"{expected or 'not kept'}; take the original in anew: {self.command}"
             )
         return path
@@ -181,19 +181,19 @@ def import_results(
         raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
     if kind == "run":
-        record, notes, found = *_describe_run(source, system, collection, candidates_only), None
+        record, notes, values = *_describe_run(source, system, collection, candidates_only), None
     else:
         if candidates_only:
             raise MirblabError(f"{source} holds values, not a run, so nothing can be cut; leave the option out")
-        record, notes, found = _describe_values(source, system, collection, percent)
+        record, notes, values = _describe_values(source, system, collection, percent)
     record = replace(record, origin=origin or source.resolve().name)
     record = replace(record, name=paths.checked_name(name or _default_name(record)))
     set_aside_damaged(record)
-    earlier = find_earlier_import(record, found)
+    earlier = find_earlier_import(record, values)
     if earlier is not None:
         return earlier, ["imported before; nothing changed"]
-    check_not_imported(record, found)
-    return write_import(source, record, found), notes
+    check_not_imported(record, values)
+    return write_import(source, record, values), notes
 
 
 def import_records() -> list[ImportRecord]:
@@ -202,8 +202,8 @@ def import_records() -> list[ImportRecord]:
     >>> isinstance(import_records(), list)
     True
     """
-    found = sorted(imports_folder().glob(f"[!.]*/{RECORD_FILE}"))
-    return [read_record(path) for path in found if not path.parent.name.endswith(stored_files.SUFFIX)]
+    record_files = sorted(imports_folder().glob(f"[!.]*/{RECORD_FILE}"))
+    return [read_record(path) for path in record_files if not path.parent.name.endswith(stored_files.SUFFIX)]
 
 
 def imported_systems() -> list[str]:
@@ -235,11 +235,11 @@ def read_imported_run(system: str, collection: Collection) -> pd.DataFrame:
     counts of `fitted`; what is no candidate is kept, unless it was to be cut when it was imported. Raises MirblabError
     when there is no such run, and when the stored file is not what was imported.
     """
-    found = imported_runs(system)
-    if collection.name not in found:
-        has = f"its runs are on {', '.join(found)}" if found else "only values of it were imported"
+    records = imported_runs(system)
+    if collection.name not in records:
+        has = f"its runs are on {', '.join(records)}" if records else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
-    record = found[collection.name]
+    record = records[collection.name]
     kept, attrs = fit_run(read_run(record.run_file()), collection, candidates_only=record.candidates_only)
     kept.attrs = {"system": system, "collection": collection.name, "origin": record.origin, **attrs}
     if attrs["unknown_documents"]:
@@ -256,15 +256,15 @@ def read_imported_values(systems: Sequence[str] = ()) -> pd.DataFrame:
     >>> read_imported_values().columns.tolist()
     ['system', 'collection', 'measure', 'query_id', 'value', 'origin']
     """
-    found = [record for record in import_records() if record.kind == "values"]
-    known = sorted({system for record in found for system in record.systems})
+    records = [record for record in import_records() if record.kind == "values"]
+    known = sorted({system for record in records for system in record.systems})
     for system in systems:
         if system not in known:
             raise unknown("imported values of system", system, known)
     tables = [
         pd.DataFrame(columns=[*VALUE_COLUMNS, "origin"]).astype(dict.fromkeys(VALUE_COLUMNS, "str") | {"value": float})
     ]
-    tables = [read_stored_values(record).assign(origin=record.origin) for record in found] or tables
+    tables = [read_stored_values(record).assign(origin=record.origin) for record in records] or tables
     table = pd.concat(tables, ignore_index=True)
     return table[table.system.isin(list(systems))].reset_index(drop=True) if systems else table
 
@@ -433,28 +433,28 @@ def _describe_values(
 ) -> tuple[ImportRecord, list[str], ImportedValues]:
     """Return the record of values, what was left out, and the values."""
     is_table = source.suffix.lower() in (".csv", ".tsv") and source.is_file()
-    found = (read_csv_values if is_table else read_mteb_values)(source, system, collection, percent)
-    systems, collections, measures = (list(dict.fromkeys(key[at] for key in found.rows)) for at in range(3))
+    values = (read_csv_values if is_table else read_mteb_values)(source, system, collection, percent)
+    systems, collections, measures = (list(dict.fromkeys(key[at] for key in values.rows)) for at in range(3))
     known = {*catalogue.collection_names(), *registry.read_registry("collections")}
     for name in collections:
         if name not in known:
             raise MirblabError(f"{source}: {unknown('collection', name, known)}")
     for name in systems:
         _checked_system_name(name, source)
-    notes = [f"{len(found.rows):,} values of {len(systems)} systems on {len(collections)} collections"]
-    notes += [f"left out: {count:,} {what}" for what, count in found.left_out.items()]
-    notes += _query_notes(found, collections)
+    notes = [f"{len(values.rows):,} values of {len(systems)} systems on {len(collections)} collections"]
+    notes += [f"left out: {count:,} {what}" for what, count in values.left_out.items()]
+    notes += _query_notes(values, collections)
     record = ImportRecord(
         "", "values", source.resolve().name, source_sha256(source), _today(), "", systems, collections, measures
     )
-    return record, notes, found
+    return record, notes, values
 
 
-def _query_notes(found: ImportedValues, collections: Sequence[str]) -> list[str]:
+def _query_notes(values: ImportedValues, collections: Sequence[str]) -> list[str]:
     """Return what is odd in the query ids of values that stand for queries; MirblabError for mostly unknown ones."""
     notes = []
     for name in collections:
-        given = {key[3] for key in found.rows if key[1] == name and key[3]}
+        given = {key[3] for key in values.rows if key[1] == name and key[3]}
         if not given or name not in catalogue.collection_names():
             continue
         asked = set(catalogue.load(name).query_ids)
@@ -500,7 +500,7 @@ def read_csv_values(path: Path, system: str = "", collection: str = "", percent:
     ...     list(read_csv_values(Path(folder, "a.csv"), collection="stacks-qa").rows)
     [('theirs', 'stacks-qa', 'nDCG@10', '')]
     """
-    found, given = ImportedValues(), {"system": system, "collection": collection}
+    values, given = ImportedValues(), {"system": system, "collection": collection}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
@@ -511,12 +511,12 @@ def read_csv_values(path: Path, system: str = "", collection: str = "", percent:
                 if None in row or None in row.values():
                     n_cells = sum(value is not None for value in row.values()) + len(row.get(None, [])) - (None in row)
                     raise MirblabError(f"{where}: {n_cells} cells, but {len(header)} columns: {', '.join(header)}")
-                found.add(_value_row({key: value.strip() for key, value in row.items()}, given, where, percent), where)
+                values.add(_value_row({key: value.strip() for key, value in row.items()}, given, where, percent), where)
     except (UnicodeDecodeError, csv.Error) as error:
         raise MirblabError(f"{path} cannot be read as CSV in UTF-8: {error}; save it so") from error
-    if not found.rows:
+    if not values.rows:
         raise MirblabError(f"{path} has a header and no values; put a row for each value below it")
-    return found
+    return values
 
 
 def _checked_header(header: list[str], given: Mapping[str, str], path: Path) -> list[str]:
@@ -572,22 +572,22 @@ def read_mteb_values(path: Path, system: str = "", collection: str = "", percent
     *collection*. MirblabError names the file and the key.
     """
     if path.is_file():
-        found = _read_mteb_file(path, system, collection, percent)
-        if not found.rows:
-            raise MirblabError(f"{path}: {', '.join(found.left_out)}; give --collection if it is one of ours")
-        return found
+        values = _read_mteb_file(path, system, collection, percent)
+        if not values.rows:
+            raise MirblabError(f"{path}: {', '.join(values.left_out)}; give --collection if it is one of ours")
+        return values
     if collection:
         raise MirblabError(f"{path} is a folder of several tasks, so --collection cannot name them; leave it out")
-    found, files = ImportedValues(), [file for file in sorted(path.rglob("*.json")) if is_mteb_result(file)]
+    values, files = ImportedValues(), [file for file in sorted(path.rglob("*.json")) if is_mteb_result(file)]
     models = {_model_name(file) for file in files}
     if system and len(models) > 1:
         raise MirblabError(f"{path} has results of {len(models)} models, so --system cannot name them; leave it out")
     for file in files:
-        found.merge(_read_mteb_file(file, system, "", percent))
-    if not found.rows:
+        values.merge(_read_mteb_file(file, system, "", percent))
+    if not values.rows:
         raise MirblabError(f"{path} has no result of a task of MIRB in {len(files):,} JSON files; its tasks are "
                            f"{', '.join(MIRB_TASKS)}")  # fmt: skip
-    return found
+    return values
 
 
 def is_mteb_result(path: Path) -> bool:
@@ -597,12 +597,12 @@ def is_mteb_result(path: Path) -> bool:
 
 def _read_mteb_file(path: Path, system: str, collection: str, percent: bool) -> ImportedValues:
     """Return the means in one file; empty, with the reason, when its task is none of MIRB's."""
-    found, data = ImportedValues(), _json_object(path)
+    values, data = ImportedValues(), _json_object(path)
     task = str(data.get("task_name") or data.get("mteb_dataset_name") or path.stem)
     name = collection or MIRB_TASKS.get(task, "")
     if not name:
-        found.left_out[f"task {task}, which is not MIRB's{suggest(task, MIRB_TASKS)}"] += 1
-        return found
+        values.left_out[f"task {task}, which is not MIRB's{suggest(task, MIRB_TASKS)}"] += 1
+        return values
     system = system or _model_name(path)
     if not system:
         raise MirblabError(f"{path}: no folder above it names the model; give --system")
@@ -613,14 +613,14 @@ def _read_mteb_file(path: Path, system: str, collection: str, percent: bool) -> 
     for key, value in scores.items():
         if match := _KEY.fullmatch(key):
             where = f"{path}, key '{key}'"
-            found.add(
+            values.add(
                 (system, name, f"{_MEASURES[match[1]]}@{match[2]}", "", read_number(value, where, percent)), where
             )
         elif key not in _OTHER_KEYS:
-            found.left_out["scores that are no measure here"] += 1
-    if not found.rows:
+            values.left_out["scores that are no measure here"] += 1
+    if not values.rows:
         raise MirblabError(f"{path}: no score such as 'ndcg_at_10' for the split {SPLIT}; found {', '.join(scores)}")
-    return found
+    return values
 
 
 def _test_scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
@@ -661,34 +661,38 @@ def read_record(path: Path) -> ImportRecord:
     """Return the record in a file; MirblabError with file and line, and what to do, for one that is damaged."""
     again = f"take the original in anew: mirblab import-results FILE --name {shlex.quote(path.parent.name)}"
     try:
-        found = text_files.read_json(path)
+        content = text_files.read_json(path)
     except MirblabError as error:
         raise MirblabError(f"{error}; {again}") from error
-    wrong = _record_problem(found, path.parent.name)
+    wrong = _record_problem(content, path.parent.name)
     if wrong:
         raise MirblabError(f"{path} is no record of an import: {wrong}; {again}")
-    return ImportRecord(**found)
+    return ImportRecord(**content)
 
 
-def _record_problem(found: object, name: str) -> str:
+def _record_problem(content: object, name: str) -> str:
     """Return what is wrong with the content of a record, or an empty string."""
-    if not isinstance(found, dict):
-        return f"expected a JSON object, found {type(found).__name__}"
+    if not isinstance(content, dict):
+        return f"expected a JSON object, found {type(content).__name__}"
     kinds = {"list[str]": list, "bool": bool, "int": int, "str": str}
-    for one in fields(ImportRecord):
-        if one.name not in found and one.default is MISSING:
-            return f"it has no '{one.name}'"
-        value, kind = found.get(one.name, one.default), kinds[str(one.type)]
+    for item in fields(ImportRecord):
+        if item.name not in content and item.default is MISSING:
+            return f"it has no '{item.name}'"
+        value, kind = content.get(item.name, item.default), kinds[str(item.type)]
         if type(value) is not kind or (kind is list and not (value and all(type(text) is str for text in value))):
-            if one.name == "measures" and value == []:  # of a run
+            if item.name == "measures" and value == []:  # of a run
                 continue
-            return f"'{one.name}' must be {one.type}, found {json.dumps(value, default=str)[:60]}"
-    more = sorted(found.keys() - {one.name for one in fields(ImportRecord)})
+            return f"'{item.name}' must be {item.type}, found {json.dumps(value, default=str)[:60]}"
+    more = sorted(content.keys() - {item.name for item in fields(ImportRecord)})
     if more:
         return f"it has the unknown key '{more[0]}'"
-    if found["name"] != name or found["kind"] not in ("run", "values") or Path(found["file"]).name != found["file"]:
+    if (
+        content["name"] != name
+        or content["kind"] not in ("run", "values")
+        or Path(content["file"]).name != content["file"]
+    ):
         return "its name, kind or file is another one"
-    record = ImportRecord(**found)
+    record = ImportRecord(**content)
     return "it was changed after the import" if record.seal and record.sealed() != record else ""
 
 
@@ -703,7 +707,7 @@ def _stored_values(record: ImportRecord) -> dict[tuple[str, ...], float]:
     return {row[:4]: row[4] for row in rows}
 
 
-def find_earlier_import(record: ImportRecord, found: ImportedValues | None) -> ImportRecord | None:
+def find_earlier_import(record: ImportRecord, values: ImportedValues | None) -> ImportRecord | None:
     """Return the earlier import of the same, or None; MirblabError when the name is that of another one."""
     other = next((other for other in import_records() if other.name.casefold() == record.name.casefold()), None)
     if other is None:
@@ -711,8 +715,8 @@ def find_earlier_import(record: ImportRecord, found: ImportedValues | None) -> I
     differs = [name for name in _COMPARED_FIELDS if getattr(other, name) != getattr(record, name)]
     if (
         not differs
-        and found is not None
-        and _stored_values(other) != {key: value for key, (value, _) in found.rows.items()}
+        and values is not None
+        and _stored_values(other) != {key: value for key, (value, _) in values.rows.items()}
     ):
         differs = ["values"]  # the same file, read otherwise: as percent
     if differs:
@@ -723,16 +727,16 @@ def find_earlier_import(record: ImportRecord, found: ImportedValues | None) -> I
     return other
 
 
-def check_not_imported(record: ImportRecord, found: ImportedValues | None) -> None:
+def check_not_imported(record: ImportRecord, values: ImportedValues | None) -> None:
     """Raise MirblabError when a run or a value of the same system is there under another name."""
     for other in import_records():
         both = set(record.systems) & set(other.systems) and set(record.collections) & set(other.collections)
         if not both or other.kind != record.kind:
             continue
-        if found is None:
+        if values is None:
             what = f"a run of '{record.systems[0]}' on {record.collections[0]}"
         else:
-            key = next((key for key in _stored_values(other) if key in found.rows), None)
+            key = next((key for key in _stored_values(other) if key in values.rows), None)
             what = "" if key is None else f"{key[2]} of '{key[0]}' on {key[1]}"
         if what:
             raise MirblabError(f"{what} was imported already, as '{other.name}'; remove {other.folder}, or give "
@@ -750,7 +754,7 @@ def set_aside_damaged(record: ImportRecord) -> None:
         stored_files.set_aside(record.folder, str(error), "it is taken in anew")
 
 
-def write_import(source: Path, record: ImportRecord, found: ImportedValues | None) -> ImportRecord:
+def write_import(source: Path, record: ImportRecord, values: ImportedValues | None) -> ImportRecord:
     """Write the folder of an import: the given files, the values, the record, which is returned with its checksums.
 
     It appears whole or not at all. MirblabError when the given files change meanwhile.
@@ -765,8 +769,8 @@ def write_import(source: Path, record: ImportRecord, found: ImportedValues | Non
                     shutil.copyfile(path, target)
             if source_sha256(beside / SOURCE_FOLDER / record.file) != record.sha256:
                 raise MirblabError(f"{source} changed while it was read; import it again when it is whole")
-            if found is not None:
-                record = replace(record, values_sha256=_write_values(beside / VALUES_FILE, found))
+            if values is not None:
+                record = replace(record, values_sha256=_write_values(beside / VALUES_FILE, values))
             record = record.sealed()
             with paths.open_to_write(beside / RECORD_FILE, "w") as file:
                 file.write(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
@@ -778,11 +782,11 @@ def write_import(source: Path, record: ImportRecord, found: ImportedValues | Non
     return record
 
 
-def _write_values(path: Path, found: ImportedValues) -> str:
+def _write_values(path: Path, values: ImportedValues) -> str:
     """Write values as CSV and return the sha256 of the file."""
     with paths.open_to_write(path, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([VALUE_COLUMNS, *((*key, repr(value)) for key, (value, _) in found.rows.items())])
+        writer.writerows([VALUE_COLUMNS, *((*key, repr(value)) for key, (value, _) in values.rows.items())])
     return file_sha256(path)
 
 

@@ -36,9 +36,9 @@ class Measure:
     def __str__(self) -> str:
         return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
 
-    def values(self, found: JudgedRanks) -> np.ndarray:
+    def values(self, judged: JudgedRanks) -> np.ndarray:
         """Return one number per query, shape (n_queries,)."""
-        return _DEFINITIONS[self.name].formula(found.prime() if self.prime else found, self.k)
+        return _DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, self.k)
 
 
 def evaluate(
@@ -65,14 +65,14 @@ def evaluate(
     asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in asked]
     table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
-    values = _value_table(found, parsed, _system(run), _collection(qrels, run))
+    judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
+    values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
     notes = [_measure_note(measure, run) for measure in parsed]  # what is to be said with its values
     if any(notes):
-        values["note"] = np.repeat(notes, len(found.returned))
-    _note_zero_queries(values, found, parsed)
+        values["note"] = np.repeat(notes, len(judged.returned))
+    _note_zero_queries(values, judged, parsed)
     return values
 
 
@@ -94,9 +94,9 @@ def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -
     asked: dict[int | None, list[str]] = {grade: [] for parts in summed.values() for _, grade in parts}
     for measure, grade in dict.fromkeys(part for parts in summed.values() for part in parts):
         asked[grade].append(measure)
-    found = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
+    tables = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
     return pd.concat(
-        [_mean([_values_of(found, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
+        [_mean([_values_of(tables, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
     )
 
 
@@ -115,9 +115,9 @@ def ceiling(
     """
     parsed = parse_measure(measure) if isinstance(measure, str) else measure
     table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    found = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
-    values = _value_table(found, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
-    _note_zero_queries(values, found, [parsed])
+    judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
+    values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
+    _note_zero_queries(values, judged, [parsed])
     return values
 
 
@@ -157,11 +157,11 @@ def parse_measure(text: str) -> Measure:
     return measure
 
 
-def ndcg(found: JudgedRanks, k: int | None) -> np.ndarray:
+def ndcg(judged: JudgedRanks, k: int | None) -> np.ndarray:
     """Return nDCG (Järvelin & Kekäläinen, TOIS 2002); as in trec_eval the gain is relevance, not 2^relevance - 1."""
-    judgements = found.judgements
-    gaining = (found.relevance > 0) & _is_within(found.rank, k)
-    gained = found.sum(found.relevance[gaining] / np.log2(found.rank[gaining] + 1), gaining)
+    judgements = judged.judgements
+    gaining = (judged.relevance > 0) & _is_within(judged.rank, k)
+    gained = judged.sum(judged.relevance[gaining] / np.log2(judged.rank[gaining] + 1), gaining)
     positive = judgements.relevance > 0
     span = int(judgements.relevance.max(initial=0)) + 1
     best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
@@ -172,68 +172,68 @@ def ndcg(found: JudgedRanks, k: int | None) -> np.ndarray:
     return _ratio(gained, ideal)
 
 
-def average_precision(found: JudgedRanks, k: int | None) -> np.ndarray:
+def average_precision(judged: JudgedRanks, k: int | None) -> np.ndarray:
     """Return the mean over all relevant documents of the precision at their ranks; 0 for one that is not returned."""
-    chosen = found.is_relevant & _is_within(found.rank, k)
-    so_far = place_within_query(found.query[chosen], len(found.returned)) + 1
-    return _ratio(found.sum(so_far / found.rank[chosen], chosen), _n_relevant(found))
+    chosen = judged.is_relevant & _is_within(judged.rank, k)
+    so_far = place_within_query(judged.query[chosen], len(judged.returned)) + 1
+    return _ratio(judged.sum(so_far / judged.rank[chosen], chosen), _n_relevant(judged))
 
 
-def precision(found: JudgedRanks, k: int) -> np.ndarray:
+def precision(judged: JudgedRanks, k: int) -> np.ndarray:
     """Return the share of the first k places that hold a relevant document; places left empty count."""
-    return found.count(found.is_relevant & (found.rank <= k)) / k
+    return judged.count(judged.is_relevant & (judged.rank <= k)) / k
 
 
-def recall(found: JudgedRanks, k: int) -> np.ndarray:
+def recall(judged: JudgedRanks, k: int) -> np.ndarray:
     """Return the share of the relevant documents that are among the first k."""
-    return _ratio(found.count(found.is_relevant & (found.rank <= k)), _n_relevant(found))
+    return _ratio(judged.count(judged.is_relevant & (judged.rank <= k)), _n_relevant(judged))
 
 
-def success(found: JudgedRanks, k: int) -> np.ndarray:
+def success(judged: JudgedRanks, k: int) -> np.ndarray:
     """Return 1 where a relevant document is among the first k, else 0."""
-    return (found.count(found.is_relevant & (found.rank <= k)) > 0).astype(np.float64)
+    return (judged.count(judged.is_relevant & (judged.rank <= k)) > 0).astype(np.float64)
 
 
-def reciprocal_rank(found: JudgedRanks, k: int | None) -> np.ndarray:
+def reciprocal_rank(judged: JudgedRanks, k: int | None) -> np.ndarray:
     """Return 1 / rank of the first relevant document; 0 when none is among the first k."""
-    first = _first_relevant(found)
+    first = _first_relevant(judged)
     return _ratio(((first > 0) & _is_within(first, k)).astype(np.float64), first)
 
 
-def first_relevant_rank(found: JudgedRanks, k: None) -> np.ndarray:
+def first_relevant_rank(judged: JudgedRanks, k: None) -> np.ndarray:
     """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
 
     When none is returned it is the number of documents of the collection, or, where only a table of qrels is
     given, one more than the longest ranking of the run.
     """
-    first = _first_relevant(found)
-    return np.where(first > 0, first, found.unfound_rank).astype(np.float64)
+    first = _first_relevant(judged)
+    return np.where(first > 0, first, judged.unfound_rank).astype(np.float64)
 
 
-def bpref(found: JudgedRanks, k: None) -> np.ndarray:
+def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
     """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
 
     Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
     all, R relevant in all.
     """
-    relevant, n_relevant = found.is_relevant, _n_relevant(found)
-    grades = found.judgements.relevance
-    n_against = found.judgements.count((grades >= 0) & (grades < found.relevant_from))
-    against = (found.relevance >= 0) & ~relevant
-    before = np.cumsum(against) - np.repeat(*_before_query(against, found))
-    query, before = found.query[relevant], before[relevant]
+    relevant, n_relevant = judged.is_relevant, _n_relevant(judged)
+    grades = judged.judgements.relevance
+    n_against = judged.judgements.count((grades >= 0) & (grades < judged.relevant_from))
+    against = (judged.relevance >= 0) & ~relevant
+    before = np.cumsum(against) - np.repeat(*_before_query(against, judged))
+    query, before = judged.query[relevant], before[relevant]
     bound = np.minimum(n_against, n_relevant)[query]
     lost = _ratio(np.minimum(before, n_relevant[query]), bound)
-    return _ratio(found.sum(1.0 - lost, relevant), n_relevant)
+    return _ratio(judged.sum(1.0 - lost, relevant), n_relevant)
 
 
-def judged_share(found: JudgedRanks, k: int | None) -> np.ndarray:
+def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
     """Return the share of the first k documents that have a judgement, of any relevance.
 
     It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
     """
-    seen = found.returned if k is None else np.minimum(found.returned, k)
-    return _ratio(found.count(_is_within(found.rank, k)), seen)
+    seen = judged.returned if k is None else np.minimum(judged.returned, k)
+    return _ratio(judged.count(_is_within(judged.rank, k)), seen)
 
 
 @dataclass(frozen=True)
@@ -274,8 +274,8 @@ class Judgements:
         """Return the judgements in a table; MirblabError for missing columns, repeats, and parts of a grade."""
         missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
         if missing:
-            found = ", ".join(map(str, qrels.columns)) or "none"
-            raise MirblabError(f"qrels have query_id, doc_id, relevance; missing {', '.join(missing)}; found {found}")
+            columns = ", ".join(map(str, qrels.columns)) or "none"
+            raise MirblabError(f"qrels have query_id, doc_id, relevance; missing {', '.join(missing)}; found {columns}")
         queries, docs = categorical(qrels.query_id), categorical(qrels.doc_id)
         query, doc, relevance = queries.codes, docs.codes, _whole_numbers(qrels.relevance)
         keys = query.astype(np.int64) * len(docs.categories) + doc
@@ -418,34 +418,34 @@ def _measure_note(measure: Measure, run: pd.DataFrame) -> str:
     return "; ".join(str(text) for text in said if text)
 
 
-def _value_table(found: JudgedRanks, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
+def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
     """Return the values of all measures and queries, strings as categories."""
-    n_queries, names = len(found.returned), [str(measure) for measure in measures]
+    n_queries, names = len(judged.returned), [str(measure) for measure in measures]
     if len(set(names)) < len(names):
         raise MirblabError(f"name each measure once; found {', '.join(names)}")
     rows = n_queries * len(names)
-    values = [measure.values(found) for measure in measures]
+    values = [measure.values(judged) for measure in measures]
     columns = {
         "system": pd.Categorical.from_codes(np.zeros(rows, np.int8), [system]),
         "collection": pd.Categorical.from_codes(np.zeros(rows, np.int8), [collection]),
         "measure": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), n_queries), names),
-        "query_id": pd.Categorical.from_codes(np.tile(np.arange(n_queries), len(names)), found.judgements.query_ids),
+        "query_id": pd.Categorical.from_codes(np.tile(np.arange(n_queries), len(names)), judged.judgements.query_ids),
         "value": np.concatenate(values) if values else np.empty(0),
     }
     return pd.DataFrame(columns)
 
 
-def _note_zero_queries(values: pd.DataFrame, found: JudgedRanks, measures: list[Measure]) -> None:
+def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> None:
     """Put the queries that score 0 for want of data into the attrs, and warn of them."""
-    ids, judgements = found.judgements.query_ids, found.judgements
-    level = found.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
-    missing = ids[found.returned == 0].tolist()
+    ids, judgements = judged.judgements.query_ids, judged.judgements
+    level = judged.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
+    missing = ids[judged.returned == 0].tolist()
     bare = ids[judgements.count(judgements.relevance >= level) == 0].tolist()
     values.attrs = {
         "not_in_run": missing,
         "without_relevant": bare,
-        "not_judged": found.n_not_judged,
-        "relevant_from": found.relevant_from,
+        "not_judged": judged.n_not_judged,
+        "relevant_from": judged.relevant_from,
     }
     for names, what in ((missing, "are not in the run"), (bare, f"have no document of relevance {level} or more")):
         if names:
@@ -462,8 +462,8 @@ def _graded(name: str) -> tuple[str, int | None]:
     return str(parse_measure(measure)), int(grade) if said else None
 
 
-def _values_of(found: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
-    table = found[part[1]]
+def _values_of(tables: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
+    table = tables[part[1]]
     return table[table.measure == part[0]].reset_index(drop=True)
 
 
@@ -491,18 +491,18 @@ def _suggest_measure(text: str) -> str:
     return f"; did you mean '{Measure(near, number, prime)}'?"
 
 
-def _first_relevant(found: JudgedRanks) -> np.ndarray:
+def _first_relevant(judged: JudgedRanks) -> np.ndarray:
     """Return the rank of the first relevant document, or 0 when none is returned."""
-    query, place = np.unique(found.query[found.is_relevant], return_index=True)
-    first = np.zeros(len(found.returned), dtype=np.int64)
-    first[query] = found.rank[found.is_relevant][place]
+    query, place = np.unique(judged.query[judged.is_relevant], return_index=True)
+    first = np.zeros(len(judged.returned), dtype=np.int64)
+    first[query] = judged.rank[judged.is_relevant][place]
     return first
 
 
-def _before_query(chosen: np.ndarray, found: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
+def _before_query(chosen: np.ndarray, judged: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
     """Return how many are chosen before each query's first judged document, and the number of those documents."""
-    counts = np.bincount(found.query, minlength=len(found.returned))
-    mine = found.count(chosen)
+    counts = np.bincount(judged.query, minlength=len(judged.returned))
+    mine = judged.count(chosen)
     return np.cumsum(mine) - mine, counts
 
 
@@ -515,8 +515,8 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
 
 
-def _n_relevant(found: JudgedRanks) -> np.ndarray:
-    return found.judgements.count(found.judgements.relevance >= found.relevant_from)
+def _n_relevant(judged: JudgedRanks) -> np.ndarray:
+    return judged.judgements.count(judged.judgements.relevance >= judged.relevant_from)
 
 
 def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,12 +26,12 @@ def paper_cells(paper: str = "", table: int | str = "") -> pd.DataFrame:
     >>> paper_cells("mirb", 9).value.head(2).tolist()
     ['31.49', '22.85']
     """
-    found = _cells()
+    cells = _cells()
     for column, wanted in (("paper", str(paper)), ("table", str(table))):
-        if wanted and wanted not in set(found[column]):
-            raise unknown(column, wanted, found[column].unique())
-        found = found[found[column] == wanted] if wanted else found
-    return found.reset_index(drop=True)
+        if wanted and wanted not in set(cells[column]):
+            raise unknown(column, wanted, cells[column].unique())
+        cells = cells[cells[column] == wanted] if wanted else cells
+    return cells.reset_index(drop=True)
 
 
 def paper_table(paper: str, table: int | str) -> pd.DataFrame:
@@ -48,13 +48,13 @@ def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     >>> paper_table("zhong", 4)["nDCG'"].nlargest(2, keep="all").index.tolist()
     ['RRF (k = 60)', 'Linear']
     """
-    found = paper_cells(paper, table)
-    keys = ["column", "variant"] if found.variant.ne("").any() else ["column"]
-    if found.duplicated(["row", *keys]).any():
+    cells = paper_cells(paper, table)
+    keys = ["column", "variant"] if cells.variant.ne("").any() else ["column"]
+    if cells.duplicated(["row", *keys]).any():
         keys = ["column_group", *keys]
-    rows, columns = found.row.drop_duplicates(), found[keys].drop_duplicates()
+    rows, columns = cells.row.drop_duplicates(), cells[keys].drop_duplicates()
     order = pd.MultiIndex.from_frame(columns) if len(keys) > 1 else pd.Index(columns.column)
-    wide = found.pivot(index="row", columns=keys, values="value").reindex(index=rows, columns=order)
+    wide = cells.pivot(index="row", columns=keys, values="value").reindex(index=rows, columns=order)
     return wide.apply(_numbers).rename_axis(index=None)
 
 
@@ -113,10 +113,10 @@ def paper_instruction(collection: str) -> str:
     >>> paper_instruction("Stacks")
     'Given a math theorem, retrieve its proof.'
     """
-    found = paper_cells("mirb", 8).query("collection != ''").set_index("collection").value
-    if collection not in found.index:
-        raise unknown("instruction for collection", collection, found.index)
-    return str(found[collection])
+    instructions = paper_cells("mirb", 8).query("collection != ''").set_index("collection").value
+    if collection not in instructions.index:
+        raise unknown("instruction for collection", collection, instructions.index)
+    return str(instructions[collection])
 
 
 @lru_cache

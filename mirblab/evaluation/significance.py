@@ -233,27 +233,27 @@ def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd
     >>> value_matrix(values, "RR").loc["q"].tolist()
     [1.0, 0.5]
     """
-    found = values_per_query(values[rows_named(values, "measure", measure)])
+    selected = values_per_query(values[rows_named(values, "measure", measure)])
     if collection:
-        found = found[rows_named(found, "collection", collection)]
-    names = found.collection.unique()
+        selected = selected[rows_named(selected, "collection", collection)]
+    names = selected.collection.unique()
     if len(names) != 1:
         shown = ", ".join(map(str, names)) or "none"
         raise MirblabError(f"{measure} needs one collection, found {shown}; name the collection")
-    keys = found[["query_id", "system"]].astype(str)
+    keys = selected[["query_id", "system"]].astype(str)
     if keys.duplicated().any():
         query, system = keys[keys.duplicated()].iloc[0]
         raise MirblabError(f"{system} has two values of {measure} for query {query}; keep one")
-    matrix = keys.assign(value=found.value.astype(float)).pivot(index="query_id", columns="system", values="value")
+    matrix = keys.assign(value=selected.value.astype(float)).pivot(index="query_id", columns="system", values="value")
     _check_finite(matrix, measure)
     return matrix[list(dict.fromkeys(keys.system))].rename_axis(columns=None)
 
 
 def value_matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each collection's name and its matrix queries × systems; none where only means were imported."""
-    found = values_per_query(values[rows_named(values, "measure", measure)])
-    for name in found.collection.unique():
-        yield str(name), value_matrix(found, measure, str(name))
+    selected = values_per_query(values[rows_named(values, "measure", measure)])
+    for name in selected.collection.unique():
+        yield str(name), value_matrix(selected, measure, str(name))
 
 
 def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
@@ -380,13 +380,13 @@ def _testable_matrices(
     values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None
 ) -> list[tuple[str, pd.DataFrame, list[int], list[int]]]:
     """Return each collection's name and matrix, and the positions of both sides of what can be tested on it."""
-    found = []
+    testable = []
     for collection, matrix in value_matrices(values, measure):
         absent = systems_with_means_only(values, measure, matrix)
         if baseline not in absent:
             wanted = None if pairs is None else [pair for pair in pairs if not absent & set(pair)]
-            found.append((collection, matrix, *_pairs(matrix, wanted, baseline)))
-    return found
+            testable.append((collection, matrix, *_pairs(matrix, wanted, baseline)))
+    return testable
 
 
 def _pairs(matrix: pd.DataFrame, pairs: Pairs | None, baseline: str | None) -> tuple[list[int], list[int]]:
@@ -439,16 +439,16 @@ def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _maximal_sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[str]]:
     """Return the largest sets of systems without two that are told apart."""
-    found = [set(names)]
+    sets = [set(names)]
     for pair in sorted(told, key=sorted):
-        both = [one for one in found if pair <= one]
+        both = [one for one in sets if pair <= one]
         for one in both:
-            found.remove(one)
+            sets.remove(one)
             for name in pair:
                 less = one - {name}
-                if not any(less <= other for other in found):
-                    found = [other for other in found if not other <= less] + [less]
-    return found
+                if not any(less <= other for other in sets):
+                    sets = [other for other in sets if not other <= less] + [less]
+    return sets
 
 
 def _letter(place: int) -> str:

@@ -37,7 +37,7 @@ def _summary(name: str) -> None:
         steps = table.dropna(subset="loss")
         seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()
         say(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
-    found = evaluation_rows(table).to_dict("records")
-    for line in found[:1] + found[1:][-1:]:
+    rows = evaluation_rows(table).to_dict("records")
+    for line in rows[:1] + rows[1:][-1:]:
         measures = ", ".join(f"{measure} {value:.4f}" for measure, value in line.items() if measure != "step")
         say(f"  step {int(line['step']):,}: {measures}")

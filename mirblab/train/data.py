@@ -81,12 +81,12 @@ class TrainingTexts:
         return anchors, positives, self._negatives(draw, [view for _, view in chosen])
 
     def _negatives(self, draw: Draw, views: Sequence[str]) -> list[str]:
-        found = []
+        texts = []
         for row, view in zip(draw.rows, views, strict=True):
             near = [self.columns[view][other] for other in self.hard[row]] if self.hard else []
             near = [text for text in [*near, *(self.wrong[row] if self.wrong else [])] if text]
-            found += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
-        return found
+            texts += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
+        return texts
 
     def fingerprint(self) -> str:
         """Return a hash over all texts, in their order, and what belongs to what: 32 hexadecimal digits."""
@@ -135,14 +135,14 @@ def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
         return [], []
     held = catalogue.load(recipe.mix, recipe.mix_split)
     queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
-    found = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
-    found = [(query, text) for query, text in found if query and text and query != text]
-    if len(found) < recipe.batch:
+    pairs = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
+    pairs = [(query, text) for query, text in pairs if query and text and query != text]
+    if len(pairs) < recipe.batch:
         raise MirblabError(
-            f"recipe '{recipe.name}': {recipe.mix} has {len(found)} pairs in split '{recipe.mix_split}', "
+            f"recipe '{recipe.name}': {recipe.mix} has {len(pairs)} pairs in split '{recipe.mix_split}', "
             f"fewer than one batch of {recipe.batch}; mix in another collection or --set batch=..."
         )
-    return [query for query, _ in found], [text for _, text in found]
+    return [query for query, _ in pairs], [text for _, text in pairs]
 
 
 def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
@@ -260,15 +260,15 @@ def drop_near_duplicates(
     both = sorted(set(train.id) & set(held_out.id))
     if both:
         raise MirblabError(f"{len(both)} ids are in training and held out, the first is '{both[0]}'; drop them first")
-    found, recall = [], 1.0
+    tables, recall = [], 1.0
     for column in columns:
         same = find_repeats([held_out[column].tolist(), train[column].tolist()], threshold, seed, n_asked=1)
         pairs = same.between(1, 0)
         one, other = (pairs[name].to_numpy(dtype=np.int64) for name in ("one", "other"))
         ids = {"id": train.id.to_numpy()[one], "view": column, "held_id": held_out.id.to_numpy()[other]}
-        found.append(pd.DataFrame(ids | {"jaccard": pairs.jaccard.to_numpy()}))
+        tables.append(pd.DataFrame(ids | {"jaccard": pairs.jaccard.to_numpy()}))
         recall = min(recall, same.recall)
-    why = pd.concat(found, ignore_index=True)
+    why = pd.concat(tables, ignore_index=True)
     return SeparatedRows(train[~train.id.isin(why.id)], why, recall)
 
 
@@ -334,7 +334,7 @@ def default_path(source: str | Path) -> Path:
     return paths.data() / "rephrasings" / f"{paths.checked_name(Path(source).name.split('.')[0])}.parquet"
 
 
-def save_rephrasings(found: pd.DataFrame, path: str | Path) -> Path:
+def save_rephrasings(rephrasings: pd.DataFrame, path: str | Path) -> Path:
     """Write the table to *path*, .parquet or .jsonl, whole or not at all, and return the path.
 
     The same table gives the same bytes. Raises MirblabError for another ending.
@@ -348,8 +348,8 @@ def save_rephrasings(found: pd.DataFrame, path: str | Path) -> Path:
     if path.suffix not in (".parquet", ".jsonl"):
         raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
     is_parquet = path.suffix == ".parquet"
-    lines = "" if is_parquet else found.to_json(orient="records", lines=True, force_ascii=False)
-    paths.write_bytes(path, found.to_parquet(index=False) if is_parquet else lines.encode())
+    lines = "" if is_parquet else rephrasings.to_json(orient="records", lines=True, force_ascii=False)
+    paths.write_bytes(path, rephrasings.to_parquet(index=False) if is_parquet else lines.encode())
     return path
 
 
@@ -358,14 +358,14 @@ def read_rephrasings(path: str | Path) -> pd.DataFrame:
     path = paths.expand_home(path)
     if not path.is_file():
         raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
-    found = _parquet(path) if path.suffix == ".parquet" else _lines(path)
-    absent = [name for name in REPHRASING_COLUMNS if name not in found]
+    rephrasings = _parquet(path) if path.suffix == ".parquet" else _lines(path)
+    absent = [name for name in REPHRASING_COLUMNS if name not in rephrasings]
     if absent:
         raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
-    return found[list(REPHRASING_COLUMNS)]
+    return rephrasings[list(REPHRASING_COLUMNS)]
 
 
-def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def join_rephrasings(views: pd.DataFrame, rephrasings: pd.DataFrame) -> pd.DataFrame:
     """Return *views* with the columns rephrasing and negative_1 to negative_3, "" where there is none.
 
     Raises MirblabError when not one id is in both tables.
@@ -374,11 +374,11 @@ def join_rephrasings(views: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     >>> join_rephrasings(views, rephrase_by_rules(views)).rephrasing.tolist()
     ['$l$ is even', '']
     """
-    if not set(views.id) & set(found.id):
+    if not set(views.id) & set(rephrasings.id):
         raise MirblabError(
             "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"
         )
-    added = found.set_index("id")[list(JOINED_COLUMNS)].reindex(views.id).fillna("")
+    added = rephrasings.set_index("id")[list(JOINED_COLUMNS)].reindex(views.id).fillna("")
     return views.assign(**{name: added[name].array for name in JOINED_COLUMNS})
 
 
@@ -432,21 +432,23 @@ def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
         raise FileNotFoundError(
             f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
         )
-    places, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
-    found: list[list[int]] = [[] for _ in ids]
+    row_of_id, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
+    negatives: list[list[int]] = [[] for _ in ids]
     for number, record in read_records(path, problems):
         near = record.get("negatives")
         if not isinstance(record.get("id"), str) or not isinstance(near, list):
             problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
-        elif record["id"] in places:
-            found[places[record["id"]]] = [places[one] for one in near if one in places and one != record["id"]]
+        elif record["id"] in row_of_id:
+            negatives[row_of_id[record["id"]]] = [
+                row_of_id[one] for one in near if one in row_of_id and one != record["id"]
+            ]
     problems.raise_if_any()
-    if not any(found):
+    if not any(negatives):
         raise MirblabError(
             f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
             "make it from the same data"
         )
-    return found
+    return negatives
 
 
 def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:

@@ -26,14 +26,17 @@ class CurrentModel:
 
     def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
         """Return one vector of length 1 per text, float32 (n, d), in the training's precision, without dropout."""
-        found = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
-        found = found.float().cpu().numpy()
-        return unit(found)
+        vectors = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
+        vectors = vectors.float().cpu().numpy()
+        return unit(vectors)
 
     def scores(self, queries: Sequence[str], documents: Sequence[str], instruction: str = "") -> np.ndarray:
         """Return the score of every query with every document, float32 (n, m): what is trained, cosine or MaxSim."""
-        asked, held = self.encoder.strings(queries, "query", instruction), self.encoder.strings(documents)
-        return self._still(lambda: self.passes.scores(asked, held))
+        query_strings, document_strings = (
+            self.encoder.strings(queries, "query", instruction),
+            self.encoder.strings(documents),
+        )
+        return self._still(lambda: self.passes.scores(query_strings, document_strings))
 
     def _still(self, make: Callable[[], Any]) -> Any:
         """Return what *make* does with the model out of training, without gradients."""
@@ -71,22 +74,22 @@ def held_out(
     >>> callable(held_out(read_views("mini-views"), n_rows=20))
     True
     """
-    whole = views[(views[query].fillna("") != "") & (views[document].fillna("") != "")].sort_values("id")
-    asked = np.flatnonzero((whole["split"] == split).to_numpy())
-    if not len(asked):
+    complete = views[(views[query].fillna("") != "") & (views[document].fillna("") != "")].sort_values("id")
+    query_rows = np.flatnonzero((complete["split"] == split).to_numpy())
+    if not len(query_rows):
         raise MirblabError(
             f"the data has no row of split '{split}' with both {query} and {document} to evaluate on; "
             "give data with such a split"
         )
     rng = np.random.default_rng(seed)
-    asked = np.sort(rng.permutation(asked)[: min(N_QUERIES, n_rows)])
-    others = rng.permutation(np.setdiff1d(np.arange(len(whole)), asked))[: max(0, n_rows - len(asked))]
-    corpus = np.sort(np.concatenate([asked, others]))
-    queries, documents = whole[query].iloc[asked].tolist(), whole[document].iloc[corpus].tolist()
-    own = np.searchsorted(corpus, asked)
+    query_rows = np.sort(rng.permutation(query_rows)[: min(N_QUERIES, n_rows)])
+    others = rng.permutation(np.setdiff1d(np.arange(len(complete)), query_rows))[: max(0, n_rows - len(query_rows))]
+    corpus = np.sort(np.concatenate([query_rows, others]))
+    queries, documents = complete[query].iloc[query_rows].tolist(), complete[document].iloc[corpus].tolist()
+    own_positions = np.searchsorted(corpus, query_rows)
 
     def evaluate(model: CurrentModel, step: int) -> dict[str, float]:
-        ranks = own_document_ranks(model.scores(queries, documents, instruction), own)
+        ranks = own_document_ranks(model.scores(queries, documents, instruction), own_positions)
         return {"R@1": float((ranks <= 1).mean()), "R@5": float((ranks <= 5).mean()), "RR": float((1 / ranks).mean())}
 
     return evaluate
@@ -100,6 +103,6 @@ def own_document_ranks(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
     >>> own_document_ranks(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
     [3]
     """
-    mine = scores[np.arange(len(own)), own][:, None]
+    own_scores = scores[np.arange(len(own)), own][:, None]
     is_later = np.arange(scores.shape[1]) > own[:, None]
-    return 1 + ((scores > mine) | ((scores == mine) & is_later)).sum(axis=1)
+    return 1 + ((scores > own_scores) | ((scores == own_scores) & is_later)).sum(axis=1)

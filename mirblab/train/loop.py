@@ -67,11 +67,11 @@ def run_to_end(run: TrainingRun) -> None:
     Raises MirblabError for a checkpoint of another run, and for a loss that is no number.
     """
     optimiser = _optimiser(run)
-    found = newest_checkpoint(run.folder, run.identity)
-    if found is not None:
-        restore_state(run.passes.model, optimiser, found.tensors)
-    start = found.step if found else 0
-    journal, stop = Journal(run.folder, found.step if found else -1), threading.Event()
+    checkpoint = newest_checkpoint(run.folder, run.identity)
+    if checkpoint is not None:
+        restore_state(run.passes.model, optimiser, checkpoint.tensors)
+    start = checkpoint.step if checkpoint else 0
+    journal, stop = Journal(run.folder, checkpoint.step if checkpoint else -1), threading.Event()
     run.passes.model.train()
     with (
         _torch_restored(),
@@ -181,8 +181,8 @@ def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives
 
 def _evaluate(run: TrainingRun, journal: Journal, step: int) -> None:
     if run.evaluate is not None:
-        found = run.evaluate(CurrentModel(run.passes, run.encoder), step)
-        journal.write({"step": step} | {name: float(value) for name, value in found.items()})
+        measures = run.evaluate(CurrentModel(run.passes, run.encoder), step)
+        journal.write({"step": step} | {name: float(value) for name, value in measures.items()})
 
 
 @contextlib.contextmanager
@@ -297,27 +297,27 @@ def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
 
 def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
     """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
-    found = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
-    found |= {f"buffer/{name}": value for name, value in model.named_buffers()}
+    tensors = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
+    tensors |= {f"buffer/{name}": value for name, value in model.named_buffers()}
     for name, parameter in trained_parameters(model).items():
-        found |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
-    return {name: value.cpu().contiguous() for name, value in found.items()}
+        tensors |= {f"optimiser/{field}/{name}": value for field, value in optimiser.state[parameter].items()}
+    return {name: value.cpu().contiguous() for name, value in tensors.items()}
 
 
-def restore_state(model: Any, optimiser: Any, found: dict[str, torch.Tensor]) -> None:
+def restore_state(model: Any, optimiser: Any, tensors: dict[str, torch.Tensor]) -> None:
     """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
     import torch
 
     weights, buffers = trained_parameters(model), dict(model.named_buffers())
     known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
     known |= {f"buffer/{name}": value for name, value in buffers.items()}
-    held = {name: value for name, value in found.items() if not name.startswith("optimiser/")}
+    held = {name: value for name, value in tensors.items() if not name.startswith("optimiser/")}
     if {name: value.shape for name, value in held.items()} != {name: value.shape for name, value in known.items()}:
         raise MirblabError("the checkpoint holds the weights of another model; begin anew with --force")
     with torch.no_grad():
         for name, value in held.items():
             known[name].copy_(value)
-    for name, value in found.items():
+    for name, value in tensors.items():
         if name.startswith("optimiser/"):
             _, field, own = name.split("/", 2)
             # AdamW counts its steps on the CPU
@@ -374,15 +374,15 @@ def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 def _log_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
-    found = []
+    entries = []
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, text in enumerate(lines, 1):
         try:
             line = text_files.parse_json(text.decode("utf-8", "backslashreplace"))
             if not (isinstance(line, dict) and isinstance(line.get("step"), int)):
                 raise text_files.UnreadableJson("no object with a whole number 'step'")
-            found.append(line)
+            entries.append(line)
         except text_files.UnreadableJson as error:
             if number < len(lines):
                 raise MirblabError(f"{path}, line {number}: {error}; delete the line") from error
-    return found
+    return entries

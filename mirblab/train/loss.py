@@ -167,13 +167,13 @@ class Passes:
         """
         import torch
 
-        batches, states, found = self.split(strings), [], []
+        batches, states, vectors_of_passes = self.split(strings), [], []
         with torch.no_grad():
             for batch in batches:
                 states.append(_random_state(self.model.device))
-                found.append(self._run(strings, batch).float())
+                vectors_of_passes.append(self._run(strings, batch).float())
         order = torch.from_numpy(np.concatenate(batches)).to(self.model.device)
-        joined = torch.cat(found)
+        joined = torch.cat(vectors_of_passes)
         vectors = torch.empty_like(joined).index_copy_(0, order, joined).requires_grad_()
         loss = loss_of(vectors)
         loss.backward()
@@ -249,13 +249,13 @@ class TokenPasses(Passes):
         """Return the token vectors without padding, pass by pass, so that little memory is held."""
         import torch
 
-        found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
+        token_vectors: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
         for batch in self.split(strings):
             with torch.no_grad():
                 made = self._run(strings, batch).cpu().numpy()
-            for place, own in zip(batch, made, strict=True):
-                found[place] = own[own[:, -1] == 1, :-1]
-        return Ragged.of(found)
+            for place, tokens in zip(batch, made, strict=True):
+                token_vectors[place] = tokens[tokens[:, -1] == 1, :-1]
+        return Ragged.of(token_vectors)
 
 
 def late_scores(

@@ -13,17 +13,17 @@ from mirblab.train.recipes import Recipe
 
 def starting_encoder(recipe: Recipe) -> Encoder:
     """Return the registry's encoder that *recipe* starts from; MirblabError for one that cannot be trained here."""
-    found = encoder(recipe.encoder)
-    if "vendor" in found.entry:
+    base = encoder(recipe.encoder)
+    if "vendor" in base.entry:
         raise MirblabError(
             f"recipe '{recipe.name}': '{recipe.encoder}' runs at a vendor and cannot be trained here; take another base"
         )
-    if not found.entry.get("prompt_pooled", True):
+    if not base.entry.get("prompt_pooled", True):
         raise MirblabError(
             f"recipe '{recipe.name}': '{recipe.encoder}' leaves its prompt out of the pooling, which training does "
             "not do; take another base"
         )
-    return found
+    return base
 
 
 def training_device() -> str:
@@ -33,15 +33,15 @@ def training_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def build_model(recipe: Recipe, found: Encoder) -> Any:
-    """Return a new sentence-transformers model of *recipe*, made of the encoder *found*, ready to be trained.
+def build_model(recipe: Recipe, base: Encoder) -> Any:
+    """Return a new sentence-transformers model of *recipe*, made of the encoder *base*, ready to be trained.
 
     What is drawn for it (LoRA's first weights) comes from the recipe's seed. Texts are cut at the recipe's length.
     """
     import torch
 
     numbers = {"dtype": "float32" if recipe.is_static else recipe.weights}
-    model = local.load_anew(found.name, found.entry | numbers, found.folder)
+    model = local.load_anew(base.name, base.entry | numbers, base.folder)
     if recipe.is_static:
         return static_model(model, recipe.max_length)
     if recipe.tokens_from:
@@ -63,14 +63,14 @@ def build_model(recipe: Recipe, found: Encoder) -> Any:
     return model
 
 
-def finish_model(recipe: Recipe, found: Encoder, model: Any) -> Any:
-    """Return *model* as it is kept: adapters merged into the weights, texts read as far as the encoder *found* does."""
+def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
+    """Return *model* as it is kept: adapters merged into the weights, texts read as far as the encoder *base* does."""
     if recipe.is_static:
-        model[0].tokenizer.enable_truncation(found.max_length)
+        model[0].tokenizer.enable_truncation(base.max_length)
         return model
     if recipe.lora:
         merge_adapters(model)
-    model.max_seq_length = found.max_length
+    model.max_seq_length = base.max_length
     return model
 
 
@@ -129,18 +129,18 @@ def move_token_embeddings(recipe: Recipe, model: Any) -> None:
 
     static = encoder(recipe.tokens_from)
     learned = local.load_anew(static.name, static.entry, static.folder)
-    own, table = model[0].model.get_input_embeddings().weight, getattr(learned[0], "embedding", None)
+    weights, table = model[0].model.get_input_embeddings().weight, getattr(learned[0], "embedding", None)
     if table is None:
         raise MirblabError(f"{_where(recipe)} is no static embedding; train one with base = 'static:{recipe.base}'")
-    if table.weight.shape != own.shape or learned.tokenizer.get_vocab() != model.tokenizer.get_vocab():
+    if table.weight.shape != weights.shape or learned.tokenizer.get_vocab() != model.tokenizer.get_vocab():
         raise MirblabError(
             f"{_where(recipe)} has {tuple(table.weight.shape)} tokens and dimensions, '{recipe.base}' has "
-            f"{tuple(own.shape)}, or other tokens; take one whose base is 'static:{recipe.base}'"
+            f"{tuple(weights.shape)}, or other tokens; take one whose base is 'static:{recipe.base}'"
         )
     with torch.no_grad():
-        moved = torch.lerp(own.float(), table.weight.to(own.device), recipe.tokens_share)
-        lengths = own.norm(dim=1, keepdim=True) / moved.norm(dim=1, keepdim=True).clamp_min(1e-12)
-        own.copy_(moved * lengths)
+        mixed = torch.lerp(weights.float(), table.weight.to(weights.device), recipe.tokens_share)
+        lengths = weights.norm(dim=1, keepdim=True) / mixed.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        weights.copy_(mixed * lengths)
 
 
 def _where(recipe: Recipe) -> str:

@@ -111,9 +111,9 @@ class Recipe:
 
     def determining(self) -> dict[str, Any]:
         """Return the fields that can change the trained weights, as JSON holds them; of a path its last name."""
-        found = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE_FIELDS}
+        values = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE_FIELDS}
         return (
-            found
+            values
             | {"view_pairs": list(self.view_pairs)}
             | {name: Path(getattr(self, name)).name for name in _PATH_FIELDS}
         )
@@ -138,12 +138,12 @@ def check_recipe(name: str, fields: Mapping[str, Any]) -> Recipe:
     where = f"recipe '{name}' in {_origin(name)}"
     paths.checked_name(name)
     types = {field.name: type(field.default) for field in dataclasses.fields(Recipe) if field.name != "name"}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field, value in fields.items():
         if field not in types:
             raise unknown(f"field of {where} called", field, types)
-        found[field] = _typed(where, field, value, types[field])
-    made = Recipe(name, **found)
+        values[field] = _typed(where, field, value, types[field])
+    made = Recipe(name, **values)
     _check_ranges(where, made)
     return made
 

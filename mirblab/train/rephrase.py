@@ -61,22 +61,22 @@ def run_rephrasing(
     rows = choose_statements(read_views(source), seed=seed, **choice)
     say(f"{source}: {len(rows):,} statements")
     if rules:
-        found = data.rephrase_by_rules(rows, seed, with_negatives=negatives)
-        lines = [f"rules: {(found.rephrasing != '').sum():,} of {len(found):,} statements reworded"]
+        table = data.rephrase_by_rules(rows, seed, with_negatives=negatives)
+        lines = [f"rules: {(table.rephrasing != '').sum():,} of {len(table):,} statements reworded"]
     else:
         service = chat_model(model, url, **(limits or {}))
         try:
-            made = rephrase(rows, service, with_negatives=negatives)
+            result = rephrase(rows, service, with_negatives=negatives)
         except KeyboardInterrupt:
             say("stopped; every answer that came is kept: the same command goes on from there", to=sys.stderr)
             return 130
-        found, lines = made.table, made.summary()
+        table, lines = result.table, result.summary()
     for line in lines:
         say(f"  {line}")
     if negatives:
-        counts = (found[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
+        counts = (table[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
         say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {data.save_rephrasings(found, out or data.default_path(source))}")
+    say(f"in {data.save_rephrasings(table, out or data.default_path(source))}")
     return 0
 
 
@@ -130,9 +130,9 @@ def rephrase(
     rows, problems = [dict[str, Any]() for _ in records], [""] * len(records)
     counts = {}
     for step in steps:
-        todo = [row for row, record in enumerate(records) if record["statement"] and _is_ready(step, rows[row])]
-        found, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in todo], clock)
-        for row, value, reason in zip(todo, found, reasons, strict=True):
+        pending = [row for row, record in enumerate(records) if record["statement"] and _is_ready(step, rows[row])]
+        answers, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in pending], clock)
+        for row, value, reason in zip(pending, answers, reasons, strict=True):
             rows[row] |= value
             problems[row] = problems[row] or (f"{step.name}: {reason}" if reason else "")
             records[row] |= value if step.name == "decompose" else {}
@@ -185,7 +185,7 @@ def _run_step(
 ) -> tuple[list[dict[str, Any]], list[str], StepCount]:
     """Return what one step gives for each record ({} for nothing), why not, and the counts."""
     store, count = ReplyStore(service.model, step), StepCount(statements=len(records))
-    found, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
+    values, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
     pending = list(range(len(records)))
     for attempt in range(step.attempts):
         messages = [step.message(records[row], attempt) for row in pending]
@@ -193,13 +193,13 @@ def _run_step(
         for row, message in zip(pending, messages, strict=True):
             try:
                 reply = store.get(reply_key(message, attempt))
-                found[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
+                values[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
             except UnusableReply as reason:
                 reasons[row] = str(reason)
                 count.answers[str(reason)] += 1
         pending = [row for row in pending if reasons[row]]
     count.usable = len(records) - len(pending)
-    return found, reasons, count
+    return values, reasons, count
 
 
 def _ask_missing(
@@ -353,13 +353,13 @@ def chat_model(model: str = "", url: str = "", **limits: Any) -> ChatModel:
     address = endpoint(f"{base}/chat", USUAL.url)
     entry = {"vendor": "openai", "model": model.strip(), "dimensions": 1, "max_length": _UNLIMITED, "truncate": "NONE"}
     entry |= {"url": f"{base}/embeddings", "timeout": 600} | limits
-    usual = address == USUAL.url and not os.environ.get(KEY)
-    found = hosted(entry | ({} if usual else {"key_variable": KEY}))
-    if found.is_local:
+    is_openai = address == USUAL.url and not os.environ.get(KEY)
+    service = hosted(entry | ({} if is_openai else {"key_variable": KEY}))
+    if service.is_local:
         free = {"in_flight": 16, "requests_per_minute": _UNLIMITED, "tokens_per_minute": _UNLIMITED}
-        found = replace(found, **{name: value for name, value in free.items() if name not in limits})
+        service = replace(service, **{name: value for name, value in free.items() if name not in limits})
     return ChatModel(
-        **{part.name: getattr(found, part.name) for part in fields(Hosted)} | {"url": address, "vendor": USUAL}
+        **{part.name: getattr(service, part.name) for part in fields(Hosted)} | {"url": address, "vendor": USUAL}
     )
 
 
@@ -527,9 +527,9 @@ def _read_reply_file(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
 def _parse_reply_line(line: bytes) -> tuple[str, Reply] | None:
     """Return key and answer of a line, or None when it is not what was written."""
     try:
-        found = json.loads(line)
-        name, reply = found["key"], Reply(found["text"], found["finish"])
-        whole = line.endswith(b"\n") and isinstance(name, str) and found["check"] == _reply_checksum(name, reply)
+        record = json.loads(line)
+        name, reply = record["key"], Reply(record["text"], record["finish"])
+        whole = line.endswith(b"\n") and isinstance(name, str) and record["check"] == _reply_checksum(name, reply)
         return (name, reply) if whole else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -203,21 +203,21 @@ def rename_variables(text: str, seed: str | int) -> Renamed:
 
 def _places(text: str) -> tuple[list[int], set[str]]:
     """Return where the letters stand that may be renamed (nowhere when a formula cannot be read), and all in use."""
-    found: list[int] = []
+    offsets: list[int] = []
     kept: set[str] = set()
     used: set[str] = set()
     for start, end, is_latex in formula_spans(text):
         inside = (_in_latex if is_latex else _in_code)(text[start:end])
         if inside is None:
             return [], set()
-        found += [start + place for place in inside[0]]
+        offsets += [start + place for place in inside[0]]
         kept |= inside[1]
         used |= inside[2]
     rest = blank_formulas(text)
-    found += [match.start() for match in _BARE.finditer(rest)]
+    offsets += [match.start() for match in _BARE.finditer(rest)]
     kept |= {letter for match in _NO_VARIABLE.finditer(rest) for letter in match.groups() if letter}
-    used |= kept | {text[place] for place in found}
-    places = dict.fromkeys(found)
+    used |= kept | {text[place] for place in offsets}
+    places = dict.fromkeys(offsets)
     return [place for place in places if text[place] in _ALPHABET and text[place] not in kept], used
 
 
@@ -227,26 +227,26 @@ def _in_latex(formula: str) -> tuple[list[int], set[str], set[str]] | None:
     if tree.problems:
         return None
     signs = {start: label for label, (start, end) in zip(tree.labels, tree.spans, strict=True) if end - start == 1}
-    found = [start for start, label in signs.items() if label == f"V!{formula[start]}"]
+    offsets = [start for start, label in signs.items() if label == f"V!{formula[start]}"]
     # Three letters in a row may be a name that lacks its command (gcd); in \text{...} a letter may be a variable.
     kept = {letter for word in _RUN.findall(formula) for letter in word}
     kept |= {letter for words in _WORDS.findall(formula) for letter in words}
-    return found, kept, {formula[start] for start in signs}
+    return offsets, kept, {formula[start] for start in signs}
 
 
 def _in_code(code: str) -> tuple[list[int], set[str], set[str]]:
     """Return where code has names of one letter, also with indices and primes, letters that must stay, and all."""
-    found: list[int] = []
+    offsets: list[int] = []
     kept: set[str] = set()
     for match in _NAME.finditer(code):
         parts = match[0].split("_")
         if len(parts) == 1 and _is_letter(parts[0]) and code[match.start() - 1 : match.start()] != ".":
-            found.append(match.start())
+            offsets.append(match.start())
         elif len(parts) > 1:  # `hf_x`, `_G`: what is attached may be the variable
             kept |= {part[0] for part in parts if part and _is_letter(part)}
         elif len(match[0]) == 2:  # `hx`, `ℒp`
             kept |= set(match[0])
-    return found, kept, {match[0][0] for match in _NAME.finditer(code) if _is_letter(match[0])}
+    return offsets, kept, {match[0][0] for match in _NAME.finditer(code) if _is_letter(match[0])}
 
 
 def _is_letter(name: str) -> bool:
@@ -294,13 +294,13 @@ def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]
     random.shuffle(options)
     for _, texts in options:
         random.shuffle(texts)
-    found, seen = list[Falsehood](), {fold_text(text)}
+    falsehoods, seen = list[Falsehood](), {fold_text(text)}
     for turn in range(max((len(texts) for _, texts in options), default=0)):
         for kind, texts in options:
-            if turn < len(texts) and len(found) < n and fold_text(texts[turn]) not in seen:
+            if turn < len(texts) and len(falsehoods) < n and fold_text(texts[turn]) not in seen:
                 seen.add(fold_text(texts[turn]))
-                found.append(Falsehood(kind, texts[turn]))
-    return found
+                falsehoods.append(Falsehood(kind, texts[turn]))
+    return falsehoods
 
 
 class UnusableReply(Exception):
@@ -332,9 +332,9 @@ def read_decomposition(reply: Reply) -> Decomposition:
     >>> read_decomposition(Reply('{"hypotheses": ["x is even"], "conclusions": ["x + 2 is even"]}')).conclusions
     ['x + 2 is even']
     """
-    found = _reply_object(reply)
-    form = found.get("normalized_form", "")
-    hypotheses, conclusions = (_answer_texts(found.get(name)) for name in ("hypotheses", "conclusions"))
+    answer = _reply_object(reply)
+    form = answer.get("normalized_form", "")
+    hypotheses, conclusions = (_answer_texts(answer.get(name)) for name in ("hypotheses", "conclusions"))
     if not isinstance(form, str):
         raise UnusableReply("other JSON")
     if not conclusions:
@@ -367,12 +367,12 @@ def read_negatives(reply: Reply, statement: str) -> list[str]:
     >>> read_negatives(Reply('{"hard_negatives": ["a < b", "a = b", "a > c"]}'), "a > b")
     ['a < b', 'a = b', 'a > c']
     """
-    found = _answer_texts(_reply_object(reply).get("hard_negatives"))
-    if len(found) != N_NEGATIVES:
+    texts = _answer_texts(_reply_object(reply).get("hard_negatives"))
+    if len(texts) != N_NEGATIVES:
         raise UnusableReply("not three")
-    if len({fold_text(text) for text in [*found, statement]}) != N_NEGATIVES + 1:
+    if len({fold_text(text) for text in [*texts, statement]}) != N_NEGATIVES + 1:
         raise UnusableReply("repeats")
-    return found
+    return texts
 
 
 def _reply_text(reply: Reply) -> str:
@@ -389,12 +389,12 @@ def _reply_object(reply: Reply) -> dict[str, Any]:
     text = _reply_text(reply)
     fenced = _FENCED.fullmatch(text)
     try:
-        found = json.loads(fenced["inner"] if fenced else text)
+        answer = json.loads(fenced["inner"] if fenced else text)
     except (ValueError, RecursionError):
         raise UnusableReply("no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise UnusableReply("other JSON")
-    return found
+    return answer
 
 
 def _answer_texts(value: Any) -> list[str]:
@@ -416,25 +416,25 @@ def _with_code(find: Callable[[str], list[Change]]) -> Callable[[str], list[Chan
     def finder(text: str) -> list[Change]:
         if "$" in text or text.count("`") % 2:
             return find(text)
-        found = find(text.replace("`", "$"))
-        return [Change(one.start, one.end, one.new.replace("$", "`")) for one in found]
+        changes = find(text.replace("`", "$"))
+        return [Change(one.start, one.end, one.new.replace("$", "`")) for one in changes]
 
     return finder
 
 
 def exchanged_signs(text: str) -> list[Change]:
     """Return the signs of order, sets and logic in formulas and code, each as its opposite."""
-    found: list[Change] = []
+    changes: list[Change] = []
     for start, end, _ in formula_spans(text):
         inner = text[start:end]
         if "<" in inner and ">" in inner:
             continue
-        found += [
+        changes += [
             Change(start + place, start + place + 1, _OPPOSITE[sign])
             for place, sign in enumerate(inner)
             if sign in _OPPOSITE and (sign not in "<>" or inner[place - 1 : place + 2].strip() == sign)
         ]
-    return found
+    return changes
 
 
 def flipped_maps(text: str) -> list[Change]:
@@ -450,11 +450,11 @@ def flipped_maps(text: str) -> list[Change]:
 def negated(text: str) -> list[Change]:
     """Return "is" as "is not", "there exists" as "there does not exist", and "has a" as "has no"."""
     hidden = blank_formulas(text)
-    found = [Change(match.end("verb"), match.end("verb"), " not") for match in _VERB.finditer(hidden)]
+    changes = [Change(match.end("verb"), match.end("verb"), " not") for match in _VERB.finditer(hidden)]
     negative = {"exists": "does not exist", "exist": "do not exist", "is": "is not", "are": "are not"}
     for match in _EXISTS.finditer(hidden):
-        found.append(Change(*match.span("verb"), negative[match["verb"].lower()]))
-    return found + [Change(*match.span("article"), "no") for match in _HAS.finditer(hidden)]
+        changes.append(Change(*match.span("verb"), negative[match["verb"].lower()]))
+    return changes + [Change(*match.span("article"), "no") for match in _HAS.finditer(hidden)]
 
 
 def dropped_conditions(text: str) -> list[Change]:
@@ -464,12 +464,12 @@ def dropped_conditions(text: str) -> list[Change]:
 
 def changed_numbers(text: str) -> list[Change]:
     """Return "two" as "three", and "finite" as "infinite" and back."""
-    found = []
+    changes = []
     for match in _COUNT.finditer(blank_formulas(text)):
         new = _NUMBER[match["word"].lower()]
         new = new.capitalize() if match["word"][0].isupper() else new
-        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
-    return found
+        changes.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
+    return changes
 
 
 CHANGE_FINDERS: dict[str, Callable[[str], list[Change]]] = {
@@ -489,8 +489,8 @@ def formula_spans(text: str) -> list[tuple[int, int, bool]]:
     [(3, 6, False), (12, 13, True)]
     """
     code = [(match.start() + 1, match.end() - 1, False) for match in _CODE.finditer(text)]
-    found = [(start, end, True) for _, start, end in in_text.marked_formulas(text)]
-    alone = [one for one in found if not any(start < one[1] and one[0] < end for start, end, _ in code)]
+    formulas = [(start, end, True) for _, start, end in in_text.marked_formulas(text)]
+    alone = [one for one in formulas if not any(start < one[1] and one[0] < end for start, end, _ in code)]
     return sorted(code + alone)
 
 

@@ -126,22 +126,22 @@ def _views(plan: Recipe) -> pd.DataFrame:
 
 def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
-    found = {"base_revision": str(encoder.entry.get("revision", ""))}
+    revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
     if plan.tokens_from:
         tokens = local.trained(plan.tokens_from) or train(_static_recipe(plan))
-        found["tokens_revision"] = local.folder_digest(tokens)
-    return found
+        revisions["tokens_revision"] = local.folder_digest(tokens)
+    return revisions
 
 
 def _static_recipe(plan: Recipe) -> Recipe:
     """Return the recipe that makes the token embeddings; MirblabError for one that makes something else, or itself."""
-    found = recipe(plan.tokens_from)
-    if not found.is_static:
+    static = recipe(plan.tokens_from)
+    if not static.is_static:
         raise MirblabError(
-            f"recipe '{plan.name}': tokens_from is '{found.name}', whose base is '{found.base}'; name a recipe whose "
+            f"recipe '{plan.name}': tokens_from is '{static.name}', whose base is '{static.base}'; name a recipe whose "
             f"base is 'static:{plan.base}'"
         )
-    return found
+    return static
 
 
 def _base_weights(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
@@ -332,14 +332,14 @@ def _card_recipe(recipe: Recipe, facts: Mapping[str, Any]) -> str:
 
 
 def _card_evaluation(recipe: Recipe, table: pd.DataFrame) -> str:
-    found = evaluation_rows(table)
-    if not len(found):
+    rows_of_log = evaluation_rows(table)
+    if not len(rows_of_log):
         return "Not evaluated while it was trained."
-    found = found.iloc[[0, -1]] if len(found) > 1 else found
-    names = [name for name in found.columns if name != "step"]
+    rows_of_log = rows_of_log.iloc[[0, -1]] if len(rows_of_log) > 1 else rows_of_log
+    names = [name for name in rows_of_log.columns if name != "step"]
     rows = [
         f"| {int(row['step'])} | " + " | ".join(f"{row[name]:.4f}" for name in names) + " |"
-        for row in found.to_dict("records")
+        for row in rows_of_log.to_dict("records")
     ]
     about = "Measured in the training's precision on held-out rows, before the first step and after the last."
     head = f"| step | {' | '.join(names)} |\n|---|{'---|' * len(names)}"

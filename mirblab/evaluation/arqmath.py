@@ -1,4 +1,4 @@
-"""arqmath: runs over visual ids, and ARQMath's submission files."""
+"""ARQMath's submission files, and runs and judgements of visual ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""imported: runs and values that others published, imported and checked."""
+"""Runs and values that others published: how they are imported, checked, stored and read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _COMPARED_FIELDS = ("kind", "sha256", "origin", "systems", "collections", "measu
 
 @dataclass
 class ImportedValues:
-    """Values that were read, where each stands, and what was left out, counted by reason.
+    """Values that were read, each with its file and line, and the number of left-out ones by reason.
 
     >>> values = ImportedValues()
     >>> values.add(("theirs", "stacks-qa", "RR", "", 0.5), "a.csv, line 2")
@@ -76,7 +76,7 @@ class ImportedValues:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: Row, where: str) -> None:
-        """Keep a row; MirblabError naming both places when it is given twice, and for a value that cannot be one."""
+        """Add a row; MirblabError when it is there already, naming both lines, and for a value out of range."""
         *key, value = row
         shown = f"{key[2]} of {key[0]} on {key[1]}" + (f", query {key[3]}" if key[3] else "")
         if tuple(key) in self.rows:
@@ -88,7 +88,7 @@ class ImportedValues:
         self.rows[tuple(key)] = (value, where)
 
     def merge(self, other: ImportedValues) -> None:
-        """Take in what another file holds."""
+        """Add the values of another file."""
         for key, (value, where) in other.rows.items():
             self.add((*key, value), where)
         self.left_out += other.left_out
@@ -167,7 +167,7 @@ def import_results(
     percent: bool = False,
     candidates_only: bool = False,
 ) -> tuple[ImportRecord, list[str]]:
-    """Take in a run in TREC's format, a CSV of values, or results of MTEB (a JSON file, or a folder of them).
+    """Import a run in TREC's format, a CSV of values, or results of MTEB (a JSON file, or a folder of them).
 
     *system*: its name here, for what does not name it; *collection*: likewise, for a run guessed from its ids;
     *origin*: who measured, shown in tables (default: the file's name); *name* of the folder in `<home>/results`
@@ -282,7 +282,7 @@ def mark_imported(text: str, names: Iterable[str]) -> str:
 
 
 def verify_imports(folder: Path) -> list[str]:
-    """Compare the imports in *folder* with their records; return a line for each that differs, and for strangers."""
+    """Compare the imports in *folder* with their records; return a line for each difference and unknown file."""
     wrong = []
     for path in stored_files.sound_paths(folder):
         try:
@@ -304,7 +304,7 @@ def imports_folder() -> Path:
 
 
 def _describe_run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[ImportRecord, list[str]]:
-    """Return the record of a run, and how it fits its collection."""
+    """Return the record of a run, and notes on how it fits its collection."""
     run = read_run(source)
     if run.empty:
         raise MirblabError(f"{source} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
@@ -403,7 +403,7 @@ def _no_fit(source: Path, run: pd.DataFrame, target: Collection, counts: dict[st
 
 
 def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidates_only: bool) -> list[str]:
-    """Return how a run fits its collection."""
+    """Return notes on how many rows of a run fit its collection."""
     unknown_rows, barred, foreign_docs = counts["unknown"], counts["not_candidates"], counts["unknown_documents"]
     notes = [f"{n_kept:,} of {counts['n_rows']:,} rows fit {target.name}"]
     if unknown_rows:
@@ -431,7 +431,7 @@ def _ids_in(path: Path) -> Iterator[str]:
 def _describe_values(
     source: Path, system: str, collection: str, percent: bool
 ) -> tuple[ImportRecord, list[str], ImportedValues]:
-    """Return the record of values, what was left out, and the values."""
+    """Return the record of the values in a file, notes on what was left out, and the values."""
     is_table = source.suffix.lower() in (".csv", ".tsv") and source.is_file()
     values = (read_csv_values if is_table else read_mteb_values)(source, system, collection, percent)
     systems, collections, measures = (list(dict.fromkeys(key[at] for key in values.rows)) for at in range(3))
@@ -520,7 +520,7 @@ def read_csv_values(path: Path, system: str = "", collection: str = "", percent:
 
 
 def _checked_header(header: list[str], given: Mapping[str, str], path: Path) -> list[str]:
-    """Return the header of a CSV; MirblabError for what it lacks, and for columns that nobody would read."""
+    """Return the header of a CSV; MirblabError for missing, unknown and repeated columns."""
     shown = ", ".join(header) or "nothing"
     for name in header:
         if name not in CSV_COLUMNS or header.count(name) > 1:
@@ -728,7 +728,7 @@ def find_earlier_import(record: ImportRecord, values: ImportedValues | None) -> 
 
 
 def check_not_imported(record: ImportRecord, values: ImportedValues | None) -> None:
-    """Raise MirblabError when a run or a value of the same system is there under another name."""
+    """Raise MirblabError when a run or a value of the same system was imported under another name."""
     for other in import_records():
         both = set(record.systems) & set(other.systems) and set(record.collections) & set(other.collections)
         if not both or other.kind != record.kind:
@@ -744,7 +744,7 @@ def check_not_imported(record: ImportRecord, values: ImportedValues | None) -> N
 
 
 def set_aside_damaged(record: ImportRecord) -> None:
-    """Set aside an import of the record's name that is damaged, with a warning, so that it can be taken in anew."""
+    """Set aside a damaged import of the record's name, with a warning, so that it can be imported again."""
     if not record.folder.exists():
         return
     try:
@@ -791,7 +791,7 @@ def _write_values(path: Path, values: ImportedValues) -> str:
 
 
 def source_sha256(source: Path) -> str:
-    """Return the sha256 of a file, or, of a folder, that of names and contents of what is read of it."""
+    """Return the SHA-256 of a file, or one over the names and contents of the files that are read from a folder."""
     if source.is_file():
         return file_sha256(source)
     lines = [f"{path.relative_to(source).as_posix()}\t{source_sha256(path)}\n" for path in source_files(source)]
@@ -799,7 +799,7 @@ def source_sha256(source: Path) -> str:
 
 
 def source_files(source: Path) -> list[Path]:
-    """Return the files of an import: the one given, or those of a folder of results that are read."""
+    """Return the files of an import: the given file, or the JSON files of a folder of results that are read."""
     if source.is_file():
         return [source]
     return [path for path in sorted(source.rglob("*.json")) if path.name == MODEL_FILE or is_mteb_result(path)]

@@ -1,4 +1,4 @@
-"""measures: nDCG, AP, P, R, RR, Bpref, Judged, Rank and their prime forms."""
+"""The measures nDCG, AP, P, R, RR, Success, Bpref, Judged and Rank, and the prime forms of some."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def ceiling(
 ) -> pd.DataFrame:
     """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
 
-    What stands deeper stays where it is, so it bounds what any reranker of that depth can reach. The table is that
+    Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth. The table is that
     of `evaluate`; the system's name says what was done.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
@@ -211,7 +211,7 @@ def first_relevant_rank(judged: JudgedRanks, k: None) -> np.ndarray:
 
 
 def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
-    """Return Bpref (Buckley & Voorhees, SIGIR 2004), as trec_eval does since version 8.
+    """Return Bpref (Buckley & Voorhees, SIGIR 2004), 0 to 1, as trec_eval computes it since version 8.
 
     Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
     all, R relevant in all.
@@ -238,7 +238,7 @@ def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Definition:
-    """What a measure is: its formula, whether it takes k, whether it has a prime form, whether it needs a limit."""
+    """A measure's formula, whether it takes k, has a prime form, and needs the smallest relevant grade."""
 
     formula: Callable[[JudgedRanks, Any], np.ndarray]
     k: str
@@ -349,7 +349,7 @@ class JudgedRanks:
     def perfect(self, depth: int) -> JudgedRanks:
         """Return the same with the first *depth* documents in the best order: the most relevant in front.
 
-        What stands deeper stays where it is.
+        Deeper documents keep their ranks.
         """
         head = self.rank <= depth
         best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
@@ -412,7 +412,7 @@ def _collection(qrels: Any, run: pd.DataFrame) -> str:
 
 
 def _measure_note(measure: Measure, run: pd.DataFrame) -> str:
-    """Return what a run's attrs have to say with a measure's values: its note, and what was left out of it."""
+    """Return the notes in a run's attrs that belong to a measure's values: its note, and what was left out."""
     looks_at_all = not (measure.prime or measure.name == "Bpref")
     said = [run.attrs.get("note"), run.attrs.get("remainder") if looks_at_all else None]
     return "; ".join(str(text) for text in said if text)
@@ -436,7 +436,7 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
 
 
 def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> None:
-    """Put the queries that score 0 for want of data into the attrs, and warn of them."""
+    """Name in the attrs the queries that score 0 for lack of data, and warn about them."""
     ids, judgements = judged.judgements.query_ids, judged.judgements
     level = judged.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
     missing = ids[judged.returned == 0].tolist()
@@ -477,7 +477,7 @@ def _written_forms() -> list[str]:
 
 
 def _suggest_measure(text: str) -> str:
-    """Return the suggestion for a wrong name: the rest of it is kept as far as it makes sense."""
+    """Return the suggestion for a wrong name; its k and apostrophe are kept where the measure has them."""
     match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
     name, k = (match[1], match[3]) if match else (text, None)
     near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(

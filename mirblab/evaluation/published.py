@@ -1,4 +1,4 @@
-"""published: the papers' numbers, as data: mirb, zhong (structure and dense retrieval), arqmath (the lab), meld."""
+"""Numbers printed in papers, as data: mirb, zhong (structure and dense retrieval), arqmath (the lab), meld."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class PaperLookup:
 
     @property
     def notes(self) -> list[str]:
-        """Return a sentence for every name in a card that stands in no paper, since no distance can be shown for it."""
+        """Return a sentence for each name in a card that no paper prints, since no distance can be shown for it."""
         known = registry.printed_names()
         return [
             f"The card of {collection} says paper = '{paper}', which is no published collection"

@@ -1,4 +1,4 @@
-"""significance: paired tests, intervals, Holm's correction, groups and correlation."""
+"""Paired significance tests, intervals, Holm's correction, significance letters and correlation."""
 
 from __future__ import annotations
 
@@ -431,16 +431,16 @@ def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
     gains = pairs.groupby("system_a").difference.sum().reindex(names, fill_value=0.0)
     gains -= pairs.groupby("system_b").difference.sum().reindex(names, fill_value=0.0)
     ordered = sorted(names, key=lambda name: -gains[name])
-    told = {frozenset((row.system_a, row.system_b)) for row in pairs.itertuples() if row.significant}
-    sets = sorted(_maximal_sets(ordered, told), key=lambda one: sorted(ordered.index(name) for name in one))
-    shared = ["".join(_letter(place) for place, one in enumerate(sets) if name in one) for name in ordered]
+    different = {frozenset((row.system_a, row.system_b)) for row in pairs.itertuples() if row.significant}
+    sets = sorted(_maximal_sets(ordered, different), key=lambda group: sorted(ordered.index(name) for name in group))
+    shared = ["".join(_letter(number) for number, group in enumerate(sets) if name in group) for name in ordered]
     return pd.DataFrame({"collection": collection, "system": ordered, "group": shared})
 
 
-def _maximal_sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[str]]:
-    """Return the largest sets of systems without two that are told apart."""
+def _maximal_sets(names: Sequence[str], different: set[frozenset[str]]) -> list[set[str]]:
+    """Return the largest sets of systems in which no two differ significantly."""
     sets = [set(names)]
-    for pair in sorted(told, key=sorted):
+    for pair in sorted(different, key=sorted):
         both = [one for one in sets if pair <= one]
         for one in both:
             sets.remove(one)
@@ -451,8 +451,8 @@ def _maximal_sets(names: Sequence[str], told: set[frozenset[str]]) -> list[set[s
     return sets
 
 
-def _letter(place: int) -> str:
-    return ascii_lowercase[place] if place < 26 else f"[{place + 1}]"
+def _letter(number: int) -> str:
+    return ascii_lowercase[number] if number < 26 else f"[{number + 1}]"
 
 
 def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:

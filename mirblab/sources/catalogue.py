@@ -85,7 +85,7 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     except MirblabError:
         if name_or_folder not in mini.COLLECTIONS or digests.find_differences(folder) == []:
             raise
-        return load_folder(collection_folder(name_or_folder), split)  # it was damaged after `where` had looked
+        return load_folder(collection_folder(name_or_folder), split)  # it was damaged in between
 
 
 def collection_table() -> pd.DataFrame:
@@ -245,7 +245,7 @@ def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Pat
     """Return the folders of <name>-hard and <name>-hard-pool, made from a collection of statements and proofs.
 
     They stand in the cache, not among the collections that suites find; `build("hard", name)` puts them there. See
-    `sources.hard.build` for what they hold, and for *near* and *seed*.
+    `sources.hard_negatives.build` for what they hold, and for *near* and *seed*.
 
     >>> [folder.name for folder in build_hard_negatives("mini-stacks", near=1)]  # doctest: +ELLIPSIS
     mini-stacks-hard: documents ...
@@ -258,7 +258,7 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     """Return the folders of the collections made from one's own files, or from the two bundled examples ("").
 
     They stand in the cache, not among the collections that suites find; `build("own", origin)` puts them there. See
-    `sources.own.build` for the *options*.
+    `sources.own.build.build` for the *options*.
 
     >>> [folder.name for folder in build_from_files()]  # doctest: +ELLIPSIS
     own-latex: 2 .tex files, 12 statements...

@@ -1,4 +1,4 @@
-"""hard_negatives: proofs that look right and are not."""
+"""hard_negatives: wrong proofs, made by rule, and the proofs of similar statements, for collections of proofs."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Corrupted:
-    """A proof with one mistake: its kind, what stood there, what stands there now, and the whole text."""
+    """A proof with one mistake: its kind, the words before and after the change, and the whole text."""
 
     kind: str
     before: str
@@ -145,7 +145,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
 
     *origin* is a collection, statement to proof, by its name (None: stacks-qa) or folder; its test queries are
     kept. For each of them the corpus gains at most one corrupted copy of each relevant proof per kind of mistake
-    (`corruptions`), drawn with *seed* and judged 0, and the proofs of the *near* statements that are nearest to
+    (`KINDS`), drawn with *seed* and judged 0, and the proofs of the *near* statements that are nearest to
     the query are marked. In <name>-hard every query may return every document; in <name>-hard-pool only its own
     proofs, their corrupted copies and the near ones, so that nDCG@1 and RR tell whether a system prefers the true
     proof. The same input and seed give the same bytes. Raises MirblabError for what is no collection.
@@ -538,7 +538,7 @@ def _marked(row: Row, more: Row) -> Row:
 
 
 def _about(source: _Source, negatives: _Negatives, is_pool: bool) -> Row:
-    """Return the card: what stays of the source's, the title, and how many negatives of which kind there are."""
+    """Return the card: the fields kept from the source's card, the title, and the number of negatives of each kind."""
     total = sum((negatives.counts(query) for query in negatives.copies), Counter[str]())
     title = str(source.card.get("title") or "Statement to its proof")
     more = "among corrupted copies and near proofs only" if is_pool else "with corrupted copies among the documents"

@@ -15,7 +15,6 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress, say
 from mirblab.data.collection import read_card_table
 from mirblab.sources.shared import beir, builder, release
-from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import Row
 from mirblab.sources.shared.release import DatasetFiles
 
@@ -105,7 +104,7 @@ def _write(
     )
     parts = builder.CollectionRows(*rows, {"test": judged}, left_out)
     shown = "" if origin is None else paths.expand_home(origin).resolve().name
-    where = origins.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
+    where = release.Origin(found.folder, f"https://huggingface.co/datasets/{entry['hub']}", found.commit, shown)
     licence = entry.get("licence") or found.licence or "unknown"
     builder.write_collection(folder, parts, about, where, builder=folder.name, revision=content, licence=licence)
     say(f"  {about['published']}")

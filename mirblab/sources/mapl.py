@@ -152,7 +152,7 @@ def read_pairs(files: Sequence[Path]) -> Iterator[tuple[str, Row]]:
 
 
 class _Known:
-    """Texts that came up, each with its number from 0; blanks and line ends do not tell texts apart."""
+    """Texts that came up, each with its number from 0; texts that differ in white space only are one."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}

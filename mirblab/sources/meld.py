@@ -180,7 +180,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def recognise_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> ColumnRoles:
-    """Return which of a row's columns plays which role: as *given* (role to column), else told by its name.
+    """Return which of a row's columns plays which role: as *given* (role to column), else by the column's name.
 
     Two columns that differ in 1 and 2, a and b, first and second and the like hold the two sides of a pair; two that
     are named like the fields of Table 1 do, too. Raises MirblabError, with the columns found and the options to name
@@ -297,7 +297,7 @@ def _separated(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _spread(record: Row) -> list[Row]:
-    """Return the objects in the lists of a record, each with what stands beside the lists, or the record itself."""
+    """Return the objects in the lists of a record, each with the other entries of the record, or the record itself."""
     lists = {
         key: value for key, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)
     }

@@ -13,8 +13,7 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.text_files import LineProblems, read_lines
-from mirblab.sources.shared import builder
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, LibraryStatement, Row
 from mirblab.sources.shared.release import Origin
 
@@ -39,7 +38,7 @@ _SOURCE = re.compile(r"(?:[A-Z]\w+ )?\S+ (?:\([^)]*\) )?(?:of|in) \[\w+\]|\[\w+\
 
 @dataclass(frozen=True)
 class ProofLabels:
-    """The labels that a proof uses, each once; how many a compressed one lists in vain; whether steps are missing."""
+    """The labels that a proof uses, each once; how many more a compressed one lists; whether steps are missing."""
 
     labels: list[str]
     idle: int = 0
@@ -323,7 +322,7 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return
-    with origins.open_origin(origin, URL) as found:
+    with release.open_origin(origin, URL) as found:
         inside = [found.folder, *sorted(folder for folder in found.folder.iterdir() if folder.is_dir())]
         known = [path for folder in inside for suffix in ("mm", "mm.gz") for path in sorted(folder.glob(f"*.{suffix}"))]
         named = [path for path in known if path.name in ("set.mm", "set.mm.gz")]

@@ -247,7 +247,7 @@ def view_rows(found: list[Card]) -> list[Row]:
 
 
 def read_pairs() -> list[Card]:
-    """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError likewise.
+    """Return the bundled files of equivalent statements, each of one pair of fields; MirblabError as `read_cards`.
 
     >>> len(read_pairs())
     9
@@ -268,11 +268,11 @@ def _declaration(lean: Row, field: str) -> Row:
 
 
 def _mathlib(found: list[Card]) -> CollectionRows:
-    """Slogan to informalised declaration (2) and to the same fact told in another field (1)."""
+    """Return slogan to informalised declaration (relevance 2) and to the same fact in another field's words (1)."""
     declarations = [_doc(f"{card['id']}-lean", card["lean"]["informal"]) for card in found]
     told = [_doc(f"{card['id']}-told", card["equivalent"]["statement"]) for card in found]
     queries = [_query(card["id"], card["slogan"]) for card in found]
-    # Awkward on purpose: a question that nothing here answers, judged all the same.
+    # A deliberate special case: a judged query without a relevant document.
     queries.append(_query("unanswered", "Every zero of the zeta function in the critical strip lies on one line."))
     qrels = [
         (card["id"], f"{card['id']}-{side}", grade) for card in found for side, grade in (("lean", 2), ("told", 1))
@@ -281,7 +281,7 @@ def _mathlib(found: list[Card]) -> CollectionRows:
 
 
 def _duplicates(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
-    """Question to its duplicate among the duplicates of all cards; both sides carry tags for the rule."""
+    """Return question to its duplicate among the duplicates of all cards; both have tags for the rule of candidates."""
 
     def derive(found: list[Card]) -> CollectionRows:
         asked = [card for card in found if (card["field"] in ABSTRACT) == abstract]
@@ -293,7 +293,7 @@ def _duplicates(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
 
 
 def _answers(found: list[Card]) -> CollectionRows:
-    """Question to graded answers; another question's answers stay unjudged."""
+    """Return question to graded answers; another question's answers are unjudged."""
     graded = [(card, number, answer) for card in found for number, answer in enumerate(card["answers"], 1)]
     return CollectionRows(
         [_doc(f"{card['id']}-a{number}", answer["text"]) for card, number, answer in graded],
@@ -303,7 +303,7 @@ def _answers(found: list[Card]) -> CollectionRows:
 
 
 def _proofs(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
-    """Statement to proof; the queries are one half's, the corpus is everybody's."""
+    """Return statement to proof; the queries are those of one half of the cards, the corpus has all proofs."""
 
     def derive(found: list[Card]) -> CollectionRows:
         whole = _pairs(lambda card: card["statement"], lambda card: card["proof"], "-proof")(found)
@@ -315,7 +315,7 @@ def _proofs(abstract: bool) -> Callable[[list[Card]], CollectionRows]:
 
 
 def _premises(found: list[Card]) -> CollectionRows:
-    """Statement to the statements that its proof uses; a query is a document too, under the same id."""
+    """Return statement to the statements that its proof uses; a query is a document too, under the same id."""
     asked = [card for card in found if card["premises"]]
     return CollectionRows(
         [_doc(card["id"], card["statement"]) for card in found],
@@ -340,7 +340,7 @@ def _pairs(
 
 
 def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], CollectionRows]:
-    """Formula to graded variants; another formula's variants stay unjudged."""
+    """Return formula to graded variants; another formula's variants are unjudged."""
 
     def derive(found: list[Card]) -> CollectionRows:
         graded = [(card, n, variant) for card in found for n, variant in enumerate(card["formula"]["variants"], 1)]
@@ -354,14 +354,14 @@ def _formulas(query: Callable[[Card], str]) -> Callable[[list[Card]], Collection
 
 
 def _bridges(_: list[Card]) -> CollectionRows:
-    """Equivalent statements to train on, the same judgements under both names of a split."""
+    """Return equivalent statements to train on; the splits test and train have the same judgements."""
     rows = _equivalents(read_bridges())
     rows.judged["train"] = rows.judged["test"]
     return rows
 
 
 def read_bridges() -> list[Card]:
-    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError likewise.
+    """Return the files of equivalent statements to train on, of other pairs of fields; MirblabError as `read_cards`.
 
     >>> len(read_bridges())
     16
@@ -389,7 +389,7 @@ def bundled_card_files(kind: str) -> list[Path]:
 
 
 def _equivalents(groups: list[Card]) -> CollectionRows:
-    """Each statement to its partner in another field, both ways; statements without a partner stand by."""
+    """Return each statement to its partner in another field, both ways; more documents have no partner."""
     sides, alone = [], []
     for group in groups:
         for pair in group["pair"]:

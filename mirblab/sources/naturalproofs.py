@@ -92,7 +92,7 @@ def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> li
 
 
 def read_subset(path: Path, *, masked: bool) -> Subset:
-    """Return what a naturalproofs_*.json says; *masked* hides labels (see `readable`).
+    """Return what a naturalproofs_*.json says; *masked* hides labels (see `clean_lines`).
 
     The whole file is held in memory, a few times its size (ProofWiki's is the largest, about 100 MB). Raises
     MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.sources.shared import builder
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import LibraryStatement, Row
 
 LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition")
@@ -87,7 +86,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     UTF-8. The licence in the card is that of math-comp.
     """
     out = Path(out)
-    with origins.open_origin(origin, URL) as found, builder.replace_folders(out, (NAME,)) as [folder]:
+    with release.open_origin(origin, URL) as found, builder.replace_folders(out, (NAME,)) as [folder]:
         left_out: Counter[str] = Counter()
         files, roots, digest = _read(found.folder, left_out)
         ordered, needed = sort_by_requirements(files, roots, left_out)

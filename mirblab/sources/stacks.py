@@ -11,8 +11,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.sources.shared import builder, latex
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import builder, latex, release
 from mirblab.sources.shared.builder import CollectionRows, Row
 from mirblab.sources.shared.latex import Environment, find_environments
 
@@ -78,7 +77,7 @@ def build(origin: str | Path | None, out: Path) -> list[Path]:
     MirblabError when the origin cannot be had or is no Stacks project. The licence of the texts is the GFDL.
     """
     out = Path(out)
-    with origins.open_origin(origin, URL) as found, builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+    with release.open_origin(origin, URL) as found, builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
         book = read_book(found.folder)
         for folder in folders:
             derive, about = COLLECTIONS[folder.name]
@@ -289,7 +288,7 @@ def _slogans(book: Book) -> CollectionRows:
 
 
 def _parts(book: Book, corpus: list[Row], judged: dict[str, list[str]], left_out: Counter[str]) -> CollectionRows:
-    """Return the collection whose queries are the provable statements with a judgement, split by `splits()`."""
+    """Return the collection whose queries are the provable statements with a judgement, split by `split_by_leaves`."""
     asked = [item for item in _statements(book, PROVABLE) if judged.get(item.id)]
     queries = [{"_id": item.id, "text": _named(item), "metadata": _metadata(item)} for item in asked]
     pairs: dict[str, list[Judgement]] = {split: [] for split in SPLITS}

@@ -17,8 +17,7 @@ from mirblab.sources.blueprints import repository as blueprints_repository
 from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
 from mirblab.sources.blueprints.nodes import Node
 from mirblab.sources.blueprints.repository import Repository
-from mirblab.sources.shared import builder
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, fold_text
 
 _HAVE_MEMBERS = ("structure", "class", "inductive", "class inductive")
@@ -44,7 +43,7 @@ COLLECTIONS = {
 
 @dataclass(eq=False)
 class Document:
-    """A declaration as a document: `text` is its statement, `source` what stands in the file."""
+    """A declaration as a document: `text` is its statement, `source` its text in the file."""
 
     id: str
     name: str
@@ -84,7 +83,7 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
         raise MirblabError("give a folder of repositories with --from, each a folder or a .tar.gz, or one of them")
     options = {"names": ",".join(chosen)} if chosen else {}
     options |= {"mathlib": Path(mathlib).name} if mathlib else {}
-    with origins.open_origin(origin, "the repositories named in this card") as found:
+    with release.open_origin(origin, "the repositories named in this card") as found:
         odd: Counter[str] = Counter()
         read, here = list[Blueprint](), set[str]()
         for repository in blueprints_repository.read_repositories(found, odd):
@@ -121,7 +120,7 @@ def bundled_collection() -> CollectionRows:
 
 
 def bundled_files() -> list[Path]:
-    """Return the files of the small blueprint from which `bundled` is made."""
+    """Return the files of the small blueprint from which `bundled_collection` is made."""
     return sorted(path for path in paths.bundled_path("data", "mini", "blueprint").rglob("*") if path.is_file())
 
 
@@ -172,7 +171,7 @@ class BlueprintCollections:
 
 
 class Blueprint:
-    """What stands in a repository: the `nodes` of its blueprint, in all formats, and the `library` of declarations."""
+    """The content of a repository: the `nodes` of its blueprint, in all formats, and the `library` of declarations."""
 
     def __init__(self, repository: Repository, odd: Counter[str]) -> None:
         """Read all files of a repository; what is odd in them is counted."""

@@ -239,7 +239,7 @@ class _Reading:
 
 
 def blank_comments(code: str) -> str:
-    """Return Lean source, as long as it was, with blanks for comments and for what stands in quotes.
+    """Return Lean source, as long as it was, with blanks for comments and for the contents of quotes.
 
     >>> blank_comments('f "--" -- g')
     'f "  "     '
@@ -353,7 +353,7 @@ def _comment_end(code: str, at: int) -> int:
 
 
 def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
-    """Yield the variables that a declaration takes, and what it says itself; `told` is what follows its name."""
+    """Yield the variables that a declaration takes, and the rest of its statement; `told` is what follows its name."""
     own, after = split_binder_groups(told)
     names = {binder.name for group in own for binder in read_binders(group)}
     if kind not in PROVED:

@@ -12,8 +12,7 @@ from mirblab.core import paths
 from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
-from mirblab.sources.shared import latex
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import latex, release
 from mirblab.sources.shared.latex import find_environments
 
 STATEMENTS = frozenset(
@@ -164,7 +163,7 @@ def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[s
     )
     if lines is not None:
         return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
-    with origins.open_origin(place, ADDRESS) as opened:
+    with release.open_origin(place, ADDRESS) as opened:
         return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.sources.shared import release as origins
+from mirblab.sources.shared import release
 from mirblab.sources.shared.release import Origin
 
 ADDRESS = "the public repositories of the blueprints"
@@ -75,7 +75,7 @@ def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
 
 def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     """Yield the repository in a folder or archive; one without any file of Lean is counted and passed over."""
-    with origins.open_origin(place, "") as opened:
+    with release.open_origin(place, "") as opened:
         for root in _roots(opened.folder) or [opened.folder]:
             name = _ARCHIVE.sub("", place.name) if root == opened.folder and place.is_file() else root.name
             # An archive that was given alone lies in a temporary folder without a name of its own.

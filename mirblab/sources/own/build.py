@@ -19,7 +19,6 @@ from mirblab.sources.own import latex, tables
 from mirblab.sources.own.latex import LatexContent, Statement
 from mirblab.sources.own.tables import SUFFIXES, Cells, Table, decode_file
 from mirblab.sources.shared import builder, release
-from mirblab.sources.shared import release as origins
 from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, fold_text, replace_folders
 from mirblab.sources.shared.release import Origin
 
@@ -417,16 +416,16 @@ def _about(stem: str, parts: CollectionRows, about: Row) -> Row:
 
 
 def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
-    """Return what yields the origin: a file alone, or what `origins.opened` knows."""
+    """Return what yields the origin: a file alone, or an origin as `open_origin` takes it."""
     if origin is None:
         raise MirblabError(f"say where your files are: --from, with {_WANTED}")
     path = paths.expand_home(origin)
     if path.is_dir() or _is_remote(str(origin)) or re.search(r"\.(tar|tgz|tar\.\w+)$", path.name.lower()):
-        return origins.open_origin(path if path.exists() else str(origin), _SOURCE)
+        return release.open_origin(path if path.exists() else str(origin), _SOURCE)
     if not path.is_file():
         raise MirblabError(f"no file or folder '{origin}'; looked in {Path.cwd()}; give the whole path to {_WANTED}")
     if not path.name.lower().endswith((*SUFFIXES, ".tex")):
-        decode_file(path)  # a spreadsheet's own format is told as that
+        decode_file(path)  # raises an error that names a spreadsheet's own format
         raise MirblabError(f"{path.name} is not {_WANTED}; give it the right ending if it is one")
     return nullcontext(Origin(path, _SOURCE, "", path.name))
 

@@ -80,7 +80,7 @@ class LatexContent:
 
 
 def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
-    """Return the statements in LaTeX *files* (by their names for people), read one after another.
+    """Return the statements in LaTeX *files* (by the names shown in messages), read one after another.
 
     Statements are the usual theorem-like environments and those that the files define. Commands that the files
     define are written out. A proof belongs to the statement that its heading refers to, or that it stands in, else to
@@ -96,7 +96,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
 
 
 def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> LatexSources:
-    r"""Return LaTeX *files* (by their names for people) without comments and verbatim text, with marks for lines.
+    r"""Return LaTeX *files* (by the names shown in messages) without comments and verbatim text, with marks for lines.
 
     Commands are written out in the document that defines them: a file and what it inputs. Environments that any file
     defines for other ends than statements are unwrapped, or left out where print leaves them out. Counted in *odd*:
@@ -234,7 +234,7 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _environments(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the environments that authors define for themselves, and whether print leaves out what stands in them."""
+    """Return the environments that authors define for themselves, and whether their content is left out in print."""
     found = {}
     for text in texts:
         for match in _ENVIRONMENT.finditer(text):
@@ -243,7 +243,7 @@ def _environments(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def _unwrapped(text: str, environment: str, is_hidden: bool) -> str:
-    """Return *text* without the marks of an environment, and without what stands in it where print leaves it out."""
+    """Return *text* without the marks of an environment, and without its content where print leaves that out."""
     name = re.escape(environment)
     if is_hidden:
         text = latex.drop_environments(text, [environment])

@@ -253,7 +253,7 @@ def is_trivial_proof(proof: str) -> bool:
 
 
 def fold_text(text: str) -> str:
-    """Return *text* as it counts for repeats: case folded, blanks of every kind as one.
+    """Return *text* in the form in which repeats are recognised: case folded, each run of white space as one blank.
 
     >>> fold_text("A  Ring\\n")
     'a ring'
@@ -398,7 +398,8 @@ def _check_collection(folder: Path, out: Path) -> None:
 def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
     """Rename each new folder to its target; when one fails, put everything back as it was.
 
-    The *attic* is there as long as this lasts, which tells `finish` that all that is new had been written.
+    The *attic* is there as long as this lasts, from which `finish_interrupted_builds` knows that
+    all new folders are complete.
     """
     paths.make_folder(attic)
     undo: list[tuple[Path, Path]] = []

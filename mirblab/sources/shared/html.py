@@ -37,7 +37,7 @@ class Formula(NamedTuple):
 
 
 def title_to_text(source: str) -> tuple[str, bool]:
-    """Return the text of a title, as `to_text()` does.
+    """Return the text of a title, as `html_to_text` does.
 
     A title is plain text ("is $a<b$?"), except in ARQMath's files, whose containers of formulas show that it is HTML.
 

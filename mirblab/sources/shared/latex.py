@@ -105,7 +105,7 @@ class Macro:
 
 
 def drop_environments(source: str, names: Iterable[str], instead: str = "") -> str:
-    r"""Return *source* with *instead* in the place of the environments of the *names*; one that does not end stays.
+    r"""Return *source* with *instead* in the place of the environments of the *names*; one that does not end is kept.
 
     >>> drop_environments(r"a\begin{verbatim}\begin{lemma}\end{verbatim}b\begin{comment}", ["verbatim", "comment"])
     'ab\\begin{comment}'
@@ -346,7 +346,7 @@ def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> 
 
 
 class _Ends:
-    """Where the formulas of a text end; what is searched for once in vain is not searched for again."""
+    """The ends of the formulas of a text; an ending that was once not found is not searched for again."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -204,7 +204,7 @@ def open_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
 
 
 def find_required_parts(names: Iterable[str], where: str, *, restricted: bool) -> dict[str, list[str]]:
-    """Return the files of each part as `parts_of`; MirblabError, with what was looked for, for a needed one without."""
+    """Return the files of each part as `find_parts`; MirblabError, with what was looked for, for one without."""
     known = list(names)
     found = find_parts(known, where)
     _check_parts(found, known, where, restricted=restricted)

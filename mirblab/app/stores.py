@@ -16,20 +16,22 @@ from mirblab.core.errors import MirblabError, unknown
 class Store:
     """A folder of the home, or a file, that the library fills.
 
-    *module* has `verify(path)`, which returns a line for each thing that is wrong, and, where an older version may
-    have left what is no longer read, `older(path)`, which returns its folders or files, each with how many of the
-    *units* it has. *is_made_again*: without a person's doing, by the commands that need it.
+    *module* has a function *verify_with*, which takes the path and returns a line for each thing that is wrong. Where
+    an older version may have left what is no longer read, its function *older_with* returns the folders or files,
+    each with how many of the *units* it has. *is_made_again*: by the commands that need it, without anybody's help.
     """
 
     name: str
     units: str
     module: str
+    verify_with: str
     place: str
     is_made_again: bool = True
+    older_with: str = ""
 
     @property
     def path(self) -> Path:
-        """Return where it lies, whether it is there or not."""
+        """Return its path, also when nothing is there."""
         return paths.home() / self.place
 
     def files(self) -> list[Path]:
@@ -38,12 +40,12 @@ class Store:
 
     def verify(self) -> list[str]:
         """Check everything in it; return a line for each thing that is wrong."""
-        return import_module(self.module).verify(self.path) if self.path.exists() else []
+        return getattr(import_module(self.module), self.verify_with)(self.path) if self.path.exists() else []
 
     def older(self) -> list[tuple[Path, int]]:
         """Return what an older version has left in it, which is no longer read, with the number of units."""
-        found = getattr(import_module(self.module), "older", None)
-        return found(self.path) if found and self.path.is_dir() else []
+        has_older = self.older_with and self.path.is_dir()
+        return getattr(import_module(self.module), self.older_with)(self.path) if has_older else []
 
     def remove(self) -> None:
         """Remove it with all that is in it; MirblabError when something stays, and when it lies behind a link."""
@@ -56,20 +58,19 @@ class Store:
 
 
 STORES = (
-    Store("vectors", "vectors", "mirblab.encoders.spaces", "cache/vectors"),
-    Store("tokens", "texts with token vectors", "mirblab.encoders.token_vectors", "cache/tokens"),
-    Store("runs", "runs", "mirblab.retrieval.run_store", "cache/runs"),
-    Store("structure", "indexes of formulas", "mirblab.formula.index", "cache/structure"),
-    Store("projections", "maps", "mirblab.analysis.projection", "cache/projections"),
-    Store("collections", "collections", "mirblab.data.digests", "cache/collections"),
-    Store("rate", "speeds", "mirblab.app.batch", "cache/rate.json"),
-    Store("replies", "answers of chat models", "mirblab.train.rephrase", "cache/replies", is_made_again=False),
-    Store(
-        "spending", "bills of hosted models", "mirblab.encoders.hosted.budget", "cache/spending", is_made_again=False
-    ),
-    Store("models", "trained models", "mirblab.train.training", "models", is_made_again=False),
-    Store("results", "imported results", "mirblab.evaluation.imported", "results", is_made_again=False),
-)
+    Store("vectors", "vectors", "mirblab.encoders.spaces", "verify", "cache/vectors", older_with="older"),
+    Store("tokens", "texts with token vectors", "mirblab.encoders.token_vectors", "verify", "cache/tokens",
+          older_with="older"),
+    Store("runs", "runs", "mirblab.retrieval.run_store", "verify", "cache/runs"),
+    Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
+    Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
+    Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
+    Store("rate", "speeds", "mirblab.app.batch", "verify", "cache/rate.json"),
+    Store("replies", "answers of chat models", "mirblab.train.rephrase", "verify_replies", "cache/replies", False),
+    Store("spending", "bills of hosted models", "mirblab.encoders.hosted.budget", "verify", "cache/spending", False),
+    Store("models", "trained models", "mirblab.train.training", "verify_models", "models", False),
+    Store("results", "imported results", "mirblab.evaluation.imported", "verify_imports", "results", False),
+)  # fmt: skip
 # What --remove takes beside the name of a store.
 PARTS = {
     "all": "all that is made again when it is needed",

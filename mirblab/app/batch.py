@@ -25,7 +25,7 @@ from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
 
 
-def cells(partial: Path) -> tuple[int, int]:
+def count_cells(partial: Path) -> tuple[int, int]:
     """Return how many code cells of the running notebook are done, and how many there are."""
     try:
         found = json.loads(partial.read_text("utf-8"))["cells"]
@@ -35,7 +35,7 @@ def cells(partial: Path) -> tuple[int, int]:
     return sum(cell["execution_count"] is not None for cell in code), len(code)
 
 
-def run(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str, float]:
+def run_notebook(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str, float]:
     """Execute one notebook in this process; return what went wrong ("" for nothing) and the seconds it took.
 
     *partial* is where it stands while it runs. Another batch may be at it: then this one waits, and has nothing to do
@@ -46,9 +46,9 @@ def run(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str
     )
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     os.environ[SUITE_RUN] = json.dumps([job.suite, job.source.stem, job.part])
-    with stamps.alone(job):
+    with stamps.hold_lock(job):
         contents: dict[str, bytes] = {}
-        if not force and not stamps.staleness(job, contents):
+        if not force and not stamps.reason_to_run(job, contents):
             return "", 0.0
         return _execute(job, partial, job.key(contents))
 
@@ -58,20 +58,20 @@ def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
     log, failed = job.executed.with_suffix(".log"), job.executed.with_name(f"{job.name}.failed.ipynb")
     with paths.open_to_write(log) as file:
         os.dup2(file.fileno(), 2)
-    before, start = stamps.listing(job), time.perf_counter()
+    before, start = stamps.list_files(job), time.perf_counter()
     try:
         _papermill(job, partial)
     except Exception as error:  # noqa: BLE001  whatever the notebook raised is reported with its cell
         spent = time.perf_counter() - start
         if partial.is_file():
             paths.rename_path(partial, failed)
-        stamps.keep(job, "", spent, before)
+        stamps.record_run(job, "", spent, before)
         return _explain(error, failed), spent
     spent = time.perf_counter() - start
     failed.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
     _move(partial, job.executed)
-    stamps.keep(job, key, spent, before)
+    stamps.record_run(job, key, spent, before)
     return "", spent
 
 
@@ -132,7 +132,7 @@ TEXTS_PER_SECOND = 40.0
 
 
 @dataclass(frozen=True)
-class Step:
+class MissingRun:
     """One run that is not stored yet: a system on a collection, and how many texts it has to encode first."""
 
     system: str
@@ -154,17 +154,17 @@ class Outcome:
 
 def is_fresh(job: Job) -> bool:
     """Return whether the notebook has run with the same content, and everything that it left is as it left it."""
-    return not stamps.staleness(job)
+    return not stamps.reason_to_run(job)
 
 
-def stale(jobs: Sequence[Job]) -> list[tuple[Job, str]]:
+def find_stale(jobs: Sequence[Job]) -> list[tuple[Job, str]]:
     """Return the jobs that are not fresh, each with the reason; data that several of them use are read once."""
     contents: dict[str, bytes] = {}
-    reasons = [(job, stamps.staleness(job, contents)) for job in jobs]
+    reasons = [(job, stamps.reason_to_run(job, contents)) for job in jobs]
     return [(job, reason) for job, reason in reasons if reason]
 
 
-def steps(jobs: Sequence[Job]) -> list[Step]:
+def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     """Return the runs that the jobs need and that are not stored yet, parts before what is composed of them."""
     wanted: dict[tuple[str, str], None] = {}
     for job in jobs:
@@ -204,7 +204,7 @@ def _with_parts(found: System) -> list[System]:
     return [*(deeper for part in found.parts for deeper in _with_parts(part)), found]
 
 
-def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], int], asked: str) -> Step:
+def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], int], asked: str) -> MissingRun:
     n_texts = n_bytes = 0
     name, compat = found.settings.get("encoder", ""), found.settings.get("compat", "")
     # A text that an earlier step encodes is not counted again.
@@ -214,10 +214,10 @@ def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], in
         n_texts += model.missing(collection.query_texts, "query", instruction)
         n_bytes = n_texts * (4 * model.dimensions + 24)
         counted[name, compat, collection.fingerprint] = n_texts
-    return Step(found.name, asked, n_texts, n_bytes, n_texts / rate() + 0.5)
+    return MissingRun(found.name, asked, n_texts, n_bytes, n_texts / encoding_rate() + 0.5)
 
 
-def rate() -> float:
+def encoding_rate() -> float:
     """Return texts encoded per second, as measured by the last batch on this machine, else a cautious guess."""
     try:
         found = json.loads((paths.cache() / "rate.json").read_text("utf-8"))["texts_per_second"]
@@ -226,7 +226,7 @@ def rate() -> float:
     return float(found) if stamps.is_duration(found) and found > 0 else TEXTS_PER_SECOND
 
 
-def verify(path: Path) -> list[str]:
+def verify_rate(path: Path) -> list[str]:
     """Return a line when the file of the measured speed is damaged; the next batch writes it again."""
     try:
         sound = stamps.is_duration(text_files.read_json(path)["texts_per_second"])
@@ -235,16 +235,16 @@ def verify(path: Path) -> list[str]:
     return [] if sound else [f"{path} is damaged; a guess is taken until the next batch writes it again"]
 
 
-def seconds(job: Job) -> float:
+def expected_seconds(job: Job) -> float:
     """Return how long the notebook took the last time, else a guess."""
     try:
-        stamp = stamps.read(job)
+        stamp = stamps.read_stamp(job)
     except MirblabError:
         stamp = None
     return stamp.seconds if stamp else SECONDS_PER_NOTEBOOK
 
 
-def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
+def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -> None:
     """Make the runs that are not stored yet, one after another, each with all cores and a progress bar."""
     loaded, names = "", list(dict.fromkeys(step.collection for step in todo))
     for number, step in enumerate(todo):
@@ -266,7 +266,7 @@ def prepare(todo: Sequence[Step], tell: Callable[[str], None]) -> None:
             paths.try_to_store("speeds", paths.write_text, paths.cache() / "rate.json", rate)
 
 
-def execute(
+def run_notebooks(
     jobs: Sequence[Job],
     n_workers: int,
     tell: Callable[[Job, int, int], None],
@@ -287,7 +287,7 @@ def execute(
     with ProcessPoolExecutor(n_workers, get_context("spawn"), processes.end_with_parent) as pool:
         # Named after this process: its children end with it.
         running = {paths.unfinished_name(job.executed): job for job in jobs}
-        waiting = {pool.submit(run, job, path, threads, force): path for path, job in running.items()}
+        waiting = {pool.submit(run_notebook, job, path, threads, force): path for path, job in running.items()}
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -295,7 +295,7 @@ def execute(
                     outcomes.append(_outcome(running[waiting.pop(future)], future))
                     done(outcomes[-1])
                 for path in waiting.values():
-                    tell(running[path], *cells(path))
+                    tell(running[path], *count_cells(path))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

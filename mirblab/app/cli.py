@@ -113,7 +113,7 @@ def figures(
     from mirblab.app import hand_runs
 
     if remove:
-        for run in hand_runs.remove(remove):
+        for run in hand_runs.remove_hand_runs(remove):
             say(f"removed {run.folder}")
         return
     contents: dict[str, bytes] = {}
@@ -130,12 +130,12 @@ def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
         stem, _, part = path.stem.partition(".")
         job = suites.Job(path.parent.name, paths.bundled_path("notebooks") / f"{stem}.ipynb", {"part": part})
         try:
-            stamp = stamps.read(job)
+            stamp = stamps.read_stamp(job)
         except ValueError as error:
             yield f"{job.suite}/{job.name}: {error}"
             continue
         if stamp is not None:
-            sizes = [about[1] for about in stamps.listing(job).values()]
+            sizes = [about[1] for about in stamps.list_files(job).values()]
             yield _line(f"{job.suite}/{job.name}", stamp.made, sizes, _state(job, stamp.parameters, contents))
             yield from _asked(job.source.stem, stamp.parameters)
 
@@ -143,12 +143,12 @@ def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
 def _state(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> str:
     """Return whether what the batch left is fresh, for the parameters with which it ran."""
     from mirblab.app import stamps
-    from mirblab.app.hand_runs import check_types, parameters_of
+    from mirblab.app.hand_runs import check_types, notebook_parameters
 
     try:
-        defaults = parameters_of(job.source)
+        defaults = notebook_parameters(job.source)
         check_types(parameters, defaults, job.name)
-        reason = stamps.staleness(dataclasses.replace(job, parameters=parameters), contents)
+        reason = stamps.reason_to_run(dataclasses.replace(job, parameters=parameters), contents)
     except FileNotFoundError:
         reason = "there is no such notebook any more"
     except ValueError as error:
@@ -159,8 +159,9 @@ def _state(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> 
 def _by_hand(contents: dict[str, bytes]) -> Iterator[str]:
     from mirblab.app import hand_runs
 
-    runs = hand_runs.hand_runs()
-    yield from [f"by hand, in {hand_runs.folder()}; mirblab figures --remove NAME removes one"] if runs else []
+    runs = hand_runs.list_hand_runs()
+    if runs:
+        yield f"by hand, in {hand_runs.hand_runs_folder()}; mirblab figures --remove NAME removes one"
     for run in runs:
         files = [path for path in run.folder.rglob("*") if path.is_file()]
         yield _line(run.name, run.made, [path.stat().st_size for path in files], run.state(contents))
@@ -177,7 +178,7 @@ def _asked(notebook: str, parameters: dict[str, Any]) -> Iterator[str]:
     """Yield a line with the parameters that differ from the notebook's defaults, when some do."""
     from mirblab.app import hand_runs
 
-    defaults = hand_runs.defaults_of(notebook)
+    defaults = hand_runs.notebook_defaults(notebook)
     differing = [f"{name} = {value!r}" for name, value in parameters.items() if defaults.get(name) != value]
     yield from [f"    {', '.join(differing)}"] if differing else []
 
@@ -200,7 +201,7 @@ def start(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         from mirblab.app import console
 
-        console.show_welcome()
+        console.print_welcome()
 
 
 @app.command()
@@ -254,9 +255,9 @@ def batch(
     """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
     from mirblab.app import console, suites
 
-    chosen = suites.read(suite, parse_settings(settings), only, fetch=not plan)
+    chosen = suites.read_suite(suite, parse_settings(settings), only, fetch=not plan)
     if plan:
-        console.show_plan(chosen, force=force)
+        console.print_plan(chosen, force=force)
         return
     try:
         raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
@@ -276,7 +277,7 @@ def run(
     """Search collections with one system, and print what it reaches."""
     from mirblab.app import console
 
-    console.show_values(system, collections, [name.strip() for name in measures.split(",")], out, split)
+    console.print_values(system, collections, [name.strip() for name in measures.split(",")], out, split)
 
 
 @app.command()
@@ -290,9 +291,9 @@ def plan(
     from mirblab.app import console, suites
 
     if suite == "mirb":
-        console.show_costs([name.strip() for name in models.split(",")] if models else None)
+        console.print_costs([name.strip() for name in models.split(",")] if models else None)
         return
-    console.show_plan(suites.read(suite, parse_settings(settings), only))
+    console.print_plan(suites.read_suite(suite, parse_settings(settings), only))
 
 
 @app.command()
@@ -367,12 +368,12 @@ def cache(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check everything that is stored, and remove what killed processes left.")
     ] = False,
-    remove: Annotated[str, typer.Option(help=f"Remove what is stored: {stores.described()}")] = "",
+    remove: Annotated[str, typer.Option(help=f"Remove what is stored: {stores.describe_parts()}")] = "",
 ) -> None:
     """Show what is stored, how large it is, and whether it is sound."""
     from mirblab.app import console
 
-    raise typer.Exit(console.show_cache(verify=verify, remove=remove))
+    raise typer.Exit(console.print_stores(verify=verify, remove=remove))
 
 
 @app.command()
@@ -394,7 +395,7 @@ def doctor() -> None:
     """Find what is wrong with this installation, and say how to mend it."""
     from mirblab.app import console
 
-    raise typer.Exit(console.show_doctor())
+    raise typer.Exit(console.print_diagnosis())
 
 
 def _describe(folder: Path, notes: Iterable[str] = ()) -> None:

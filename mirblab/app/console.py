@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from mirblab.app import batch, stamps, stores
-from mirblab.app.batch import Outcome, Step
+from mirblab.app.batch import MissingRun, Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.suites import Job
 from mirblab.core import paths, terminal
@@ -34,27 +34,27 @@ from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
 
 
-def show_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
+def print_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
     """Print which notebooks would run, which runs they need that are not stored, and the time and disk of it."""
     console = terminal.console()
-    stale = list(jobs) if force else [job for job, _ in batch.stale(jobs)]
-    todo = batch.steps(stale)
+    stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
+    todo = batch.missing_runs(stale)
     notebooks = Table("notebook", "state", "about", title=f"suite {jobs[0].suite}" if jobs else "nothing to run")
     for job in jobs:
-        fresh = job not in stale
-        notebooks.add_row(job.name, "fresh" if fresh else "would run", "" if fresh else _time(batch.seconds(job)))
+        state = ("would run", _time(batch.expected_seconds(job))) if job in stale else ("fresh", "")
+        notebooks.add_row(job.name, *state)
     console.print(notebooks)
     if todo:
         console.print(_steps_table(todo))
     n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
-    spent += sum(batch.seconds(job) for job in stale) / _workers(0)
+    spent += sum(batch.expected_seconds(job) for job in stale) / _workers(0)
     what = f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make"
-    new = sum(not stamps.path_of(job).is_file() for job in stale)
+    new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
     console.print(f"{what}: about {_time(spent)}, {readable_size(n_bytes)} of vectors{guess if new else ''}")
 
 
-def _steps_table(todo: Sequence[Step]) -> Table:
+def _steps_table(todo: Sequence[MissingRun]) -> Table:
     table = Table("run to make", "collection", "texts to encode", "disk", "about")
     for step in todo:
         encoded = (f"{step.n_texts:,}", readable_size(step.n_bytes)) if step.n_texts else ("", "")
@@ -65,17 +65,17 @@ def _steps_table(todo: Sequence[Step]) -> Table:
 def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
     """Make the missing runs, then the notebooks that are not fresh; return the exit status (1: some failed)."""
     console, start = terminal.console(), time.perf_counter()
-    reasons = [(job, "it is forced") for job in jobs] if force else batch.stale(jobs)
+    reasons = [(job, "it is forced") for job in jobs] if force else batch.find_stale(jobs)
     stale = [job for job, _ in reasons]
     for job in jobs:
         if job not in stale:
             console.print(f"fresh   {job.name}")
     for job, reason in reasons:
-        if not force and stamps.path_of(job).is_file():
+        if not force and stamps.stamp_path(job).is_file():
             console.print(f"again   {job.name}: {reason}", soft_wrap=True)
     for job in stale[:1]:
         paths.check_writable(job.executed.parent)
-    batch.prepare(batch.steps(stale), lambda line: console.print(line, soft_wrap=True))
+    batch.make_missing_runs(batch.missing_runs(stale), lambda line: console.print(line, soft_wrap=True))
     outcomes = _with_bars(console, stale, _workers(n_workers), force)
     count = Counter(outcome.state for outcome in outcomes)
     console.print(
@@ -112,10 +112,10 @@ def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: boo
             if outcome.problem:
                 bars.console.print(f"        {outcome.problem}", soft_wrap=True)
 
-        return batch.execute(jobs, n_workers, tell, done, force=force)
+        return batch.run_notebooks(jobs, n_workers, tell, done, force=force)
 
 
-def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str) -> None:
+def print_values(name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str) -> None:
     """Search *collections* with the system *name*, print the means of the measures, and write run files to *out*."""
     console, table = terminal.console(), Table("collection", "queries", *wanted, title=system(name).label)
     checked = [measures.parse_measure(text) for text in wanted]
@@ -137,7 +137,7 @@ def show_values(name: str, collections: Sequence[str], wanted: Sequence[str], ou
     console.print(table)
 
 
-def show_costs(encoders: Sequence[str] | None = None) -> None:
+def print_costs(encoders: Sequence[str] | None = None) -> None:
     """Print what MIRB takes of each model, by collection too when *encoders* are named, and the paper's own hours."""
     console, table = terminal.console(), summary.cost_table(encoders, batch.stored_shares(encoders))
     sizes = Table("collection", "documents", "queries", "tokens, about", title="MIRB's twelve collections")
@@ -163,24 +163,24 @@ def _costs_table(table: pd.DataFrame, by: str, title: str) -> Table:
     return shown
 
 
-def show_cache(*, verify: bool = False, remove: str = "") -> int:
+def print_stores(*, verify: bool = False, remove: str = "") -> int:
     """Print the stores and their sizes; check all in them (*verify*), or *remove* one, or a part (`stores.PARTS`).
 
     Return the exit status (1: something is damaged).
     """
     console = terminal.console()
     if remove:
-        for line in stores.remove(remove):
+        for line in stores.remove_store(remove):
             console.print(line, soft_wrap=True)
         return 0
     status = _verify(console) if verify else 0
     table = Table("store", "files", "size", "lies in", title=str(paths.home()))
     for store in stores.STORES:
         place = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
-        table.add_row(store.name, f"{len(store.files()):,}", readable_size(stores.size(store.path)), place)
+        table.add_row(store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), place)
     console.print(table)
     console.print(_spaces_table())
-    for found, mend in stores.notes():
+    for found, mend in stores.removal_advice():
         console.print(f"{found}: {mend}", soft_wrap=True)
     return status
 
@@ -194,7 +194,7 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show_doctor() -> int:
+def print_diagnosis() -> int:
     """Print what was found about the installation; return the exit status (1: something is wrong)."""
     console, wrong = terminal.console(), False
     for finding in examine():
@@ -215,7 +215,7 @@ def _verify(console: Console) -> int:
         wrong += len(lines)
         for line in lines:
             console.print(f"{store.name}: {line}", soft_wrap=True)
-    swept = len(stores.sweep())
+    swept = len(stores.remove_left_overs())
     console.print(f"{len(stores.STORES)} stores checked, {wrong} things wrong, {swept} left-overs removed")
     return 1 if wrong else 0
 
@@ -240,7 +240,7 @@ _WHOLE = {"break_long_words": False, "break_on_hyphens": False}  # paths stay wh
 
 
 @dataclass(frozen=True)
-class State:
+class HomeState:
     """What was found in the home folder: collections built or added, suites run, and whether this is a checkout."""
 
     home: Path
@@ -249,7 +249,7 @@ class State:
     is_checkout: bool
 
 
-def home_state() -> State:
+def home_state() -> HomeState:
     """Look at the home folder; nothing is loaded, made or changed.
 
     >>> home_state().is_checkout in (True, False)
@@ -257,16 +257,16 @@ def home_state() -> State:
     """
     executed = paths.figures() / "_executed"
     suites = sorted({path.parent.name for path in executed.glob("*/*.ipynb")})
-    return State(paths.home(), tuple(catalogue.built_names()), tuple(suites), paths.checkout_root() is not None)
+    return HomeState(paths.home(), tuple(catalogue.built_names()), tuple(suites), paths.checkout_root() is not None)
 
 
-def next_steps(found: State) -> list[tuple[str, str]]:
+def next_steps(found: HomeState) -> list[tuple[str, str]]:
     """Return the next steps for a state, as command and what it does, the most useful first.
 
-    >>> next_steps(State(Path("/tmp"), (), (), True))[0][0]
+    >>> next_steps(HomeState(Path("/tmp"), (), (), True))[0][0]
     'make lab'
     """
-    lab = "make lab" if found.is_checkout else f"jupyter lab {short(paths.bundled_path('notebooks'))}"
+    lab = "make lab" if found.is_checkout else f"jupyter lab {abbreviate_home(paths.bundled_path('notebooks'))}"
     first = [(lab, "open JupyterLab; begin with 00_start_here, or with lesson 01")]
     run = ("mirblab run minilm mini-qa", "one search engine on one bundled collection, in seconds")
     batch = ("mirblab batch mini", "every notebook on the bundled data, offline, in minutes")
@@ -283,12 +283,12 @@ def next_steps(found: State) -> list[tuple[str, str]]:
         use = [own, build]
     if found.suites:
         page = found.home / "figures" / found.suites[0]
-        made = [(short(page), f"here lie the tables and figures of {_some(found.suites)}")]
+        made = [(abbreviate_home(page), f"here lie the tables and figures of {_some(found.suites)}")]
         return [*first, *made, *use, lessons]
     return [*first, run, batch, *use, lessons]
 
 
-def welcome_text(found: State | None = None, width: int = 0) -> str:
+def welcome_text(found: HomeState | None = None, width: int = 0) -> str:
     """Return the welcome as lines of at most *width* characters; 0: as wide as the terminal, 80 without one.
 
     >>> "mirblab doctor" in welcome_text(width=80)
@@ -298,19 +298,19 @@ def welcome_text(found: State | None = None, width: int = 0) -> str:
     found = found or home_state()
     blocks = [textwrap.fill(_TITLE, width, **_WHOLE), ""]
     blocks += [_line(command, what, width) for command, what in next_steps(found)]
-    there = f"Data, vectors and figures live in {short(found.home)} (MIRBLAB_HOME moves them)."
+    there = f"Data, vectors and figures live in {abbreviate_home(found.home)} (MIRBLAB_HOME moves them)."
     lines = [
         *blocks,
         "",
         *textwrap.wrap(there, width, **_WHOLE),
-        *textwrap.wrap(_MORE.replace("mirblab ", f"{called()} "), width, **_WHOLE),
+        *textwrap.wrap(_MORE.replace("mirblab ", f"{command_name()} "), width, **_WHOLE),
     ]
     return "\n".join(lines)
 
 
 def _line(command: str, what: str, width: int) -> str:
     """Return one step: beside each other where there is room, else the explanation indented below."""
-    command = f"{called()} {rest}" if (rest := command.removeprefix("mirblab ")) != command else command
+    command = f"{command_name()} {rest}" if (rest := command.removeprefix("mirblab ")) != command else command
     column = _WIDTH_OF_COMMANDS
     if len(command) + 4 <= column and width >= 2 * column:
         return textwrap.fill(
@@ -324,10 +324,10 @@ def _some(names: tuple[str, ...]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def short(path: Path) -> str:
+def abbreviate_home(path: Path) -> str:
     """Return a path with the user's home folder as "~".
 
-    >>> short(Path.home() / "mirblab")
+    >>> abbreviate_home(Path.home() / "mirblab")
     '~/mirblab'
     """
     try:
@@ -336,10 +336,10 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def called() -> str:
+def command_name() -> str:
     """Return how the command is reached from this shell: its name where it is on the path, else with its folder.
 
-    >>> called().endswith("mirblab")
+    >>> command_name().endswith("mirblab")
     True
     """
     if shutil.which("mirblab"):
@@ -348,10 +348,10 @@ def called() -> str:
     try:
         return beside.relative_to(Path.cwd()).as_posix()
     except ValueError:
-        return short(beside)
+        return abbreviate_home(beside)
 
 
-def show_welcome() -> None:
+def print_welcome() -> None:
     """Print the welcome; characters that the output cannot carry are replaced."""
     encoding = sys.stdout.encoding or "ascii"
     say(welcome_text().encode(encoding, "replace").decode(encoding))

@@ -189,7 +189,7 @@ def disk(needed: float = 2 * _GB) -> Finding:
 
 def cache() -> Finding:
     """Count what is of no use in the stores: made by an older version, set aside as damaged, or left half-written."""
-    notes = stores.notes()
+    notes = stores.removal_advice()
     if notes:
         mends = dict.fromkeys(mend for _, mend in notes)
         return Finding("cache", "note", "; ".join(found for found, _ in notes), "; ".join(mends))

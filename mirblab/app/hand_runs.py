@@ -54,7 +54,7 @@ MODELS = {
 }
 
 
-def key(
+def output_key(
     notebook: Path | None,
     parameters: dict[str, Any],
     contents: dict[str, bytes] | None = None,
@@ -83,12 +83,12 @@ def collections_in(parameters: dict[str, Any]) -> list[str]:
     >>> collections_in({"collection": "mini-qa", "collections": ["mini-hol", "mini-qa"], "depth": 10})
     ['mini-qa', 'mini-hol']
     """
-    return named(parameters, ("collection", "collections", "mirb"))
+    return names_under(parameters, ("collection", "collections", "mirb"))
 
 
 def systems_in(parameters: dict[str, Any]) -> list[str]:
     """Return the systems that the parameters for systems name."""
-    return named(parameters, ("system", "systems", "baseline", "fused", "rater", "dense", "parts"))
+    return names_under(parameters, ("system", "systems", "baseline", "fused", "rater", "dense", "parts"))
 
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
     return {kind: look(parameters[kind]) for kind, look in MODELS.items() if parameters.get(kind)}
 
 
-def named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
+def names_under(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
     """Return the texts that stand under *keys*, alone or in lists, each once."""
     found: list[str] = []
     for name in keys:
@@ -106,7 +106,7 @@ def named(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
 
 
 @lru_cache
-def commit() -> str:
+def current_commit() -> str:
     """Return the checkout's commit, with "+changes" when files differ from it, or "" outside a checkout."""
     root = paths.checkout_root()
     if root is None:
@@ -119,7 +119,7 @@ def commit() -> str:
 
 
 @lru_cache
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that numbers depend on."""
     import platform
 
@@ -159,7 +159,7 @@ def _code() -> bytes:
     with suppress(PackageNotFoundError):  # a checkout that nobody installed
         needed = [Requirement(line).name for line in requires("mirblab") or []]
         digest.update(json.dumps(_versions(needed), sort_keys=True).encode())
-    digest.update(json.dumps(versions(), sort_keys=True).encode())
+    digest.update(json.dumps(library_versions(), sort_keys=True).encode())
     return digest.digest()
 
 
@@ -176,19 +176,19 @@ _INJECTED = "# Parameters\n"  # with which papermill's own cell begins
 
 
 @lru_cache
-def parameters_of(notebook: Path) -> dict[str, Any]:
+def notebook_parameters(notebook: Path) -> dict[str, Any]:
     """Return names and defaults of a notebook's one parameters cell, which holds only annotated literals."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]  # nbformat takes two seconds to import
     tagged = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         raise MirblabError(f"{notebook.name} has {len(tagged)} cells tagged 'parameters'; exactly one is needed")
-    return declared(tagged[0], notebook.name)
+    return parse_parameters(tagged[0], notebook.name)
 
 
-def declared(source: str, notebook: str) -> dict[str, Any]:
+def parse_parameters(source: str, notebook: str) -> dict[str, Any]:
     """Return names and defaults of a cell of parameters; MirblabError, which names the *notebook*, for another cell.
 
-    >>> declared("depth: int = 10  # how many documents", "x.ipynb")
+    >>> parse_parameters("depth: int = 10  # how many documents", "x.ipynb")
     {'depth': 10}
     """
     defaults = {}
@@ -224,10 +224,10 @@ def check_parameters() -> None:
 
     >>> check_parameters()
     """
-    current()
+    current_parameters()
 
 
-def current() -> tuple[dict[str, Any], dict[str, Any]]:
+def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the defaults of the notebook that runs here, and what it was given besides; empty outside of a notebook.
 
     They are read from the cells that were run: the last one that holds nothing but annotated literals, and what
@@ -237,7 +237,7 @@ def current() -> tuple[dict[str, Any], dict[str, Any]]:
     places = [place for place, cell in enumerate(cells) if _is_of_parameters(cell)]
     if not places:
         return {}, {}
-    defaults, given = declared(cells[places[-1]], "this notebook"), {}
+    defaults, given = parse_parameters(cells[places[-1]], "this notebook"), {}
     for cell in cells[places[-1] + 1 : places[-1] + 2]:  # papermill's own stands right behind
         given = _assigned(cell) if cell.startswith(_INJECTED) else {}
     check_types(given, defaults, "this notebook")
@@ -261,7 +261,7 @@ def _cells() -> list[str]:
 
 def _is_of_parameters(source: str) -> bool:
     try:
-        return bool(declared(source, ""))
+        return bool(parse_parameters(source, ""))
     except (ValueError, SyntaxError):  # MirblabError is a ValueError
         return False
 
@@ -298,66 +298,68 @@ class HandRun:
         """Return whether its data and code are as they were; *contents* holds hashes of data that are known already."""
         if not self.key:
             return "of its data and code nothing is known"
-        is_same = key_of(self.notebook, self.parameters, Path(self.root), contents) == self.key
+        is_same = hand_run_key(self.notebook, self.parameters, Path(self.root), contents) == self.key
         return "data and code unchanged" if is_same else "data or code changed since"
 
 
-def folder() -> Path:
+def hand_runs_folder() -> Path:
     """Return the folder of what notebooks left that were run by hand: `<home>/figures/_by_hand`."""
     return paths.figures() / "_by_hand"
 
 
-def folder_of(notebook: str, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> Path:
+def hand_run_folder(notebook: str, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> Path:
     """Return the folder of a run by hand: named after the parameters that differ from *defaults*, and a hash of all.
 
-    >>> folder_of("13_significance", {"permutations": 500, "seed": 0}, {"permutations": 100000, "seed": 0}).name
+    >>> hand_run_folder("13_significance", {"permutations": 500, "seed": 0}, {"permutations": 100000, "seed": 0}).name
     'permutations-500-4b3201f54611'
     """
     differing = {name: value for name, value in parameters.items() if name not in defaults or defaults[name] != value}
     said = "_".join(f"{name}-{_short(value)}" for name, value in differing.items()) or "defaults"
     safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", said)[:_LONGEST].strip("-.+_")
     digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=6).hexdigest()
-    return folder() / paths.checked_name(notebook) / f"{safe}-{digest}"
+    return hand_runs_folder() / paths.checked_name(notebook) / f"{safe}-{digest}"
 
 
-def defaults_of(notebook: str) -> dict[str, Any]:
+def notebook_defaults(notebook: str) -> dict[str, Any]:
     """Return the defaults of a notebook that ships with the project, nothing for another one."""
     path = _file_of(notebook)
-    return parameters_of(path) if path else {}
+    return notebook_parameters(path) if path else {}
 
 
-def key_of(notebook: str, parameters: dict[str, Any], root: Path, contents: dict[str, bytes] | None = None) -> str:
+def hand_run_key(
+    notebook: str, parameters: dict[str, Any], root: Path, contents: dict[str, bytes] | None = None
+) -> str:
     """Return the hash of what determines the run in the folder *root*, "" where it cannot be told."""
-    defaults = defaults_of(notebook)
+    defaults = notebook_defaults(notebook)
     try:
         if defaults:
             check_types(parameters, defaults, notebook)
-        return key(_file_of(notebook), parameters, contents, root)
+        return output_key(_file_of(notebook), parameters, contents, root)
     except (MirblabError, FileNotFoundError, TypeError):
         return ""
 
 
-def put_on_record(place: Path, notebook: str, parameters: dict[str, Any]) -> None:
+def record_hand_run(place: Path, notebook: str, parameters: dict[str, Any]) -> None:
     """Write down what the folder *place* is from, for `hand_runs`."""
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     about = {"notebook": notebook, "parameters": parameters, "made": now, "root": str(Path.cwd())}
-    record = about | {"key": key_of(notebook, parameters, Path.cwd())}
+    record = about | {"key": hand_run_key(notebook, parameters, Path.cwd())}
     text = json.dumps(record, indent=1) + "\n"
     paths.try_to_store("tables and figures", paths.write_text, place / RECORD, text, full_is_error=True)
 
 
-def hand_runs() -> list[HandRun]:
+def list_hand_runs() -> list[HandRun]:
     """Return the runs by hand that are there, by name; folders without a sound record are none, nor are links."""
-    runs = [_read(path.parent) for path in sorted(folder().glob(f"*/*/{RECORD}"))]
+    runs = [_read(path.parent) for path in sorted(hand_runs_folder().glob(f"*/*/{RECORD}"))]
     return [run for run in runs if run is not None]
 
 
-def remove(names: list[str]) -> list[HandRun]:
+def remove_hand_runs(names: list[str]) -> list[HandRun]:
     """Remove runs by hand with all that lies in their folders, and return them; "all" names every one.
 
     Raises MirblabError for a name that is none of them, before anything is removed.
     """
-    runs = {run.name: run for run in hand_runs()}
+    runs = {run.name: run for run in list_hand_runs()}
     for name in names:
         if name not in runs and name != "all":
             raise unknown("run by hand", name, runs)

@@ -34,17 +34,17 @@ class Stamp:
     files: dict[str, str]
 
 
-def path_of(job: Job) -> Path:
+def stamp_path(job: Job) -> Path:
     """Return where the stamp of a notebook lies."""
     return job.executed.with_suffix(".json")
 
 
-def read(job: Job) -> Stamp | None:
+def read_stamp(job: Job) -> Stamp | None:
     """Return the stamp of the notebook's last run, None when there was none.
 
     Raises MirblabError for one that is damaged, also when it names files that lie outside the notebook's own folder.
     """
-    path = path_of(job)
+    path = stamp_path(job)
     try:
         found = json.loads(path.read_text("utf-8"))
         stamp = Stamp(**found)
@@ -74,13 +74,13 @@ def is_duration(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def staleness(job: Job, contents: dict[str, bytes] | None = None) -> str:
+def reason_to_run(job: Job, contents: dict[str, bytes] | None = None) -> str:
     """Return why the notebook has to run, "" when it is fresh: when the same content made everything that is there.
 
     *contents* holds hashes of data that are known already, and takes in new ones: give one to all jobs of a batch.
     """
     try:
-        stamp = read(job)
+        stamp = read_stamp(job)
     except MirblabError as error:
         return str(error)
     if stamp is None:
@@ -95,7 +95,7 @@ def staleness(job: Job, contents: dict[str, bytes] | None = None) -> str:
     return f"changed or removed since: {some}" if changed else ""
 
 
-def digest_of(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Return the digest of a file's bytes, "" when there is no regular file that can be read."""
     try:
         with open(path, "rb") as file:
@@ -104,7 +104,7 @@ def digest_of(path: Path) -> str:
         return ""
 
 
-def listing(job: Job) -> dict[str, tuple[int, ...]]:
+def list_files(job: Job) -> dict[str, tuple[int, ...]]:
     """Return the files below the notebook's folder, each with what changes when it is written: never compared by age.
 
     Links, hidden files and the folders of the notebook's other parts are left out.
@@ -123,29 +123,29 @@ def listing(job: Job) -> dict[str, tuple[int, ...]]:
     return files
 
 
-def keep(job: Job, key: str, seconds: float, before: Mapping[str, tuple[int, ...]]) -> None:
+def record_run(job: Job, key: str, seconds: float, before: Mapping[str, tuple[int, ...]]) -> None:
     """Drop what the last run left and this one did not write, and put this one on record.
 
     *before* is the `listing` from before the run. Of a run that failed, *key* is empty, and nothing is dropped.
     """
     try:
-        last = read(job)
+        last = read_stamp(job)
     except MirblabError:  # such a record names nothing that may be removed
         last = None
-    written = [name for name, signature in listing(job).items() if signature != before.get(name)]
-    files = {name: digest_of(job.folder / name) for name in sorted(written)}
+    written = [name for name, signature in list_files(job).items() if signature != before.get(name)]
+    files = {name: file_digest(job.folder / name) for name in sorted(written)}
     earlier = last.files if last else {}
     if key:
         _drop(job, {name: digest for name, digest in earlier.items() if name not in files})
     else:
         files = earlier | files
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    stamp = Stamp(key, round(seconds, 1), now, job.parameters, digest_of(job.executed), files)
-    paths.write_text(path_of(job), json.dumps(asdict(stamp), indent=1))
+    stamp = Stamp(key, round(seconds, 1), now, job.parameters, file_digest(job.executed), files)
+    paths.write_text(stamp_path(job), json.dumps(asdict(stamp), indent=1))
 
 
 @contextmanager
-def alone(job: Job) -> Iterator[None]:
+def hold_lock(job: Job) -> Iterator[None]:
     """Hold the notebook's lock, so that of two batches one waits for the other; the system frees it when we die.
 
     Where the file system knows no locks, nothing is held.
@@ -195,7 +195,7 @@ def _is_below(name: str) -> bool:
 
 
 def _is_same(path: Path, digest: str) -> bool:
-    return digest != "" and digest_of(path) == digest
+    return digest != "" and file_digest(path) == digest
 
 
 def _first_line(error: Exception) -> str:

@@ -65,7 +65,7 @@ STORES = (
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
-    Store("rate", "speeds", "mirblab.app.batch", "verify", "cache/rate.json"),
+    Store("rate", "speeds", "mirblab.app.batch", "verify_rate", "cache/rate.json"),
     Store("replies", "answers of chat models", "mirblab.train.rephrase", "verify_replies", "cache/replies", False),
     Store("spending", "bills of hosted models", "mirblab.encoders.hosted.budget", "verify", "cache/spending", False),
     Store("models", "trained models", "mirblab.train.training", "verify_models", "models", False),
@@ -82,10 +82,10 @@ PARTS = {
 _PLACES = ("cache", "models", "results", "data", "figures")
 
 
-def described() -> str:
+def describe_parts() -> str:
     """Return what can be removed, in words for the help.
 
-    >>> described().startswith("vectors, tokens, runs, structure")
+    >>> describe_parts().startswith("vectors, tokens, runs, structure")
     True
     """
     apart = ", ".join(store.name for store in STORES if not store.is_made_again)
@@ -94,22 +94,22 @@ def described() -> str:
     return f"{names}; {apart}, which 'all' leaves alone; {parts}."
 
 
-def left_overs() -> list[Path]:
+def unfinished_files() -> list[Path]:
     """Return what is unfinished anywhere in the home, also what is being written now."""
     return [path for place in _PLACES for path in paths.unfinished_paths(paths.home() / place)]
 
 
-def damaged() -> list[Path]:
+def damaged_files() -> list[Path]:
     """Return what was set aside as damaged anywhere in the home."""
     return [path for place in _PLACES for path in stored_files.damaged_paths(paths.home() / place)]
 
 
-def sweep() -> list[Path]:
+def remove_left_overs() -> list[Path]:
     """Remove what killed writers of this machine left unfinished anywhere in the home, and return it."""
     return [path for place in _PLACES for path in paths.remove_abandoned(paths.home() / place)]
 
 
-def notes() -> list[tuple[str, str]]:
+def removal_advice() -> list[tuple[str, str]]:
     """Return what lies in the stores and is of no use, each with what to do about it; nothing is changed.
 
     Things of an older version, things set aside as damaged, left-overs of killed writers, and of writers elsewhere.
@@ -120,9 +120,9 @@ def notes() -> list[tuple[str, str]]:
             count, room = sum(number for _, number in old), _room([path for path, _ in old])
             found.append((f"{count:,} {store.units} made by an older version, {room}, which are no longer read",
                           "mirblab cache --remove old"))  # fmt: skip
-    if aside := damaged():
+    if aside := damaged_files():
         found.append((f"{len(aside)} damaged files set aside, {_room(aside)}", "mirblab cache --remove damaged"))
-    partial = left_overs()
+    partial = unfinished_files()
     if left := [path for path in partial if paths.is_abandoned(path)]:
         found.append((f"{len(left)} left half-written by a process that was killed, {_room(left)}",
                       "mirblab cache --verify"))  # fmt: skip
@@ -133,16 +133,16 @@ def notes() -> list[tuple[str, str]]:
 
 
 def _room(places: list[Path]) -> str:
-    return paths.readable_size(sum(map(size, places)))
+    return paths.readable_size(sum(map(disk_size, places)))
 
 
-def size(path: Path) -> int:
+def disk_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(one.stat().st_size for one in files if one.is_file())
 
 
-def remove(name: str) -> Iterator[str]:
+def remove_store(name: str) -> Iterator[str]:
     """Remove a store, or one of `PARTS`, and yield a line for each thing that was removed, or stays, and why.
 
     MirblabError for an unknown name, and at the end when something stays.
@@ -153,7 +153,7 @@ def remove(name: str) -> Iterator[str]:
     if name in known:
         steps = [(store.path, store.remove) for store in known[name]]
     else:
-        found = {"damaged": damaged, "partial": left_overs, "old": _older}[name]()
+        found = {"damaged": damaged_files, "partial": unfinished_files, "old": _older}[name]()
         steps = [(path, lambda path=path: paths.remove_path(path)) for path in found]
     stays = 0
     for path, step in steps:

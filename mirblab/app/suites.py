@@ -13,16 +13,6 @@ from typing import Any
 import pandas as pd
 
 from mirblab.app import hand_runs
-from mirblab.app.hand_runs import (
-    SUITE_RUN,
-    check_types,
-    commit,
-    current,
-    is_notebook,
-    models_in,
-    parameters_of,
-    versions,
-)
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.registry import read_toml
@@ -76,11 +66,11 @@ class Job:
         return paths.figures() / "_executed" / self.suite / f"{self.name}.ipynb"
 
     def key(self, contents: dict[str, bytes] | None = None) -> str:
-        """Return the hash of all that determines the outputs; `hand_runs.key` says what, and what *contents* is for."""
-        return hand_runs.key(self.source, self.parameters, contents)
+        """Return the hash of all that determines the outputs, as `hand_runs.output_key` does."""
+        return hand_runs.output_key(self.source, self.parameters, contents)
 
 
-def folder() -> Path:
+def suites_folder() -> Path:
     """Return the folder of the suites' TOML files."""
     return paths.bundled_path("notebooks", "suites")
 
@@ -91,10 +81,10 @@ def suite_names() -> list[str]:
     >>> suite_names()
     ['mini', 'mirb', 'open']
     """
-    return sorted(path.stem for path in folder().glob("*.toml"))
+    return sorted(path.stem for path in suites_folder().glob("*.toml"))
 
 
-def read(
+def read_suite(
     suite: str, overrides: dict[str, Any] | None = None, only: list[str] | None = None, *, fetch: bool = False
 ) -> list[Job]:
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
@@ -106,7 +96,7 @@ def read(
     collections that are registered and not here. Raises MirblabError, before anything runs, for unknown suites,
     notebooks, parameters, collections and systems, with suggestions.
     """
-    path = folder() / f"{suite}.toml"
+    path = suites_folder() / f"{suite}.toml"
     if not path.is_file():
         raise unknown("suite", suite, suite_names())
     found = read_toml(path, path.name)
@@ -118,8 +108,8 @@ def read(
     chosen = [entry for entry in entries if not only or any(entry["name"].startswith(start) for start in only)]
     shared = found.get("parameters", {})
     jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides or {}, fetch)]
-    known_here = {key for job in jobs for key in parameters_of(job.source)}
-    everywhere = {key for name in known for key in parameters_of(_notebook(name))}
+    known_here = {key for job in jobs for key in hand_runs.notebook_parameters(job.source)}
+    everywhere = {key for name in known for key in hand_runs.notebook_parameters(_notebook(name))}
     for name in [*(overrides or {}), *shared]:
         if name not in (known_here if name in (overrides or {}) else everywhere):
             raise unknown("parameter", name, known_here)
@@ -132,7 +122,7 @@ def _jobs(
     if not set(entry.get("needs", [])) <= set(catalogue.built_names()):
         return []
     source = _notebook(entry["name"])
-    known, given = parameters_of(source), entry.get("parameters", {})
+    known, given = hand_runs.notebook_parameters(source), entry.get("parameters", {})
     for name in given:
         if name not in known:
             raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, known)}")
@@ -174,12 +164,12 @@ def _matches(name: str, signs: list[str]) -> bool:
 
 def _check(job: Job, known: dict[str, Any], fetch: bool) -> None:
     """Raise MirblabError for a parameter of the wrong type, and for unknown collections and systems."""
-    check_types(job.parameters, known, job.name)
+    hand_runs.check_types(job.parameters, known, job.name)
     for name in job.collections:
         catalogue.collection_folder(name, fetch=fetch)
     for name in job.systems:
         systems.system(name)
-    for name in hand_runs.named(job.parameters, ("measure", "measures")):
+    for name in hand_runs.names_under(job.parameters, ("measure", "measures")):
         measures.parse_measure(name)
     hand_runs.models_in(job.parameters)
 
@@ -234,7 +224,7 @@ class Outputs:
 
     def _begin(self) -> None:
         if self.by_hand is not None:
-            hand_runs.put_on_record(self.folder, self.provenance["notebook"], self.by_hand)
+            hand_runs.record_hand_run(self.folder, self.provenance["notebook"], self.by_hand)
             self.by_hand = None
 
 
@@ -273,22 +263,22 @@ def output(
             for found in collections
         },
         "systems": {found.name: found.key for found in systems},
-        "models": models_in(parameters),
-        "commit": commit(),
-        "versions": versions(),
+        "models": hand_runs.models_in(parameters),
+        "commit": hand_runs.current_commit(),
+        "versions": hand_runs.library_versions(),
     }
     if runs:
         provenance["runs"] = [run.attrs for run in runs]
     others = _others(collections, systems, runs)
-    defaults, given = current()
-    if os.environ.get(SUITE_RUN) == json.dumps([suite, notebook, part]):
+    defaults, given = hand_runs.current_parameters()
+    if os.environ.get(hand_runs.SUITE_RUN) == json.dumps([suite, notebook, part]):
         return Outputs(paths.figures() / suite / notebook / part, provenance, others=others)
     names = {"collections": list(provenance["collections"]), "systems": list(provenance["systems"])}
     names |= {"runs": [str(run.attrs.get("system")) for run in runs]} if runs else {}
     asked = defaults | given or {"suite": suite, "part": part, **names, **parameters}
     asked = json.loads(json.dumps(asked, default=str))  # as its record will say it
-    folder = hand_runs.folder_of(notebook, asked, hand_runs.defaults_of(notebook) or defaults)
-    if is_notebook():
+    folder = hand_runs.hand_run_folder(notebook, asked, hand_runs.notebook_defaults(notebook) or defaults)
+    if hand_runs.is_notebook():
         print(f"Tables and figures of this run: {folder} (listed by: mirblab figures)")
     return Outputs(folder, provenance, asked, others)
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from mirblab.app import batch, hand_runs, suites
 from mirblab.app.cli import app
-from mirblab.app.hand_runs import parameters_of
+from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import catalogue
@@ -38,8 +38,8 @@ from mirblab.core import paths
 
 paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
-    jobs = suites.read("own", {"word": sys.argv[3]}, sys.argv[2].split())
-    outcomes = batch.execute(jobs, 2, lambda *_: None, lambda _: None)
+    jobs = suites.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
+    outcomes = batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
     print(*(outcome.state for outcome in outcomes))
 """
 
@@ -63,12 +63,12 @@ def own_suite(tmp_path, monkeypatch) -> Path:
 
 
 def run(jobs) -> list[batch.Outcome]:
-    return batch.execute(jobs, 2, lambda *_: None, lambda _: None)
+    return batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
 
 
 def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
     """Its executed copy is kept beside theirs."""
-    outcomes = {outcome.job.name: outcome for outcome in run(suites.read("own"))}
+    outcomes = {outcome.job.name: outcome for outcome in run(suites.read_suite("own"))}
     assert {name: outcome.state for name, outcome in outcomes.items()} == {"one": "ran", "two": "ran", "bad": "failed"}
     assert "cell [3] '1 / 0': ZeroDivisionError: division by zero" in outcomes["bad"].problem
     kept = paths.figures() / "_executed" / "own"
@@ -83,7 +83,7 @@ def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
     from jupyter_server.services.contents.filemanager import FileContentsManager
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    (job,) = [job for job in suites.read("own") if job.name == "one"]
+    (job,) = [job for job in suites.read_suite("own") if job.name == "one"]
     run([job])
     changed = nbformat.read(job.executed, as_version=4)
     changed.cells[-1].outputs.append(nbformat.v4.new_output("stream", text="<b>another</b>"))
@@ -96,11 +96,11 @@ def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
 
 def test_a_second_run_has_nothing_to_do(own_suite):
     """Until notebook, parameters or outputs change."""
-    jobs = suites.read("own", only=["one", "two"])
+    jobs = suites.read_suite("own", only=["one", "two"])
     assert not any(batch.is_fresh(job) for job in jobs)
     run(jobs)
-    assert all(batch.is_fresh(job) for job in suites.read("own", only=["one", "two"]))
-    assert not batch.is_fresh(suites.read("own", {"n": 2}, ["one"])[0])
+    assert all(batch.is_fresh(job) for job in suites.read_suite("own", only=["one", "two"]))
+    assert not batch.is_fresh(suites.read_suite("own", {"n": 2}, ["one"])[0])
     (paths.figures() / "own" / "one" / "a.txt").unlink()
     assert not batch.is_fresh(jobs[0]) and batch.is_fresh(jobs[1])
     notebook(own_suite, "two", WRITE.format(name="two") + "print(1)")
@@ -109,17 +109,17 @@ def test_a_second_run_has_nothing_to_do(own_suite):
 
 def test_what_an_older_run_left_is_dropped(own_suite):
     """A figure that the notebook no longer makes does not stand beside the new ones."""
-    run(suites.read("own", only=["one"]))
+    run(suites.read_suite("own", only=["one"]))
     notes = paths.figures() / "own" / "one" / "notes.md"
     notes.write_text("mine", encoding="utf-8")
-    run(suites.read("own", {"word": "c"}, ["one"]))
+    run(suites.read_suite("own", {"word": "c"}, ["one"]))
     assert sorted(path.name for path in notes.parent.iterdir()) == ["c.txt", "notes.md"]
     assert [path.name for path in notes.parent.parent.parent.glob("_executed/own/*")] != []
 
 
 def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     """Whatever a damaged record names; and links, and what somebody has changed, stay."""
-    (job,) = suites.read("own", only=["one"])
+    (job,) = suites.read_suite("own", only=["one"])
     precious, linked, other = (
         tmp_path / "home" / "precious.txt",
         tmp_path / "elsewhere",
@@ -135,7 +135,7 @@ def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     stamp = {"key": "", "seconds": 1, "made": "", "parameters": {}, "executed": "", "files": dict.fromkeys(names, "0")}
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
-    assert not batch.is_fresh(job) and batch.seconds(job) >= 0
+    assert not batch.is_fresh(job) and batch.expected_seconds(job) >= 0
     assert [outcome.state for outcome in run([job])] == ["ran"]
     assert all(path.read_text() == "mine" for path in (precious, linked / "x.txt", other / "x.txt"))
     assert batch.is_fresh(job)
@@ -145,21 +145,21 @@ def test_no_clock_decides_what_a_run_made(own_suite):
     """A file server whose clock is years behind dates new figures before the run; they are on record all the same."""
     notebook(own_suite, "one", WRITE.format(name="one") + "os.utime(folder / (word + '.txt'), (1, 1))")
     for word in "ac":
-        (job,) = suites.read("own", {"word": word}, ["one"])
+        (job,) = suites.read_suite("own", {"word": word}, ["one"])
         run([job])
         assert [path.name for path in job.folder.iterdir()] == [f"{word}.txt"] and batch.is_fresh(job)
 
 
 def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
     """An emptied table, an executed copy of two brackets, another byte, and a damaged record: it is made anew."""
-    (job,) = suites.read("own", only=["one"])
+    (job,) = suites.read_suite("own", only=["one"])
     run([job])
     for path in (job.folder / "a.txt", job.executed):
         was = path.read_bytes()
         for content in (b"", b"{}", was[:-1] + b"?"):
             path.write_bytes(content)
             assert not batch.is_fresh(job)
-            assert [reason for _, reason in batch.stale([job])] == [f"changed or removed since: {path.name}"]
+            assert [reason for _, reason in batch.find_stale([job])] == [f"changed or removed since: {path.name}"]
         path.write_bytes(was)
         assert batch.is_fresh(job)
 
@@ -170,23 +170,23 @@ def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
 )
 def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     """It never ends in a traceback, nor does a damaged measurement of the speed; both are guessed then."""
-    (job,) = suites.read("own", only=["one"])
+    (job,) = suites.read_suite("own", only=["one"])
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
-    assert not batch.is_fresh(job) and batch.seconds(job) == batch.SECONDS_PER_NOTEBOOK
-    ((_, reason),) = batch.stale([job])
+    assert not batch.is_fresh(job) and batch.expected_seconds(job) == batch.SECONDS_PER_NOTEBOOK
+    ((_, reason),) = batch.find_stale([job])
     assert "own/one.json" in reason.replace(os.sep, "/")
     assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0
     paths.cache().mkdir(parents=True)
     for value in (content, *(f'{{"texts_per_second": {one}}}' for one in ("NaN", "-3", "0", "[1]", "null", "1e400"))):
         (paths.cache() / "rate.json").write_text(value, encoding="utf-8", errors="surrogateescape")
-        assert batch.rate() == batch.TEXTS_PER_SECOND
+        assert batch.encoding_rate() == batch.TEXTS_PER_SECOND
 
 
 @pytest.mark.parametrize("parameters", [{"word": [1]}, {"wrod": "a"}, {"n": None}, {}])
 def test_parameters_in_a_record_are_checked_before_they_are_used(own_suite, parameters):
     """The list of figures says what is wrong with them."""
-    (job,) = suites.read("own", only=["one"])
+    (job,) = suites.read_suite("own", only=["one"])
     stamp = {"key": "0", "seconds": 1, "made": "", "parameters": parameters, "executed": "", "files": {}}
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
@@ -224,7 +224,7 @@ def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path):
                 one.kill()
     executed = paths.figures() / "_executed" / "own"
     assert [path.name for path in executed.glob(".*.partial.*")] != []
-    run(suites.read("own", only=["one"]))
+    run(suites.read_suite("own", only=["one"]))
     assert [path.name for path in executed.glob(".*.partial.*")] == []
 
 
@@ -240,7 +240,7 @@ def test_two_batches_at_once_leave_what_one_of_them_made(own_suite, tmp_path):
     assert sorted(state for states in said for state in states) == ["fresh", "ran", "ran", "ran"]
     assert log.read_text("utf-8") == "ran "
     (left,) = (paths.figures() / "own" / "one").iterdir()
-    assert [batch.is_fresh(suites.read("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
+    assert [batch.is_fresh(suites.read_suite("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
         left.name == "a.txt",
         left.name == "c.txt",
     ]
@@ -251,14 +251,14 @@ def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
     import papermill
 
     notebook(own_suite, "one", TABLE)
-    (job,) = suites.read("own", only=["one"])
+    (job,) = suites.read_suite("own", only=["one"])
     run([job])
     was = {path: path.read_bytes() for path in job.folder.iterdir()}
     assert {path.name for path in was} == {f"words.{suffix}" for suffix in ("tex", "md", "csv", "json")}
     copy = tmp_path / "out.ipynb"
     papermill.execute_notebook(job.source, copy, {"word": "b"}, kernel_name="python3", progress_bar=False)
     assert {path: path.read_bytes() for path in job.folder.iterdir()} == was and batch.is_fresh(job)
-    (hand_run,) = hand_runs.hand_runs()
+    (hand_run,) = hand_runs.list_hand_runs()
     assert hand_run.name.startswith("one/word-b-") and hand_run.parameters == {**job.parameters, "word": "b"}
     assert ",b," in (hand_run.folder / "words.csv").read_text("utf-8").replace("\n", ",")
     assert hand_run.folder.name in copy.read_text("utf-8")
@@ -293,13 +293,13 @@ def test_a_misspelt_parameter_under_papermill_is_refused_by_the_first_cell(own_s
 def test_a_wrong_parameter_is_refused_before_anything_runs(own_suite, overrides, message):
     """Papermill alone would only log it."""
     with pytest.raises(MirblabError, match=message):
-        suites.read("own", overrides)
+        suites.read_suite("own", overrides)
     assert not paths.figures().exists()
 
 
 def test_a_whole_number_may_stand_for_a_float(own_suite):
     """1 is a share, too."""
-    assert suites.read("own", {"x": 1})[0].parameters["x"] == 1
+    assert suites.read_suite("own", {"x": 1})[0].parameters["x"] == 1
 
 
 def test_an_unknown_parameter_in_the_suite_itself_is_refused(own_suite):
@@ -307,15 +307,15 @@ def test_an_unknown_parameter_in_the_suite_itself_is_refused(own_suite):
     path = own_suite / "suites" / "own.toml"
     path.write_text('[[notebook]]\nname = "one"\nparameters = { wodr = "b" }\n', encoding="utf-8")
     with pytest.raises(MirblabError, match=r"own\.toml, one: no parameter 'wodr'"):
-        suites.read("own")
+        suites.read_suite("own")
 
 
 def test_unknown_suites_and_notebooks_get_suggestions(own_suite):
     """Names are made from what is there."""
     with pytest.raises(MirblabError, match=r"no suite 'onw'; found own; did you mean 'own'\?"):
-        suites.read("onw")
+        suites.read_suite("onw")
     with pytest.raises(MirblabError, match=r"no notebook in the suite own 'thre'"):
-        suites.read("own", only=["thre"])
+        suites.read_suite("own", only=["thre"])
 
 
 def test_unknown_collections_and_systems_are_refused(own_suite):
@@ -328,9 +328,9 @@ def test_unknown_collections_and_systems_are_refused(own_suite):
     )
     (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'bm26'"):
-        suites.read("own", {"systems": ["bm26"]})
+        suites.read_suite("own", {"systems": ["bm26"]})
     with pytest.raises(MirblabError, match="no real collection is built or added yet"):
-        suites.read("own", {"collections": ["*"]})
+        suites.read_suite("own", {"collections": ["*"]})
 
 
 def test_models_and_measures_are_checked_before_anything_runs(own_suite):
@@ -344,10 +344,10 @@ def test_models_and_measures_are_checked_before_anything_runs(own_suite):
         ({"measures": [1]}, "'measures' must list values like 'AP'"),
     ):
         with pytest.raises(MirblabError, match=message):
-            suites.read("own", overrides)
+            suites.read_suite("own", overrides)
     (own_suite / "suites" / "own.toml").write_text('[parameters]\nmeasure = ["AP"]\n[[notebook]]\nname = "one"\n')
     with pytest.raises(MirblabError, match="no parameter 'measure'.*did you mean 'measures'"):
-        suites.read("own")
+        suites.read_suite("own")
 
 
 def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
@@ -360,9 +360,9 @@ def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
         keys = []
         for content in ("one", "another", "one"):
             written.write_text(content, encoding="utf-8")
-            keys.append(suites.read("own", {"source": str(path)})[0].key())
+            keys.append(suites.read_suite("own", {"source": str(path)})[0].key())
         assert keys[0] == keys[2] != keys[1]
-    assert suites.read("own", {"source": "a long question " * 50})[0].key()
+    assert suites.read_suite("own", {"source": "a long question " * 50})[0].key()
 
 
 def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_called(own_suite, make_folder, tmp_path):
@@ -375,8 +375,8 @@ def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_c
             run_file.write_text(text, encoding="utf-8")
             shutil.rmtree(paths.data() / "left-qa", ignore_errors=True)
             catalogue.add(make_folder([{"_id": f"d{n}", "title": "", "text": text} for n in (1, 2, 3)], name="left-qa"))
-            parameters_of.cache_clear()
-            keys.append(suites.read("own", only=["one"])[0].key())
+            notebook_parameters.cache_clear()
+            keys.append(suites.read_suite("own", only=["one"])[0].key())
         assert keys[0] == keys[2] != keys[1]
 
 
@@ -384,14 +384,14 @@ def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):
     """Papermill would keep what was derived from the default."""
     notebook(own_suite, "one", "1", "n: int = 1\nm = n + 1\n")
     with pytest.raises(MirblabError, match=r"one\.ipynb: line 2 of the parameters is not"):
-        suites.read("own", only=["one"])
+        suites.read_suite("own", only=["one"])
 
 
 def test_the_bundled_suite_is_sound():
     """All notebooks, with parameters that they have; the plan names what is not stored."""
-    jobs = suites.read("mini")
+    jobs = suites.read_suite("mini")
     assert len(jobs) == 33 and {job.part for job in jobs} == {""}
-    todo = batch.steps([job for job in jobs if job.name == "13_significance"])
+    todo = batch.missing_runs([job for job in jobs if job.name == "13_significance"])
     assert {step.collection for step in todo} <= {"mini-qa"}
     fused = [step.system for step in todo]
     if "bm25+minilm" in fused and "minilm" in fused:
@@ -406,13 +406,13 @@ def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
     suite = own_suite / "suites" / "own.toml"
     entry = '[[notebook]]\nname = "one"\nmatch = ["{}"]\nparameters = {{ collection = "*" }}\n'
     suite.write_text(entry.format("left-q*"), encoding="utf-8")
-    assert [job.part for job in suites.read("own")] == ["left-qa"]
+    assert [job.part for job in suites.read_suite("own")] == ["left-qa"]
     suite.write_text(entry.format('!*-qa", "left*'), encoding="utf-8")
-    assert [job.part for job in suites.read("own")] == ["left-premise"]
+    assert [job.part for job in suites.read_suite("own")] == ["left-premise"]
     suite.write_text(entry.format("right-*"), encoding="utf-8")
-    assert suites.read("own") == []
+    assert suites.read_suite("own") == []
     suite.write_text(entry.format("*") + 'needs = ["left-qa", "right-qa"]\n', encoding="utf-8")
-    assert suites.read("own") == []
+    assert suites.read_suite("own") == []
 
 
 def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, make_folder, monkeypatch):
@@ -423,9 +423,9 @@ def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, mak
     suite = own_suite / "suites" / "own.toml"
     entry = '[[notebook]]\nname = "one"\nparameters = {{ systems = ["bm25", "{}?"] }}\n'
     suite.write_text(entry.format("bm25+minilm-math@cv"), encoding="utf-8")
-    assert suites.read("own")[0].systems == ["bm25"]
+    assert suites.read_suite("own")[0].systems == ["bm25"]
     monkeypatch.setattr(suites.systems.System, "key", {"trained": True})
-    assert suites.read("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
+    assert suites.read_suite("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
     suite.write_text(entry.format("minilm-maths"), encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'minilm-maths'.*did you mean 'minilm-math'"):
-        suites.read("own")
+        suites.read_suite("own")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mirblab.app import hand_runs
-from mirblab.app.hand_runs import versions
+from mirblab.app.hand_runs import library_versions
 from mirblab.app.suites import output
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -38,7 +38,7 @@ def test_a_table_and_a_figure_land_with_provenance():
         assert provenance["parameters"] == {"seed": 7}
         assert provenance["collections"]["mini-hol"]["fingerprint"] == c.fingerprint
         assert provenance["systems"]["minilm"]["encoder"]["revision"].startswith("1110a243")
-        assert provenance["versions"] == versions() and "python" in provenance["versions"]
+        assert provenance["versions"] == library_versions() and "python" in provenance["versions"]
         assert str(paths.home()) not in json.dumps(provenance)
 
 
@@ -62,15 +62,15 @@ def test_the_folder_of_a_run_by_hand_is_safe_on_every_platform():
         defaults | {"systems": ["bm25+minilm"], "seed": 1},
         defaults | {"query": "∀ε…"},
     ]
-    folders = [hand_runs.folder_of("99_example", chosen, defaults) for chosen in choices]
+    folders = [hand_runs.hand_run_folder("99_example", chosen, defaults) for chosen in choices]
     names = [folder.name for folder in folders]
     assert len({name.lower() for name in names}) == len(names) and max(map(len, names)) <= 80
-    assert all(folder.parent == hand_runs.folder() / "99_example" for folder in folders)
+    assert all(folder.parent == hand_runs.hand_runs_folder() / "99_example" for folder in folders)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+_-") for name in names)
     assert names[0].startswith("defaults-") and names[4].startswith("systems-bm25+minilm_seed-1-")
-    assert folders == [hand_runs.folder_of("99_example", chosen, defaults) for chosen in choices]
+    assert folders == [hand_runs.hand_run_folder("99_example", chosen, defaults) for chosen in choices]
     with pytest.raises(MirblabError):
-        hand_runs.folder_of("../99_example", defaults, defaults)
+        hand_runs.hand_run_folder("../99_example", defaults, defaults)
 
 
 def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
@@ -78,7 +78,7 @@ def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     out = output("99_example", "own", seed=1)
     out.table(result_tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
-    (run,) = hand_runs.hand_runs()
+    (run,) = hand_runs.list_hand_runs()
     assert run.folder == out.folder and run.parameters["seed"] == 1 and run.state({}) == "data and code unchanged"
     for place, content in enumerate(("[]", "{}", "{", "null", "[" * 9999, '{"notebook": 1}', "\udcff")):
         folder = run.folder.with_name(f"other-{place}")
@@ -87,7 +87,7 @@ def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     run.folder.rename(elsewhere)
     run.folder.symlink_to(elsewhere, target_is_directory=True)
-    assert hand_runs.hand_runs() == [] and hand_runs.remove(["all"]) == []
+    assert hand_runs.list_hand_runs() == [] and hand_runs.remove_hand_runs(["all"]) == []
     assert (elsewhere / "rows.csv").is_file() and len(list(run.folder.parent.iterdir())) == 8
 
 
@@ -99,7 +99,7 @@ def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatc
     out = output("99_example", "own", source="mine.csv")
     out.table(result_tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
     monkeypatch.chdir("/")
-    (run,) = hand_runs.hand_runs()
+    (run,) = hand_runs.list_hand_runs()
     assert run.state({}) == "data and code unchanged"
     (tmp_path / "mine.csv").write_text("a,c\n", encoding="utf-8")
     assert run.state({}) == "data or code changed since"

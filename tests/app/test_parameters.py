@@ -14,7 +14,7 @@ DECLARED = (
 
 def given(monkeypatch, *cells: str) -> dict:
     monkeypatch.setattr(hand_runs, "_cells", lambda: ["", *cells, "lab.check_parameters()"])
-    defaults, values = hand_runs.current()
+    defaults, values = hand_runs.current_parameters()
     return defaults | values
 
 
@@ -49,4 +49,4 @@ def test_the_lab_runs_the_cell_of_parameters_again(monkeypatch):
 
 def test_outside_of_a_notebook_nothing_is_asked():
     """In a script, and in an interactive session without a cell of parameters."""
-    assert hand_runs.current() == ({}, {}) and hand_runs.check_parameters() is None
+    assert hand_runs.current_parameters() == ({}, {}) and hand_runs.check_parameters() is None

@@ -79,13 +79,13 @@ def test_every_store_verifies_itself_and_never_ends_in_a_traceback(store: stores
 def test_all_removes_only_what_is_made_again_by_itself(home: Path) -> None:
     """Models, imported results, answers and bills go by name alone."""
     filled(home)
-    removed = list(stores.remove("all"))
+    removed = list(stores.remove_store("all"))
     apart = [store for store in stores.STORES if not store.is_made_again]
     assert [store.name for store in apart] == ["replies", "spending", "models", "results"]
     assert len(removed) == len(stores.STORES) - len(apart) and "removed" in removed[0]
     assert all(store.path.exists() == (store in apart) for store in stores.STORES)
     for store in apart:
-        assert list(stores.remove(store.name)) == [f"removed {store.path}"] and not store.path.exists()
+        assert list(stores.remove_store(store.name)) == [f"removed {store.path}"] and not store.path.exists()
 
 
 @pytest.mark.attacks
@@ -97,7 +97,7 @@ def test_a_store_behind_a_link_is_not_said_to_be_removed(home: Path, tmp_path: P
     stores.STORES[0].path.symlink_to(elsewhere)
     with pytest.raises(MirblabError, match="1 of 1 could not be removed"):
         lines = []
-        lines += stores.remove("vectors")
+        lines += stores.remove_store("vectors")
     (line,) = _until_error("vectors")
     assert f"vectors is a link to {elsewhere}, and nothing was removed" in line
     assert (elsewhere / "note.txt").exists() and stores.STORES[0].path.is_symlink()
@@ -107,7 +107,7 @@ def test_a_store_behind_a_link_is_not_said_to_be_removed(home: Path, tmp_path: P
 def _until_error(name: str) -> list[str]:
     lines = []
     with pytest.raises(MirblabError, match="could not be removed"):
-        for line in stores.remove(name):
+        for line in stores.remove_store(name):
             lines.append(line)  # noqa: PERF402
     return lines
 
@@ -138,33 +138,33 @@ def test_parts_of_all_stores_can_be_removed(home: Path, abandoned: Callable[[Pat
     for path in (left, elsewhere):
         path.parent.mkdir(parents=True)
         path.write_bytes(b"half")
-    said = [found for found, _ in stores.notes()]
+    said = [found for found, _ in stores.removal_advice()]
     assert [line.split(",")[0] for line in said] == [
         "2 vectors made by an older version", "1 damaged files set aside",
         "1 left half-written by a process that was killed", "1 half-written by another machine",
     ]  # fmt: skip
-    assert list(stores.remove("old")) == [f"removed {old.path}"]
-    assert list(stores.remove("damaged")) == [f"removed {aside}"]
-    assert stores.sweep() == [left]
-    assert list(stores.remove("partial")) == [f"removed {elsewhere}"]
-    assert stores.notes() == [] and len(store.missing(["a"])) == 0
+    assert list(stores.remove_store("old")) == [f"removed {old.path}"]
+    assert list(stores.remove_store("damaged")) == [f"removed {aside}"]
+    assert stores.remove_left_overs() == [left]
+    assert list(stores.remove_store("partial")) == [f"removed {elsewhere}"]
+    assert stores.removal_advice() == [] and len(store.missing(["a"])) == 0
 
 
 def test_the_command_lists_verifies_and_sweeps_every_store(
     home: Path, abandoned: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its status says whether something was wrong."""
-    assert console.show_cache() == 0 and console.show_cache(verify=True) == 0
+    assert console.print_stores() == 0 and console.print_stores(verify=True) == 0
     out = capsys.readouterr().out
     assert all(store.name in out for store in stores.STORES)
     left = abandoned(paths.cache() / "structure" / "0f" / "000001")
     left.mkdir(parents=True)
     (paths.cache() / "structure" / "note[red].txt").write_text("x", encoding="utf-8")
-    assert console.show_cache(verify=True) == 1 and not left.exists()
+    assert console.print_stores(verify=True) == 1 and not left.exists()
     out = capsys.readouterr().out
     assert "note[red].txt does not belong here" in out and "1 things wrong, 1 left-overs removed" in out
     with pytest.raises(MirblabError, match="did you mean 'structure'"):
-        console.show_cache(remove="structur")
+        console.print_stores(remove="structur")
 
 
 def test_the_table_is_light_and_the_help_is_made_from_it() -> None:
@@ -172,8 +172,8 @@ def test_the_table_is_light_and_the_help_is_made_from_it() -> None:
     tree = ast.parse(Path(stores.__file__).read_text("utf-8"))
     modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
     assert {module for module in modules if module.startswith("mirblab.")} == {"mirblab.core", "mirblab.core.errors"}
-    assert all(store.name in stores.described() for store in stores.STORES)
-    assert all(part in stores.described() for part in stores.PARTS)
+    assert all(store.name in stores.describe_parts() for store in stores.STORES)
+    assert all(part in stores.describe_parts() for part in stores.PARTS)
 
 
 @pytest.mark.parametrize("paid", ["NaN", "Infinity", "-1", '"1"', "true", "[]"])

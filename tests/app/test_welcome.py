@@ -22,7 +22,7 @@ def home(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def commands(found: console.State) -> list[str]:
+def commands(found: console.HomeState) -> list[str]:
     return [command for command, _ in console.next_steps(found)]
 
 
@@ -59,7 +59,7 @@ def test_after_a_batch_it_says_where_the_figures_are(home):
 def test_paths_are_short_and_an_installation_without_a_checkout_has_no_make(monkeypatch, tmp_path):
     """The user's home folder is "~"; a wheel brings its notebooks along."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    said = console.welcome_text(console.State(tmp_path / "lab", (), (), False), 80)
+    said = console.welcome_text(console.HomeState(tmp_path / "lab", (), (), False), 80)
     assert "~/lab" in said and str(tmp_path) not in said
     assert "make lab" not in said and "jupyter lab " in said
 
@@ -67,14 +67,14 @@ def test_paths_are_short_and_an_installation_without_a_checkout_has_no_make(monk
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_no_line_is_wider_than_the_terminal(home, width):
     """Commands and paths stay whole: only a line that is one command or path may be longer."""
-    found = console.State(Path("/srv/lab"), tuple(f"collection-{i}" for i in range(9)), ("mini",), True)
+    found = console.HomeState(Path("/srv/lab"), tuple(f"collection-{i}" for i in range(9)), ("mini",), True)
     for line in console.welcome_text(found, width).splitlines():
         assert len(line) <= width or line.strip() in commands(found), line
 
 
 def test_a_very_narrow_and_a_very_wide_terminal_change_nothing_more(home):
     """Between 40 and 100 characters."""
-    found = console.State(Path("/srv/lab"), (), (), True)
+    found = console.HomeState(Path("/srv/lab"), (), (), True)
     assert console.welcome_text(found, 5) == console.welcome_text(found, 40)
     assert console.welcome_text(found, 900) == console.welcome_text(found, 100)
 
@@ -83,7 +83,7 @@ def test_it_prints_without_a_terminal_and_without_a_home_folder(tmp_path):
     """As in a container or a cron job: ASCII output, no HOME."""
     env = {name: value for name, value in os.environ.items() if name not in ("HOME", "COLUMNS", "TERM")}
     env |= {"MIRBLAB_HOME": str(tmp_path), "PYTHONIOENCODING": "ascii", "PATH": "/nowhere"}
-    ask = [sys.executable, "-c", "from mirblab.app import console; console.show_welcome()"]
+    ask = [sys.executable, "-c", "from mirblab.app import console; console.print_welcome()"]
     done = subprocess.run(ask, capture_output=True, text=True, env=env, cwd=REPO)
     assert done.returncode == 0, done.stderr
     assert "mirblab doctor" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
@@ -92,9 +92,9 @@ def test_it_prints_without_a_terminal_and_without_a_home_folder(tmp_path):
 def test_a_command_that_is_not_on_the_path_is_shown_with_its_folder(monkeypatch):
     """What is shown can be typed."""
     monkeypatch.setenv("PATH", "/nowhere")
-    assert console.called() not in ("", "mirblab") and console.called().endswith("/mirblab")
+    assert console.command_name() not in ("", "mirblab") and console.command_name().endswith("/mirblab")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert console.called() == "mirblab"
+    assert console.command_name() == "mirblab"
 
 
 def test_every_command_that_it_names_exists(home):
@@ -105,7 +105,7 @@ def test_every_command_that_it_names_exists(home):
 
     known = get_command(app).commands
     for built in ((), ("mine",)):
-        for command in commands(console.State(home, built, ("mini",), True)):
+        for command in commands(console.HomeState(home, built, ("mini",), True)):
             if command.startswith("mirblab "):
                 name = command.split()[1]
                 assert name in known, name

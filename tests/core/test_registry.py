@@ -148,9 +148,9 @@ def test_a_card_and_a_suite_are_read_by_the_same_function(tmp_path: Path, monkey
     with pytest.raises(MirblabError, match=r"card.toml, line 2: relevant_from is nan"):
         Card.read(tmp_path)
     (tmp_path / "odd.toml").write_bytes(b'[[notebook]]\nname = "\xff"\n')
-    monkeypatch.setattr(suites, "folder", lambda: tmp_path)
+    monkeypatch.setattr(suites, "suites_folder", lambda: tmp_path)
     with pytest.raises(MirblabError, match=r"odd.toml, line 2: the byte 0xff is not UTF-8"):
-        suites.read("odd")
+        suites.read_suite("odd")
 
 
 def test_a_mark_of_order_before_the_text_does_no_harm(tmp_path: Path) -> None:

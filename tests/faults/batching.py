@@ -13,7 +13,7 @@ if __name__ in ("__main__", "__mp_main__"):  # this process and its children, bu
     paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 
 if __name__ == "__main__":
-    stale = [job for job, _ in batch.stale(suites.read("own"))]
-    outcomes = batch.execute(stale, 2, lambda *_: None, lambda _: None)
+    stale = [job for job, _ in batch.find_stale(suites.read_suite("own"))]
+    outcomes = batch.run_notebooks(stale, 2, lambda *_: None, lambda _: None)
     states = {outcome.job.name: f"{outcome.state} {outcome.problem}" for outcome in outcomes}
-    print(json.dumps(states | {"stale": " ".join(job.name for job, _ in batch.stale(suites.read("own")))}))
+    print(json.dumps(states | {"stale": " ".join(job.name for job, _ in batch.find_stale(suites.read_suite("own")))}))

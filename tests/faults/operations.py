@@ -429,7 +429,7 @@ def write_table() -> dict[str, Any]:
     from mirblab.display import result_tables
 
     made.append("table")
-    suites.commit = lambda: ""  # it would ask git each time
+    suites.hand_runs.current_commit = lambda: ""  # it would ask git each time
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
     suites.output("notebook", "mini").table(result_tables.table(frame, "Two values."), "values")
     return read_table()

@@ -96,11 +96,11 @@ def test_rank_bm25_has_a_negative_floor_on_three_documents():
     """As the lesson says of its own three documents: a shared word counts against a document."""
     from rank_bm25 import BM25Okapi
 
-    from mirblab.app.hand_runs import parameters_of
+    from mirblab.app.hand_runs import notebook_parameters
     from mirblab.lessons import build
 
     (path,) = build.lesson_notebooks(["02"])
-    given = parameters_of(path)
+    given = notebook_parameters(path)
     cells = ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"]]
     (own,) = (cell for cell in cells if cell.startswith("documents = ["))
     documents = ast.literal_eval(ast.parse(own).body[0].value)

@@ -38,8 +38,8 @@ def count_cells(partial: Path) -> tuple[int, int]:
 def run_notebook(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str, float]:
     """Execute one notebook in this process; return what went wrong ("" for nothing) and the seconds it took.
 
-    *partial* is where it stands while it runs. Another batch may be at it: then this one waits, and has nothing to do
-    when the other one has made what it would make, unless it is to *force* it.
+    *partial* is where it stands while it runs. If another batch runs the same notebook, this one waits, and
+    then runs it only if it is still not fresh, or by *force*.
     """
     os.environ.update(
         OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
@@ -54,7 +54,7 @@ def run_notebook(job: Job, partial: Path, threads: str, force: bool = False) -> 
 
 
 def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
-    # What kernels say while they start and stop goes to a log, not between the bars.
+    # Messages of kernels that start and stop go to a log, not between the progress bars.
     log, failed = job.executed.with_suffix(".log"), job.executed.with_name(f"{job.name}.failed.ipynb")
     with paths.open_to_write(log) as file:
         os.dup2(file.fileno(), 2)
@@ -93,7 +93,7 @@ def _papermill(job: Job, partial: Path) -> None:
 
 
 def _explain(error: Exception, kept: Path) -> str:
-    """Return which cell failed, how, and where the executed copy is."""
+    """Return which cell failed with which error, and where the executed copy is."""
     import papermill
 
     where = f"kept {kept.name}" if kept.is_file() else "no copy was kept"
@@ -105,10 +105,10 @@ def _explain(error: Exception, kept: Path) -> str:
 
 
 def _sign(book: Any) -> None:
-    """Sign an executed notebook for this user, as Jupyter signs what it ran: of others JupyterLab drops the MathML."""
+    """Sign an executed notebook for this user, as Jupyter does; JupyterLab drops the MathML of unsigned ones."""
     from nbformat.sign import NotebookNotary
 
-    with contextlib.suppress(OSError, sqlite3.Error):  # where Jupyter's own folder cannot be written to
+    with contextlib.suppress(OSError, sqlite3.Error):  # Jupyter's folder cannot be written to
         NotebookNotary().sign(book)
 
 
@@ -153,7 +153,7 @@ class Outcome:
 
 
 def is_fresh(job: Job) -> bool:
-    """Return whether the notebook has run with the same content, and everything that it left is as it left it."""
+    """Return whether the notebook has run with the same content and none of its files has changed since."""
     return not stamps.reason_to_run(job)
 
 
@@ -182,9 +182,9 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
 
 
 def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str], float]:
-    """Return which share of the texts is encoded already, by encoder and printed name of MIRB's collection.
+    """Return the share of texts that are encoded already, 0 to 1, by encoder and collection as MIRB's paper names it.
 
-    Only collections that are on disk are looked at; of one printed name several may be, as NaturalProofs' four are.
+    Only collections on disk count; several may have one name in the paper, as the four of NaturalProofs do.
     """
     names = summary.published_encoders() if encoders is None else list(encoders)
     counts: dict[tuple[str, str], list[int]] = {}
@@ -218,7 +218,7 @@ def _step(found: System, collection: Any, counted: dict[tuple[str, str, str], in
 
 
 def encoding_rate() -> float:
-    """Return texts encoded per second, as measured by the last batch on this machine, else a cautious guess."""
+    """Return texts encoded per second: what the last batch on this machine measured, else `TEXTS_PER_SECOND`."""
     try:
         found = json.loads((paths.cache() / "rate.json").read_text("utf-8"))["texts_per_second"]
     except (OSError, KeyError, TypeError, ValueError, RecursionError):  # none yet, or damaged: the next batch writes it
@@ -232,11 +232,11 @@ def verify_rate(path: Path) -> list[str]:
         sound = stamps.is_duration(text_files.read_json(path)["texts_per_second"])
     except (OSError, KeyError, TypeError, ValueError):
         sound = False
-    return [] if sound else [f"{path} is damaged; a guess is taken until the next batch writes it again"]
+    return [] if sound else [f"{path} is damaged; a default is used until the next batch writes it again"]
 
 
 def expected_seconds(job: Job) -> float:
-    """Return how long the notebook took the last time, else a guess."""
+    """Return the seconds that the last run of the notebook took, else `SECONDS_PER_NOTEBOOK`."""
     try:
         stamp = stamps.read_stamp(job)
     except MirblabError:
@@ -276,8 +276,9 @@ def run_notebooks(
 ) -> list[Outcome]:
     """Run the notebooks in *n_workers* processes; a failing one does not stop the others.
 
-    *tell* hears of job, cells run and cells in all, about twice a second; *done* hears of each outcome. What killed
-    batches left half-written is removed first. A notebook that another batch has made meanwhile runs only by *force*.
+    *tell* is called with the job, the cells that have run and the number of cells, about twice a second; *done* with
+    each outcome. Unfinished files of killed batches are removed first. A notebook that another batch has run meanwhile
+    runs again only when *force* is true.
     """
     if not jobs:
         return []

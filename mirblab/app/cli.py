@@ -92,7 +92,7 @@ def diff(
     split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
     seed: Annotated[int, typer.Option(help="Of the test and the intervals.")] = 0,
 ) -> None:
-    """Compare two runs of a collection: means, luck, queries, documents that moved, and what nobody judged."""
+    """Compare two runs of a collection: means, significance, queries, documents that moved, unjudged documents."""
     from mirblab.analysis import compare_runs
 
     wanted = [name.strip() for name in measures.split(",") if name.strip()]
@@ -117,11 +117,12 @@ def figures(
             say(f"removed {run.folder}")
         return
     contents: dict[str, bytes] = {}
-    for line in [*_of_suites(contents), *_by_hand(contents)] or ["none yet: run mirblab batch mini, or a notebook"]:
+    lines = [*_suite_lines(contents), *_hand_run_lines(contents)]
+    for line in lines or ["none yet: run mirblab batch mini, or a notebook"]:
         say(line)
 
 
-def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
+def _suite_lines(contents: dict[str, bytes]) -> Iterator[str]:
     """Yield two lines for each notebook that a batch has run."""
     from mirblab.app import stamps, suites
     from mirblab.core import paths
@@ -136,11 +137,12 @@ def _of_suites(contents: dict[str, bytes]) -> Iterator[str]:
             continue
         if stamp is not None:
             sizes = [about[1] for about in stamps.list_files(job).values()]
-            yield _line(f"{job.suite}/{job.name}", stamp.made, sizes, _state(job, stamp.parameters, contents))
-            yield from _asked(job.source.stem, stamp.parameters)
+            state = _freshness(job, stamp.parameters, contents)
+            yield _status_line(f"{job.suite}/{job.name}", stamp.made, sizes, state)
+            yield from _parameter_lines(job.source.stem, stamp.parameters)
 
 
-def _state(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> str:
+def _freshness(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> str:
     """Return whether what the batch left is fresh, for the parameters with which it ran."""
     from mirblab.app import stamps
     from mirblab.app.hand_runs import check_types, notebook_parameters
@@ -156,7 +158,7 @@ def _state(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> 
     return f"not fresh: {reason}" if reason else "fresh"
 
 
-def _by_hand(contents: dict[str, bytes]) -> Iterator[str]:
+def _hand_run_lines(contents: dict[str, bytes]) -> Iterator[str]:
     from mirblab.app import hand_runs
 
     runs = hand_runs.list_hand_runs()
@@ -164,23 +166,24 @@ def _by_hand(contents: dict[str, bytes]) -> Iterator[str]:
         yield f"by hand, in {hand_runs.hand_runs_folder()}; mirblab figures --remove NAME removes one"
     for run in runs:
         files = [path for path in run.folder.rglob("*") if path.is_file()]
-        yield _line(run.name, run.made, [path.stat().st_size for path in files], run.state(contents))
-        yield from _asked(run.notebook, run.parameters)
+        yield _status_line(run.name, run.made, [path.stat().st_size for path in files], run.state(contents))
+        yield from _parameter_lines(run.notebook, run.parameters)
 
 
-def _line(name: str, made: str, sizes: list[int], state: str) -> str:
+def _status_line(name: str, made: str, sizes: list[int], state: str) -> str:
     from mirblab.core.paths import readable_size
 
     return f"{name}: {made}, {len(sizes)} files, {readable_size(sum(sizes))}; {state}"
 
 
-def _asked(notebook: str, parameters: dict[str, Any]) -> Iterator[str]:
+def _parameter_lines(notebook: str, parameters: dict[str, Any]) -> Iterator[str]:
     """Yield a line with the parameters that differ from the notebook's defaults, when some do."""
     from mirblab.app import hand_runs
 
     defaults = hand_runs.notebook_defaults(notebook)
     differing = [f"{name} = {value!r}" for name, value in parameters.items() if defaults.get(name) != value]
-    yield from [f"    {', '.join(differing)}"] if differing else []
+    if differing:
+        yield f"    {', '.join(differing)}"
 
 
 app = typer.Typer(
@@ -197,7 +200,7 @@ Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name 
 
 @app.callback()
 def start(context: typer.Context) -> None:
-    """Say what one can do here, where no command is given."""
+    """Print the next steps when no command is given."""
     if context.invoked_subcommand is None:
         from mirblab.app import console
 
@@ -262,7 +265,7 @@ def batch(
     try:
         raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
     except KeyboardInterrupt:
-        say("stopped; what is encoded, searched or drawn is kept: the same command goes on from there", to=sys.stderr)
+        say("stopped; finished vectors, runs and figures are kept, and the same command continues", to=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -274,7 +277,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="A folder for TREC run files.")] = None,
     split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
 ) -> None:
-    """Search collections with one system, and print what it reaches."""
+    """Search collections with one system, and print the means of the measures."""
     from mirblab.app import console
 
     console.print_values(system, collections, [name.strip() for name in measures.split(",")], out, split)
@@ -308,10 +311,8 @@ def redraw(
         say(written)
 
 
-for command in (diff, figures, lessons_command.lessons):
+for command in (diff, figures, lessons_command.lessons, train, rephrase):
     app.command()(command)
-app.command()(train)
-app.command()(rephrase)
 
 
 @app.command()
@@ -352,7 +353,7 @@ def import_results(
         bool, typer.Option("--candidates-only", help="Cut documents that a query may not return.")
     ] = False,
 ) -> None:
-    """Take in what others measured: it appears in tables, marked, as a system of its own."""
+    """Import results that others measured: tables show them as a system, with a mark."""
     from mirblab.evaluation import imported
 
     record, notes = imported.import_results(
@@ -392,7 +393,7 @@ def threads(
 
 @app.command()
 def doctor() -> None:
-    """Find what is wrong with this installation, and say how to mend it."""
+    """Check this installation, and print how to repair what is wrong."""
     from mirblab.app import console
 
     raise typer.Exit(console.print_diagnosis())

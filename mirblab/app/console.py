@@ -195,7 +195,7 @@ def _time(seconds: float) -> str:
 
 
 def print_diagnosis() -> int:
-    """Print what was found about the installation; return the exit status (1: something is wrong)."""
+    """Print the findings about the installation; return the exit status (1: something is wrong)."""
     console, wrong = terminal.console(), False
     for finding in examine():
         console.print(f"{finding.state:6s} {finding.what:10s} {finding.found}", soft_wrap=True)
@@ -206,7 +206,7 @@ def print_diagnosis() -> int:
 
 
 def _verify(console: Console) -> int:
-    """Check everything that is stored, set aside what is damaged, and sweep what killed processes left behind."""
+    """Check everything that is stored, set aside what is damaged, and remove what killed processes left."""
     wrong = 0
     for store in stores.STORES:
         with warnings.catch_warnings():
@@ -216,7 +216,7 @@ def _verify(console: Console) -> int:
         for line in lines:
             console.print(f"{store.name}: {line}", soft_wrap=True)
     swept = len(stores.remove_left_overs())
-    console.print(f"{len(stores.STORES)} stores checked, {wrong} things wrong, {swept} left-overs removed")
+    console.print(f"{len(stores.STORES)} stores checked; problems: {wrong}; left-overs removed: {swept}")
     return 1 if wrong else 0
 
 
@@ -236,12 +236,12 @@ _MORE = (
     "Something wrong? mirblab doctor. What would run, and for how long: mirblab plan mini. What is stored: "
     "mirblab cache. All commands: mirblab --help."
 )
-_WHOLE = {"break_long_words": False, "break_on_hyphens": False}  # paths stay whole
+_WHOLE = {"break_long_words": False, "break_on_hyphens": False}  # paths are not broken
 
 
 @dataclass(frozen=True)
 class HomeState:
-    """What was found in the home folder: collections built or added, suites run, and whether this is a checkout."""
+    """The state of the home folder: collections built or added, suites run, and whether this is a checkout."""
 
     home: Path
     built: tuple[str, ...]
@@ -250,7 +250,7 @@ class HomeState:
 
 
 def home_state() -> HomeState:
-    """Look at the home folder; nothing is loaded, made or changed.
+    """Return the state of the home folder; nothing is loaded or changed.
 
     >>> home_state().is_checkout in (True, False)
     True
@@ -283,7 +283,7 @@ def next_steps(found: HomeState) -> list[tuple[str, str]]:
         use = [own, build]
     if found.suites:
         page = found.home / "figures" / found.suites[0]
-        made = [(abbreviate_home(page), f"here lie the tables and figures of {_some(found.suites)}")]
+        made = [(abbreviate_home(page), f"tables and figures of {_some(found.suites)}")]
         return [*first, *made, *use, lessons]
     return [*first, run, batch, *use, lessons]
 
@@ -332,12 +332,12 @@ def abbreviate_home(path: Path) -> str:
     """
     try:
         return (Path("~") / path.relative_to(Path.home())).as_posix()
-    except (ValueError, RuntimeError):  # elsewhere, or no home folder is known
+    except (ValueError, RuntimeError):  # outside of the home folder, or none is known
         return str(path)
 
 
 def command_name() -> str:
-    """Return how the command is reached from this shell: its name where it is on the path, else with its folder.
+    """Return the command as this shell has to call it: its name if it is on the path, else with its folder.
 
     >>> command_name().endswith("mirblab")
     True

@@ -172,7 +172,7 @@ def _versions(libraries: list[str] | tuple[str, ...]) -> dict[str, str]:
 
 
 SUITE_RUN = "MIRBLAB_SUITE_RUN"  # in the environment of a notebook that a batch runs: suite, notebook and part
-_INJECTED = "# Parameters\n"  # with which papermill's own cell begins
+_INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
 
 
 @lru_cache
@@ -230,15 +230,15 @@ def check_parameters() -> None:
 def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the defaults of the notebook that runs here, and what it was given besides; empty outside of a notebook.
 
-    They are read from the cells that were run: the last one that holds nothing but annotated literals, and what
-    papermill put behind it. Raises MirblabError as `check_parameters` does.
+    They are read from the cells that were run: the last one of annotated literals only, and the one that
+    papermill adds after it. Raises MirblabError as `check_parameters` does.
     """
     cells = _cells()
     places = [place for place, cell in enumerate(cells) if _is_of_parameters(cell)]
     if not places:
         return {}, {}
     defaults, given = parse_parameters(cells[places[-1]], "this notebook"), {}
-    for cell in cells[places[-1] + 1 : places[-1] + 2]:  # papermill's own stands right behind
+    for cell in cells[places[-1] + 1 : places[-1] + 2]:  # the cell that papermill adds comes next
         given = _assigned(cell) if cell.startswith(_INJECTED) else {}
     check_types(given, defaults, "this notebook")
     return defaults, given
@@ -284,7 +284,7 @@ _LONGEST = 60  # characters of a folder's name that say which parameters differ
 
 @dataclass(frozen=True)
 class HandRun:
-    """A notebook that was run by hand: its name here, its folder, what it was asked for, when and where it ran."""
+    """A notebook that was run by hand: its name here, its folder, its parameters, when and where it ran."""
 
     name: str
     folder: Path
@@ -297,7 +297,7 @@ class HandRun:
     def state(self, contents: dict[str, bytes]) -> str:
         """Return whether its data and code are as they were; *contents* holds hashes of data that are known already."""
         if not self.key:
-            return "of its data and code nothing is known"
+            return "its data and code are unknown"
         is_same = hand_run_key(self.notebook, self.parameters, Path(self.root), contents) == self.key
         return "data and code unchanged" if is_same else "data or code changed since"
 
@@ -329,7 +329,7 @@ def notebook_defaults(notebook: str) -> dict[str, Any]:
 def hand_run_key(
     notebook: str, parameters: dict[str, Any], root: Path, contents: dict[str, bytes] | None = None
 ) -> str:
-    """Return the hash of what determines the run in the folder *root*, "" where it cannot be told."""
+    """Return the hash of what determines the run in the folder *root*, "" when that is unknown."""
     defaults = notebook_defaults(notebook)
     try:
         if defaults:
@@ -340,7 +340,7 @@ def hand_run_key(
 
 
 def record_hand_run(place: Path, notebook: str, parameters: dict[str, Any]) -> None:
-    """Write down what the folder *place* is from, for `hand_runs`."""
+    """Write the record of a run by hand into its folder *place*."""
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     about = {"notebook": notebook, "parameters": parameters, "made": now, "root": str(Path.cwd())}
     record = about | {"key": hand_run_key(notebook, parameters, Path.cwd())}
@@ -349,7 +349,7 @@ def record_hand_run(place: Path, notebook: str, parameters: dict[str, Any]) -> N
 
 
 def list_hand_runs() -> list[HandRun]:
-    """Return the runs by hand that are there, by name; folders without a sound record are none, nor are links."""
+    """Return the runs by hand, sorted by name; folders without a valid record and links are left out."""
     runs = [_read(path.parent) for path in sorted(hand_runs_folder().glob(f"*/*/{RECORD}"))]
     return [run for run in runs if run is not None]
 
@@ -357,7 +357,7 @@ def list_hand_runs() -> list[HandRun]:
 def remove_hand_runs(names: list[str]) -> list[HandRun]:
     """Remove runs by hand with all that lies in their folders, and return them; "all" names every one.
 
-    Raises MirblabError for a name that is none of them, before anything is removed.
+    Raises MirblabError for an unknown name, before anything is removed.
     """
     runs = {run.name: run for run in list_hand_runs()}
     for name in names:

@@ -1,4 +1,4 @@
-"""stamps: what a run of a notebook left on record, and whether everything that it left is still as it was."""
+"""stamps: the record of a notebook's last run, and whether its files are unchanged."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mirblab.core.errors import MirblabError
 
 @dataclass(frozen=True)
 class Stamp:
-    """What one run of a notebook left: *files* are below its folder, each with its digest, as is the executed copy.
+    """The record of one run of a notebook: its files and its executed copy, by their digests.
 
-    *key* says what the run was made from; an empty one belongs to a run that failed. *made* is for people.
+    *key* is the hash of its inputs, empty for a run that failed; *made* is the time for readers, and is never compared.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Stamp:
 
 
 def stamp_path(job: Job) -> Path:
-    """Return where the stamp of a notebook lies."""
+    """Return the path of a notebook's stamp."""
     return job.executed.with_suffix(".json")
 
 
@@ -75,7 +75,7 @@ def is_duration(value: object) -> bool:
 
 
 def reason_to_run(job: Job, contents: dict[str, bytes] | None = None) -> str:
-    """Return why the notebook has to run, "" when it is fresh: when the same content made everything that is there.
+    """Return why the notebook has to run, "" when it is fresh: inputs and files are as after its last run.
 
     *contents* holds hashes of data that are known already, and takes in new ones: give one to all jobs of a batch.
     """
@@ -124,7 +124,7 @@ def list_files(job: Job) -> dict[str, tuple[int, ...]]:
 
 
 def record_run(job: Job, key: str, seconds: float, before: Mapping[str, tuple[int, ...]]) -> None:
-    """Drop what the last run left and this one did not write, and put this one on record.
+    """Remove files of the last run that this one did not write, and write the record of this one.
 
     *before* is the `listing` from before the run. Of a run that failed, *key* is empty, and nothing is dropped.
     """
@@ -146,9 +146,9 @@ def record_run(job: Job, key: str, seconds: float, before: Mapping[str, tuple[in
 
 @contextmanager
 def hold_lock(job: Job) -> Iterator[None]:
-    """Hold the notebook's lock, so that of two batches one waits for the other; the system frees it when we die.
+    """Hold the notebook's lock, so that of two batches one waits for the other; it is released when the process ends.
 
-    Where the file system knows no locks, nothing is held.
+    On a file system without locks nothing is locked.
     """
     from filelock import FileLock
 
@@ -163,11 +163,11 @@ def hold_lock(job: Job) -> Iterator[None]:
 
 
 def _drop(job: Job, files: Mapping[str, str]) -> None:
-    """Remove the *files* of an earlier run that are as it left them; what somebody has changed stays."""
+    """Remove the *files* of an earlier run that are unchanged; files that somebody has changed stay."""
     folder = paths.figures().resolve() / job.folder.relative_to(paths.figures())
     for name, digest in files.items():
         path = job.folder / name
-        is_own = not path.is_symlink() and path.resolve() == folder / name  # no link on the way leads elsewhere
+        is_own = not path.is_symlink() and path.resolve() == folder / name  # no part of the path is a link
         if is_own and _is_same(path, digest):
             paths.remove_path(path)
             with suppress(OSError):  # a folder that is not empty stays

@@ -1,4 +1,4 @@
-"""stores: every store there is, as data: what it holds, where it lies, who checks it, and what may remove it."""
+"""stores: the table of all stores: what each holds, its path, the function that checks it, and how it is removed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ STORES = (
 # What --remove takes beside the name of a store.
 PARTS = {
     "all": "all that is made again when it is needed",
-    "old": "what an older version made and nobody reads",
+    "old": "files of an older version, which are no longer read",
     "damaged": "what was set aside as damaged",
     "partial": "what is unfinished, also by other machines: only when nobody is writing",
 }
@@ -110,7 +110,7 @@ def remove_left_overs() -> list[Path]:
 
 
 def removal_advice() -> list[tuple[str, str]]:
-    """Return what lies in the stores and is of no use, each with what to do about it; nothing is changed.
+    """Return what is useless in the stores, each with the command that removes it; nothing is changed.
 
     Things of an older version, things set aside as damaged, left-overs of killed writers, and of writers elsewhere.
     """

@@ -1,4 +1,4 @@
-"""suites: suites of notebooks, and where a notebook's output goes."""
+"""suites: suites of notebooks, and the folder of a notebook's output."""
 
 from __future__ import annotations
 

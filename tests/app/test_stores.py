@@ -162,7 +162,7 @@ def test_the_command_lists_verifies_and_sweeps_every_store(
     (paths.cache() / "structure" / "note[red].txt").write_text("x", encoding="utf-8")
     assert console.print_stores(verify=True) == 1 and not left.exists()
     out = capsys.readouterr().out
-    assert "note[red].txt does not belong here" in out and "1 things wrong, 1 left-overs removed" in out
+    assert "note[red].txt does not belong here" in out and "problems: 1; left-overs removed: 1" in out
     with pytest.raises(MirblabError, match="did you mean 'structure'"):
         console.print_stores(remove="structur")
 

@@ -1,4 +1,4 @@
-"""failures: queries that a system loses, and how they differ."""
+"""failures: the queries on which one system beats another, and how these queries differ from the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_DIFFERENCE = 1e-9  # differences below this are rounding
 
 KINDS = ("language", "field")
 COLUMNS = ["feature", "group", "others", "chance", "low", "high", "p", "p_holm", "differs", "n_group", "n_others"]
-_LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is looked at
+_LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is compared
 _BLOCK = 1 << 21  # random numbers at a time
 _MANY = 2_000  # queries of a collection, from which on sums of ranks are drawn from the normal distribution
 _Z = 1.959964
@@ -31,7 +31,7 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0,
 
 
 def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
-    """Return what two systems reach on every query, per collection the winner's largest gain first.
+    """Return the values of two systems on every query, per collection the winner's largest gain first.
 
     Columns: collection, query_id, winner, loser (their values), difference (-1 to 1), outcome: won where the *winner*
     is ahead by more than *margin*, lost where it is behind by more, else tied. The names stand in `attrs`. Swapping
@@ -106,7 +106,7 @@ def outcome_gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
-    """Return a table of `outcomes` with a column label, by which people know a query: its id and its first words.
+    """Return a table of `outcomes` with a column label for plots: the id of the query and its first words.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
@@ -149,11 +149,11 @@ def outcome_examples(
     runs: Mapping[tuple[str, str], pd.DataFrame],
     longest: int = 160,
 ) -> pd.DataFrame:
-    """Return the queries of *rows* as people read them: text, what either system found first, where the answer stands.
+    """Return the queries of *rows* for reading: text, the first document of each system, the rank of the answer.
 
     *rows* has collection, query_id; *runs* has the run of each (collection, system), the winner's first. Columns:
     collection, query_id, query, and for each system "first of S" (the text at rank 1, with its grade in front, "?" for
-    one that nobody judged) and "answer in S" (the best rank of a relevant document; "none" where nothing relevant was
+    an unjudged one) and "answer in S" (the best rank of a relevant document; "none" where nothing relevant was
     returned, "–" where nothing is relevant). Texts are cut at *longest* characters, no formula in two.
 
     >>> import mirblab as lab
@@ -221,7 +221,7 @@ def contrast_groups(
 
 
 def _columns(features: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, bool]]:
-    """Yield each feature's name, its numbers (n_queries,), and whether it says yes or no."""
+    """Yield each feature's name, its numbers (n_queries,), and whether it is a yes or no."""
     for name in (*NUMBERS, "answer_words"):
         if name in features:
             yield name, features[name].to_numpy(dtype=float), False

@@ -79,10 +79,10 @@ def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.
 
 
 def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -> pd.DataFrame:
-    """Return what a system can expect at best that cannot tell equal texts apart, when only the target itself counts.
+    """Return the best expected value of a system that cannot distinguish equal texts, when only the target counts.
 
-    *identical* is a directed task with the split "test-identical". Such a system puts a query's n equals first and
-    guesses among them, so that the expected value is min(1, k / n) for R@k and Success@k, and for RR the mean of
+    *identical* is a directed task with the split "test-identical". Such a system returns a query's n equal texts
+    first, in random order, so that the expected value is min(1, k / n) for R@k and Success@k, and for RR the mean of
     1 / rank over the places 1 to n (0 beyond k). The table is that of `measures.evaluate`; MirblabError for other
     measures.
 
@@ -125,7 +125,7 @@ def printed_table_number(collection: str) -> int:
 
 
 def compare_with_printed(values: pd.DataFrame, collection: str) -> pd.DataFrame:
-    """Return what was measured on one directed task above what the MELD paper prints for it, in percent.
+    """Return the values of one directed task here, and below them those that the MELD paper prints, in percent.
 
     Rows are systems, columns `from` ("here" or "paper") and the measures of the *values*, RR under the paper's name
     MRR. The paper's declarations are others, and more: its rows show where models stand, not what is to be reached.

@@ -1,4 +1,4 @@
-"""one_query: everything about one query."""
+"""one_query: the documents, values, near-duplicates, terms and formulas of one query under several systems."""
 
 from __future__ import annotations
 

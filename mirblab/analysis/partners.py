@@ -1,4 +1,4 @@
-"""partners: where the partner of a statement is ranked."""
+"""partners: the ranks of the equivalent partner of each statement, and the vocabulary that partners share."""
 
 from __future__ import annotations
 
@@ -407,7 +407,7 @@ def partner_statements(collection: Collection) -> pd.DataFrame:
 
     Each is query and document under one id, that of its pair and -1 or -2. `field` is its first tag ("" without);
     `domain_pair` names the fields of both sides, the first one's first. Raises MirblabError for a collection that is
-    not made of such pairs, naming what is amiss and where.
+    not made of such pairs, which says what is wrong and where.
 
     >>> from mirblab.sources.catalogue import load
     >>> partner_statements(load("mini-pairs")).domain_pair.nunique()
@@ -445,7 +445,7 @@ def _check_pair(collection: Collection, one: str, other: str, back: str | None) 
 
 
 def pair_relation(collection: Collection) -> str:
-    """Return what a query and its relevant document are to each other: "equivalent" or "judged relevant".
+    """Return the relation of a query and its relevant document: "equivalent" or "judged relevant".
 
     Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
 

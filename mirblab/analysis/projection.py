@@ -1,4 +1,4 @@
-"""projection: maps of statements, and how far they can be trusted."""
+"""projection: two-dimensional maps of statements, and measures of how faithful they are to the full space."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _align_axes(flat: np.ndarray) -> np.ndarray:
 def point_trustworthiness(
     vectors: np.ndarray, flat: np.ndarray, classes: Sequence[str], k: int = 10, metric: str = "cosine"
 ) -> pd.DataFrame:
-    """Return for each point what a map *flat* (n, 2) makes of its neighbourhood among the *vectors* (n, n_dims).
+    """Return for each point how far a map *flat* (n, 2) keeps its neighbourhood among the *vectors* (n, n_dims).
 
     Columns: k; kept, the share of its *k* nearest that are among its k nearest on the map, 0 to 1; trust, its part of
     the trustworthiness (Venna and Kaski 2006), whose mean is that of the map; partner_full and partner_map, the rank
@@ -188,10 +188,10 @@ def _partner_ranks(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
 
 
 def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
-    """Return what says whether to believe maps of `projection.seeded_maps`: one row per number, all from 0 to 1.
+    """Return how faithful maps of `projection.seeded_maps` are to the full space: a row per number, all from 0 to 1.
 
     Columns: full space, which depends on no seed (the first two are 1 there by definition); mean, lowest and highest
-    over the seeds, measured on the maps; chance, what points strewn over the page would reach. Rows: the mean share of
+    over the seeds, measured on the maps; chance, the expected value of points at random places. Rows: the mean share of
     the k nearest that the map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among
     the k nearest, of all other points; points without a partner do not count there.
 
@@ -268,7 +268,7 @@ def separability_table(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return for each model how well its *vectors* (n, n_dims) tell the field of a statement, and how well its partner.
+    """Return for each model how well its *vectors* (n, n_dims) identify the field of a statement, and its partner.
 
     *points* have id, class_id ("" for a distractor) and tag, or field where a tag is missing. All points are
     neighbours and teach the probe; values are means over the statements that have a partner. Columns:
@@ -276,12 +276,13 @@ def separability_table(
     - model, fields, statements, pairs: what was measured;
     - probe: balanced accuracy (0 to 1, guessing 1 / fields) of a logistic regression that reads the field from the
       vector, on folds that never divide a pair, so that it cannot learn a statement's field from its partner;
-    - own_field, own_field_chance: share of the *k* nearest that are of the own field, and what strewn points give;
+    - own_field, own_field_chance: share of the *k* nearest that are of the own field, and the expected share of points
+      at random places;
     - partner, partner_chance: share of statements whose nearest other point is their partner (R@1 among all);
     - lead, low, high: probe minus partner, each first put on the scale on which guessing is 0 and perfect is 1.
 
     The lead is the claim that embeddings cluster by field rather than by meaning as one number: 1 when fields are
-    told apart without a mistake and partners found as often as by guessing, -1 the other way round; where they are
+    recognised without a mistake and partners found as often as by guessing, -1 the other way round; where they are
     found less often than that it passes 1. It is a difference, because a quotient has no value where no partner is
     found. It is a mean over pairs, so its interval is the percentile bootstrap over pairs of `significance`, with the
     same pairs drawn for all models; the probe is not fitted anew. Raises MirblabError for fewer than two fields with
@@ -323,7 +324,7 @@ def _folds(
 
     if fields[paired].nunique() < 2:
         raise MirblabError(
-            f"{fields[paired].nunique()} fields have statements with a partner; to tell fields apart takes two or more"
+            f"{fields[paired].nunique()} fields have statements with a partner; the probe needs two or more"
         )
     groups = classes.where(paired, [f"alone:{place}" for place in range(len(classes))])
     rarest = groups.groupby(fields).nunique()

@@ -1,4 +1,4 @@
-"""proof_duels: does a system put the true proof above the wrong ones, kind of mistake by kind of mistake."""
+"""proof_duels: how often a system ranks the true proof above wrong ones, by the kind of mistake."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mirblab.data.collection import Collection
 
 
 def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    """Return how the true proof fares against each kind of wrong one: one row per system and kind.
+    """Return how often the true proof scores above each kind of wrong one: one row per system and kind.
 
     *collection* is one of `mirblab build hard`, *run* a system's run of it, deep enough to hold every candidate.
     Columns: system, kind, queries (that have such a negative), true_first (shares of queries, 0 to 1: the best
     relevant document scores above all negatives of the kind), tie, wrong_first. A document that was not returned
     lies below every other. Negatives that are no corrupted copy are of the kind "near"; "any" is all kinds
-    together. A coin reaches a half against a single copy; a system that sees words only ties.
+    together. Chance level against a single copy is a half; a system that sees only words has ties.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system

@@ -61,7 +61,7 @@ class FailureClusters:
     near: dict[str, float]
 
     def said(self) -> str:
-        """Return in a few sentences how clear the clusters are, and whether they are more than luck."""
+        """Return in a few sentences how clear the clusters are, and whether they differ significantly."""
         n = len(self.members)
         if not n:
             return f"There are no {self.who}, so there is nothing to cluster."
@@ -121,8 +121,8 @@ def failure_clusters(
     """Return the queries of one *outcome* (won, tied, lost) in clusters by their content, described.
 
     *table* is from `query_outcomes`, *features* from `outcome_features`, over the same *collections*. *by* is an
-    encoder, or "" for terms; *most* is the largest number of clusters. Clusters are named by the terms that tell them
-    from all other queries. The same *seed* gives the same clusters, whatever the order of the table's rows.
+    encoder, or "" for terms; *most* is the largest number of clusters. Clusters are named by the terms that distinguish
+    them from all other queries. The same *seed* gives the same clusters, whatever the order of the table's rows.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.analysis.failures import outcome_features
@@ -222,7 +222,7 @@ def _table(
 
 
 def points(collections: Sequence[Collection], by: str = "") -> Any:
-    """Return a row of length 1 for every query of the collections, in their order: where its content lies.
+    """Return a row of length 1 for every query of the collections, in their order: the vector of its content.
 
     *by* is an encoder, whose vectors are read or made (float32, dense), or "": terms as BM25 reads them, weighed by
     their rarity among the queries (TF-IDF, sparse).
@@ -295,9 +295,9 @@ def _centres(rows: Any, labels: np.ndarray) -> list[int]:
 def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str] = (), n_terms: int = 4) -> list[str]:
     """Return a name for each cluster of *texts*: the terms that it has far more often than all other texts.
 
-    *others* are further texts to be told from. Terms are counted once a text; they are ordered by the log-odds with a
-    prior from all texts, in standard errors (Monroe, Colaresi & Quinn, Political Analysis 2008), and count from 1.64
-    on, if at least two texts of the cluster have them. "no common terms" where none does.
+    *others* are further texts to distinguish the clusters from. Terms are counted once a text; they are ordered by the
+    log-odds with a prior from all texts, in standard errors (Monroe, Colaresi & Quinn, Political Analysis 2008), and
+    count from 1.64 on, if at least two texts of the cluster have them. "no common terms" where none does.
 
     >>> texts = ["a prime", "prime ideals", "the prime number", "an open set", "is it open", "open sets"]
     >>> cluster_names(texts, np.array([0, 0, 0, 1, 1, 1]))
@@ -322,7 +322,7 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str
 
 
 def _readable(text: str) -> list[str]:
-    """Return the terms that say something in a name: words of prose that are not common, and LaTeX commands."""
+    """Return the terms that may be part of a name: words of prose that are not stop words, and LaTeX commands."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     prose = " ".join(in_text.parts(text)[::2])
@@ -349,10 +349,10 @@ def together(
     n_permutations: int = 9_999,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Return whether marked texts lie nearer to each other than texts do: share, by_chance, p, n.
+    """Return whether marked texts are nearer to each other than chance would have it: share, by_chance, p, n.
 
     *share* is how many of the *k* nearest others (cosine, of the same collection) of a marked text are marked, too, 0
-    to 1; *by_chance* its mean when the marks are dealt anew within each collection, *p* how often that is as large.
+    to 1; *by_chance* its mean when the marks are permuted within each collection, *p* how often that is as large.
     NaN where no two texts are marked or nothing is left unmarked. Cuzick & Edwards, J. R. Statist. Soc. B 1990.
     """
     marks, names = np.asarray(marks, dtype=bool), np.asarray(collections, dtype=object)
@@ -385,7 +385,7 @@ def _neighbours(rows: Any, names: np.ndarray, k: int) -> Any:
 
 
 def _dealt(near: Any, marks: np.ndarray, names: np.ndarray, n_permutations: int, seed: int) -> np.ndarray:
-    """Return how many neighbours of marked texts are marked when the marks are dealt anew, (n_permutations,)."""
+    """Return how many neighbours of marked texts are marked when the marks are permuted, (n_permutations,)."""
     places = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
     generator, found = np.random.default_rng(seed), []
     step = max(1, _BLOCK // len(marks))

@@ -20,7 +20,7 @@ _COUNTS = ("better", "worse", "n_queries")
 def depth_curve(
     collection: Collection, first: System, reranker: str, depths: Sequence[int], measure: str
 ) -> pd.DataFrame:
-    """Return one row per depth: the measure's mean before and after reranking, the ceiling, and who gained.
+    """Return one row per depth: the mean before and after reranking, the ceiling, and how many queries gained.
 
     Columns collection, system, reranker, measure, depth, first_stage, value, ceiling, better, worse, n_queries.
     `better` and `worse` count queries. Pairs are scored once, at the greatest depth. Raises MirblabError for
@@ -34,7 +34,7 @@ def depth_curve(
     ([2, 4], True)
     """
     if measure.startswith("Rank"):
-        raise MirblabError("a curve wants a measure of which more is better; RR says the same as Rank")
+        raise MirblabError("a curve needs a measure of which more is better; take RR in place of Rank")
     if not depths or min(depths) < 1:
         raise MirblabError(f"depths must be whole numbers from 1, found {list(depths)}")
     pairs = systems.pair_scores(first, reranker, collection, max(depths))
@@ -60,7 +60,7 @@ def reranking_factors(
     lengths: Sequence[int] = (0,),
     instructions: Sequence[str] = ("", "card"),
 ) -> pd.DataFrame:
-    """Return one row per reranker, depth, length and instruction: three causes of one finding, taken apart.
+    """Return one row per reranker, depth, length and instruction: the effect of each of these factors.
 
     *lengths* are tokens per text (0: as the registry says), *instructions* "" or "card" (the collection's own before
     the query). Columns collection, system, reranker, depth, max_length, instruction, first_stage, value, change, low,
@@ -103,7 +103,7 @@ def _interval(changes: np.ndarray, n_resamples: int = 10_000) -> tuple[float, fl
 
 
 def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.Series) -> dict[str, object]:
-    """Return what both tables say of a reranking: the means before and after, and how many queries moved which way."""
+    """Return what both tables say of a reranking: the means before and after, and how many queries gained and lost."""
     return {
         "collection": collection.name,
         "system": first.name,

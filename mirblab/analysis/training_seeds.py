@@ -21,7 +21,7 @@ def seeds_table(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return by collection what training changed on average, and how far queries and seeds leave that open.
+    """Return by collection the mean change by training, with intervals over queries and over seeds.
 
     *trained* are systems of one recipe, one for each seed of its training; *baseline* is the system that they began as.
     Columns: collection, measure, n_seeds, n_queries, baseline (its mean), least and most (of the means of *trained*),

@@ -45,8 +45,8 @@ def hide_judgements(
     """Return each system's mean of each measure while a growing share of the judgements is hidden.
 
     Columns: collection, system, measure, share (hidden), seed, value, tau. `tau` is Kendall's rank correlation
-    between the order of the systems now and that with all judgements (NaN with a single system): a measure that
-    bears holes keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
+    between the order of the systems now and that with all judgements (NaN with a single system): a measure that is
+    robust against missing judgements keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system

@@ -212,7 +212,7 @@ def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFram
 def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
     """Return a decorator: draw in the house style, on new axes of *size(table)* inches when none are given.
 
-    An empty table is not drawn; the axes then only say so.
+    For an empty table the axes say that there is nothing to show.
     """
 
     def decorate(draw: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""table: tables as LaTeX, Markdown, HTML and CSV."""
+"""table: a table of results as LaTeX, Markdown, CSV, and HTML that can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Table:
     *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
     *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
     one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too. *others*
-    are the names of systems not made here, which bear a mark in heads, in names of rows and as a whole cell.
+    are the names of systems that others have run, which are marked in heads, in names of rows and as a whole cell.
 
     >>> Table(pd.DataFrame({"nDCG@10": [0.5]}, index=["bm25"]), caption="Means.").caption
     'Means.'

@@ -53,7 +53,7 @@ class Piece(NamedTuple):
     is_formula: bool
 
 
-# What stands behind a formula begins no line; browsers break behind one whatever character follows.
+# Punctuation after a formula must not begin a line; browsers break there whatever character follows.
 _BOUND = re.compile(r"[.,;:!?)\]]{1,3}")
 _TIED = '<span style="white-space:nowrap">{}</span>'
 

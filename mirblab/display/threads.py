@@ -1,4 +1,4 @@
-"""threads: threads of posts as pages."""
+"""threads: threads of questions and answers as HTML pages that run and load nothing."""
 
 from __future__ import annotations
 

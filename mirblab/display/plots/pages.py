@@ -1,4 +1,4 @@
-"""pages: an interactive page of a projection."""
+"""pages: a projection as an interactive HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""queries: plots of single queries."""
+"""queries: plots in which each query, document or token is visible."""
 
 from __future__ import annotations
 
@@ -88,12 +88,11 @@ def rank_changes(
     table: pd.DataFrame, *, ax: Axes | None = None, first: str = "first", second: str = "second", k: int = 10,
     relevant_from: int = 1,
 ) -> Axes:  # fmt: skip
-    """Draw where the documents of one query stood in the first run, left, and in the second, right, best on top.
+    """Draw the ranks of the documents of one query in the first run, left, and in the second, right, best on top.
 
     *table* is from `compare_runs.moved_documents`, of one query: doc_id, rank_a, rank_b, relevance. Ranks over *k*
     lie below the line, in their order, each with its rank; a document that a run did not return says so. Filled and
-    solid: relevance of
-    *relevant_from* or more; hollow and dashed: judged, but less; hollow and dotted: not judged.
+    solid: relevance of *relevant_from* or more; hollow and dashed: judged, but less; hollow and dotted: not judged.
 
     >>> rows = {"doc_id": ["a", "b"], "rank_a": [1, 14], "rank_b": [2, 1], "relevance": [1, None]}
     >>> drawn = rank_changes(pd.DataFrame(rows).convert_dtypes(), k=10)
@@ -102,7 +101,7 @@ def rank_changes(
     """
     require_columns(table, "doc_id", "rank_a", "rank_b", "relevance")
     places = [_rank_heights(table[name].to_numpy(float, na_value=np.nan), k) for name in ("rank_a", "rank_b")]
-    kinds = _move_kinds(table.relevance.to_numpy(float, na_value=np.nan), relevant_from)
+    kinds = _relevance_kinds(table.relevance, relevant_from)
     for row, kind in enumerate(kinds):
         colour, is_filled, line = _MOVE_STYLES[kind]
         ax.plot([0, 1], [places[0][row], places[1][row]], color=colour, linestyle=line, linewidth=1.5, marker="o",
@@ -119,9 +118,11 @@ def rank_changes(
     return ax
 
 
-def _move_kinds(relevance: np.ndarray, relevant_from: int) -> list[str]:
-    names = list(_MOVE_STYLES)
-    return [names[2] if np.isnan(one) else names[0] if one >= relevant_from else names[1] for one in relevance]
+def _relevance_kinds(relevance: pd.Series, relevant_from: int) -> np.ndarray:
+    """Return for each document whether it is relevant, judged not relevant, or not judged, object (n_documents,)."""
+    numbers = relevance.astype("Float64").to_numpy(float, na_value=np.nan)
+    kinds = np.where(numbers >= relevant_from, "relevant", "judged, not relevant").astype(object)
+    return np.where(np.isnan(numbers), "not judged", kinds)
 
 
 def _label_documents(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) -> None:
@@ -133,7 +134,7 @@ def _label_documents(ax: Axes, table: pd.DataFrame, places: list[np.ndarray]) ->
                         ha=align, va="center", fontsize=8, annotation_clip=False)  # fmt: skip
 
 
-def _relevance_legend(ax: Axes, kinds: list[str]) -> None:
+def _relevance_legend(ax: Axes, kinds: np.ndarray) -> None:
     from matplotlib.lines import Line2D
 
     keys = [Line2D([], [], color=colour, linestyle=line, marker="o", markersize=7, label=kind,
@@ -187,7 +188,7 @@ def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray, n_systems: int) -> None:
-    """Write the documents' names at the right, apart from each other."""
+    """Write the documents' names at the right, without overlap."""
     low, high = np.log(ax.get_ylim()[0]), np.log(ax.get_ylim()[1])
     heights = [(np.log(filled[row, -1]) - low) / (high - low) for row in chosen]
     last = 1.0 + _STEP
@@ -210,7 +211,7 @@ def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -
     """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
 
     *table* is from `query_outcomes`, perhaps with a column `label` (else the query's id). Of more than 2 *n* + 2
-    queries the first and last *n* are drawn, and how many stand between is written there.
+    queries the first and last *n* are drawn, and a line says how many are between them.
 
     >>> rows = pd.DataFrame({"query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4]})
     >>> rows = rows.assign(difference=rows.winner - rows.loser)
@@ -330,7 +331,8 @@ def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevan
     deepest = np.nanmax(ranks, initial=10)
     floor, absent = deepest * 1.5, deepest * 2.2
     places = table["rank"].to_numpy(float)
-    kinds = _contribution_kinds(table, relevant_from)
+    is_judged = "relevance" in table
+    kinds = _relevance_kinds(table.relevance, relevant_from) if is_judged else np.full(len(table), "relevant")
     shown = np.where(np.isnan(ranks), absent, ranks)
     ax.vlines(places, shown.min(axis=1), shown.max(axis=1), color="#C8C8C8", linewidth=1.2, zorder=1)
     ax.axhspan(floor, absent * 1.5, color="#EFEFEF", zorder=0, linewidth=0)
@@ -342,17 +344,8 @@ def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevan
             ax.plot(across[kinds == kind], shown[kinds == kind, number], linestyle="none", color=colour, marker=marker,
                     markersize=size, markerfacecolor=colour if is_filled else "white", markeredgewidth=1.6)  # fmt: skip
     _contribution_axes(ax, table, deepest, floor, absent)
-    _contribution_legend(ax, names, kinds if "relevance" in table else np.array([]))
+    _contribution_legend(ax, names, kinds if is_judged else np.array([]))
     return ax
-
-
-def _contribution_kinds(table: pd.DataFrame, relevant_from: int) -> np.ndarray:
-    """Return which of `_KINDS` each document is; filled where nothing is known of any."""
-    if "relevance" not in table:
-        return np.full(len(table), "relevant")
-    relevance = table.relevance.astype("Float64").to_numpy(float, na_value=np.nan)
-    judged = np.where(relevance >= relevant_from, "relevant", "judged, not relevant")
-    return np.where(np.isnan(relevance), "not judged", judged)
 
 
 def _contribution_axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: float, absent: float) -> None:

@@ -181,7 +181,8 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     """Draw each system's difference from the baseline with its interval, one panel per collection; return the axes.
 
     *table* is from `significance.compare` with a baseline: collection, measure, system_a, difference, low, high,
-    significant. Filled: told apart after Holm's correction; hollow: not. *ax*: as many axes as collections.
+    significant. Filled: significantly different after Holm's correction; hollow: not. *ax*: as many axes as
+    collections.
 
     >>> row = ("c", "RR", "without pairs", -0.1, -0.2, -0.05, True)
     >>> names = ["collection", "measure", "system_a", "difference", "low", "high", "significant"]

@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isclose, isfinite
 from numbers import Real
@@ -88,7 +88,7 @@ def shorten_error(error: Exception) -> str:
 
 
 TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "significance", "equivalence")
-Check = Callable[[Any], str]
+Check = Callable[[Any], str | Iterator[str]]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,8 @@ class Verdict:
 def exercise(name: str, more: str = "") -> Callable[[Check], Check]:
     """Return a decorator that makes a function the check of the exercise *name* of its module's topic.
 
-    The function takes the answer and returns a hint, or "" when the answer is right; *more* then follows "Right.".
+    The function takes the answer and returns a hint, or yields one for each case; "" means that the answer is right,
+    and then *more* follows "Right.".
     The hint says what is wrong but does not give the right answer. Functions are wrapped: see `guarded`.
     """
 
@@ -172,7 +173,8 @@ def _judge(name: str, of: Check, answer: Any) -> Verdict:
     if _is_empty(answer):
         return empty
     try:
-        hint = of(guarded(answer) if _is_function(answer) else answer)
+        hints = of(guarded(answer) if _is_function(answer) else answer)
+        hint = hints if isinstance(hints, str) else next(filter(None, hints), "")
     except NotWrittenError:
         return empty
     except AnswerError as raised:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import log, log2, log10
 from typing import Any
 
@@ -18,7 +18,7 @@ _DOCS = [
 
 
 @exercise("document_frequency", "Counting documents, not occurrences, is what makes a rare word rare.")
-def _document_frequency(answer: Callable[[str, list[list[str]]], int]) -> str:
+def _document_frequency(answer: Callable[[str, list[list[str]]], int]) -> Iterator[str]:
     for term in ("ring", "field", "ideal", "a"):
         truth = sum(term in doc for doc in _DOCS)
         slips = {
@@ -34,13 +34,11 @@ def _document_frequency(answer: Callable[[str, list[list[str]]], int]) -> str:
         hint = check_number(
             answer(term, [list(doc) for doc in _DOCS]), truth, f"document_frequency('{term}', docs)", slips
         )
-        if hint:
-            return f"{hint} Here docs = `{_DOCS}`."
-    return ""
+        yield hint and f"{hint} Here docs = `{_DOCS}`."
 
 
 @exercise("idf", "It is never negative, however common the word.")
-def _idf(answer: Callable[[int, int], float]) -> str:
+def _idf(answer: Callable[[int, int], float]) -> Iterator[str]:
     for df, n in ((1, 100), (2, 3), (60, 100)):
         odds = (n - df + 0.5) / (df + 0.5)
         slips = {
@@ -53,14 +51,11 @@ def _idf(answer: Callable[[int, int], float]) -> str:
             "the logarithm has still to be taken.": 1 + odds,
             "the fraction is upside down.": log(1 + 1 / odds),
         }
-        hint = check_number(answer(df, n), IDF["lucene"](df, n), f"idf({df}, {n})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(df, n), IDF["lucene"](df, n), f"idf({df}, {n})", slips)
 
 
 @exercise("weight", "It stays below 1: each repetition adds less than the one before.")
-def _weight(answer: Callable[[float, float, float, float, float], float]) -> str:
+def _weight(answer: Callable[[float, float, float, float, float], float]) -> Iterator[str]:
     for tf, length, mean, k1, b in (
         (3, 10, 10, 1.2, 0.75),
         (2, 40, 10, 1.2, 0.75),
@@ -79,20 +74,15 @@ def _weight(answer: Callable[[float, float, float, float, float], float]) -> str
                 tf / (tf + k1 * (1 - b) + b * length / mean),
         }  # fmt: skip
         case = f"weight({tf}, {length}, {mean}, {k1}, {b})"
-        hint = check_number(answer(tf, length, mean, k1, b), right, case, slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(tf, length, mean, k1, b), right, case, slips)
 
 
 @exercise("score", "That is BM25 in full: a search engine computes the same numbers.")
-def _score(answer: Callable[[list[str], list[list[str]], float, float], list[float]]) -> str:
+def _score(answer: Callable[[list[str], list[list[str]], float, float], list[float]]) -> Iterator[str]:
     for query, k1, b in ((["ring"], 1.2, 0.75), (["field", "a"], 1.5, 0.5), (["ring", "ideal", "ring"], 1.2, 0.75)):
         docs = [list(doc) for doc in _DOCS]
         hint = _score_hint(answer(list(query), docs, k1, b), query, k1, b)
-        if hint:
-            return f"{hint} Here docs = `{_DOCS}`."
-    return ""
+        yield hint and f"{hint} Here docs = `{_DOCS}`."
 
 
 def _score_hint(found: Any, query: list[str], k1: float, b: float) -> str:

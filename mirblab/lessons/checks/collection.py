@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ _GRADES = [3, 3, 2, 2, 1, 1, 0, 0, 0, 0], [3, 2, 2, 2, 1, 0, 0, 0, 0, 1]
 
 
 @exercise("density", "In a large collection the share is much smaller still.")
-def _density(answer: Callable[[int, int, int], float]) -> str:
+def _density(answer: Callable[[int, int, int], float]) -> Iterator[str]:
     for n_judged, n_queries, n_docs in ((6, 4, 5), (50, 10, 1000), (0, 5, 5)):
         slips = {} if not n_judged else {
             "you divide by the documents only, but each document could be judged for every query.":
@@ -27,22 +27,16 @@ def _density(answer: Callable[[int, int, int], float]) -> str:
             "you add queries and documents; count the pairs that they can form.": n_judged / (n_queries + n_docs),
         }  # fmt: skip
         case = f"density({n_judged}, {n_queries}, {n_docs})"
-        hint = check_number(answer(n_judged, n_queries, n_docs), n_judged / (n_queries * n_docs), case, slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(n_judged, n_queries, n_docs), n_judged / (n_queries * n_docs), case, slips)
 
 
 @exercise("pool", "The judges of a campaign read only these documents.")
-def _pool(answer: Callable[[list[list[str]], int], set[str]]) -> str:
+def _pool(answer: Callable[[list[list[str]], int], set[str]]) -> Iterator[str]:
     for rankings, depth in ((_RANKINGS[:2], 2), (_RANKINGS, 1), (_RANKINGS, 3)):
         given = [list(ranking) for ranking in rankings]
-        hint = _pool_hint(answer(given, depth), rankings, depth)
-        if hint:
-            return hint
+        yield _pool_hint(answer(given, depth), rankings, depth)
         if given != rankings:
-            return "Your function changes the rankings that it is given; build a new set instead."
-    return ""
+            yield "Your function changes the rankings that it is given; build a new set instead."
 
 
 def _pool_hint(found: Any, rankings: list[list[str]], depth: int) -> str:
@@ -97,7 +91,7 @@ def _leaked(answer: Callable[[list[str], list[str]], list[str]]) -> str:
 
 
 @exercise("kappa", "Values between 0.4 and 0.6 are common for relevance judgements.")
-def _kappa(answer: Callable[[list[int], list[int]], float]) -> str:
+def _kappa(answer: Callable[[list[int], list[int]], float]) -> Iterator[str]:
     for first, second in (([1, 1, 1, 0, 0], [1, 0, 1, 0, 1]), _GRADES, ([0, 1, 2], [0, 1, 2])):
         equal, chance = _agreements(first, second)
         slips = {
@@ -111,10 +105,7 @@ def _kappa(answer: Callable[[list[int], list[int]], float]) -> str:
             ),
         }
         case = f"kappa({first}, {second})"
-        hint = check_number(answer(list(first), list(second)), (equal - chance) / (1 - chance), case, slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(list(first), list(second)), (equal - chance) / (1 - chance), case, slips)
 
 
 def _agreements(first: list[int], second: list[int]) -> tuple[float, float]:

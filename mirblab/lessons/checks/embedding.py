@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import acos, dist, hypot
 from typing import Any
 
@@ -43,7 +43,7 @@ def _tokens_hint(found: list[str]) -> str:
 
 
 @exercise("share_read", "The rest of the text has no influence on the vector at all.")
-def _share_read(answer: Callable[[int, int], float]) -> str:
+def _share_read(answer: Callable[[int, int], float]) -> Iterator[str]:
     for n_tokens, limit in ((508, 256), (100, 256), (254, 256), (255, 256), (5100, 512)):
         places = limit - 2
         slips = {
@@ -56,14 +56,11 @@ def _share_read(answer: Callable[[int, int], float]) -> str:
             "that is the number of tokens; return a share of the text.": min(n_tokens, places),
         }  # fmt: skip
         truth = min(1, places / n_tokens)
-        hint = check_number(answer(n_tokens, limit), truth, f"share_read({n_tokens}, {limit})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(n_tokens, limit), truth, f"share_read({n_tokens}, {limit})", slips)
 
 
 @exercise("cosine", "The cosine depends only on the directions: doubling a vector does not change it.")
-def _cosine(answer: Callable[[list, list], float]) -> str:
+def _cosine(answer: Callable[[list, list], float]) -> Iterator[str]:
     for u, v in _VECTORS:
         product = sum(a * b for a, b in zip(u, v, strict=True))
         lengths, truth = (hypot(*u), hypot(*v)), product / (hypot(*u) * hypot(*v))
@@ -77,7 +74,4 @@ def _cosine(answer: Callable[[list, list], float]) -> str:
             "the sign is lost; a cosine can be below 0.": abs(truth),
             "you add the lengths; multiply them.": product / sum(lengths),
         }  # fmt: skip
-        hint = check_number(answer(list(u), list(v)), truth, f"cosine({u}, {v})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(list(u), list(v)), truth, f"cosine({u}, {v})", slips)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import exp, log
 from typing import Any
 
@@ -22,7 +22,7 @@ _ENDS = ((0.01, 0.2), (-0.3, -0.02), (-0.1, 0.1), (0.0, 0.3), (-0.2, 0.0), (-0.0
 
 
 @exercise("partner_rank", "The rank depends only on the scores, not on the order of the dictionary.")
-def _partner_rank(answer: Callable[[dict[str, float], str], int]) -> str:
+def _partner_rank(answer: Callable[[dict[str, float], str], int]) -> Iterator[str]:
     for scores, partner in _SCORES:
         better = sum(score > scores[partner] for score in scores.values())
         slips = {
@@ -31,17 +31,14 @@ def _partner_rank(answer: Callable[[dict[str, float], str], int]) -> str:
             "that is the place in the dictionary, not in the order of the scores.": 1 + list(scores).index(partner),
             "that is the score; return the rank of the statement with this score.": scores[partner],
         }  # fmt: skip
-        hint = check_number(answer(dict(scores), partner), better + 1, f"partner_rank({scores}, {partner!r})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(dict(scores), partner), better + 1, f"partner_rank({scores}, {partner!r})", slips)
 
 
 @exercise(
     "random_baseline",
     "It is larger than one over the mean rank, because the few draws with the partner at rank 1 count much.",
 )
-def _random_baseline(answer: Callable[[int], float]) -> str:
+def _random_baseline(answer: Callable[[int], float]) -> Iterator[str]:
     for n in (1, 4, 10, 323, 2):
         truth = sum(1 / rank for rank in range(1, n + 1)) / n
         slips = {
@@ -52,14 +49,11 @@ def _random_baseline(answer: Callable[[int], float]) -> str:
             "your sum ends one too early.": (n * truth - 1 / n) / n,
             "your sum goes one too far.": (n * truth + 1 / (n + 1)) / n,
         }  # fmt: skip
-        hint = check_number(answer(n), truth, f"random_baseline({n})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer(n), truth, f"random_baseline({n})", slips)
 
 
 @exercise("loss", "Most of the loss comes from the row in which the right answer has not the largest cosine.")
-def _loss(answer: Callable[[Matrix], float]) -> str:
+def _loss(answer: Callable[[Matrix], float]) -> Iterator[str]:
     for batch, scale in _BATCHES:
         truth, chance = _of(batch, scale), sum(_right(batch, scale)) / len(batch)
         flipped = [list(column) for column in zip(*batch, strict=True)]
@@ -73,10 +67,7 @@ def _loss(answer: Callable[[Matrix], float]) -> str:
             "you take the logarithm of the mean; take the mean of the logarithms.": -log(chance),
             "the right answer itself is missing in the sum in the denominator.": _without_own(batch, scale),
         }  # fmt: skip
-        hint = check_number(answer([list(row) for row in batch], scale), truth, f"loss({batch}, scale={scale})", slips)
-        if hint:
-            return hint
-    return ""
+        yield check_number(answer([list(row) for row in batch], scale), truth, f"loss({batch}, scale={scale})", slips)
 
 
 def _right(batch: Matrix, scale: float) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mirblab.formula.latex import parser
@@ -124,18 +124,13 @@ def _sorted(tree: Any) -> Any:
 
 
 @exercise("value", "Two trees that give the same number for all letters are equal as functions, not as trees.")
-def _value(answer: Callable[[Any, dict], float]) -> str:
+def _value(answer: Callable[[Any, dict], float]) -> Iterator[str]:
     for tree, letters, truth in _TREES:
         case = f"value({tree!r}, {letters})"
         found = answer(tree, dict(letters))
         if isinstance(found, str | tuple):
-            return (
-                f"For `{case}` the answer is `{shorten(found)}`, which is no number: a leaf is a string, so look it up."
-            )
-        hint = check_number(found, truth, case, _slips(tree, letters))
-        if hint:
-            return hint
-    return ""
+            yield f"For `{case}` the answer is `{shorten(found)}`, no number: a leaf is a string, so look it up."
+        yield check_number(found, truth, case, _slips(tree, letters))
 
 
 def _slips(tree: Any, letters: dict[str, int]) -> dict[str, float]:

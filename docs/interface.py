@@ -89,7 +89,7 @@ def page(package: Package) -> str:
     parts.append(f'<h2 id="modules">Modules</h2><p>{links}</p>')
     for dotted in package.modules:
         tree = read(dotted)
-        about = docstring((ast.get_docstring(tree) or "").partition(": ")[2])
+        about = docstring(re.sub(r"^[a-z_0-9]+: ", "", ast.get_docstring(tree) or ""))
         parts.append(f'<section><h2 id="{dotted}">{dotted}</h2>{about}')
         parts += [_member(node, dotted) for node in shown(tree.body)]
         parts.append("</section>")

@@ -36,7 +36,7 @@ from pathlib import Path
 from mirblab.app import batch, suites
 from mirblab.core import paths
 
-paths.bundled = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
+paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suites.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
     outcomes = batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)

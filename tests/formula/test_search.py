@@ -205,13 +205,13 @@ from mirblab.formula import index
 
 moves = []
 
-def move(source, target, real=paths.move):
+def move(source, target, real=paths.rename_path):
     moves.append(target)
     if len(moves) == int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGKILL)
     real(source, target)
 
-paths.move = move
+paths.rename_path = move
 index._WORTH_STORING = 0
 index.stored(["x^2", "y+1", r"\\frac{x}{y}"])
 """

@@ -299,12 +299,11 @@ def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.L
 _JOB = """
 import sys
 import pandas as pd
-from mirblab.train.rephrase import chat
-from mirblab.train.rules import wrong
+from mirblab.train.rephrase import chat_model
 from mirblab.train.rephrase import rephrase
 
 rows = pd.DataFrame({"id": [f"d{i}" for i in range(40)], "informal": [f"S{i} holds." for i in range(40)]})
-rephrase(rows, chat("small-9b", sys.argv[1], in_flight=4))
+rephrase(rows, chat_model("small-9b", sys.argv[1], in_flight=4))
 """
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import subprocess
 import sys
-import types
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -153,30 +151,3 @@ def test_the_library_has_no_assert_and_no_bare_except():
         if isinstance(node, ast.Assert) or (isinstance(node, ast.ExceptHandler) and node.type is None)
     ]
     assert not bad
-
-
-def test_the_front_door_is_small():
-    """The rest stands one level down, in the package where one would look."""
-    assert len(mirblab.__all__) <= 36
-
-
-@pytest.mark.parametrize("stub", sorted(PACKAGE.rglob("__init__.pyi")), ids=lambda stub: stub.parent.name)
-def test_a_package_shows_its_public_names_and_no_others(stub: Path):
-    """A name that a submodule has too would mean one thing before that module is imported, and another after."""
-    package = importlib.import_module(".".join(stub.relative_to(PACKAGE.parent).parent.parts))
-    shown = [name for name in dir(package) if not name.startswith("__")]
-    assert shown == sorted(package.__all__)
-    assert not [name for name in shown if name.startswith("_") or name in ("np", "pd", "TYPE_CHECKING")]
-    modules = {path.stem for path in stub.parent.glob("*.py")} | {
-        path.parent.name for path in stub.parent.glob("*/*.py")
-    }
-    nodes = [node for node in ast.parse(stub.read_text("utf-8")).body if isinstance(node, ast.ImportFrom)]
-    assert not {alias.name for node in nodes if node.module for alias in node.names} & modules
-
-
-def test_every_exported_name_has_an_example():
-    """What a user types is shown once."""
-    for name in mirblab.__all__:
-        exported = getattr(mirblab, name)
-        if not isinstance(exported, types.ModuleType):
-            assert ">>> " in (exported.__doc__ or ""), f"{name} has no example"

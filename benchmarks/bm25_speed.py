@@ -22,7 +22,7 @@ import numpy as np
 from mirblab.data.collection import load_folder
 from mirblab.data.topk import n_cores
 from mirblab.retrieval import tokenizers
-from mirblab.retrieval.bm25 import Index
+from mirblab.retrieval.bm25 import TermIndex
 
 RANK_BM25_DOCS = 20_000
 
@@ -44,8 +44,8 @@ def synthetic(docs: int, queries: int, words: int) -> tuple[list[list[str]], lis
 def real(folder: str, queries: int) -> tuple[list[list[str]], list[list[str]]]:
     """Return the tokens of a collection on disk, queries repeated up to the number asked for."""
     collection = load_folder(folder)
-    asked = tokenizers.math(collection.query_texts)
-    return tokenizers.math(collection.texts), (asked * (1 + queries // len(asked)))[:queries]
+    asked = tokenizers.math_tokens(collection.query_texts)
+    return tokenizers.math_tokens(collection.texts), (asked * (1 + queries // len(asked)))[:queries]
 
 
 def timed(function: Callable[[], object]) -> tuple[float, float, object]:
@@ -79,7 +79,7 @@ def main() -> None:
     print(
         f"{given.collection or 'Zipf'}: {len(docs):,} documents, {len(queries):,} queries, top {depth}, {threads} cores"
     )
-    spent, _, ours = timed(lambda: Index.build(docs, "lucene", 1.2, 0.75, 0.5))
+    spent, _, ours = timed(lambda: TermIndex.build(docs, "lucene", 1.2, 0.75, 0.5))
     print(
         f"index by bm25s, as mirblab stores it: {spent:.1f} s, {ours.weights.nnz / len(docs):.0f} postings per document"
     )

@@ -19,8 +19,8 @@ from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
 from mirblab.retrieval import tokenizers
-from mirblab.retrieval.bm25 import Index
-from mirblab.retrieval.tokenizers import LENGTH, chargrams
+from mirblab.retrieval.bm25 import TermIndex
+from mirblab.retrieval.tokenizers import NGRAM_LENGTH, character_ngrams
 from mirblab.sources import catalogue
 
 COLLECTIONS = "mini-mathlib,mini-mse-dup,mini-mo-dup,mini-qa,mini-proofwiki,mini-stacks,mini-premises"
@@ -29,7 +29,7 @@ COLLECTIONS = "mini-mathlib,mini-mse-dup,mini-mo-dup,mini-qa,mini-proofwiki,mini
 def value(collection: Collection, tokens: list[list[str]], queries: list[list[str]], k1: float, b: float) -> float:
     """Return the mean nDCG@10 of BM25 over tokens."""
     rules = collection.candidates if collection.candidates.rules else None
-    found = Index.build(tokens, "lucene", k1, b, 0.5).search(queries, 100, rules)
+    found = TermIndex.build(tokens, "lucene", k1, b, 0.5).search(queries, 100, rules)
     run = runs.from_positions(*found, collection.query_ids, collection.doc_ids, "chargrams", collection.name)
     return float(measures.mean(measures.evaluate(run, collection, "nDCG@10")).value.item())
 
@@ -40,10 +40,11 @@ def rows(collection: Collection, lengths: list[int], grid: list[tuple[float, flo
     found = []
     for way, (n, across) in ways.items():
         docs, asked = (
-            [chargrams(text, n, across) for text in texts] for texts in (collection.texts, collection.query_texts)
+            [character_ngrams(text, n, across) for text in texts]
+            for texts in (collection.texts, collection.query_texts)
         )
         found += [{"way": way, "k1": k1, "b": b, "value": value(collection, docs, asked, k1, b)} for k1, b in grid]
-    words = [tokenizers.math(texts) for texts in (collection.texts, collection.query_texts)]
+    words = [tokenizers.math_tokens(texts) for texts in (collection.texts, collection.query_texts)]
     found += [{"way": "words (math)", "k1": k1, "b": b, "value": value(collection, *words, k1, b)} for k1, b in grid]
     return [row | {"collection": collection.name} for row in found]
 
@@ -70,7 +71,7 @@ def main() -> None:
     print(f"\nnDCG@10\n{wide.round(3).to_markdown()}")
     ours = wide["mean"].drop("words (math)").groupby("way", sort=False).max()
     print(f"\nbest mean of each way: {ours.round(3).to_dict()}; all within {ours.max() - ours.min():.3f}; "
-          f"the library cuts {LENGTH} over blanks, at k1 = 1.2 and b = 0.9")  # fmt: skip
+          f"the library cuts {NGRAM_LENGTH} over blanks, at k1 = 1.2 and b = 0.9")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def both(name: str) -> dict[str, Callable[[list[str]], np.ndarray]]:
 
     torch.set_num_threads(1)
     entry = registry.read_registry("encoders")[name]
-    plain = SentenceTransformer(str(local.locate(name, entry) or entry["id"]), device="cpu")
+    plain = SentenceTransformer(str(local.locate_packaged(name, entry) or entry["id"]), device="cpu")
 
     def ours(texts: list[str]) -> np.ndarray:
         with tempfile.TemporaryDirectory() as home:

@@ -20,10 +20,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mirblab.data.topk import n_cores
-from mirblab.encoders.local import unit
-from mirblab.encoders.token_vectors import Stored, TokenStore
+from mirblab.encoders.local import unit_vectors
+from mirblab.encoders.token_vectors import StoredTokens, TokenStore
 from mirblab.retrieval import late_interaction
-from mirblab.retrieval.late_interaction import Ragged
+from mirblab.retrieval.late_interaction import TokenMatrices
 
 SIDE = 2048
 
@@ -32,10 +32,10 @@ def texts(n: int, tokens: int, dims: int, seed: int) -> list[np.ndarray]:
     """Return *n* texts of random unit token vectors, half to one and a half times *tokens* each."""
     random = np.random.default_rng(seed)
     lengths = random.integers(max(1, tokens // 2), tokens + tokens // 2 + 1, n)
-    return [unit(random.standard_normal((length, dims), dtype=np.float32)) for length in lengths]
+    return [unit_vectors(random.standard_normal((length, dims), dtype=np.float32)) for length in lengths]
 
 
-def stored(docs: list[np.ndarray], folder: str) -> Stored:
+def stored(docs: list[np.ndarray], folder: str) -> StoredTokens:
     """Return the documents from a new store, whose checks are part of no time below."""
     store = TokenStore(folder, {"model": "random", "dimensions": docs[0].shape[1]})
     names = [str(number) for number in range(len(docs))]
@@ -93,16 +93,16 @@ def main() -> None:
     work = 2 * 16 * given.queries * sum(map(len, docs)) * given.dims / 1e9
     n_tokens = sum(map(len, docs))
     print(f"{given.queries} queries x {given.docs:,} documents, {n_tokens:,} tokens x {given.dims}: {work:,.0f} GFLOP")
-    asked, held = Ragged.of(queries), Ragged.of(docs)
+    asked, held = TokenMatrices.of(queries), TokenMatrices.of(docs)
     with tempfile.TemporaryDirectory() as folder:
         on_disk = stored(docs, folder)
         few = range(0, given.docs, max(1, given.docs // 200))
         exact = [[(q.astype(float) @ docs[d].astype(float).T).max(1).mean() for d in few] for q in queries]
         for name, rows in (("in memory", held), ("from the store", on_disk)):
             ours = [
-                late_interaction.max_sims(asked.rows, asked.lengths, rows.block(d, d + 1), rows.lengths[d : d + 1])[
-                    :, 0
-                ]
+                late_interaction.max_sim_matrix(
+                    asked.rows, asked.lengths, rows.block(d, d + 1), rows.lengths[d : d + 1]
+                )[:, 0]
                 for d in few
             ]
             print(f"largest difference from float64, {name}: {np.abs(np.array(ours).T - exact).max():.1e}")

@@ -211,11 +211,11 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
     c = stage(first, make)
     stage("texts", lambda: c.texts)
     vocabulary = bm25.Vocabulary()
-    read = tokenizers.reader(options["tokenizer"], vocabulary.__getitem__)
-    counted = stage("tokenize and count", lambda: bm25.count(map(read, c.texts), vocabulary))
+    read = tokenizers.token_reader(options["tokenizer"], vocabulary.__getitem__)
+    counted = stage("tokenize and count", lambda: bm25.count_terms(map(read, c.texts), vocabulary))
     tokens = stage("tokenize queries", lambda: tokenizers.tokenizer(options["tokenizer"])(c.query_texts))
     parts = (options["method"], options["k1"], options["b"], options.get("delta", 0.5))
-    index = stage("weigh", lambda: bm25.Index.weighted(vocabulary, counted, *parts))
+    index = stage("weigh", lambda: bm25.TermIndex.weighted(vocabulary, counted, *parts))
     stage("postings by term", lambda: index.slabs)
     published = options.get("compat") == "mirb"
     found = stage("search", lambda: index.search(tokens, given.depth, c.candidates, published))
@@ -237,7 +237,7 @@ def masks(c: Collection) -> None:
             c.candidates.allowed(np.arange(block.start, block.stop), docs)
 
 
-def describe(c: Collection, index: bm25.Index, tokens: list[list[str]], run: pd.DataFrame) -> None:
+def describe(c: Collection, index: bm25.TermIndex, tokens: list[list[str]], run: pd.DataFrame) -> None:
     """Print sizes, and what shows that the rule held: no restricted document, and how many gold ones came back."""
     n_postings = index.document_counts[index.queries(tokens).indices].sum()
     print(f"{c!r}; {c.statistics()}")

@@ -23,8 +23,8 @@ import pandas as pd
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
-from mirblab.formula.words import BRACES, grams
-from mirblab.retrieval.bm25 import Index, Vocabulary, count
+from mirblab.formula.words import BRACES, latex_ngrams
+from mirblab.retrieval.bm25 import TermIndex, Vocabulary, count_terms
 from mirblab.sources import catalogue
 
 MEASURES = ("nDCG'", "AP'", "P'@10", "Bpref")
@@ -46,12 +46,14 @@ def named(way: dict) -> str:
 def searched(collection: Collection, way: dict, k1s: tuple, bs: tuple) -> pd.DataFrame:
     """Return the values of one way to cut formulas for all k1 and b, with columns way, k1 and b."""
     vocabulary = Vocabulary()
-    frequencies, lengths = count(([vocabulary[g] for g in grams(t, **way)] for t in collection.texts), vocabulary)
-    queries = [grams(text, **way) for text in collection.query_texts]
+    frequencies, lengths = count_terms(
+        ([vocabulary[g] for g in latex_ngrams(t, **way)] for t in collection.texts), vocabulary
+    )
+    queries = [latex_ngrams(text, **way) for text in collection.query_texts]
     rules = collection.candidates if collection.candidates.rules else None
     found = []
     for k1, b in product(k1s, bs):
-        index = Index.weighted(vocabulary, (frequencies.copy(), lengths), "lucene", k1, b, 0.5)
+        index = TermIndex.weighted(vocabulary, (frequencies.copy(), lengths), "lucene", k1, b, 0.5)
         made = index.search(queries, 1000, rules)
         run = runs.from_positions(*made, collection.query_ids, collection.doc_ids, "ngram", collection.name)
         found.append(measures.evaluate(run, collection, MEASURES).assign(way=named(way), k1=k1, b=b))

@@ -13,7 +13,7 @@ process and of the largest of those that it starts.
 The plan for all of ARQMath: an instance is a pointer to its formula, and half of the instances repeat one; segments of
 SHARD formulas are shards that any number of processes search side by side, with document counts of all of them, so that
 merging their best is exact; within a shard, the floor of the best so far bounds what a formula must share
-(`scoring.bound`), and token lists whose weights together stay below it need not be walked (MaxScore; not built).
+(`scoring.least_shared`), and token lists whose weights together stay below it need not be walked (MaxScore; not built).
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation import measures
 from mirblab.formula import scoring
 from mirblab.formula.scoring import DEFAULT_B, LONG_RATIO, TOKEN_WEIGHTS, rarity
-from mirblab.formula.tokens import KIND_MASK, KINDS, Labels, counted
-from mirblab.formula.workers import read, trees
+from mirblab.formula.tokens import KIND_MASK, KINDS, LabelTable, count_tokens
+from mirblab.formula.workers import formula_tokens, layout_trees
 
 LENGTHS = (1.0, 1.5, 3.0, np.inf)
 STEPS = (0.0, 0.5, 0.75, 1.33, 2.0)
@@ -35,8 +35,8 @@ class Judged:
         """Read all formulas; *full* is a second level of relevance, for Bpref (0: none)."""
         self.collection, self.full, self.name = collection, full, collection.name
         n, latex = len(collection.texts), [*collection.texts, *collection.query_texts]
-        found = read(trees(latex), Labels())
-        keys, documents, owners, counts = counted(found)
+        found = formula_tokens(layout_trees(latex), LabelTable())
+        keys, documents, owners, counts = count_tokens(found)
         kinds = np.repeat((keys & KIND_MASK).astype(int), documents)
         token = np.repeat(np.arange(len(keys)), documents)
         seen = np.bincount(token[owners < n], minlength=len(keys))
@@ -63,7 +63,7 @@ class Judged:
     def values(self, weights: np.ndarray, b: float) -> pd.DataFrame:
         """Return the official measures of each query, one column each."""
         shared = self.shared @ weights
-        score = scoring.score(shared, np.maximum(self.asked @ weights, 1e-9), self.has @ weights, b)
+        score = scoring.score_formulas(shared, np.maximum(self.asked @ weights, 1e-9), self.has @ weights, b)
         names = self.collection.query_ids, self.collection.doc_ids
         run = pd.DataFrame({"query_id": names[0][self.queries], "doc_id": names[1][self.docs], "score": score})
         run = run[score > 0]

@@ -24,7 +24,7 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule
 from mirblab.data.collection import Collection, load_folder
 from mirblab.retrieval import tokenizers
-from mirblab.retrieval.bm25 import Index
+from mirblab.retrieval.bm25 import TermIndex
 
 # The rule that makes each collection fair; the folders carry no card.
 RULES = {
@@ -43,10 +43,10 @@ RULES = {
     "mathlib-informal": "",
 }
 
-math = tokenizers.math
+math = tokenizers.math_tokens
 VARIANTS = {
-    "mirb": tokenizers.mirb,
-    "words": tokenizers.words,
+    "mirb": tokenizers.mirb_tokens,
+    "words": tokenizers.word_tokens,
     "math": math,
     "math, no stemming": partial(math, stem=False),
     "math, stop words kept": partial(math, stop=False),
@@ -89,7 +89,7 @@ def measure(folder: Path, name: str, split: str, variants: list[str], n: int, gr
         speed = len(documents) / (time.process_time() - tick)
         queries = VARIANTS[variant](collection.query_texts[:n])
         for k1, b in grid:
-            index = Index.build(documents, "lucene", k1, b, 0.5)
+            index = TermIndex.build(documents, "lucene", k1, b, 0.5)
             allowed = collection.candidates.allowed if collection.candidates.rules else None
             found = index.search(queries, 100, allowed)
             run = runs.from_positions(*found, collection.query_ids, collection.doc_ids, variant, name)

@@ -12,7 +12,7 @@ from mirblab.analysis.partners import best_judged
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.collection import Collection
 from mirblab.evaluation.significance import spearman_interval
-from mirblab.formula.in_text import formal
+from mirblab.formula.in_text import is_formal
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
@@ -129,4 +129,4 @@ def language(text: str) -> str:
     >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
     ('Lean', 'LaTeX', 'bare LaTeX')
     """
-    return formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")
+    return is_formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")

@@ -22,11 +22,11 @@ from mirblab.encoders.encoding import encoder
 from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import value_matrix
 from mirblab.formula.explain import explain_match as explain_formula
-from mirblab.formula.in_text import Reader
+from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.index import Index, stored_index
 from mirblab.retrieval.bm25 import explain
 from mirblab.retrieval.late_interaction import token_similarities
-from mirblab.retrieval.systems import options, system
+from mirblab.retrieval.systems import search_options, system
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -400,7 +400,7 @@ def query_term_scores(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25")
     settings = system(name).settings
     if settings.get("kind") != "bm25" or settings.get("compat") or settings.get("engine", "bm25s") != "bm25s":
         raise MirblabError(f"only a system of the kind bm25 has terms to explain, '{name}' has none; take 'bm25'")
-    chosen = {key: value for key, value in options(settings).items() if key not in ("engine", "compat")}
+    chosen = {key: value for key, value in search_options(settings).items() if key not in ("engine", "compat")}
     parts = [explain(one.collection, one.text, doc_id, **chosen).set_index("term") for doc_id in dict.fromkeys(doc_ids)]
     columns = {doc_id: part.contribution for doc_id, part in zip(dict.fromkeys(doc_ids), parts, strict=True)}
     if not columns:
@@ -424,8 +424,8 @@ def query_formula_matches(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame
     True
     """
     collection = one.collection
-    reader = Reader.of(collection)
-    asked = list(dict.fromkeys(Reader.of(collection, "query").formulas(one.text)))
+    reader = FormulaReader.of(collection)
+    asked = list(dict.fromkeys(FormulaReader.of(collection, "query").formulas(one.text)))
     known = reader.owned(collection.texts).formulas
     index, rows = stored_index(known), []
     scores = [index.scores(own) for own in index.queries(asked)]

@@ -16,10 +16,10 @@ from mirblab.display.result_tables import best_and_second
 from mirblab.display.table import Table
 from mirblab.evaluation.measures import QueryWarning, evaluate
 from mirblab.evaluation.significance import spearman_interval
-from mirblab.retrieval.bm25 import IDF, Vocabulary, count
+from mirblab.retrieval.bm25 import IDF, Vocabulary, count_terms
 from mirblab.retrieval.systems import DEPTH, System
 from mirblab.retrieval.systems import system as system_named
-from mirblab.retrieval.tokenizers import reader
+from mirblab.retrieval.tokenizers import token_reader
 
 MEASURES = ("R@1", "R@3", "R@5", "R@10", "R@20", "RR", "Rank")
 _SIDE = re.compile(r"(.+)-([12])")
@@ -257,8 +257,8 @@ def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> p
 def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
     """Return the overlap of every two texts, (n, n)."""
     vocabulary = Vocabulary()
-    read = reader(tokenizer, vocabulary.__getitem__)
-    has, _ = count(map(read, texts), vocabulary)
+    read = token_reader(tokenizer, vocabulary.__getitem__)
+    has, _ = count_terms(map(read, texts), vocabulary)
     has.data[:] = 1
     found_in = np.bincount(has.indices, minlength=has.shape[1])
     idf = np.array([IDF["lucene"](df, len(texts)) for df in found_in.tolist()], dtype=np.float64)

@@ -325,7 +325,7 @@ def _readable(text: str) -> list[str]:
     """Return the terms that may be part of a name: words of prose that are not stop words, and LaTeX commands."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    prose = " ".join(in_text.parts(text)[::2])
+    prose = " ".join(in_text.split_text(text)[::2])
     words = [own for own in tokenizer("words")([prose])[0] if own.isalpha() and own not in ENGLISH_STOP_WORDS - _KEPT]
     commands = [own for own in tokenizer("math")([text])[0] if own.startswith("\\")]
     return [own for own in [*words, *commands] if own not in _DROPPED]

@@ -42,7 +42,7 @@ def depth_curve(
     plain = _by_query(plain_run, collection, measure)
     rows = []
     for depth in sorted(set(depths)):
-        after = _by_query(rerank.reorder(plain_run, pairs, depth), collection, measure)
+        after = _by_query(rerank.reorder_run(plain_run, pairs, depth), collection, measure)
         best = measures.ceiling(plain_run, collection, measure, depth)
         chosen = {"reranker": reranker, "measure": measure, "depth": depth, "ceiling": best.value.mean()}
         rows.append(_outcome(first, collection, plain, after) | chosen)
@@ -79,7 +79,7 @@ def reranking_factors(
     for reranker, length, said in product(rerankers, lengths, instructions):
         pairs = systems.pair_scores(first, reranker, collection, max(depths), length, said)
         for depth in sorted(set(depths)):
-            after = _by_query(rerank.reorder(plain_run, pairs, depth), collection, measure)
+            after = _by_query(rerank.reorder_run(plain_run, pairs, depth), collection, measure)
             change = (after - plain).to_numpy()
             low, high = _interval(change)
             rows.append(

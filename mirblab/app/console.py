@@ -28,7 +28,7 @@ from mirblab.core.paths import readable_size
 from mirblab.core.terminal import say
 from mirblab.data import runs
 from mirblab.encoders import summary
-from mirblab.encoders.spaces import spaces
+from mirblab.encoders.spaces import open_spaces
 from mirblab.evaluation import measures
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
@@ -141,7 +141,7 @@ def print_costs(encoders: Sequence[str] | None = None) -> None:
     """Print what MIRB takes of each model, by collection too when *encoders* are named, and the paper's own hours."""
     console, table = terminal.console(), summary.cost_table(encoders, batch.stored_shares(encoders))
     sizes = Table("collection", "documents", "queries", "tokens, about", title="MIRB's twelve collections")
-    for row in summary.sizes().itertuples():
+    for row in summary.collection_sizes().itertuples():
         sizes.add_row(row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
     console.print(sizes)
     for name, part in table.groupby("encoder", sort=False) if encoders else ():
@@ -222,7 +222,7 @@ def _verify(console: Console) -> int:
 
 def _spaces_table() -> Table:
     table = Table("vectors of", "role", "prompt", "texts", "size", "damaged files")
-    for store in spaces(paths.cache() / "vectors"):
+    for store in open_spaces(paths.cache() / "vectors"):
         found, space = store.sizes(), store.space
         row = (f"{found['texts']:,}", readable_size(found["bytes"]), str(found["damaged"]))
         table.add_row(str(space.get("model", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)

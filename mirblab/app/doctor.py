@@ -20,10 +20,10 @@ from packaging.version import InvalidVersion, Version
 from mirblab.app import stores
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
-from mirblab.encoders.encoding import encoder, threads
-from mirblab.encoders.entry import checked, is_hosted, variant
-from mirblab.encoders.hosted.key import environment
-from mirblab.encoders.hosted.vendors import budget, hosted
+from mirblab.encoders.encoding import encoder, n_threads
+from mirblab.encoders.entry import check_entry, is_hosted, select_variant
+from mirblab.encoders.hosted.key import read_key
+from mirblab.encoders.hosted.vendors import read_budgets, read_hosted
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def cache() -> Finding:
 def cores() -> Finding:
     """Compare the threads that were asked for with the cores that this process may use."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed, used = quota(), threads()  # threads() raises MirblabError for a MIRBLAB_THREADS that is no number
+    allowed, used = quota(), n_threads()  # threads() raises MirblabError for a MIRBLAB_THREADS that is no number
     named = {name: os.environ[name] for name in ("MIRBLAB_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)}
     found = f"{available} cores" + "".join(f", {name}={value}" for name, value in named.items())
     limit = min(available, allowed) if allowed else available
@@ -231,7 +231,7 @@ def registries() -> Finding:
     try:
         entries = {kind: registry.read_registry(kind) for kind in _KINDS}
         for name, entry in entries["encoders"].items():
-            checked(name, entry)
+            check_entry(name, entry)
     except MirblabError as error:
         return Finding(
             "registry", "wrong", str(error), f"mend the entry; your own files lie in {paths.home() / 'registry'}"
@@ -255,9 +255,9 @@ def keys() -> Finding:
     names = {variable: [] for variable in _ELSEWHERE}
     for name, entry in registry.read_registry("encoders").items():
         if is_hosted(entry):
-            names.setdefault(hosted(variant(name, entry)).key_variable, []).append(name)
-    present = [name for name in sorted(names) if environment(name)]
-    broken = [name for name in present if not environment(name).is_sendable]
+            names.setdefault(read_hosted(select_variant(name, entry)).key_variable, []).append(name)
+    present = [name for name in sorted(names) if read_key(name)]
+    broken = [name for name in present if not read_key(name).is_sendable]
     absent = [name for name in sorted(names) if name not in present]
     found = "; ".join(
         f"{state}: {', '.join(group)}" for state, group in (("set", present), ("not set", absent)) if group
@@ -265,7 +265,7 @@ def keys() -> Finding:
     if broken:
         mend = f"copy {', '.join(broken)} once more: a key has no spaces and no letters beyond ASCII"
         return Finding("keys", "wrong", found, mend)
-    if present and not budget({}):
+    if present and not read_budgets({}):
         return Finding("keys", "note", found, "export MIRBLAB_BUDGET=5 stops hosted models at so many dollars")
     return Finding("keys", "ok", found + ("" if present else " (only hosted models need one)"))
 

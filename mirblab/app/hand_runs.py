@@ -50,7 +50,7 @@ MODELS = {
     "encoder": lambda name: encoder(name).key,
     "encoders": lambda names: {name: encoder(name).key for name in names},
     "recipes": lambda names: {name: recipes.recipe(name).determining() for name in names},
-    "reranker": rerank.settings,
+    "reranker": rerank.reranker_settings,
 }
 
 

@@ -138,7 +138,7 @@ def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], insi
     text = " ".join(text.split())
     if not is_maths:
         return escape(text)
-    parts = enumerate(in_text.parts(text))
+    parts = enumerate(in_text.split_text(text))
     return "".join(inside(_in_line(part)) if n % 2 else escape(part.replace(r"\$", "$")) for n, part in parts)
 
 

@@ -13,7 +13,7 @@ from mirblab.display.text import MATH_FONTS, is_large, source_beginning
 from mirblab.formula.explain import Explanation, explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.markup import highlighted, to_mathml
+from mirblab.formula.markup import highlight_latex, to_mathml
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -88,7 +88,7 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
     rows = [
         f'<tr><th style="{_CELL}">{name}</th><td style="{_CELL};max-width:0;width:100%">'
         f'<div style="{_SCROLLS};font-size:1.2em">{to_mathml(tree, nodes, latex=latex)}</div>'
-        f"<span{_QUIET}>{highlighted(latex, tree, nodes)}</span></td></tr>"
+        f"<span{_QUIET}>{highlight_latex(latex, tree, nodes)}</span></td></tr>"
         for name, latex, tree, nodes in sides
     ]
     names = ", ".join(f"{plain_html(mine)} became {plain_html(its)}" for mine, its in why.renamed)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirblab.formula import in_text
-from mirblab.formula.in_text import FORMULA_TASK, are_formulas, formal, formal_language
+from mirblab.formula.in_text import FORMULA_TASK, are_formulas, formal_language, is_formal
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.markup import to_mathml
 from mirblab.formula.tree import Tree
@@ -85,7 +85,7 @@ def text_html(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str
         rest = piece.text[bound:]
         written.append(_marked_formula(rest, own) if piece.is_formula else _prose_html(rest, own[bound:]))
     inner = "".join(written)
-    return _WHOLE.format(_CODE.format(inner) if formal(text) else inner)
+    return _WHOLE.format(_CODE.format(inner) if is_formal(text) else inner)
 
 
 def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
@@ -142,7 +142,9 @@ def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[s
         return [_short_post([text], longest) for text in texts]
     bare = are_formulas(task, texts)
     return [
-        _short_formula(text, longest) if bare and "$" not in text else _short_post(in_text.split(text), longest)
+        _short_formula(text, longest)
+        if bare and "$" not in text
+        else _short_post(in_text.split_at_formulas(text), longest)
         for text in texts
     ]
 
@@ -195,7 +197,7 @@ def split_pieces(text: str) -> tuple[Piece, ...]:
     >>> [tuple(piece) for piece in split_pieces("Let $x$ be")]
     [('Let ', 0, False), ('x', 5, True), (' be', 7, False)]
     """
-    found = in_text.parts(text)
+    found = in_text.split_text(text)
     if len(found) == 3 and found[1] == text:
         return (Piece(text, 0, True),)
     places, last, made = in_text.marked_formulas(text), 0, []

@@ -33,12 +33,12 @@ _LONGEST_HEADER = 4096
 _BYTES = {"U8": 1, "F16": 2, "F32": 4, "U64": 8, "I64": 8}
 
 
-class Damaged(MirblabError):
+class DamagedShard(MirblabError):
     """A file is not what a shard of this space must be, byte for byte."""
 
 
 @lru_cache(maxsize=8)
-def _weights(n: int) -> np.ndarray:
+def _odd_weights(n: int) -> np.ndarray:
     """Return *n* fixed odd numbers, uint64: odd ones can be inverted modulo 2**64, so no single change cancels."""
     z = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # the splitmix64 generator
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -57,7 +57,7 @@ def row_checks(keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     words = vectors.view(np.uint64) if even else vectors.view(np.uint32).astype(np.uint64)
     folded = words >> np.uint64(32)
     folded ^= words
-    weights = _weights(words.shape[1] + 2)
+    weights = _odd_weights(words.shape[1] + 2)
     # einsum, not @: the product of whole numbers is not vectorised there and takes half as long again
     return np.einsum("ij,j->i", folded, weights[2:]) + np.einsum("ij,j->i", keys, weights[:2])
 
@@ -69,7 +69,7 @@ def _shard_digest(keys: np.ndarray, checks: np.ndarray, whole: str) -> str:
     return state.hexdigest()
 
 
-def _whole(vectors: np.ndarray) -> str:
+def _vectors_digest(vectors: np.ndarray) -> str:
     """Return one checksum over all vectors: far cheaper than all rows' when most rows are wanted."""
     return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(vectors).data)
 
@@ -93,9 +93,9 @@ def safetensors_head(about: dict[str, str], parts: list[tuple[str, str, list[int
     return len(text).to_bytes(8, "little") + text
 
 
-def write(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
+def write_shard(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
     """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
-    checks, whole = row_checks(keys, vectors), _whole(vectors)
+    checks, whole = row_checks(keys, vectors), _vectors_digest(vectors)
     head = _header(*vectors.shape, space, whole, _shard_digest(keys, checks, whole))
     write_arrays(path, head, (checks, vectors, keys))
 
@@ -136,7 +136,7 @@ class Shard:
             ahead = np.argsort(rows)
             rows, positions = rows[ahead], positions[ahead]
         vectors = self._map() if is_mapped else self._load()
-        if vectors is None or not (one_by_one or _whole(vectors) == self.whole):
+        if vectors is None or not (one_by_one or _vectors_digest(vectors) == self.whole):
             return False
         step = self._rows_per_block()
         block = np.empty((min(step, len(rows)), self.dimensions), np.float32)
@@ -174,10 +174,10 @@ class Shard:
 
     def _map(self) -> np.ndarray | None:
         """Return the vectors as a memory map, or None when the file is not the one that was opened."""
-        return mapped(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
+        return map_rows(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
 
 
-def mapped(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
+def map_rows(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
     """Return the rows of a file as a memory map, or None when they are not there: it was removed, emptied or cut."""
     try:
         with open(path, "rb") as file:
@@ -187,7 +187,7 @@ def mapped(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.n
         return None
 
 
-def stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
+def file_stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
     """Return size and time of change, by which a file that was altered after it was opened is noticed."""
     facts = entry.stat()
     return facts.st_size, facts.st_mtime_ns
@@ -198,28 +198,28 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
 
     The vectors themselves are checked row by row when they are gathered.
     """
-    seen = stamp(path)
+    seen = file_stamp(path)
     with open(path, "rb") as file:
         head, fields = read_head(file)
-        n, whole = _facts(fields, d)
+        n, whole = _read_fields(fields, d)
         size = len(head) + n * (8 + 4 * d + 16)
         if seen[0] != size:
-            raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
+            raise DamagedShard(f"{seen[0]:,} bytes long instead of {size:,}")
         file.seek(len(head))
         checks = np.frombuffer(file.read(8 * n), np.uint64)
         file.seek(size - 16 * n)
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
     if _header(n, d, space, whole, _shard_digest(keys, checks, whole)) != head:
-        raise Damaged("its header, keys or checksums were altered, or it belongs to another space")
+        raise DamagedShard("its header, keys or checksums were altered, or it belongs to another space")
     return Shard(path, keys, checks, d, len(head) + 8 * n, whole, seen)
 
 
-def count(path: Path) -> int:
+def count_texts(path: Path) -> int:
     """Return of how many texts a shard of vectors or of token vectors, of any version, speaks; 0: it cannot be read."""
     try:
         with open(path, "rb") as file:
             return int(read_head(file)[1]["checks"]["shape"][0])
-    except (OSError, Damaged, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, DamagedShard, ValueError, KeyError, TypeError, IndexError):
         return 0
 
 
@@ -229,21 +229,21 @@ def read_head(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
     length = int.from_bytes(start, "little")
     head = start + file.read(min(length, _LONGEST_HEADER))
     if not 0 < length <= _LONGEST_HEADER or len(head) != 8 + length:
-        raise Damaged("it does not begin with the header of a shard")
+        raise DamagedShard("it does not begin with the header of a shard")
     try:
         return head, json.loads(head[8:])
     except (ValueError, RecursionError) as error:
-        raise Damaged("its header cannot be read") from error
+        raise DamagedShard("its header cannot be read") from error
 
 
-def _facts(fields: dict[str, Any], d: int) -> tuple[int, str]:
+def _read_fields(fields: dict[str, Any], d: int) -> tuple[int, str]:
     """Return the number of rows and the checksum of all vectors that a header states."""
     try:
         (n, width), whole = fields["vectors"]["shape"], fields["__metadata__"]["vectors"]
     except (ValueError, KeyError, TypeError) as error:
-        raise Damaged("its header cannot be read") from error
+        raise DamagedShard("its header cannot be read") from error
     if not isinstance(n, int) or n < 1 or width != d or not isinstance(whole, str):
-        raise Damaged(f"its vectors have shape [{n}, {width}] instead of [n, {d}]")
+        raise DamagedShard(f"its vectors have shape [{n}, {width}] instead of [n, {d}]")
     return n, whole
 
 
@@ -260,7 +260,7 @@ def _sorted_places(numbers: np.ndarray) -> np.ndarray:
     return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
 
 
-class Index:
+class KeyIndex:
     """The keys of all shards in buckets of their first bits, so that any number of texts is found at once."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
@@ -360,12 +360,12 @@ class VectorStore:
             raise MirblabError(f"a space needs its number of 'dimensions'; found {', '.join(space) or 'nothing'}")
         self.space = dict(space)
         self.dimensions = int(space["dimensions"])
-        self.digest = digest_of(FORMAT, self.space)
+        self.digest = space_digest(FORMAT, self.space)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", f"{space.get('model', '')}-{space.get('role', '')}").strip("-.")[-60:]
         self.path = Path(folder) / f"{slug}-{self.digest[:16]}"
         self._refused: set[str] = set()
         self._damaged: list[str] = []
-        self._index = Index([])  # replaced as a whole, because readers in other threads use it
+        self._index = KeyIndex([])  # replaced as a whole, because readers in other threads use it
 
     def read(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors float32 (n, d) in the order of *texts*, and the positions that are missing, int64.
@@ -398,7 +398,7 @@ class VectorStore:
             raise MirblabError(f"{len(bad)} vectors are not finite, the first for text {bad[0]}; nothing was stored")
         if not len(keys):
             return
-        write(self._new_shard(), keys, vectors, self.digest)
+        write_shard(self._new_shard(), keys, vectors, self.digest)
 
     def sizes(self) -> dict[str, int]:
         """Return what is stored: texts (counted once per shard), shards, bytes, damaged and partial files."""
@@ -422,7 +422,7 @@ class VectorStore:
 
     def remove(self) -> None:
         """Delete the space with all its vectors; MirblabError when something of it cannot be deleted."""
-        self._index = Index([])
+        self._index = KeyIndex([])
         paths.remove_path(self.path)
 
     def _new_shard(self) -> Path:
@@ -436,20 +436,20 @@ class VectorStore:
         if not target.is_file() or target.read_bytes() != readable.encode("utf-8", "backslashreplace"):
             paths.write_bytes(target, readable.encode("utf-8", "backslashreplace"))
 
-    def _refresh(self) -> Index:
+    def _refresh(self) -> KeyIndex:
         """Return an index over the shards that are in the folder now."""
-        index, listed = self._index, _listed(self.path, self._refused)
+        index, listed = self._index, _list_shards(self.path, self._refused)
         kept = {one.path.name: one for one in index.shards if listed.get(one.path.name) == one.stamp}
         added = {name: one for name in listed if name not in kept and (one := self._opened(name))}
         if added or len(kept) < len(index.shards):
             shards = kept | added
-            index = self._index = Index([shards[name] for name in sorted(shards)])
+            index = self._index = KeyIndex([shards[name] for name in sorted(shards)])
         return index
 
     def _opened(self, name: str) -> Shard | None:
         try:
             return self._shard(self.path / name)
-        except Damaged as reason:
+        except DamagedShard as reason:
             self._set_aside(self.path / name, str(reason))
         except FileNotFoundError:  # removed by somebody else since it was listed
             pass
@@ -469,13 +469,13 @@ class VectorStore:
             self._refused.add(path.name)
 
 
-def digest_of(made: str, space: Mapping[str, Any]) -> str:
+def space_digest(made: str, space: Mapping[str, Any]) -> str:
     """Return the digest of a space under a format, 32 hexadecimal digits."""
     canonical = json.dumps([made, space], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
-def _listed(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
+def _list_shards(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
     """Return the shards in *folder* by name, with size and time of change."""
     listed = {}
     try:
@@ -484,7 +484,7 @@ def _listed(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
                 name = entry.name
                 if name.endswith(SUFFIX) and not name.startswith(".") and name not in refused and entry.is_file():
                     with suppress(FileNotFoundError):  # it went between listing and asking
-                        listed[name] = stamp(entry)
+                        listed[name] = file_stamp(entry)
     except (FileNotFoundError, NotADirectoryError):  # nothing stored yet, or another process has removed it
         pass
     return listed

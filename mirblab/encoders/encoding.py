@@ -16,12 +16,12 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
 from mirblab.encoders import entry, local
 from mirblab.encoders.cache import VectorStore, check_texts
-from mirblab.encoders.entry import is_hosted, key, space, variant
+from mirblab.encoders.entry import entry_key, is_hosted, select_variant, vector_space
 
 TEXTS, SECONDS = 1_000, 20.0
 
 
-def append(
+def append_chunks(
     store: VectorStore, texts: Sequence[str], batches: Iterable[tuple[list[int], np.ndarray]]
 ) -> dict[str, np.ndarray]:
     """Append to *store* what *batches* yield, positions in *texts* and their vectors, also when interrupted.
@@ -67,13 +67,13 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     """
     known = registry.read_registry("encoders")
     if str(name) in known:
-        entry = variant(str(name), known[str(name)], compat)
-        return Encoder(f"{name}-{compat}" if compat else str(name), *local.own_folder(str(name), entry))
+        entry = select_variant(str(name), known[str(name)], compat)
+        return Encoder(f"{name}-{compat}" if compat else str(name), *local.locate_model(str(name), entry))
     given = paths.expand_home(name)
-    folder = given if paths.path_exists(given / "modules.json") else local.trained(name)
+    folder = given if paths.path_exists(given / "modules.json") else local.find_trained(name)
     if folder is not None:
-        found = local.describe(folder)
-        return Encoder(folder.name, variant(folder.name, found, compat), folder.resolve())
+        found = local.describe_folder(folder)
+        return Encoder(folder.name, select_variant(folder.name, found, compat), folder.resolve())
     raise unknown("encoder", str(name), known)
 
 
@@ -82,7 +82,7 @@ class Encoder:
 
     def __init__(self, name: str, entry: Mapping[str, Any], folder: Path | None = None) -> None:
         self.name = name
-        self.entry = variant(name, entry)
+        self.entry = select_variant(name, entry)
         self.folder = folder
         self.dimensions = int(self.entry.get("output_dimension", self.entry["dimensions"]))
         self.max_length = int(self.entry["max_length"])
@@ -90,11 +90,11 @@ class Encoder:
     @property
     def key(self) -> dict[str, Any]:
         """Return all that determines a vector, role, instruction and text apart."""
-        return key(self.entry)
+        return entry_key(self.entry)
 
     def prompt(self, role: str = "document", instruction: str = "") -> str:
         """Return the exact text put before an input of this *role*; `{instruction}` in the registry is filled in."""
-        return entry.prompt(self.name, self.entry, role, instruction)
+        return entry.fill_prompt(self.name, self.entry, role, instruction)
 
     def strings(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[str]:
         """Return for each text exactly what reaches the tokenizer, or a vendor: prompt, stripped text, suffix.
@@ -102,11 +102,11 @@ class Encoder:
         >>> encoder("e5-mistral-7b-instruct", compat="mirb").strings(["A ring."])
         ['Instruct: \\nQuery:  A ring.']
         """
-        return entry.strings(self.entry, role, self.prompt(role, instruction), texts)
+        return entry.input_strings(self.entry, role, self.prompt(role, instruction), texts)
 
     def space(self, role: str = "document", instruction: str = "") -> dict[str, Any]:
         """Return everything that determines a vector except its text: the part of the cache that holds it."""
-        return space(self.entry, role, self.prompt(role, instruction)) | {"dimensions": self.dimensions}
+        return vector_space(self.entry, role, self.prompt(role, instruction)) | {"dimensions": self.dimensions}
 
     def store(self, role: str = "document", instruction: str = "") -> VectorStore:
         """Return the store of this encoder's vectors for one role and instruction."""
@@ -114,7 +114,7 @@ class Encoder:
 
     def missing(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
         """Return how many distinct *texts* are not stored yet; loads no model."""
-        texts = list(dict.fromkeys(_checked(texts)))
+        texts = list(dict.fromkeys(_check_texts(texts)))
         return len(self.store(role, instruction).missing(texts))
 
     def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
@@ -124,14 +124,14 @@ class Encoder:
         done, so that an interrupted call goes on where it stopped. Equal calls give equal bytes. What cannot be
         stored is returned all the same, with a line that says so.
         """
-        texts = _checked(texts)
+        texts = _check_texts(texts)
         store = self.store(role, instruction)
         found, missing = store.read(texts)
         if not len(missing):
             return found
         del found  # so that there are never two copies of the vectors in memory
         new = list(dict.fromkeys(texts[position] for position in missing))
-        unstored = append(store, new, self._batches(new, role, instruction))
+        unstored = append_chunks(store, new, self._batches(new, role, instruction))
         found, missing = store.read(texts)
         for position in missing:
             if texts[position] not in unstored:
@@ -144,29 +144,31 @@ class Encoder:
 
         For what somebody types, of which each would be a file of its own.
         """
-        return next(vectors for _, vectors in self._batches(_checked([text]), role, instruction))
+        return next(vectors for _, vectors in self._batches(_check_texts([text]), role, instruction))
 
     def n_truncated(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
         """Return how many *texts* have more than `max_length` tokens, prompt and special tokens included."""
-        return int((self._lengths(self.strings(_checked(texts), role, instruction)) > self.max_length).sum())
+        return int((self._lengths(self.strings(_check_texts(texts), role, instruction)) > self.max_length).sum())
 
     def token_vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
         """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), special tokens dropped.
 
         These are the last hidden states, or what the model's layer for late interaction makes of them; prompt tokens
-        are among them. Not cached: `token_vectors.token_rows` reads what was encoded before.
+        are among them. Not cached: `token_vectors.load_token_vectors` reads what was encoded before.
         """
-        strings = self.strings(_checked(texts), role, instruction)
+        strings = self.strings(_check_texts(texts), role, instruction)
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
-        for batch, features, vectors in self._forward(strings, "", local.output(self._model)):
-            for position, own in zip(batch, local.rows(self._model.tokenizer, features, vectors), strict=True):
+        for batch, features, vectors in self._forward(strings, "", local.token_output(self._model)):
+            for position, own in zip(
+                batch, local.vectors_by_text(self._model.tokenizer, features, vectors), strict=True
+            ):
                 found[position] = own
         return found
 
     def tokens(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[list[str]]:
         """Return for each text its tokens as strings, in the order of `token_vectors`."""
-        strings = self.strings(_checked(texts), role, instruction)
-        return local.labels(self._model.tokenizer, entry.features(self._model, strings)) if strings else []
+        strings = self.strings(_check_texts(texts), role, instruction)
+        return local.token_strings(self._model.tokenizer, entry.model_input(self._model, strings)) if strings else []
 
     def _batches(self, texts: list[str], role: str, instruction: str) -> Iterator[tuple[list[int], np.ndarray]]:
         """Yield positions in *texts* and their vectors as they come, from the model here or from the vendor."""
@@ -192,15 +194,15 @@ class Encoder:
         budget = TOKENS_PER_BATCH.get(device, TOKENS_PER_BATCH["cuda"] * 512 // max(512, self.dimensions))
         batches = list(token_batches(lengths, budget))
         mixed = batches[:1] + [batches[1 + i] for i in np.random.default_rng(0).permutation(max(0, len(batches) - 1))]
-        workers = threads() if device == "cpu" else 1
+        workers = n_threads() if device == "cpu" else 1
         pool = ThreadPoolExecutor(workers, initializer=_one_thread)
         try:
             with progress(len(strings), self.name, "texts") as bar:
                 for start in range(0, len(mixed), 8 * workers):
                     window = mixed[start : start + 8 * workers]
                     # the tokenizer cannot be shared by threads, so this one does it for all
-                    made = [entry.features(model, [strings[i] for i in batch], prompt) for batch in window]
-                    jobs = [pool.submit(_run, model, some, wanted) for some in made]
+                    made = [entry.model_input(model, [strings[i] for i in batch], prompt) for batch in window]
+                    jobs = [pool.submit(_run_model, model, some, wanted) for some in made]
                     for batch, some, job in zip(window, made, jobs, strict=True):
                         yield batch, some, job.result()
                         bar.update(len(batch))
@@ -208,11 +210,11 @@ class Encoder:
             pool.shutdown(cancel_futures=True)
 
     def _lengths(self, strings: list[str]) -> np.ndarray:
-        return entry.lengths(self._model.tokenizer, strings, self.name)
+        return entry.token_lengths(self._model.tokenizer, strings, self.name)
 
     @property
     def _model(self) -> Any:
-        return local.load(*local.loading(self.name, self.entry, self.folder))
+        return local.load_model(*local.load_arguments(self.name, self.entry, self.folder))
 
 
 def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
@@ -233,7 +235,7 @@ def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
         yield batch
 
 
-def threads() -> int:
+def n_threads() -> int:
     """Return how many cores encoding may use: `MIRBLAB_THREADS`, else all that this process may run on."""
     named = os.environ.get("MIRBLAB_THREADS", "")
     if named and (not named.isdigit() or int(named) < 1):
@@ -242,7 +244,7 @@ def threads() -> int:
     return int(named) if named else available
 
 
-def _checked(texts: Sequence[str]) -> list[str]:
+def _check_texts(texts: Sequence[str]) -> list[str]:
     check_texts(texts)
     return list(texts)
 
@@ -253,7 +255,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _run(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
+def _run_model(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
     """Return one output of the model for a batch; pooling is in float32 whatever the precision of the weights."""
     import torch
 
@@ -263,6 +265,6 @@ def _run(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
         if "token_embeddings" in output:
             output["token_embeddings"] = output["token_embeddings"].float()
         # all of them for a vector, which a static embedding has before it is normalised
-        for module in rest if wanted == "sentence_embedding" or wanted not in output else local.layers(rest):
+        for module in rest if wanted == "sentence_embedding" or wanted not in output else local.token_layers(rest):
             output = module(output)
         return output[wanted].float().cpu().numpy()

@@ -69,12 +69,12 @@ def is_folder(identifier: Any) -> bool:
     return given.startswith(".") or paths.expand_home(given).is_absolute()
 
 
-def checked(name: str, entry: Any) -> Entry:
+def check_entry(name: str, entry: Any) -> Entry:
     """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong.
 
     Wrong are unknown fields, missing ones, values of another type, and values that no model can have.
     """
-    where = f"encoder '{name}' in {origin(name)}"
+    where = f"encoder '{name}' in {entry_file(name)}"
     if not isinstance(entry, Mapping):
         raise MirblabError(f"{where} is {entry!r}, not a table; write [{name}] above its fields")
     try:
@@ -94,17 +94,17 @@ def checked(name: str, entry: Any) -> Entry:
     return dict(entry)
 
 
-def variant(name: str, entry: Any, compat: str = "") -> Entry:
+def select_variant(name: str, entry: Any, compat: str = "") -> Entry:
     """Return the checked entry as it is used: without its variants, or with the fields of the one named *compat*.
 
     Tables by role are merged role by role. Raises MirblabError when the entry has no such variant.
 
     >>> entry = {"vendor": "x", "model": "m", "max_length": 9, "normalise": True, "dimensions": 2,
     ...          "prompts": {"query": "q: ", "document": ""}, "mirb": {"prompts": {"document": " "}}}
-    >>> variant("m", entry)["prompts"]["document"], variant("m", entry, "mirb")["prompts"]
+    >>> select_variant("m", entry)["prompts"]["document"], select_variant("m", entry, "mirb")["prompts"]
     ('', {'query': 'q: ', 'document': ' '})
     """
-    whole = checked(name, entry)
+    whole = check_entry(name, entry)
     found = {field: value for field, value in whole.items() if field not in VARIANTS}
     if not compat:
         return found
@@ -113,10 +113,10 @@ def variant(name: str, entry: Any, compat: str = "") -> Entry:
         raise unknown(f"compat mode of encoder '{name}' called", compat, known)
     for field, value in whole[compat].items():
         found[field] = found.get(field, {}) | value if field in BY_ROLE else value
-    return checked(name, found)
+    return check_entry(name, found)
 
 
-def key(entry: Mapping[str, Any]) -> dict[str, Any]:
+def entry_key(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return all of an entry that determines its vectors, role, instruction and text apart."""
     fields = HOSTED if is_hosted(entry) else LOCAL
     found = {"model" if field == "id" else field: entry[field] for field in fields}
@@ -126,14 +126,14 @@ def key(entry: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"pretokens_version": words.VERSION} if "pretokens" in found else {})
 
 
-def space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
+def vector_space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
     """Return everything that determines a vector except its text, for one role and its filled-in *prompt*."""
-    found = {name: value for name, value in key(entry).items() if name not in (*BY_ROLE, "without_instruction")}
+    found = {name: value for name, value in entry_key(entry).items() if name not in (*BY_ROLE, "without_instruction")}
     mine = {name: entry[name][role] for name in BY_ROLE[1:] if entry.get(name, {}).get(role)}
     return found | {"role": role, "prompt": prompt} | mine
 
 
-def origin(name: str) -> str:
+def entry_file(name: str) -> str:
     """Return the file that the entry *name* comes from: the home registry's if it is there, else the package's."""
     return registry.entry_file("encoders", name)
 
@@ -163,13 +163,13 @@ def _check_field(where: str, field: str, value: Any) -> None:
         _check_field(f"{where}, {field}", inner, value[inner])
 
 
-def prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str = "") -> str:
+def fill_prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str = "") -> str:
     """Return the exact text put before an input of this *role*; `{instruction}` in the entry is filled in.
 
     Without an instruction a prompt that asks for one becomes the entry's `without_instruction`, if it has that.
 
     >>> entry = {"prompts": {"query": "Instruct: {instruction}\\nQuery: "}, "without_instruction": ""}
-    >>> prompt("toy", entry, "query", "Find it."), prompt("toy", entry, "query")
+    >>> fill_prompt("toy", entry, "query", "Find it."), fill_prompt("toy", entry, "query")
     ('Instruct: Find it.\\nQuery: ', '')
     """
     if role not in entry["prompts"]:
@@ -180,43 +180,43 @@ def prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str = ""
     return template.replace("{instruction}", instruction)
 
 
-def strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Sequence[str]) -> list[str]:
+def input_strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Sequence[str]) -> list[str]:
     """Return what reaches the tokenizer: *prompt*, the role's `lead`, the stripped text, the role's `suffix`.
 
     Texts are stripped because the models were trained and published on sentence-transformers that did so
     (releases before 6 strip, 6.2 does not). Lone surrogates, which no tokenizer accepts, become U+FFFD. An entry with
     `pretokens` has the formulas of each text, but of nothing else, rewritten as words.
 
-    >>> strings({"suffix": {"query": "</s>"}}, "query", "q: ", [" a ring "])
+    >>> input_strings({"suffix": {"query": "</s>"}}, "query", "q: ", [" a ring "])
     ['q: a ring</s>']
-    >>> strings({"pretokens": "pya0"}, "query", "Q: ", ["Is $x\\\\le y$?"])
+    >>> input_strings({"pretokens": "pya0"}, "query", "Q: ", ["Is $x\\\\le y$?"])
     ['Q: is $x$ $le$ $y$?']
     """
     if entry.get("pretokens"):
-        texts = list(map(words.rewriter(entry["pretokens"]), texts))
+        texts = list(map(words.named_pretokenisation(entry["pretokens"]), texts))
     lead, suffix = (entry.get(field, {}).get(role, "") for field in ("lead", "suffix"))
     if not (prompt or lead or suffix):  # then what needs no change is not copied: a corpus can be a gigabyte
-        return [clean(text.strip()) for text in texts]
-    return [clean(f"{prompt}{lead}{text.strip()}{suffix}") for text in texts]
+        return [replace_surrogates(text.strip()) for text in texts]
+    return [replace_surrogates(f"{prompt}{lead}{text.strip()}{suffix}") for text in texts]
 
 
-def clean(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return *text* with lone surrogates as U+FFFD; other texts as they are."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def features(model: Any, found: Sequence[str], prompt: str = "") -> dict[str, Any]:
+def model_input(model: Any, found: Sequence[str], prompt: str = "") -> dict[str, Any]:
     """Return the model's input for exact strings: token ids padded to the longest, cut at the maximum length.
 
     *prompt* is given when its tokens are to be left out of the pooling; their number is then among the features.
     """
     made = model.preprocess(list(found))
-    return made | {"prompt_length": prompt_tokens(model.tokenizer, prompt)} if prompt else made
+    return made | {"prompt_length": count_prompt_tokens(model.tokenizer, prompt)} if prompt else made
 
 
-def prompt_tokens(tokenizer: Any, prompt: str) -> int:
+def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
     """Return how many tokens stand before the text: the prompt's, and special ones before it, but none after it.
 
     The prompt is tokenised alone, as sentence-transformers and the GritLM library do: where a tokenizer joins the
@@ -228,7 +228,7 @@ def prompt_tokens(tokenizer: Any, prompt: str) -> int:
     return next(starts, 0) + len(bare)
 
 
-def lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
+def token_lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
     """Return the number of tokens of each exact string before truncation, int64 (n,); *name* is for progress."""
     counts: list[int] = []
     if not callable(tokenizer):
@@ -243,7 +243,7 @@ def lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray:
 
 
 def _bare_lengths(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
-    """Return what `lengths` does for the bare tokenizer of a static embedding, which adds no special tokens."""
+    """Return what `token_lengths` does for the bare tokenizer of a static embedding, which adds no special tokens."""
     whole = type(tokenizer).from_str(tokenizer.to_str())
     whole.no_truncation()
     return np.array([len(one.ids) for one in whole.encode_batch(found, add_special_tokens=False)], dtype=np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data import digests
-from mirblab.encoders.entry import is_folder, origin
+from mirblab.encoders.entry import entry_file, is_folder
 
 Entry = Mapping[str, Any]
 _POOLING = {
@@ -30,7 +30,7 @@ _POOLING = {
 }
 
 
-def fit(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
+def configure_model(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
     """Change a sentence-transformers *model* in place to what its *entry* says.
 
     *is_plain*: the folder is a bare transformer without `modules.json`, so the pooling is the entry's to choose;
@@ -44,17 +44,17 @@ def fit(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
     if entry.get("padding"):
         model.tokenizer.padding_side = entry["padding"]
     if entry.get("eos"):
-        end_with(name, model.tokenizer, entry["eos"])
+        append_end_token(name, model.tokenizer, entry["eos"])
     if entry.get("attention"):
         # transformers asks the configuration for the mask and, where nothing is padded, for the kernel (from 5.2 on)
         model[0].model.config.is_causal = entry["attention"] == "causal"
-    _pool(entry, model, is_plain)
+    _set_pooling(entry, model, is_plain)
     for module in list(model)[1:]:
         module.float()
-    _compare(name, entry, model)
+    _compare_with_entry(name, entry, model)
 
 
-def end_with(name: str, tokenizer: Any, token: str) -> None:
+def append_end_token(name: str, tokenizer: Any, token: str) -> None:
     """Make each input end in *token*, once, however long it is; "auto" is the tokenizer's own eos token.
 
     transformers 5 drops the `</s>` that e5-mistral's tokenizer is configured to add, so asking for it is not
@@ -68,20 +68,20 @@ def end_with(name: str, tokenizer: Any, token: str) -> None:
     if ids and ids[-1] == known[token]:
         return
     begin = ids[: next((at for at, one in enumerate(ids) if one not in tokenizer.all_special_ids), 0)]
-    _process(name, tokenizer, [*tokenizer.convert_ids_to_tokens(begin), "$A", token])
+    _set_template(name, tokenizer, [*tokenizer.convert_ids_to_tokens(begin), "$A", token])
 
 
-def pooling_of(config: Mapping[str, Any]) -> str:
+def read_pooling(config: Mapping[str, Any]) -> str:
     """Return the pooling that a Pooling module's configuration asks for, in its new form or its old one.
 
-    >>> pooling_of({"pooling_mode_mean_tokens": True}), pooling_of({"pooling_mode": "cls"})
+    >>> read_pooling({"pooling_mode_mean_tokens": True}), read_pooling({"pooling_mode": "cls"})
     ('mean', 'cls')
     """
     mode = config.get("pooling_mode") or [name for key, name in _POOLING.items() if config.get(key)]
     return mode if isinstance(mode, str) else "+".join(mode)
 
 
-def _process(name: str, tokenizer: Any, template: list[str]) -> None:
+def _set_template(name: str, tokenizer: Any, template: list[str]) -> None:
     """Give the tokenizer a template of special tokens around the text `$A`."""
     from tokenizers.processors import TemplateProcessing
 
@@ -108,7 +108,7 @@ def _read_plain_text(model: Any) -> None:
         model.tokenizer.pad_token = model.tokenizer.eos_token
 
 
-def _pool(entry: Entry, model: Any, is_plain: bool) -> None:
+def _set_pooling(entry: Entry, model: Any, is_plain: bool) -> None:
     from sentence_transformers.base.modules import Normalize
     from sentence_transformers.sentence_transformer.modules import Pooling
 
@@ -123,9 +123,9 @@ def _pool(entry: Entry, model: Any, is_plain: bool) -> None:
     model.to(model.device)
 
 
-def _compare(name: str, entry: Entry, model: Any) -> None:
+def _compare_with_entry(name: str, entry: Entry, model: Any) -> None:
     """Raise MirblabError unless pooling, normalisation and dimensions of the loaded model are the entry's."""
-    modes = [pooling_of({"pooling_mode": m.pooling_mode}) for m in model if hasattr(m, "pooling_mode")]
+    modes = [read_pooling({"pooling_mode": m.pooling_mode}) for m in model if hasattr(m, "pooling_mode")]
     found = {
         "pooling": modes[0] if modes else "none",
         "normalise": any(type(module).__name__ == "Normalize" for module in model),
@@ -142,7 +142,7 @@ def _compare(name: str, entry: Entry, model: Any) -> None:
 _LEFT_OUT = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", "*.gguf", "onnx/*", "openvino/*"]
 
 
-def cached(name: str, entry: Mapping[str, Any]) -> Path | None:
+def find_cached(name: str, entry: Mapping[str, Any]) -> Path | None:
     """Return the folder of an encoder's model at the entry's revision in the cache (`HF_HOME`); None: to be fetched.
 
     Without a network the cache is enough. Raises MirblabError that says which model it is and what to do when it is
@@ -152,30 +152,30 @@ def cached(name: str, entry: Mapping[str, Any]) -> Path | None:
 
     folder = None
     try:
-        folder = Path(snapshot_download(entry["id"], revision=pinned(name, entry), local_files_only=True))
-        if is_whole(folder):
+        folder = Path(snapshot_download(entry["id"], revision=check_revision(name, entry), local_files_only=True))
+        if has_all_weights(folder):
             return folder
     except OSError:  # nothing of it is in the cache
         pass
     if silence := network.hub_unreachable_reason():
-        raise _absent(name, entry, None if folder else OSError(silence))
+        raise _absent_model(name, entry, None if folder else OSError(silence))
     return None
 
 
-def fetched(name: str, entry: Mapping[str, Any]) -> Path:
-    """Return the folder of an encoder's model, fetched from the Hub; MirblabError as for `cached`."""
+def fetch_model(name: str, entry: Mapping[str, Any]) -> Path:
+    """Return the folder of an encoder's model, fetched from the Hub; MirblabError as for `find_cached`."""
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(entry["id"], revision=pinned(name, entry), ignore_patterns=_LEFT_OUT))
+        folder = Path(snapshot_download(entry["id"], revision=check_revision(name, entry), ignore_patterns=_LEFT_OUT))
     except (OSError, ValueError) as error:
-        raise _absent(name, entry, error) from error
-    if not is_whole(folder):  # offline, huggingface_hub returns what it has
-        raise _absent(name, entry, None)
+        raise _absent_model(name, entry, error) from error
+    if not has_all_weights(folder):  # offline, huggingface_hub returns what it has
+        raise _absent_model(name, entry, None)
     return folder
 
 
-def pinned(name: str, entry: Mapping[str, Any]) -> str:
+def check_revision(name: str, entry: Mapping[str, Any]) -> str:
     """Return the entry's revision; MirblabError, with the way to pin one, unless it is a commit of 40 hex digits."""
     revision = entry["revision"]
     if re.fullmatch(r"[0-9a-f]{40}", revision):
@@ -189,7 +189,7 @@ def pinned(name: str, entry: Mapping[str, Any]) -> str:
     )
 
 
-def is_whole(folder: Path) -> bool:
+def has_all_weights(folder: Path) -> bool:
     """Return whether a model *folder* has all its weights (safetensors); an interrupted download has not."""
     for index in folder.rglob("model.safetensors.index.json"):
         found = text_files.read_json(index)
@@ -200,7 +200,7 @@ def is_whole(folder: Path) -> bool:
     return any(True for _ in folder.rglob("model.safetensors"))
 
 
-def _absent(name: str, entry: Mapping[str, Any], error: Exception | None) -> MirblabError:
+def _absent_model(name: str, entry: Mapping[str, Any], error: Exception | None) -> MirblabError:
     package = f"install the package {entry['package']}, or " if entry.get("package") else ""
     size = f" ({entry['size']} parameters)" if entry.get("size") else ""
     status = getattr(getattr(error, "response", None), "status_code", None)
@@ -258,12 +258,12 @@ def check_digest(folder: Path, expected: str) -> None:
         )
 
 
-def locate(name: str, entry: Mapping[str, Any]) -> Path | None:
+def locate_packaged(name: str, entry: Mapping[str, Any]) -> Path | None:
     """Return the model folder of a registry *entry* inside its installed package, digest checked; None: on the Hub.
 
     Raises MirblabError when the entry pins too little to be trusted, or when the weights are others than it says.
     """
-    pinned(name, entry)
+    check_revision(name, entry)
     folder = package_folder(entry["package"]) if entry.get("package") else None
     if folder is None:
         return None
@@ -273,39 +273,39 @@ def locate(name: str, entry: Mapping[str, Any]) -> Path | None:
     return folder
 
 
-def own_folder(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
+def locate_model(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
     """Return the entry and, if its id is a folder on this machine, that folder, whose digest is then the revision.
 
     Raises MirblabError naming the entry when the id can only be a folder and there is none, and when code in the
     folder is to be run without a commit that it is a copy of.
     """
     if entry.get("trained"):
-        return _trained(name, entry)
+        return _locate_trained(name, entry)
     given = str(entry.get("id", ""))
     if not is_folder(given):
         return dict(entry), None
     folder = paths.expand_home(given)
     if os.path.isdir(folder):
         if entry.get("trust_remote_code"):
-            pinned(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
+            check_revision(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
         found = folder.resolve()
         return dict(entry) | {"id": found.name, "revision": folder_digest(found)}, found
     raise MirblabError(
-        f"encoder '{name}' in {origin(name)}: its id is the folder {given}, which is not there; correct the entry"
+        f"encoder '{name}' in {entry_file(name)}: its id is the folder {given}, which is not there; correct the entry"
     )
 
 
-def trained(name: str | Path) -> Path | None:
+def find_trained(name: str | Path) -> Path | None:
     """Return the folder of the model that was trained here under *name*, or None.
 
-    >>> trained("never-trained")
+    >>> find_trained("never-trained")
     """
     folder = paths.models() / name
     return folder if paths.path_exists(folder / "modules.json") else None
 
 
-def _trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
-    folder = trained(name)
+def _locate_trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    folder = find_trained(name)
     if folder is None:
         raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
     return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
@@ -337,7 +337,7 @@ def folder_digest(folder: Path) -> str:
     return state.hexdigest()[:32]
 
 
-def describe(folder: Path) -> dict[str, Any]:
+def describe_folder(folder: Path) -> dict[str, Any]:
     """Return the registry fields of a sentence-transformers *folder*, read from its configuration files.
 
     The result has id, revision (a digest of its files), max_length, pooling, normalise, dtype, dimensions, prompts.
@@ -362,7 +362,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "id": folder.name,
         "revision": folder_digest(folder),
         "max_length": int(min(longest or 512, model.get("max_position_embeddings") or 512)),
-        "pooling": pooling_of(_read(kinds["Pooling"] / "config.json")) if "Pooling" in kinds else "none",
+        "pooling": read_pooling(_read(kinds["Pooling"] / "config.json")) if "Pooling" in kinds else "none",
         "normalise": "Normalize" in kinds,
         "dtype": "float32",
         "dimensions": dimensions,
@@ -383,8 +383,8 @@ def _read(path: Path) -> Any:
     return text_files.read_json(path) if path.is_file() else {}
 
 
-def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:
-    """Return what `load` is called with for an encoder; MirblabError for one that runs at a vendor."""
+def load_arguments(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[str, str, Path | None]:
+    """Return what `load_model` is called with for an encoder; MirblabError for one that runs at a vendor."""
     if "vendor" in entry:
         raise MirblabError(
             f"encoder '{name}' runs at {entry['vendor']}, which returns one vector per text: its tokens "
@@ -397,11 +397,11 @@ def loading(name: str, entry: Mapping[str, Any], folder: Path | None) -> tuple[s
 
 def load_anew(name: str, entry: Mapping[str, Any], folder: Path | None) -> Any:
     """Return a newly loaded model that nobody else has, for a caller who changes it (training)."""
-    return load.__wrapped__(*loading(name, entry, folder))
+    return load_model.__wrapped__(*load_arguments(name, entry, folder))
 
 
 @lru_cache(maxsize=2)
-def load(name: str, entry_json: str, folder: Path | None) -> Any:
+def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     """Return the sentence-transformers model of a registry entry (as JSON), on the GPU if there is one.
 
     Loaded once per process; the last two are kept, on a GPU only the last. Raises MirblabError when the weights, the
@@ -409,7 +409,7 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
     """
     entry = json.loads(entry_json)
     # before the libraries, which take seconds: a machine without a network and the model learns it at once
-    found = folder or locate(name, entry) or cached(name, entry)
+    found = folder or locate_packaged(name, entry) or find_cached(name, entry)
     import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
@@ -419,11 +419,11 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
     _check_device(name, entry, device)
     if folder is not None:
         check_trained(folder)
-    found = found or fetched(name, entry)
+    found = found or fetch_model(name, entry)
     if folder is None and entry.get("sha256"):
         check_digest(found, entry["sha256"])
     if device == "cuda":
-        load.cache_clear()  # two models of 7 billion parameters do not fit beside each other on most GPUs
+        load_model.cache_clear()  # two models of 7 billion parameters do not fit beside each other on most GPUs
         torch.cuda.empty_cache()
     trust = {"trust_remote_code": entry.get("trust_remote_code") is True}
     code = {"code_revision": entry["code_revision"]} if entry.get("code_revision") else {}
@@ -434,7 +434,7 @@ def load(name: str, entry_json: str, folder: Path | None) -> Any:
         raise MirblabError(
             f"encoder '{name}': the model in {found} cannot be loaded: {error}; mirblab doctor checks the libraries"
         ) from error
-    fit(name, entry, engine, is_plain=not (found / "modules.json").is_file())
+    configure_model(name, entry, engine, is_plain=not (found / "modules.json").is_file())
     return engine.eval()
 
 
@@ -449,17 +449,17 @@ def _check_device(name: str, entry: Mapping[str, Any], device: str) -> None:
 TOKENS = "token_embeddings"
 
 
-def output(model: Any) -> str:
+def token_output(model: Any) -> str:
     """Return the name of the model's output that holds its token vectors for late interaction.
 
     These are the last hidden states, or what a sentence-transformers Dense module makes of them: the layer that
     `train.late` learns.
     """
-    made = [layer.module_output_name for layer in layers(model)]
+    made = [layer.module_output_name for layer in token_layers(model)]
     return made[-1] if made else TOKENS
 
 
-def layers(modules: Iterable[Any]) -> list[Any]:
+def token_layers(modules: Iterable[Any]) -> list[Any]:
     """Return those of a model's modules that change each token's vector, and nothing else."""
     return [module for module in modules if getattr(module, "module_input_name", "") == TOKENS]
 
@@ -470,23 +470,23 @@ def is_token(tokenizer: Any, features: Mapping[str, Any]) -> np.ndarray:
     return features["attention_mask"].cpu().numpy().astype(bool) & ~is_special
 
 
-def rows(tokenizer: Any, features: Mapping[str, Any], vectors: np.ndarray) -> list[np.ndarray]:
+def vectors_by_text(tokenizer: Any, features: Mapping[str, Any], vectors: np.ndarray) -> list[np.ndarray]:
     """Return for each text of a batch the unit vectors (n_tokens, d) of its tokens."""
-    made = unit(vectors)
+    made = unit_vectors(vectors)
     return [own[kept] for own, kept in zip(made, is_token(tokenizer, features), strict=True)]
 
 
-def labels(tokenizer: Any, features: Mapping[str, Any]) -> list[list[str]]:
-    """Return for each text of a batch its tokens as strings, in the order of `rows`."""
+def token_strings(tokenizer: Any, features: Mapping[str, Any]) -> list[list[str]]:
+    """Return for each text of a batch its tokens as strings, in the order of `vectors_by_text`."""
     ids = features["input_ids"].cpu().numpy()
     kept = is_token(tokenizer, features)
     return [tokenizer.convert_ids_to_tokens(own[here].tolist()) for own, here in zip(ids, kept, strict=True)]
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """Return float32 vectors with length 1 along the last axis; zeros stay zero.
 
-    >>> unit(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    >>> unit_vectors(np.array([[3, 4], [0, 0]], np.float32)).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -8,19 +8,19 @@ from typing import Any, TypeVar
 
 from mirblab.core import stored_files
 from mirblab.encoders import cache
-from mirblab.encoders.cache import SPACE, VectorStore, digest_of
+from mirblab.encoders.cache import SPACE, VectorStore, space_digest
 
 Store = TypeVar("Store", bound=VectorStore)
 _FORMATS_BEFORE = ("mirblab-vectors-2", "mirblab-vectors-1")  # their keys were no BLAKE2b
-_AGAIN = "it is written again when vectors are added"
+_CONSEQUENCE = "it is written again when vectors are added"
 
 
-def spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
+def open_spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
     """Return the stores of one *kind* in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
 
     A folder whose `space.json` is absent or belongs elsewhere is left out.
     """
-    return [store for path in stored_files.sound_paths(folder) if (store := _opened(path, kind)) is not None]
+    return [store for path in stored_files.sound_paths(folder) if (store := _open_space(path, kind)) is not None]
 
 
 def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
@@ -31,15 +31,15 @@ def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
     """
     wrong = []
     for path in stored_files.sound_paths(folder):
-        store = _opened(path, kind)
+        store = _open_space(path, kind)
         if store is not None:
             wrong += [f"{path / name} is damaged; its texts will be encoded again" for name in store.verify()]
         elif not path.is_dir():
             wrong.append(stored_files.unknown_file_message(path))
         elif not _is_older(path) and any(stored_files.sound_paths(path)):
-            wrong.append(f"{path / SPACE} does not say whose vectors these are; {_AGAIN}")
+            wrong.append(f"{path / SPACE} does not say whose vectors these are; {_CONSEQUENCE}")
             if (path / SPACE).exists():
-                stored_files.set_aside(path / SPACE, "it is not what was written", _AGAIN)
+                stored_files.set_aside(path / SPACE, "it is not what was written", _CONSEQUENCE)
     return wrong
 
 
@@ -49,18 +49,18 @@ def older(folder: Path) -> list[tuple[Path, int]]:
     They lie under keys that are no longer used, and hold no texts from which others could be made.
     """
     old = [path for path in stored_files.sound_paths(folder) if _is_older(path)]
-    return [(path, sum(cache.count(one) for one in path.glob(f"*{cache.SUFFIX}"))) for path in old]
+    return [(path, sum(cache.count_texts(one) for one in path.glob(f"*{cache.SUFFIX}"))) for path in old]
 
 
-def _opened(path: Path, kind: type[Store]) -> Store | None:
-    space = _space(path)
+def _open_space(path: Path, kind: type[Store]) -> Store | None:
+    space = _read_space(path)
     if not isinstance(space.get("dimensions"), int):
         return None
     store = kind(path.parent, space)
     return store if store.path == path else None
 
 
-def _space(path: Path) -> dict[str, Any]:
+def _read_space(path: Path) -> dict[str, Any]:
     """Return what the `space.json` in a folder says, {} when it is not there or not to be read."""
     try:
         space = json.loads((path / SPACE).read_text("utf-8"))
@@ -70,6 +70,6 @@ def _space(path: Path) -> dict[str, Any]:
 
 
 def _is_older(path: Path) -> bool:
-    space = _space(path)
-    digests = (digest_of(before, space) for before in _FORMATS_BEFORE)
+    space = _read_space(path)
+    digests = (space_digest(before, space) for before in _FORMATS_BEFORE)
     return bool(space) and any(f"-{digest[:16]}" in path.name for digest in digests)

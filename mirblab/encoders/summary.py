@@ -81,12 +81,12 @@ PAPER_NOTE = (
 )
 
 
-def sizes() -> pd.DataFrame:
+def collection_sizes() -> pd.DataFrame:
     """Return documents, queries and estimated tokens of MIRB's twelve collections, from the paper's Table 1.
 
     Columns: paper, documents, queries, tokens. A word counts as 2.5 tokens.
 
-    >>> sizes().set_index("paper").loc["Stacks", ["documents", "queries"]].tolist()
+    >>> collection_sizes().set_index("paper").loc["Stacks", ["documents", "queries"]].tolist()
     [10423, 776]
     """
     rows = []
@@ -114,13 +114,13 @@ def cost_table(
     >>> float(round(cost_table(["bge-large-en-v1.5"]).gpu_hours.sum(), 1))
     5.2
     """
-    known, found = registry.read_registry("encoders"), sizes()
+    known, found = registry.read_registry("encoders"), collection_sizes()
     names = list(encoders) if encoders is not None else published_encoders()
     parts = []
     for name in names:
         if name not in known:
             raise unknown("encoder", name, known)
-        parts.append(found.assign(encoder=name, **_of(name, known[name], found, stored or {})))
+        parts.append(found.assign(encoder=name, **_encoding_costs(name, known[name], found, stored or {})))
     columns = ["encoder", *found.columns, "gpu_hours", "dollars", "disk", "stored"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
@@ -136,22 +136,24 @@ def published_encoders() -> list[str]:
     return [name for name in rows if name in known]
 
 
-def _of(name: str, entry: Mapping[str, Any], found: pd.DataFrame, stored: Mapping[tuple[str, str], float]) -> dict:
+def _encoding_costs(
+    name: str, entry: Mapping[str, Any], found: pd.DataFrame, stored: Mapping[tuple[str, str], float]
+) -> dict:
     share = found.tokens / found.tokens.sum()
     dimensions = int(entry.get("output_dimension", entry["dimensions"]))
     price = entry.get("price_per_million_tokens")
     return {
-        "gpu_hours": np.nan if "vendor" in entry else share * hours(str(entry.get("size", ""))),
+        "gpu_hours": np.nan if "vendor" in entry else share * estimate_gpu_hours(str(entry.get("size", ""))),
         "dollars": found.tokens * price / 1e6 if price is not None else np.nan,
         "disk": (found.documents + found.queries) * 4 * dimensions,
         "stored": [stored.get((name, paper), 0.0) for paper in found.paper],
     }
 
 
-def hours(size: str) -> float:
+def estimate_gpu_hours(size: str) -> float:
     """Return the GPU hours of a model of this *size* ("335M", "7.11B") on the whole benchmark; NaN for no size.
 
-    >>> round(hours("1.78B")), round(hours("7.3B")), hours("")
+    >>> round(estimate_gpu_hours("1.78B")), round(estimate_gpu_hours("7.3B")), estimate_gpu_hours("")
     (36, 64, nan)
     """
     if not size:

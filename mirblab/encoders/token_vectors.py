@@ -16,17 +16,17 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.encoders import spaces
 from mirblab.encoders.cache import (
-    Damaged,
+    DamagedShard,
     VectorStore,
-    mapped,
+    file_stamp,
+    map_rows,
     read_head,
     safetensors_head,
-    stamp,
     text_keys,
     write_arrays,
 )
 from mirblab.encoders.encoding import Encoder
-from mirblab.encoders.local import unit
+from mirblab.encoders.local import unit_vectors
 
 FORMAT = "mirblab-tokens-2"
 
@@ -55,7 +55,7 @@ class TokenShard:
         n = int(self.ends[-1])
         if not n * self.width:
             return np.empty((n, self.width), np.float16)
-        return mapped(self.path, np.float16, (n, self.width), self.offset)
+        return map_rows(self.path, np.float16, (n, self.width), self.offset)
 
     def agree(self, texts: np.ndarray) -> bool:
         """Return whether the rows of these texts, by number in the shard, agree with their checksums."""
@@ -64,7 +64,7 @@ class TokenShard:
             return False
         starts = np.concatenate([[0], self.ends[:-1]])
         return all(
-            _check(self.keys[text], rows[starts[text] : self.ends[text]]) == self.checks[text]
+            _text_checksum(self.keys[text], rows[starts[text] : self.ends[text]]) == self.checks[text]
             for text in np.unique(texts).tolist()
         )
 
@@ -73,34 +73,34 @@ class TokenShard:
         return self.agree(np.arange(len(self.keys)))
 
 
-def write(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: str) -> None:
+def write_token_shard(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: str) -> None:
     """Write keys uint64 (n, 2) and as many float16 matrices of one width as a shard: whole, on disk, or not at all."""
     rows = np.concatenate(matrices)
     ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
-    checks = np.array([_check(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
+    checks = np.array([_text_checksum(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
     write_arrays(path, _header(*rows.shape, keys, checks, ends, space), (checks, ends, keys, rows))
 
 
-def open_shard(path: Path, space: str) -> TokenShard:
+def open_token_shard(path: Path, space: str) -> TokenShard:
     """Return the shard at *path*; raise Damaged when its head, keys, ends or checksums are not intact.
 
     The rows themselves are checked text by text when they are asked for.
     """
-    seen = stamp(path)
+    seen = file_stamp(path)
     with open(path, "rb") as file:
         head, fields = read_head(file)
-        n_rows, width, n = _facts(fields)
+        n_rows, width, n = _read_fields(fields)
         size = len(head) + 32 * n + 2 * n_rows * width
         if seen[0] != size:
-            raise Damaged(f"{seen[0]:,} bytes long instead of {size:,}")
+            raise DamagedShard(f"{seen[0]:,} bytes long instead of {size:,}")
         checks, ends = np.frombuffer(file.read(8 * n), np.uint64), np.frombuffer(file.read(8 * n), np.int64)
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
     if _header(n_rows, width, keys, checks, ends, space) != head:
-        raise Damaged("its header, keys, ends or checksums were altered, or it belongs to another space")
+        raise DamagedShard("its header, keys, ends or checksums were altered, or it belongs to another space")
     return TokenShard(path, keys, checks, ends, width, len(head) + 32 * n, seen)
 
 
-def _check(key: np.ndarray, rows: np.ndarray) -> int:
+def _text_checksum(key: np.ndarray, rows: np.ndarray) -> int:
     """Return the checksum of one text's rows, bound to the text's key."""
     return xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data, int(key[0] ^ key[1]))
 
@@ -116,35 +116,35 @@ def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends:
     return safetensors_head(about, parts)
 
 
-def _facts(fields: dict[str, Any]) -> tuple[int, int, int]:
+def _read_fields(fields: dict[str, Any]) -> tuple[int, int, int]:
     """Return the numbers of rows, of columns and of texts that a header states."""
     try:
         (n_rows, width), (n,) = fields["rows"]["shape"], fields["checks"]["shape"]
     except (ValueError, KeyError, TypeError) as error:
-        raise Damaged("its header cannot be read") from error
+        raise DamagedShard("its header cannot be read") from error
     if not all(isinstance(number, int) for number in (n_rows, width, n)) or n < 1 or min(n_rows, width) < 0:
-        raise Damaged(f"its rows have the shape [{n_rows}, {width}] for {n} texts")
+        raise DamagedShard(f"its rows have the shape [{n_rows}, {width}] for {n} texts")
     return n_rows, width, n
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredTokens:
     """The token vectors of texts in a store, read block by block from memory maps; see `late_interaction.TokenRows`.
 
     Text i is number `places[i]` of shard `numbers[i]`.
     """
 
-    shards: Sequence[TokenShard | Held]
+    shards: Sequence[TokenShard | UnstoredTokens]
     numbers: np.ndarray
     places: np.ndarray
     lengths: np.ndarray
 
-    def including(self, held: Held, rows: np.ndarray, places: np.ndarray) -> Stored:
+    def including(self, held: UnstoredTokens, rows: np.ndarray, places: np.ndarray) -> StoredTokens:
         """Return the same with the texts at *rows* taken from *places* of what is *held* in memory."""
         numbers, all_places, lengths = self.numbers.copy(), self.places.copy(), self.lengths.copy()
         numbers[rows], all_places[rows] = len(self.shards), places
         lengths[rows] = np.diff(held.ends, prepend=0)[places]
-        return Stored([*self.shards, held], numbers, all_places, lengths)
+        return StoredTokens([*self.shards, held], numbers, all_places, lengths)
 
     @property
     def dimensions(self) -> int:
@@ -168,8 +168,8 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Token vectors in memory, for texts whose own could not be stored; a `TokenShard` to `Stored`."""
+class UnstoredTokens:
+    """Token vectors in memory, of texts that could not be stored; `StoredTokens` reads it like a `TokenShard`."""
 
     path: Path
     ends: np.ndarray
@@ -185,7 +185,7 @@ class Held:
         return self.matrix
 
     @classmethod
-    def of(cls, matrices: Sequence[np.ndarray], path: Path) -> Held:
+    def of(cls, matrices: Sequence[np.ndarray], path: Path) -> UnstoredTokens:
         """Return matrices (n_tokens, d) as they would have been stored at *path*."""
         width = max(one.shape[1] for one in matrices)
         rows = np.concatenate([np.empty((0, width)), *(one for one in matrices if len(one))])
@@ -203,7 +203,7 @@ class TokenStore(VectorStore):
         super().__init__(folder, {**space, "tokens": FORMAT})
         self.path = self.path.with_name(f"{self.path.name}-tokens")  # no VectorStore takes it for its own
 
-    def read(self, texts: Sequence[str]) -> tuple[Stored, np.ndarray]:  # type: ignore[override]
+    def read(self, texts: Sequence[str]) -> tuple[StoredTokens, np.ndarray]:  # type: ignore[override]
         """Return the token vectors in the order of *texts*, and the positions that are missing, int64.
 
         Missing texts have no rows. What is returned was compared with its checksums.
@@ -220,7 +220,7 @@ class TokenStore(VectorStore):
                 lengths = np.zeros(len(texts), np.int64)
                 for number, mine in asked.items():
                     lengths[mine] = np.diff(shards[number].ends, prepend=0)[places[mine]]
-                return Stored(shards, numbers, places, lengths), np.flatnonzero(rows < 0)
+                return StoredTokens(shards, numbers, places, lengths), np.flatnonzero(rows < 0)
             for one in damaged:
                 self._set_aside(one.path, "a text differs from its checksum")
 
@@ -239,10 +239,10 @@ class TokenStore(VectorStore):
                     f"the token vectors of text {place} have the shape {one.shape}, where others have {width} columns, "
                     "or are not finite; nothing was stored"
                 )
-        write(self._new_shard(), keys, halves, self.digest)
+        write_token_shard(self._new_shard(), keys, halves, self.digest)
 
     def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
-        return open_shard(path, self.digest)
+        return open_token_shard(path, self.digest)
 
 
 def verify(folder: Path) -> list[str]:
@@ -295,17 +295,17 @@ class Shrink:
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
         """Return unit vectors (n_kept, n_dims) in the place of unit vectors (n_tokens, d), float32."""
-        kept = merged(tokens, self.factor) if self.factor > 1 else tokens
-        return projected(kept, self.dimensions, self.seed) if self.dimensions and len(kept) else kept
+        kept = merge_tokens(tokens, self.factor) if self.factor > 1 else tokens
+        return project_tokens(kept, self.dimensions, self.seed) if self.dimensions and len(kept) else kept
 
 
-def merged(tokens: np.ndarray, factor: int) -> np.ndarray:
+def merge_tokens(tokens: np.ndarray, factor: int) -> np.ndarray:
     """Return at most n / *factor* unit vectors, rounded up, in the place of *tokens* (n, d): means of similar ones.
 
     Clusters are Ward's over the unit vectors, in the order in which they begin in the text; Clavié, Chaffin and
     Adams, "Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance Impact via Token Pooling", 2024.
 
-    >>> merged(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
+    >>> merge_tokens(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     wanted = -(-len(tokens) // factor)
@@ -318,22 +318,22 @@ def merged(tokens: np.ndarray, factor: int) -> np.ndarray:
     order = np.argsort(np.argsort(first))[place]
     sums = np.zeros((len(first), tokens.shape[1]), np.float32)
     np.add.at(sums, order, np.asarray(tokens, np.float32))
-    return unit(sums)
+    return unit_vectors(sums)
 
 
-def projected(tokens: np.ndarray, dimensions: int, seed: int = 0) -> np.ndarray:
+def project_tokens(tokens: np.ndarray, dimensions: int, seed: int = 0) -> np.ndarray:
     """Return unit vectors (n, *dimensions*): *tokens* (n, d) in a random subspace, the same for the same *seed*.
 
     The subspace has an orthonormal basis, so that cosines are kept as far as chance allows; see `train.late` for a
     learnt one. Raises MirblabError for more dimensions than the tokens have.
 
-    >>> projected(np.eye(3), 2).shape
+    >>> project_tokens(np.eye(3), 2).shape
     (3, 2)
     """
     width = tokens.shape[1]
     if dimensions > width:
         raise MirblabError(f"token vectors of {width} dimensions cannot be projected to {dimensions}; ask for fewer")
-    return unit(np.asarray(tokens, np.float32) @ _basis(width, dimensions, seed))
+    return unit_vectors(np.asarray(tokens, np.float32) @ _basis(width, dimensions, seed))
 
 
 @lru_cache(maxsize=8)
@@ -343,12 +343,12 @@ def _basis(width: int, dimensions: int, seed: int) -> np.ndarray:
     return basis
 
 
-def rounded(tokens: np.ndarray) -> np.ndarray:
+def round_to_bytes(tokens: np.ndarray) -> np.ndarray:
     """Return what eight bits keep of *tokens* (n, d), float32: 255 steps between minus and plus each row's largest.
 
     A row takes d + 2 bytes: its numbers, and the largest as float16.
 
-    >>> bool(np.abs(rounded(np.array([[0.6, 0.8]])) - [[0.6, 0.8]]).max() < 0.8 / 254 + 0.001)
+    >>> bool(np.abs(round_to_bytes(np.array([[0.6, 0.8]])) - [[0.6, 0.8]]).max() < 0.8 / 254 + 0.001)
     True
     """
     largest = np.abs(tokens).max(axis=1, keepdims=True, initial=0).astype(np.float16).astype(np.float32)
@@ -359,13 +359,13 @@ def rounded(tokens: np.ndarray) -> np.ndarray:
 CHUNK_TEXTS = 256  # a shard each, so that an interruption costs no more than these
 
 
-def token_rows(
+def load_token_vectors(
     model: Encoder,
     texts: Sequence[str],
     role: str = "document",
     instruction: str = "",
     shrink: Shrink | None = None,
-) -> Stored:
+) -> StoredTokens:
     """Return the token vectors of *texts*, in their order, memory-mapped; see `late_interaction.TokenRows`.
 
     Each distinct text is encoded once for its role and instruction, stored as float16 as soon as its chunk is done,
@@ -373,14 +373,14 @@ def token_rows(
     What cannot be stored is held in memory, with a line that says so.
     """
     wanted = (shrink or Shrink()).of(role)
-    store = token_store(model, role, instruction, wanted)
+    store = open_token_store(model, role, instruction, wanted)
     found, missing = store.read(texts)
     if not len(missing):
         return found
     new = list(dict.fromkeys(texts[position] for position in missing))
     unstored: dict[str, np.ndarray] = {}
     with progress(len(new), f"{model.name}: token vectors", "texts") as bar:
-        for some, tokens in _made(model, new, role, instruction, wanted):
+        for some, tokens in _encode_chunks(model, new, role, instruction, wanted):
             if not paths.try_to_store("token vectors", store.append, some, tokens):
                 unstored |= zip(some, tokens, strict=True)
             bar.update(len(some))
@@ -392,10 +392,10 @@ def token_rows(
         return found
     place = {text: number for number, text in enumerate(unstored)}
     places = np.array([place[texts[position]] for position in missing])
-    return found.including(Held.of(list(unstored.values()), store.path), missing, places)
+    return found.including(UnstoredTokens.of(list(unstored.values()), store.path), missing, places)
 
 
-def token_store(
+def open_token_store(
     model: Encoder, role: str = "document", instruction: str = "", shrink: Shrink | None = None
 ) -> TokenStore:
     """Return the store of an encoder's token vectors for one role and instruction."""
@@ -403,11 +403,11 @@ def token_store(
     return TokenStore(paths.cache() / "tokens", {**model.space(role, instruction), **wanted.key()})
 
 
-def _made(
+def _encode_chunks(
     model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
 ) -> Iterator[tuple[list[str], list[np.ndarray]]]:
     """Yield chunks of texts with their token vectors; shrunk ones are made from the whole ones in the store."""
-    whole = token_rows(model, texts, role, instruction) if shrink.name else None
+    whole = load_token_vectors(model, texts, role, instruction) if shrink.name else None
     for start in range(0, len(texts), CHUNK_TEXTS):
         some = texts[start : start + CHUNK_TEXTS]
         if whole is None:

@@ -14,7 +14,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.collection import Collection
-from mirblab.formula.in_text import Owned, Reader
+from mirblab.formula.in_text import FormulaReader, TextFormulas
 from mirblab.formula.operators import ARROW, BIG, FUNCTION, INTEGRAL, POSTFIX, RELATION, ROLES, SUM, operator_tree
 from mirblab.formula.tree import Tree
 
@@ -46,17 +46,17 @@ _RANKED = frozenset({"FRAC", "ROOT", "BINOM", "LIST", "ROW", "MOD", "COMPOSE"}) 
 
 
 @lru_cache(maxsize=50_000)
-def type_of(label: str) -> str:
+def operator_type(label: str) -> str:
     """Return the type of a label of an operator tree, under which different symbols meet.
 
-    >>> type_of("U!plus"), type_of("O!leq"), type_of("V!x"), type_of("+!F!sin")
+    >>> operator_type("U!plus"), operator_type("O!leq"), operator_type("V!x"), operator_type("+!F!sin")
     ('ADD', 'REL', 'VAR', 'FUN')
     """
     found = _TYPES.get(label)
     if found is not None:
         return found
     if label.startswith("+!"):
-        return "BIG" if label[2:] in ("O!SUB", "O!SUP") else type_of(label[2:])
+        return "BIG" if label[2:] in ("O!SUB", "O!SUP") else operator_type(label[2:])
     return next((kind for prefix, kind in _PREFIXES if label.startswith(prefix)), label)
 
 
@@ -90,7 +90,7 @@ def leaf_paths(tree: Tree) -> LeafPaths:
     [['BASE', 'SCRIPTS', 'ADD'], ['BASE', 'SCRIPTS', 'ADD']]
     """
     found = LeafPaths()
-    above = _Above(tree, found)
+    above = _StepsToRoot(tree, found)
     for node, label in enumerate(tree.labels):
         if above.n_operands[node] or label in _EMPTY:
             continue
@@ -102,7 +102,7 @@ def leaf_paths(tree: Tree) -> LeafPaths:
     return found
 
 
-class _Above:
+class _StepsToRoot:
     """The steps from a node to the root, with inner nodes numbered as they are met."""
 
     __slots__ = ("found", "n_operands", "numbers", "tree", "types")
@@ -110,7 +110,7 @@ class _Above:
     def __init__(self, tree: Tree, found: LeafPaths) -> None:
         self.tree = tree
         self.found = found
-        self.types = [type_of(label) for label in tree.labels]
+        self.types = [operator_type(label) for label in tree.labels]
         self.n_operands = [0] * (len(tree) + 1)  # the last is that of the root's parent, which is no node
         self.numbers: dict[tuple[int, str], int] = {}
         for node, parent in enumerate(tree.parents):
@@ -191,11 +191,11 @@ class PathBook:
 
 def leaf_type(symbol: str) -> str:
     """Return the type of a leaf, at which every path begins: 0 and 1 are their own, as in Approach0."""
-    return symbol if symbol in ("N!0", "N!1") else type_of(symbol)
+    return symbol if symbol in ("N!0", "N!1") else operator_type(symbol)
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class NumberedPaths:
     """A formula's leaf paths, the number of the path after each step of each leaf, and all counted per node.
 
     `path`, `root` and `width` are parallel: below inner node *root* so many leaves end this path.
@@ -223,7 +223,7 @@ class Formula:
         return found
 
 
-def formula(tree: Tree, book: PathBook) -> Formula:
+def number_paths(tree: Tree, book: PathBook) -> NumberedPaths:
     """Return the paths of an operator *tree*, numbered by *book*."""
     paths = leaf_paths(tree)
     numbers = book.number(paths)
@@ -231,16 +231,16 @@ def formula(tree: Tree, book: PathBook) -> Formula:
     for steps, row in zip(paths.steps, numbers, strict=True):
         widths.update(zip(row, [step[1] for step in steps], strict=True))
     table = np.array([(path, root, width) for (path, root), width in widths.items()], np.int32).reshape(-1, 3)
-    return Formula(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
+    return NumberedPaths(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
 
 
-def frequencies(formulas: Sequence[Formula], n_paths: int) -> np.ndarray:
+def path_frequencies(formulas: Sequence[NumberedPaths], n_paths: int) -> np.ndarray:
     """Return for each path how many nodes of all *formulas* have it below them, int64."""
     paths = [found.path for found in formulas]
     return np.bincount(np.concatenate(paths) if paths else np.empty(0, np.int32), minlength=n_paths)
 
 
-def assigned(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
+def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
     """Return the sum of symbol credits over two sectors, and the pairs of symbols that were assigned to each other.
 
     Each path that both have gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94
@@ -300,11 +300,11 @@ class Match:
     symbols: list[tuple[str, str]]
 
 
-def aligned(
-    query: Formula, query_root: int, found: Formula, doc_root: int, symbols: list[tuple[str, str]]
+def align_leaves(
+    query: NumberedPaths, query_root: int, found: NumberedPaths, doc_root: int, symbols: list[tuple[str, str]]
 ) -> list[tuple[int, int]]:
     """Return pairs of leaves on equal paths, one to one: equal symbols first, then assigned ones, then any."""
-    left, right = _ends(query, query_root), _ends(found, doc_root)
+    left, right = _leaves_by_path(query, query_root), _leaves_by_path(found, doc_root)
     ours, theirs = query.paths.symbols, found.paths.symbols
     assigned_to = dict(symbols)
     pairs: list[tuple[int, int]] = []
@@ -322,7 +322,7 @@ def aligned(
     return sorted(pairs)
 
 
-def _ends(own: Formula, root: int) -> dict[int, list[int]]:
+def _leaves_by_path(own: NumberedPaths, root: int) -> dict[int, list[int]]:
     """Return the leaves below an inner node, by their path to it."""
     found: dict[int, list[int]] = {}
     for leaf, (steps, numbers) in enumerate(zip(own.paths.steps, own.numbers, strict=True)):
@@ -332,7 +332,7 @@ def _ends(own: Formula, root: int) -> dict[int, list[int]]:
     return found
 
 
-def covered(own: Formula, root: int, leaves: list[int]) -> list[int]:
+def covered_nodes(own: NumberedPaths, root: int, leaves: list[int]) -> list[int]:
     """Return the nodes of the operator tree on the way from *leaves* up to an inner node, ascending."""
     nodes = {own.paths.leaves[leaf] for leaf in leaves}
     for leaf in leaves:
@@ -352,10 +352,10 @@ class Approach0Scorer:
 
     A formula is its leaf-root paths, cut off at every node above; the structure score of two subtrees sums min(width,
     width) · ipf over the paths that they share, ipf = ln(N / pf) from all *formulas*; the best pair of subtrees
-    counts. σ credits its symbols (`assigned`); the score is structure / (1 + (1 - σ)²), less a penalty for length.
-    *formulas* are LaTeX, or trees (layout or operator). *symbol_weights*: same symbol and operators, same symbol,
-    neither; None: symbols do not count. *eta*: weight of the length penalty. *use_ipf*: False gives every path 1.
-    At most the first 64 leaves of a formula count. Every formula is parsed once, when the scorer is made.
+    counts. σ credits its symbols (`assign_symbols`); the score is structure / (1 + (1 - σ)²), less a penalty for
+    length. *formulas* are LaTeX, or trees (layout or operator). *symbol_weights*: same symbol and operators, same
+    symbol, neither; None: symbols do not count. *eta*: weight of the length penalty. *use_ipf*: False gives every path
+    1. At most the first 64 leaves of a formula count. Every formula is parsed once, when the scorer is made.
 
     >>> scorer = Approach0Scorer([r"x^2 + y^2", r"x + y", r"a^2 + b^2 = c^2"])
     >>> scorer.score(r"y^2 + x^2", [0, 1, 2]).argsort().tolist()
@@ -373,12 +373,12 @@ class Approach0Scorer:
         self.symbol_weights = symbol_weights
         self.eta = eta
         self._book = PathBook()
-        self._formulas: list[Formula] = []
+        self._formulas: list[NumberedPaths] = []
         with progress(len(formulas), "leaf-root paths", "formula") as bar:
             for own in formulas:
-                self._formulas.append(formula(_operators(own), self._book))
+                self._formulas.append(number_paths(_to_operator_tree(own), self._book))
                 bar.update(1)
-        counts = frequencies(self._formulas, len(self._book))
+        counts = path_frequencies(self._formulas, len(self._book))
         total = counts.sum()
         self._ipf = np.log(total / np.maximum(counts, 1)) if use_ipf else np.ones(len(counts))
 
@@ -387,7 +387,7 @@ class Approach0Scorer:
 
     def score(self, query: str | Tree, documents: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the score of each document, float32, 0 and up; *documents* are positions in the collection."""
-        own = formula(_operators(query), self._book)
+        own = number_paths(_to_operator_tree(query), self._book)
         places = np.asarray(documents, np.int64)
         if places.size and (places.min() < 0 or places.max() >= len(self)):
             raise MirblabError(f"a scorer of {len(self):,} formulas has no positions {places.min()} to {places.max()}")
@@ -404,24 +404,24 @@ class Approach0Scorer:
 
     def explain(self, query: str | Tree, document: int) -> Match:
         """Return what *query* and the document at this position have in common, and what it scores."""
-        own, found = formula(_operators(query), self._book), self._formulas[document]
+        own, found = number_paths(_to_operator_tree(query), self._book), self._formulas[document]
         structure, query_root, doc_root = self._structure(own, [found])
         if not structure[0]:
             return Match(0.0, 0.0, 0.0, [], [], [], [])
         sector = own.sector(int(query_root[0]))
         score, share, pairs = self._combined(structure[0], own, sector, found, int(doc_root[0]))
-        leaves = aligned(own, int(query_root[0]), found, int(doc_root[0]), pairs)
+        leaves = align_leaves(own, int(query_root[0]), found, int(doc_root[0]), pairs)
         return Match(
             score=score,
             structure=float(structure[0]),
             symbol=share,
             leaves=[(own.paths.leaves[left], found.paths.leaves[right]) for left, right in leaves],
-            query_nodes=covered(own, int(query_root[0]), [left for left, _ in leaves]),
-            doc_nodes=covered(found, int(doc_root[0]), [right for _, right in leaves]),
+            query_nodes=covered_nodes(own, int(query_root[0]), [left for left, _ in leaves]),
+            doc_nodes=covered_nodes(found, int(doc_root[0]), [right for _, right in leaves]),
             symbols=pairs,
         )
 
-    def _structure(self, query: Formula, found: list[Formula]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _structure(self, query: NumberedPaths, found: list[NumberedPaths]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weight of the best pair of subtrees for each formula, and the roots of that pair."""
         n_roots = len(query.paths.roots)
         sizes = np.array([len(own.paths.roots) for own in found], np.int64)
@@ -453,10 +453,10 @@ class Approach0Scorer:
         return best[0], best[1].astype(int), best[2].astype(int)
 
     def _combined(
-        self, structure: float, query: Formula, sector: Sector, found: Formula, root: int
+        self, structure: float, query: NumberedPaths, sector: Sector, found: NumberedPaths, root: int
     ) -> tuple[float, float, list[tuple[str, str]]]:
         """Return the score of one pair of subtrees, the share of its symbols, and the pairs of symbols."""
-        total, pairs = assigned(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
+        total, pairs = assign_symbols(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
         share = total / query.n_leaves
         symbols = 1 / (1 + (1 - share) ** 2) if self.symbol_weights else 1.0
         length = (1 - self.eta) + self.eta / np.log(1 + found.n_leaves)
@@ -468,12 +468,12 @@ def rescore(
 ) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
-    Formulas are read from texts as structure search does (`in_text.Reader`). Each formula of the query counts by the
-    best of the document's, and a document scores their sum, as Approach0 adds up the keywords of a query; one without
-    formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is
-    made, which parses them all). Raises MirblabError for a scorer of another size.
+    Formulas are read from texts as structure search does (`in_text.FormulaReader`). Each formula of the query counts by
+    the document's formula that scores best for it, and a document scores their sum, as Approach0 adds up the keywords
+    of a query; a document without formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of
+    first appearance (None: one is made, which parses them all). Raises MirblabError for a scorer of another size.
     """
-    documents, reader = Reader.of(collection).owned(collection.texts), Reader.of(collection, "query")
+    documents, reader = FormulaReader.of(collection).owned(collection.texts), FormulaReader.of(collection, "query")
     scorer = scorer or Approach0Scorer(documents.formulas)
     if len(scorer) != len(documents.formulas):
         n = len(documents.formulas)
@@ -488,7 +488,7 @@ def rescore(
             rows = np.flatnonzero(queries == query)
             own = documents.take(places[rows])
             used, numbers = np.unique(own.numbers, return_inverse=True)
-            own = Owned([documents.formulas[number] for number in used], numbers, own.starts)
+            own = TextFormulas([documents.formulas[number] for number in used], numbers, own.starts)
             for latex in reader.formulas(collection.query_texts[query]):
                 scores[rows] += own.best(scorer.score(latex, used))
             bar.update(1)
@@ -497,7 +497,7 @@ def rescore(
     )
 
 
-def _operators(formula: str | Tree) -> Tree:
+def _to_operator_tree(formula: str | Tree) -> Tree:
     if isinstance(formula, Tree):
         return operator_tree(formula)
     from mirblab.formula.latex.parser import parse_latex

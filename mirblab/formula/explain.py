@@ -13,9 +13,9 @@ from mirblab.formula import scoring
 from mirblab.formula.index import Index
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.scoring import DEFAULT_B
-from mirblab.formula.tokens import KIND_MASK, KINDS, MOST_COUNTED
-from mirblab.formula.tree import Tree, kind, node_paths, shown_label
-from mirblab.formula.workers import read, trees
+from mirblab.formula.tokens import KIND_MASK, KINDS, MAX_COUNT
+from mirblab.formula.tree import Tree, label_type, node_paths, shown_label
+from mirblab.formula.workers import formula_tokens, layout_trees
 
 # Which kinds are of the operator tree, which cover all nodes from the first to the last, and what each says of names.
 _OF_OPERATIONS, _COVERING = ("operation", "subexpression"), ("whole", "subexpression")
@@ -45,18 +45,18 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ExplainedFormula:
     """One formula: its layout, its operations, the pairs of nodes where each key occurs, and the weights."""
 
     layout: Tree
     operations: Tree
     places: dict[int, list[tuple[int, int]]]
-    asked: scoring.Query
+    asked: scoring.WeightedQuery
 
 
 def explain_match(
-    query: str | Tree | Side,
-    document: str | Tree | Side,
+    query: str | Tree | ExplainedFormula,
+    document: str | Tree | ExplainedFormula,
     index: Index,
     *,
     weights: Mapping[str, float] | None = None,
@@ -65,7 +65,8 @@ def explain_match(
     """Return why *document* scores what it does for *query* in a search of *index*; both are LaTeX or layout trees.
 
     The index gives the weights of tokens; *document* need not be in it. Of a token that one formula has more often
-    than the other, each occurrence counts as shared in part. A formula that is explained often is read once, by `side`.
+    than the other, each occurrence counts as shared in part. A formula that is explained often is read once, by
+    `read_formula`.
 
     >>> index = Index.build([("a", "x^2+x"), ("b", "y^2+y"), ("c", "z")])
     >>> why = explain_match("x^2+x", "y^2+y", index)
@@ -74,7 +75,9 @@ def explain_match(
     >>> why.tokens.token.tolist()[:6]
     ['+', '2', 'plus(SUP(N))', 'plus(SUP(V))', 'SUP(V, N)', 'plus(SUP(V, N), V)']
     """
-    one, other = (own if isinstance(own, Side) else side(own, index, weights) for own in (query, document))
+    one, other = (
+        own if isinstance(own, ExplainedFormula) else read_formula(own, index, weights) for own in (query, document)
+    )
     often = dict(zip(other.asked.keys.tolist(), other.asked.counts.tolist(), strict=True))
     rows, votes, shares = [], defaultdict(float), {}
     for key, count, weight in zip(one.asked.keys.tolist(), one.asked.counts.tolist(), one.asked.weights, strict=True):
@@ -83,29 +86,33 @@ def explain_match(
         shared = min(count, often[key])
         shares[key] = shared
         name = KINDS[key & int(KIND_MASK)]
-        rows.append((name, _text(one, name, key), weight, count, often[key], shared, weight * shared))
+        rows.append((name, _token_text(one, name, key), weight, count, often[key], shared, weight * shared))
         if name in _RENAMED:
-            _vote(votes, name, one, other, key, weight * shared)
+            _vote_for_renaming(votes, name, one, other, key, weight * shared)
     names = ["kind", "token", "weight", "in_query", "in_document", "shared", "contribution"]
     rows.sort(key=lambda row: (-row[-1], row[0], row[1]))
     table = pd.DataFrame(rows, columns=names)
     total = float(sum(row[-1] for row in rows))
-    score = scoring.score(np.array([total]), one.asked.length, np.array([other.asked.length]), b) if total else [0.0]
+    score = (
+        scoring.score_formulas(np.array([total]), one.asked.length, np.array([other.asked.length]), b)
+        if total
+        else [0.0]
+    )
     parts = (total / own.asked.length if own.asked.length else 0.0 for own in (one, other))
-    nodes = (_nodes(own, shares) for own in (one, other))
-    return Explanation(float(score[0]), *parts, table, one.layout, other.layout, *nodes, _renamed(votes))
+    nodes = (_share_by_node(own, shares) for own in (one, other))
+    return Explanation(float(score[0]), *parts, table, one.layout, other.layout, *nodes, _choose_renaming(votes))
 
 
-def side(formula: str | Tree, index: Index, weights: Mapping[str, float] | None = None) -> Side:
+def read_formula(formula: str | Tree, index: Index, weights: Mapping[str, float] | None = None) -> ExplainedFormula:
     """Return a formula read for `explain`: its trees, where its tokens are, and what they weigh in *index*."""
-    layout = trees([formula])[0]
-    found, places = read([layout]), defaultdict(list)
+    layout = layout_trees([formula])[0]
+    found, places = formula_tokens([layout]), defaultdict(list)
     for key, first, second in zip(found.keys.tolist(), found.firsts.tolist(), found.seconds.tolist(), strict=True):
         places[key].append((first, second))
-    return Side(layout, operator_tree(layout), places, index.weighed(found, 1, weights)[0])
+    return ExplainedFormula(layout, operator_tree(layout), places, index.weighed(found, 1, weights)[0])
 
 
-def _text(side: Side, name: str, key: int) -> str:
+def _token_text(side: ExplainedFormula, name: str, key: int) -> str:
     """Return a token as a reader sees it; `V` stands for any variable, and relations stand over an arrow."""
     tree = side.operations if name in _OF_OPERATIONS else side.layout
     first, second = side.places[key][0]
@@ -113,20 +120,20 @@ def _text(side: Side, name: str, key: int) -> str:
         line = [tree.parents[tree.parents[second]], tree.parents[second], second]
         return "(".join(_type(tree.labels[node]) for node in line) + "))"
     if name == "subexpression":
-        return _nested(tree, first, second)
+        return _nested_text(tree, first, second)
     if name == "whole":
         return " ".join(map(_type, tree.labels))
     way = node_paths(tree)
     if name == "symbol":
         return shown_label(tree.labels[first])
     if name == "typed duplicate":
-        top = len(way[_meeting(tree, first, second)])
+        top = len(way[_common_ancestor(tree, first, second)])
         label = _type(tree.labels[first])
         return f"{label} … {label}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
     return f"{shown_label(tree.labels[first])} →{tree.relations[second]} {shown_label(tree.labels[second])}"
 
 
-def _nested(tree: Tree, first: int, last: int) -> str:
+def _nested_text(tree: Tree, first: int, last: int) -> str:
     """Return a subtree as operations with their operands in parentheses."""
     operands: dict[int, list[str]] = defaultdict(list)
     for node in range(last, first - 1, -1):
@@ -141,32 +148,34 @@ def _is_name(label: str) -> bool:
 
 
 def _type(label: str) -> str:
-    return "V" if _is_name(label) else shown_label(kind(label))
+    return "V" if _is_name(label) else shown_label(label_type(label))
 
 
-def _meeting(tree: Tree, first: int, second: int) -> int:
+def _common_ancestor(tree: Tree, first: int, second: int) -> int:
     while first != second:
         first, second = min(first, second), tree.parents[max(first, second)]
     return first
 
 
-def _vote(votes: dict, name: str, one: Side, other: Side, key: int, weight: float) -> None:
+def _vote_for_renaming(
+    votes: dict, name: str, one: ExplainedFormula, other: ExplainedFormula, key: int, weight: float
+) -> None:
     """Add what a shared token says about which name of the query stands for which of the document."""
     pairs = [(mine, theirs) for mine in one.places[key] for theirs in other.places[key]]
     labels = [(side.operations if name in _OF_OPERATIONS else side.layout).labels for side in (one, other)]
     for mine, theirs in pairs:
-        for node, its in set(zip(_covered(name, mine), _covered(name, theirs), strict=False)):
+        for node, its in set(zip(_covered_nodes(name, mine), _covered_nodes(name, theirs), strict=False)):
             names = labels[0][node], labels[1][its]
             if _is_name(names[0]) and _is_name(names[1]):
                 votes[names] += weight / len(pairs)
 
 
-def _covered(name: str, pair: tuple[int, int]) -> tuple[int, ...]:
+def _covered_nodes(name: str, pair: tuple[int, int]) -> tuple[int, ...]:
     """Return the nodes that a token of this kind is about."""
     return tuple(range(pair[0], pair[1] + 1)) if name in _COVERING else pair
 
 
-def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
+def _choose_renaming(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
     """Return the names that differ, one to one, the best supported first; a name that is kept is not renamed."""
     taken: tuple[set, set] = (set(), set())
     found = []
@@ -179,17 +188,17 @@ def _renamed(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
     return found
 
 
-def _nodes(side: Side, shares: dict[int, int]) -> dict[int, float]:
+def _share_by_node(side: ExplainedFormula, shares: dict[int, int]) -> dict[int, float]:
     """Return for each node of the layout the share of the weight of the tokens around it that is shared."""
     weight, agreed = np.zeros(len(side.layout)), np.zeros(len(side.layout))
     by_span = {span: node for node, span in enumerate(side.layout.spans) if span != (0, 0)}
     for key, each in zip(side.asked.keys.tolist(), side.asked.weights.tolist(), strict=True):
         name = KINDS[key & int(KIND_MASK)]
         occurrences = side.places[key]
-        part = min(1.0, shares.get(key, 0) / min(len(occurrences), MOST_COUNTED))
+        part = min(1.0, shares.get(key, 0) / min(len(occurrences), MAX_COUNT))
         for pair in occurrences:
             spans = side.operations.spans
-            found = _covered(name, pair)
+            found = _covered_nodes(name, pair)
             if name in _OF_OPERATIONS:
                 found = [by_span.get(spans[node]) for node in found if spans]
             for node in {node for node in found if node is not None}:

@@ -36,10 +36,10 @@ _ENOUGH_SIGNS = 1000  # texts of a collection that are looked at
 
 
 @lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
-def formal(text: str) -> str:
+def is_formal(text: str) -> str:
     """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
 
-    >>> formal("∀ (n : ℕ), n.divisors.sum Nat.totient = n"), formal("|- !x. x = x"), formal(r"f : X \\to Y")
+    >>> is_formal("∀ (n : ℕ), n.divisors.sum Nat.totient = n"), is_formal("|- !x. x = x"), is_formal(r"f : X \\to Y")
     ('Lean', 'HOL', '')
     """
     return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
@@ -56,7 +56,7 @@ def formal_language(texts: Sequence[str]) -> str:
     ''
     """
     looked_at = texts[:: max(1, len(texts) // _ENOUGH_SIGNS)]
-    names = Counter(map(formal, looked_at))
+    names = Counter(map(is_formal, looked_at))
     n_others = names.pop("", 0)
     return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""
 
@@ -107,53 +107,55 @@ def marked_formulas(text: str) -> list[tuple[str, int, int]]:
     >>> marked_formulas(r"Is \(x\) or $\text{some $y$}$ worth $5 or $6?")
     [('x', 5, 6), ('\\text{some $y$}', 13, 28)]
     """
-    return [(text[start:end], start, end) for start, end, _, _, _ in _spans(text)]
+    return [(text[start:end], start, end) for start, end, _, _, _ in _formula_spans(text)]
 
 
-def split(text: str) -> list[str]:
+def split_at_formulas(text: str) -> list[str]:
     r"""Return the parts of a text: prose, formula, prose, ..., prose; at odd positions the LaTeX of the formulas.
 
     Delimiters are left out; prose between two formulas may be empty.
 
-    >>> split("Let $x$ be one.")
+    >>> split_at_formulas("Let $x$ be one.")
     ['Let ', 'x', ' be one.']
     """
-    return _cut(text, _spans(text))
+    return _cut_at_spans(text, _formula_spans(text))
 
 
-def parts(text: str) -> list[str]:
-    r"""Return the parts of a text as `split` does, or ["", text, ""] where all of it is a formula without delimiters.
+def split_text(text: str) -> list[str]:
+    r"""Return the parts of a text as `split_at_formulas` does; ["", text, ""] for a formula without delimiters.
 
     An environment, or a dollar in `\text{}`, says nothing about what is around it, so it is no delimiter here. A
     statement for a proof assistant is prose, whatever its dollars and backslashes mean there.
 
-    >>> parts(r"\frac{1}{2}"), parts("half of $x$")
+    >>> split_text(r"\frac{1}{2}"), split_text("half of $x$")
     (['', '\\frac{1}{2}', ''], ['half of ', 'x', ''])
     """
-    if formal(text):
+    if is_formal(text):
         return [text]
-    spans = list(_spans(text))
-    found = _cut(text, spans)
+    spans = list(_formula_spans(text))
+    found = _cut_at_spans(text, spans)
     if any(is_plain for *_, is_plain in spans) or not text.strip():
         return found
     outside = "".join(found[::2])
-    return ["", text, ""] if is_bare(outside) or not outside.strip() else found
+    return ["", text, ""] if is_bare_formula(outside) or not outside.strip() else found
 
 
-def is_bare(text: str) -> bool:
+def is_bare_formula(text: str) -> bool:
     r"""Return whether a text without delimiters is a formula: it has hardly any words, or far more mathematics.
 
-    >>> is_bare(r"\sum_{n}^{\infty} a_n"), is_bare("n"), is_bare("Every ring is commutative"), is_bare("")
-    (True, True, False, False)
+    >>> is_bare_formula(r"\sum_{n}^{\infty} a_n"), is_bare_formula("n")
+    (True, True)
+    >>> is_bare_formula("Every ring is commutative"), is_bare_formula("")
+    (False, False)
     """
     if not text.strip() or _LONE_WORD.fullmatch(text):
         return False
     n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS_IN_DELIMITERS.findall(text))
     is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
-    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not formal(text)
+    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not is_formal(text)
 
 
-def _cut(text: str, spans: Iterable[Span]) -> list[str]:
+def _cut_at_spans(text: str, spans: Iterable[Span]) -> list[str]:
     found, last = [], 0
     for start, end, outer, after, _ in spans:
         found += [text[last:outer], text[start:end]]
@@ -161,7 +163,7 @@ def _cut(text: str, spans: Iterable[Span]) -> list[str]:
     return [*found, text[last:]]
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _formula_spans(text: str) -> Iterator[Span]:
     """Yield each formula that is not empty."""
     if "$" not in text and "\\" not in text and "[/" not in text:
         return
@@ -185,11 +187,11 @@ def _spans(text: str) -> Iterator[Span]:
         inner = text[start:end]
         if inner.strip():
             is_plain = not kind.startswith("begin") and limits[at] == len(tokens)
-            yield *_stripped(inner, start, end), outer, after, is_plain
+            yield *_strip_span(inner, start, end), outer, after, is_plain
         at = closer + 1
 
 
-def _stripped(inner: str, start: int, end: int) -> tuple[int, int]:
+def _strip_span(inner: str, start: int, end: int) -> tuple[int, int]:
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
 
 
@@ -303,7 +305,7 @@ _ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them th
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class TextFormulas:
     """The distinct formulas of some texts, in order of first appearance, and where they are.
 
     The formulas of text i are `numbers[starts[i] : starts[i + 1]]`, positions in `formulas`, as often as it has them.
@@ -331,20 +333,20 @@ class Owned:
             found[filled] = np.maximum.reduceat(scores[self.numbers], self.starts[filled])
         return found
 
-    def take(self, places: np.ndarray) -> Owned:
+    def take(self, places: np.ndarray) -> TextFormulas:
         """Return the formulas of the texts at *places*, in that order, with the same numbers.
 
-        >>> owned(["$x$", "$y$ $z$"], bare=False).take(np.array([1])).numbers.tolist()
+        >>> collect_formulas(["$x$", "$y$ $z$"], bare=False).take(np.array([1])).numbers.tolist()
         [1, 2]
         """
         sizes = np.diff(self.starts)[places]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(starts[-1]) + np.repeat(self.starts[places] - starts[:-1], sizes)
-        return Owned(self.formulas, self.numbers[rows], starts)
+        return TextFormulas(self.formulas, self.numbers[rows], starts)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FormulaReader:
     """How formulas are read from the documents, or the queries, of a collection: decided once for all of its texts.
 
     `is_bare`: each text is one formula. `language`: the proof assistant whose language the texts are in, "" for none;
@@ -355,12 +357,12 @@ class Reader:
     language: str = ""
 
     @classmethod
-    def of(cls, collection: Collection, role: str = "document") -> Reader:
+    def of(cls, collection: Collection, role: str = "document") -> FormulaReader:
         """Return the reader of a collection's documents, or with *role* "query" of its queries.
 
         >>> from mirblab.sources.catalogue import load
-        >>> Reader.of(load("mini-hol")), Reader.of(load("mini-wfb"), "query")
-        (Reader(is_bare=False, language='HOL'), Reader(is_bare=True, language=''))
+        >>> FormulaReader.of(load("mini-hol")), FormulaReader.of(load("mini-wfb"), "query")
+        (FormulaReader(is_bare=False, language='HOL'), FormulaReader(is_bare=True, language=''))
         """
         card = collection.card
         if card.task == FORMULA_TASK:
@@ -372,12 +374,12 @@ class Reader:
         return cls(is_bare, card.language or formal_language(collection.query_texts))
 
     def formulas(self, text: str) -> list[str]:
-        """Return the LaTeX of the formulas in a text, as the function `formulas` does; none in a proof assistant's."""
+        """Return the LaTeX of the formulas in a text, as `text_formulas` does; none in a proof assistant's."""
         return [] if self.language else text_formulas(text, self.is_bare)
 
-    def owned(self, texts: Sequence[str]) -> Owned:
-        """Return the formulas of *texts*, as the function `owned` does."""
-        return owned([""] * len(texts) if self.language else texts, self.is_bare)
+    def owned(self, texts: Sequence[str]) -> TextFormulas:
+        """Return the formulas of *texts*, as `collect_formulas` does."""
+        return collect_formulas([""] * len(texts) if self.language else texts, self.is_bare)
 
 
 def collection_language(collection: Collection) -> str:
@@ -387,21 +389,21 @@ def collection_language(collection: Collection) -> str:
     >>> [collection_language(load(name)) for name in ("mini-lean", "mini-views-signature-informal", "mini-qa")]
     ['Lean', 'Lean', '']
     """
-    return Reader.of(collection).language or Reader.of(collection, "query").language
+    return FormulaReader.of(collection).language or FormulaReader.of(collection, "query").language
 
 
-def lack(queries: Sequence[bool], documents: Sequence[bool], language: str = "") -> dict[str, Any]:
+def count_without_formula(queries: Sequence[bool], documents: Sequence[bool], language: str = "") -> dict[str, Any]:
     """Return what the attrs of a run say of texts in which the system found no formula.
 
     *queries* and *documents* say of each text whether there is one. `no_formula` has the four counts; where most
     queries or most documents have none, `note` says so, and what became of code in a *language* that was read as words.
 
-    >>> lack([True, True], [False, False, True])["note"]
+    >>> count_without_formula([True, True], [False, False, True])["note"]
     'no formula in 0 of 2 queries and 2 of 3 documents'
-    >>> lack([True, True], [True, True, True])
+    >>> count_without_formula([True, True], [True, True, True])
     {'no_formula': {'queries': [0, 2], 'documents': [0, 3]}}
     """
-    counts = {"queries": _without(queries), "documents": _without(documents)}
+    counts = {"queries": _count_missing(queries), "documents": _count_missing(documents)}
     found: dict[str, Any] = {"no_formula": counts}
     if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
         said = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
@@ -409,7 +411,7 @@ def lack(queries: Sequence[bool], documents: Sequence[bool], language: str = "")
     return found
 
 
-def _without(has_formula: Sequence[bool]) -> list[int]:
+def _count_missing(has_formula: Sequence[bool]) -> list[int]:
     return [len(has_formula) - int(np.count_nonzero(has_formula)), len(has_formula)]
 
 
@@ -423,7 +425,7 @@ def are_formulas(task: str, texts: Sequence[str]) -> bool:
         return task == FORMULA_TASK
     looked_at = [text for text in texts[:: max(1, len(texts) // _ENOUGH)] if text.strip()]
     alone = sum(
-        (bool(_MATHS.search(text)) or len(text.split()) == 1) and not _marked(text) and not _is_prose(text)
+        (bool(_MATHS.search(text)) or len(text.split()) == 1) and not _marked_only(text) and not _is_prose(text)
         for text in looked_at
     )
     return bool(looked_at) and alone >= _MOST * len(looked_at)
@@ -449,13 +451,13 @@ def text_formulas(text: str, bare: bool) -> list[str]:
         return [latex for latex, _, _ in marked_formulas(text)]
     if text.startswith("Formula:") and (match := _IN_CONTEXT.fullmatch(text)) is not None:
         text = match["formula"]
-    return _marked(text) or ([text] if text.strip() else [])
+    return _marked_only(text) or ([text] if text.strip() else [])
 
 
-def owned(texts: Iterable[str], bare: bool) -> Owned:
-    """Return the formulas of *texts*, found as `formulas` does.
+def collect_formulas(texts: Iterable[str], bare: bool) -> TextFormulas:
+    """Return the formulas of *texts*, read as `text_formulas` does.
 
-    >>> found = owned(["$x$ and $y$", "", "$y$"], bare=False)
+    >>> found = collect_formulas(["$x$ and $y$", "", "$y$"], bare=False)
     >>> found.formulas, found.numbers.tolist(), found.starts.tolist()
     (['x', 'y'], [0, 1, 1], [0, 2, 2, 3])
     """
@@ -465,10 +467,10 @@ def owned(texts: Iterable[str], bare: bool) -> Owned:
     for text in texts:
         numbers += [known.setdefault(latex, len(known)) for latex in text_formulas(text, bare)]
         starts.append(len(numbers))
-    return Owned(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))
+    return TextFormulas(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))
 
 
-def _marked(text: str) -> list[str]:
+def _marked_only(text: str) -> list[str]:
     """Return the formulas that delimiters mark in a text; none where what is between them is mathematics, too.
 
     A dollar may stand inside of a formula: in a text, or in what LaTeXML writes for an equation array; and an

@@ -19,20 +19,25 @@ from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.topk import n_cores, run_in_threads
 from mirblab.formula import scoring, storage
-from mirblab.formula.scoring import DEFAULT_B, Query, Top, kind_weights, sums
-from mirblab.formula.storage import Segment, Stored, load, merge, write_ids
-from mirblab.formula.tokens import Labels, Tokens, counted
+from mirblab.formula.scoring import DEFAULT_B, TopFormulas, WeightedQuery, kind_weights, sum_by_kind
+from mirblab.formula.storage import Generation, Segment, load_segment, merge_segments, write_ids
+from mirblab.formula.tokens import LabelTable, Tokens, count_tokens
 from mirblab.formula.tree import Tree
-from mirblab.formula.workers import Crew, make_segment, read, trees
+from mirblab.formula.workers import WorkerPool, formula_tokens, layout_trees, make_segment
 
-ALONE = 2  # batches; starting processes for fewer takes longer than it saves
+SERIAL_BATCHES = 2  # batches; starting processes for fewer takes longer than it saves
 _MOST_PROCESSES = 8
-BATCH, SEGMENT = 1 << 13, 1 << 21  # formulas whose tokens are counted together, and in one segment at most
+BATCH_FORMULAS, SEGMENT_FORMULAS = (
+    1 << 13,
+    1 << 21,
+)  # formulas whose tokens are counted together, and in one segment at most
 
 Item = tuple[str, str | Tree]
 
 
-def build(items: Iterable[Item], folder: Path | None, total: int | None = None) -> Iterator[tuple[Segment, list[str]]]:
+def build_segments(
+    items: Iterable[Item], folder: Path | None, total: int | None = None
+) -> Iterator[tuple[Segment, list[str]]]:
     """Yield the segments of a stream of (id, formula) with the ids of their formulas.
 
     With a *folder* the segments lie in it, in folders called 0, 1, ..., with the ids as JSON, and memory holds a
@@ -44,43 +49,43 @@ def build(items: Iterable[Item], folder: Path | None, total: int | None = None) 
         total = len(items)
     with progress(total, "structure index", "formulas") as bar:
         number, home = 0, folder and folder / "0"
-        while (made := _segment(islice(stream, SEGMENT), home, bar.update)) is not None:
+        while (made := _next_segment(islice(stream, SEGMENT_FORMULAS), home, bar.update)) is not None:
             yield made
             number += 1
             home = folder and folder / str(number)
 
 
-def _segment(items: Iterator[Item], home: Path | None, done: Callable) -> tuple[Segment, list[str]] | None:
+def _next_segment(items: Iterator[Item], home: Path | None, done: Callable) -> tuple[Segment, list[str]] | None:
     """Return one segment and its ids, or None when no item is left."""
     ids: list[str] = []
     if home is None:
-        labels = Labels()
+        labels = LabelTable()
         parts = [make_segment(batch, labels, None) for batch in _batches(items, ids, done)]
-        return (merge(parts), ids) if ids else None
+        return (merge_segments(parts), ids) if ids else None
     aside = home.with_name(f"{home.name}.parts")
-    sizes = _parts(_batches(items, ids, done), aside)
+    sizes = _build_parts(_batches(items, ids, done), aside)
     if not ids:
         return None
     paths.make_folder(home)
-    whole = merge([load(size, aside / str(number)) for number, size in enumerate(sizes)], home)
+    whole = merge_segments([load_segment(size, aside / str(number)) for number, size in enumerate(sizes)], home)
     paths.remove_path(aside)
     write_ids(home, ids)
     return whole, ids
 
 
-def _parts(batches: Iterator[list[str | Tree]], aside: Path) -> list[int]:
+def _build_parts(batches: Iterator[list[str | Tree]], aside: Path) -> list[int]:
     """Make a small segment of each batch in folders called 0, 1, ..., and return how many formulas each has.
 
     The first ones are made here, and when there are more, the others by as many processes as there are cores.
     """
-    labels, sizes = Labels(), []
-    for batch in islice(batches, ALONE):
+    labels, sizes = LabelTable(), []
+    for batch in islice(batches, SERIAL_BATCHES):
         sizes.append(make_segment(batch, labels, aside / str(len(sizes))).n)
     following = next(batches, None)
     if following is None:
         return sizes
     n_processes = min(n_cores(), _MOST_PROCESSES)
-    with Crew(n_processes) as crew:
+    with WorkerPool(n_processes) as crew:
         waiting: deque[Future] = deque()
         for number, batch in enumerate(chain([following], batches), len(sizes)):
             waiting.append(crew.submit(batch, aside / str(number)))
@@ -91,14 +96,14 @@ def _parts(batches: Iterator[list[str | Tree]], aside: Path) -> list[int]:
 
 def _batches(items: Iterator[Item], ids: list[str], done: Callable) -> Iterator[list[str | Tree]]:
     """Yield the formulas of some items at a time, and add their ids to *ids*."""
-    while batch := list(islice(items, BATCH)):
-        names, formulas = _columns(batch)
+    while batch := list(islice(items, BATCH_FORMULAS)):
+        names, formulas = _check_batch(batch)
         ids += names
         yield formulas
         done(len(batch))
 
 
-def _columns(batch: list[Item]) -> tuple[list[str], list[str | Tree]]:
+def _check_batch(batch: list[Item]) -> tuple[list[str], list[str | Tree]]:
     for item in batch:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)):
             raise MirblabError(f"an index is built from pairs of an id and a formula; found {str(item)[:80]!r}")
@@ -112,7 +117,7 @@ def _columns(batch: list[Item]) -> tuple[list[str], list[str | Tree]]:
 VERSION = "1"
 
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray]
+Ranked = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Index:
     (['a', 'c'], 1.0)
     """
 
-    state: Stored
+    state: Generation
     folder: Path | None = None
     given: list[str] | None = field(default=None, repr=False)
     known: dict[bytes, np.ndarray] = field(default_factory=dict, repr=False, compare=False)  # lengths by weights
@@ -138,9 +143,9 @@ class Index:
         MirblabError when *folder* has an index already, and for an id given twice.
         """
         place = None if folder is None else Path(folder)
-        if place is not None and storage.last(place):
+        if place is not None and storage.last_generation(place):
             raise MirblabError(f"{place} holds an index already; open and add to it, or remove it first")
-        return cls(Stored(code=VERSION), place, []).add(formulas, total)
+        return cls(Generation(code=VERSION), place, []).add(formulas, total)
 
     @classmethod
     def open(cls, folder: str | Path) -> Index:
@@ -149,7 +154,7 @@ class Index:
         FileNotFoundError when there is none; MirblabError when it is damaged, or made by code that reads formulas
         another way than this.
         """
-        state = storage.read(Path(folder))
+        state = storage.read_generation(Path(folder))
         if state.code != VERSION:
             raise MirblabError(f"{folder} was built by another version of the parser; build the index again")
         return cls(state, Path(folder))
@@ -161,7 +166,7 @@ class Index:
     @cached_property
     def ids(self) -> list[str]:
         """Return the ids of the formulas by position."""
-        return storage.ids(self.folder, self.state.homes) if self.given is None else self.given
+        return storage.read_ids(self.folder, self.state.homes) if self.given is None else self.given
 
     @cached_property
     def ranks(self) -> np.ndarray | None:
@@ -179,13 +184,13 @@ class Index:
         and when another process has added to it meanwhile; the index on disk then stays as it was.
         """
         if self.folder is None:
-            parts, ids = _unzip(build(formulas, None, total))
+            parts, ids = _collect_segments(build_segments(formulas, None, total))
             return Index(self._state([], self.state.segments + parts, self.ids + ids), None, self.ids + ids)
-        with storage.generation(self.folder, self.state) as (beside, name):
-            parts, ids = _unzip(build(formulas, beside, total))
+        with storage.new_generation(self.folder, self.state) as (beside, name):
+            parts, ids = _collect_segments(build_segments(formulas, beside, total))
             homes = self.state.homes + [f"{name}/{number}" for number in range(len(parts))]
             state = self._state(homes, self.state.segments + parts, self.ids + ids)
-            storage.seal(beside, name, self.state, state)
+            storage.write_manifest(beside, name, self.state, state)
         return Index.open(self.folder)
 
     def merge(self) -> Index:
@@ -193,31 +198,35 @@ class Index:
         if len(self.state.segments) < 2:
             return self
         if self.folder is None:
-            return Index(self._state([], [merge(self.state.segments)], self.ids), None, self.ids)
-        with storage.generation(self.folder, self.state) as (beside, name):
+            return Index(self._state([], [merge_segments(self.state.segments)], self.ids), None, self.ids)
+        with storage.new_generation(self.folder, self.state) as (beside, name):
             paths.make_folder(beside / "0")
-            whole = merge(self.state.segments, beside / "0")
+            whole = merge_segments(self.state.segments, beside / "0")
             storage.write_ids(beside / "0", self.ids)
-            storage.seal(beside, name, self.state, self._state([f"{name}/0"], [whole], self.ids))
+            storage.write_manifest(beside, name, self.state, self._state([f"{name}/0"], [whole], self.ids))
         return Index.open(self.folder)
 
-    def _state(self, homes: list[str], parts: list[Segment], ids: list[str]) -> Stored:
+    def _state(self, homes: list[str], parts: list[Segment], ids: list[str]) -> Generation:
         """Return what holds for all formulas together."""
         kinds = kind_weights()
-        return Stored(0, homes, parts, sums(parts) @ kinds, kinds.tolist(), _order(ids), {}, self.state.code)
+        return Generation(
+            0, homes, parts, sum_by_kind(parts) @ kinds, kinds.tolist(), _order_by_id(ids), {}, self.state.code
+        )
 
-    def queries(self, formulas: Sequence[str | Tree], weights: Mapping[str, float] | None = None) -> list[Query]:
+    def queries(
+        self, formulas: Sequence[str | Tree], weights: Mapping[str, float] | None = None
+    ) -> list[WeightedQuery]:
         """Return the weighed tokens of each query, with the *weights* of kinds of tokens (None: the usual ones)."""
-        return self.weighed(read(trees(formulas)), len(formulas), weights)
+        return self.weighed(formula_tokens(layout_trees(formulas)), len(formulas), weights)
 
-    def weighed(self, found: Tokens, n: int, weights: Mapping[str, float] | None = None) -> list[Query]:
+    def weighed(self, found: Tokens, n: int, weights: Mapping[str, float] | None = None) -> list[WeightedQuery]:
         """Return the tokens *found* in *n* queries, weighed as `queries` weighs them."""
         kinds, segments = kind_weights(weights), self.state.segments
-        keys, documents, rows, counts = counted(found)
+        keys, documents, rows, counts = count_tokens(found)
         order = np.argsort(rows, kind="stable")
         keys, counts = np.repeat(keys, documents)[order], counts[order]
         edges = np.searchsorted(rows[order], np.arange(n + 1)).tolist()
-        return [scoring.query(keys[at:end], counts[at:end], segments, kinds) for at, end in pairwise(edges)]
+        return [scoring.weigh_query(keys[at:end], counts[at:end], segments, kinds) for at, end in pairwise(edges)]
 
     def search(
         self,
@@ -227,12 +236,13 @@ class Index:
         *,
         weights: Mapping[str, float] | None = None,
         b: float = DEFAULT_B,
-    ) -> Found:
+    ) -> Ranked:
         """Return (rows, positions, scores) of each query's *depth* best formulas, flat, best first.
 
         A score is the weighted harmonic mean of the share of the query that is found and the share of the formula
-        that is used, 0 to 1 (`scoring.score`); the first counts *b* times as much. It is 1 for the same formula only.
-        What shares no token, or is excluded by *candidates*, never comes back; of equal scores the larger id is first.
+        that is used, 0 to 1 (`scoring.score_formulas`); the first counts *b* times as much. It is 1 for the same
+        formula only. What shares no token, or is excluded by *candidates*, never comes back; of equal scores the larger
+        id is first.
         """
         if depth < 1:
             raise MirblabError(f"depth must be at least 1, found {depth}")
@@ -243,8 +253,8 @@ class Index:
 
         def one(row: int) -> tuple[np.ndarray, np.ndarray]:
             allowed = partial(_allowed, candidates, row) if is_restricted else None
-            top = Top(depth, self.ranks, self.state.order)
-            return scoring.best(asked[row], self.state.segments, own, b, top, allowed)
+            top = TopFormulas(depth, self.ranks, self.state.order)
+            return scoring.best_formulas(asked[row], self.state.segments, own, b, top, allowed)
 
         parts = run_in_threads(one, list(range(len(asked))), n_cores() if len(self) * len(asked) > 1 << 20 else 1)
         rows = np.repeat(np.arange(len(parts)), [len(positions) for positions, _ in parts])
@@ -252,14 +262,16 @@ class Index:
         positions, scores = (np.concatenate(column) for column in columns)
         return rows, positions, scores
 
-    def scores(self, asked: Query, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B) -> np.ndarray:
+    def scores(
+        self, asked: WeightedQuery, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B
+    ) -> np.ndarray:
         """Return the score of every formula for one query, float32 (n_formulas,), 0 where nothing is shared."""
         own, found = self.lengths(weights), np.zeros(len(self), dtype=np.float32)
         if not len(asked.keys):
             return found
-        for start, shared in scoring.blocks(asked, self.state.segments):
+        for start, shared in scoring.shared_weights(asked, self.state.segments):
             some = slice(start, start + len(shared))
-            found[some] = scoring.score(shared, asked.length, own[some], b)
+            found[some] = scoring.score_formulas(shared, asked.length, own[some], b)
         return found
 
     def lengths(self, weights: Mapping[str, float] | None = None) -> np.ndarray:
@@ -275,10 +287,10 @@ class Index:
     @cached_property
     def sums(self) -> np.ndarray:
         """Return the length of every formula by kind of token before weighing, float64 (n_formulas, n_kinds)."""
-        return sums(self.state.segments)
+        return sum_by_kind(self.state.segments)
 
 
-def _unzip(built: Iterator[tuple[Segment, list[str]]]) -> tuple[list[Segment], list[str]]:
+def _collect_segments(built: Iterator[tuple[Segment, list[str]]]) -> tuple[list[Segment], list[str]]:
     parts, ids = [], []
     for part, names in built:
         parts.append(part)
@@ -286,7 +298,7 @@ def _unzip(built: Iterator[tuple[Segment, list[str]]]) -> tuple[list[Segment], l
     return parts, ids
 
 
-def _order(ids: list[str]) -> np.ndarray | None:
+def _order_by_id(ids: list[str]) -> np.ndarray | None:
     """Return the positions by id, int32, or None when the ids ascend; MirblabError for an id given twice."""
     if all(one < other for one, other in pairwise(ids)):
         return None
@@ -317,14 +329,14 @@ def stored_index(latex: Sequence[str]) -> Index:
     items = list(zip(names, latex, strict=True))
     if len(latex) < _WORTH_STORING:
         return Index.build(items)
-    folder = paths.cache() / "structure" / _key(latex)
-    index = _opened(folder)
+    folder = paths.cache() / "structure" / _formulas_digest(latex)
+    index = _open_or_set_aside(folder)
     if index is None:
         try:
             is_there = paths.try_to_store("structure indexes", Index.build, items, folder)
         except (MirblabError, FileNotFoundError):  # another process was faster, or has removed it
             is_there = True
-        index = _opened(folder) if is_there else None
+        index = _open_or_set_aside(folder) if is_there else None
     return Index.build(items) if index is None else index
 
 
@@ -336,7 +348,7 @@ def verify(folder: Path) -> list[str]:
             continue
         if not path.is_dir():
             wrong.append(stored_files.unknown_file_message(path))
-        elif (reason := _wrong(path)) and stored_files.set_aside(path, reason, _AGAIN):
+        elif (reason := _find_damage(path)) and stored_files.set_aside(path, reason, _AGAIN):
             wrong.append(f"{path}: {reason}")
     return wrong
 
@@ -346,12 +358,12 @@ def older(folder: Path) -> list[tuple[Path, int]]:
     return [(path, 1) for path in stored_files.sound_paths(folder) if _is_older(path)]
 
 
-def _opened(folder: Path) -> Index | None:
+def _open_or_set_aside(folder: Path) -> Index | None:
     """Return the index in *folder*, None where there is none; what is damaged is set aside."""
     try:
         return Index.open(folder)
     except FileNotFoundError:
-        reason = _wrong(folder)
+        reason = _find_damage(folder)
     except MirblabError as error:
         reason = str(error)
     if reason:
@@ -359,23 +371,25 @@ def _opened(folder: Path) -> Index | None:
     return None
 
 
-def _wrong(folder: Path) -> str:
+def _find_damage(folder: Path) -> str:
     """Return what is wrong with the index in *folder*, "" when nothing is, or nobody has finished one there."""
     try:
         Index.open(folder)
     except FileNotFoundError as error:  # a generation appears whole: what is visible beside none is what is left of one
-        return str(error) if folder.is_dir() and any(folder.glob("[!.]*")) and not storage.last(folder) else ""
+        return (
+            str(error) if folder.is_dir() and any(folder.glob("[!.]*")) and not storage.last_generation(folder) else ""
+        )
     except MirblabError as error:
         return str(error)
     return ""
 
 
 def _is_older(folder: Path) -> bool:
-    found = storage.made_by(folder)
+    found = storage.read_format(folder)
     return all(found) and found != (storage.FORMAT, VERSION)
 
 
-def _key(latex: Iterable[str]) -> str:
+def _formulas_digest(latex: Iterable[str]) -> str:
     digest = hashlib.blake2b(f"{storage.FORMAT} {VERSION}".encode(), digest_size=16)
     for formula in latex:
         text = formula.encode("utf-8", "surrogatepass")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from mirblab.formula.mathml import CLOSING, OPENING, is_operator
-from mirblab.formula.operators import has_bar, shape
+from mirblab.formula.operators import has_bar, matrix_shape
 from mirblab.formula.tree import Tree, shown_label
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
@@ -37,43 +37,43 @@ def to_mathml(
     >>> print(to_mathml(Tree(["V!x", "N!2"], [-1, 0], "-a"), latex="x^2").partition('aria-label="x^2">')[2])
     <mrow><msup><mi>x</mi><mrow><mn>2</mn></mrow></msup></mrow></math>
     """
-    writer = _Writer(tree, _weights(matched))
-    label = _escaped(latex or " ".join(map(shown_label, tree.labels)))
+    writer = _Writer(tree, _match_weights(matched))
+    label = _escape(latex or " ".join(map(shown_label, tree.labels)))
     head = f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{"block" if display else "inline"}" '
     return f'{head}alttext="{label}" aria-label="{label}"><mrow>{"".join(writer.written())}</mrow></math>'
 
 
-def highlighted(latex: str, tree: Tree, matched: Iterable[int] | Mapping[int, float] = ()) -> str:
+def highlight_latex(latex: str, tree: Tree, matched: Iterable[int] | Mapping[int, float] = ()) -> str:
     """Return the source of *tree* as HTML, the spans of the *matched* nodes in `<mark>`; everything escaped.
 
     >>> tree = Tree(["V!x", "<", "V!y"], [-1, 0, 1], "-nn", [(0, 1), (1, 2), (2, 3)])
-    >>> print(highlighted("x<y", tree, {1: 1.0}).partition("style=")[2])
+    >>> print(highlight_latex("x<y", tree, {1: 1.0}).partition("style=")[2])
     "background:rgba(230,159,0,0.65);color:inherit;border-radius:2px">&lt;</mark>y</code>
     """
     strength = [0.0] * len(latex)
-    for node, weight in _weights(matched).items():
+    for node, weight in _match_weights(matched).items():
         start, end = tree.spans[node] if tree.spans else (0, 0)
         for place in range(max(start, 0), min(end, len(latex))):
             strength[place] = max(strength[place], weight)
     written, start = [], 0
     for end in range(1, len(latex) + 1):
         if end == len(latex) or strength[end] != strength[start]:
-            text = _escaped(latex[start:end])
-            written.append(f"<mark{_ground(strength[start], 2)}>{text}</mark>" if strength[start] else text)
+            text = _escape(latex[start:end])
+            written.append(f"<mark{_match_style(strength[start], 2)}>{text}</mark>" if strength[start] else text)
             start = end
     return f'<code class="mirblab-latex">{"".join(written)}</code>'
 
 
-def _weights(matched: Iterable[int] | Mapping[int, float]) -> dict[int, float]:
+def _match_weights(matched: Iterable[int] | Mapping[int, float]) -> dict[int, float]:
     pairs = matched.items() if isinstance(matched, Mapping) else ((node, 1.0) for node in matched)
     return {int(node): min(1.0, float(weight)) for node, weight in pairs if weight > 0}
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(_CONTROL.sub("\ufffd", text))
 
 
-def _ground(weight: float, radius: int = 0) -> str:
+def _match_style(weight: float, radius: int = 0) -> str:
     corner = f";border-radius:{radius}px" if radius else ""
     return f' class="mirblab-match" style="background:rgba({_ORANGE},{0.2 + 0.45 * weight:.2f});color:inherit{corner}"'
 
@@ -93,7 +93,7 @@ class _Writer:
         for parent, child, relation in tree.edges():
             self.below[parent].setdefault(relation, child)
         self.is_operation = any(relation in "0123456789" for relation in tree.relations)
-        self.is_tall = [label == "O!divide" or _n_rows(label) > 1 for label in tree.labels]
+        self.is_tall = [label == "O!divide" or _count_rows(label) > 1 for label in tree.labels]
         for parent, child, relation in reversed(list(tree.edges())):
             self.is_tall[parent] |= self.is_tall[child] or relation in "uo"
 
@@ -181,7 +181,7 @@ class _Writer:
         if kind in _TOKENS:
             return [self.token(node, _TOKENS[kind], label[2:])]
         if "w" in below:
-            box = f'{self.framed("menclose", node)[:-1]} notation="{_escaped(label)}">'
+            box = f'{self.framed("menclose", node)[:-1]} notation="{_escape(label)}">'
             return [box, *self.arguments(node, "w"), "</menclose>"]
         return [self.operator(node) if is_operator(label) and label[:1] != "?" or label == "?" else
                 self.token(node, "mi", label)]  # fmt: skip
@@ -201,7 +201,7 @@ class _Writer:
 
     def fence(self, node: int) -> _Work:
         """Return brackets around elements, or around a table of cells."""
-        fence, rows, columns = shape(self.tree.labels[node])
+        fence, rows, columns = matrix_shape(self.tree.labels[node])
         cells = []
         cell = self.below[node].get("w")
         while cell is not None:
@@ -231,8 +231,8 @@ class _Writer:
 
     def token(self, node: int, name: str, text: str, says: str = "") -> str:
         """Return a leaf, with its ground where the node is matched."""
-        ground = _ground(self.weights[node]) if node in self.weights else ""
-        return f"<{name}{says}{ground}>{_escaped(text)}</{name}>"
+        ground = _match_style(self.weights[node]) if node in self.weights else ""
+        return f"<{name}{says}{ground}>{_escape(text)}</{name}>"
 
     def framed(self, name: str, node: int) -> str:
         """Return an opening tag, with a frame where the node is matched."""
@@ -240,8 +240,8 @@ class _Writer:
         return f'<{name} class="mirblab-match" style="{outline}">' if node in self.weights else f"<{name}>"
 
 
-def _n_rows(label: str) -> int:
-    return shape(label)[1] if label[:2] == "M!" else 0
+def _count_rows(label: str) -> int:
+    return matrix_shape(label)[1] if label[:2] == "M!" else 0
 
 
 def _row(work: _Work) -> _Work:

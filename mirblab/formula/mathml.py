@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from mirblab.formula.tree import Node, Tree, flatten, operand
+from mirblab.formula.tree import Node, Tree, build_tree, operand_relation
 
 OPENING = frozenset("([{|∥")
 CLOSING = frozenset(")]}|∥")
@@ -25,36 +25,36 @@ def is_operator(label: str) -> bool:
     return not (len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUE")
 
 
-def chain(line: Sequence[Node], relation: str = "n") -> Node | None:
+def chain_nodes(line: Sequence[Node], relation: str = "n") -> Node | None:
     """Return the first node of a *line*, each node hanging on the one before it; None for an empty line."""
     for before, after in zip(line, line[1:], strict=False):
         before.add(relation, after)
     return line[0] if line else None
 
 
-def matrix(cells: Sequence[Sequence[Node]], fence: str, rows: int, columns: int) -> Node:
+def matrix_node(cells: Sequence[Sequence[Node]], fence: str, rows: int, columns: int) -> Node:
     """Return the `M!` node of *rows* × *columns* cells, in row order: the first below it, each next on the one before.
 
-    >>> node = matrix([[Node("V!a")], []], "()", 1, 2)
+    >>> node = matrix_node([[Node("V!a")], []], "()", 1, 2)
     >>> node.label, node.children[0][1].children[0][1].label
     ('M!()1x2', 'W!')
     """
     node = Node(f"M!{fence}{rows}x{columns}")
-    heads = [chain(cell) or Node("W!") for cell in cells]
-    return node.add("w", chain(heads or [Node("W!")], "e"))
+    heads = [chain_nodes(cell) or Node("W!") for cell in cells]
+    return node.add("w", chain_nodes(heads or [Node("W!")], "e"))
 
 
-def wrapped(line: Sequence[Node], relations: str) -> Node:
+def wrap_base(line: Sequence[Node], relations: str) -> Node:
     """Return the one node on which scripts by *relations* hang: the line's own, or an `M!1x1` around it.
 
     A line of several nodes has no place for a script, nor has a node that has one there already.
     """
     if len(line) == 1 and not any(line[0].first(relation) for relation in relations):
         return line[0]
-    return matrix([line], "", 1, 1) if line else Node("W!")
+    return matrix_node([line], "", 1, 1) if line else Node("W!")
 
 
-def fenced(line: list[Node], loose: Sequence[int]) -> list[Node]:
+def match_fences(line: list[Node], loose: Sequence[int]) -> list[Node]:
     """Return a *line* with its brackets matched; *loose* are the places of what may be a bracket or a comma.
 
     Each closing bracket goes with the last opening one that is still free, whatever its shape; a bar with the last
@@ -65,7 +65,7 @@ def fenced(line: list[Node], loose: Sequence[int]) -> list[Node]:
         line[-1].label = f"M!{line[-2].label}{line[-1].label[2:]}"  # cases: what opens is never closed
         del line[-2]
         loose = loose[:-1]
-    pairs = _pairs(line, loose)
+    pairs = _bracket_pairs(line, loose)
     if not pairs:
         return line
     commas = {place for place in loose if line[place].label == ","}
@@ -76,7 +76,7 @@ def fenced(line: list[Node], loose: Sequence[int]) -> list[Node]:
             open_now.append([[]])
         elif place in begins:
             elements = open_now.pop()
-            open_now[-1][-1].append(_around(line[begins[place]], elements, node))
+            open_now[-1][-1].append(_fence_node(line[begins[place]], elements, node))
         else:
             open_now[-1][-1].append(node)
             if len(open_now) > 1 and place in commas:
@@ -84,7 +84,7 @@ def fenced(line: list[Node], loose: Sequence[int]) -> list[Node]:
     return open_now[0][0]
 
 
-def _pairs(line: Sequence[Node], loose: Sequence[int]) -> dict[int, int]:
+def _bracket_pairs(line: Sequence[Node], loose: Sequence[int]) -> dict[int, int]:
     """Return where each bracket that has a partner begins and ends."""
     free: list[int] = []
     n_brackets = 0  # free ones that are no bars
@@ -107,7 +107,7 @@ def _pairs(line: Sequence[Node], loose: Sequence[int]) -> dict[int, int]:
     return pairs
 
 
-def _around(opening: Node, elements: list[list[Node]], closing: Node) -> Node:
+def _fence_node(opening: Node, elements: list[list[Node]], closing: Node) -> Node:
     """Return the node of a pair of brackets, or of the matrix between them; the closing one's scripts are its own."""
     fence = opening.label + closing.label
     if len(elements) > 1 and not elements[-1]:
@@ -116,7 +116,7 @@ def _around(opening: Node, elements: list[list[Node]], closing: Node) -> Node:
         only.label = f"M!{fence}{only.label[2:]}"
         only.children += closing.children
         return only
-    node = matrix(elements, fence, 1, len(elements))
+    node = matrix_node(elements, fence, 1, len(elements))
     node.children += closing.children
     return node
 
@@ -128,10 +128,10 @@ def _is_table(node: Node) -> bool:
 
 
 # What is longer, deeper or has more parts (elements and texts) is read up to here: no formula is, and time stays short.
-LONGEST = 200_000
-DEEPEST = 500
+MAX_LENGTH = 200_000
+MAX_DEPTH = 500
 MOST = 10_000
-TOLD = 20  # problems
+MAX_PROBLEMS = 20  # problems
 # Every repetition is possessive: what one part has taken no other part tries again, so that the time is linear.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
@@ -153,7 +153,7 @@ _BLANKS = re.compile(r"[ \t\r\n\xa0]+")  # a thin space inside a number stays
 Build = Callable[[str, dict[str, str], list[Any]], Any]
 
 
-def fold(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple[list[Any], list[str]]:
+def fold_elements(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple[list[Any], list[str]]:
     """Return what *build* makes of the outermost elements, and what was wrong with the document.
 
     *build* gets a local name (no prefix), the attributes (local names) and the parts; what it returns, unless None,
@@ -162,15 +162,15 @@ def fold(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple
     skipped. Whatever *xml* is, there is no exception: an element that is not closed ends with the one around it, an
     end tag without its start is ignored. Takes linear time and no stack.
 
-    >>> fold("<a x='1'>one <m:b/>&amp; two</a>", lambda name, attributes, parts: (name, attributes, parts))
+    >>> fold_elements("<a x='1'>one <m:b/>&amp; two</a>", lambda name, attributes, parts: (name, attributes, parts))
     ([('a', {'x': '1'}, ['one', ('b', {}, []), '& two'])], [])
-    >>> fold("<a><b>", lambda name, attributes, parts: name)
+    >>> fold_elements("<a><b>", lambda name, attributes, parts: name)
     (['a'], ['2 elements are not closed'])
     """
     reader = _Reader(build, skip)
-    if len(xml) > LONGEST:
-        reader.problems.append(f"only the first {LONGEST:,} of {len(xml):,} characters were read")
-    for token in _TOKEN.finditer(xml, 0, LONGEST):
+    if len(xml) > MAX_LENGTH:
+        reader.problems.append(f"only the first {MAX_LENGTH:,} of {len(xml):,} characters were read")
+    for token in _TOKEN.finditer(xml, 0, MAX_LENGTH):
         if reader.n_parts >= MOST:
             reader.problems.append(f"only the first {MOST:,} elements and texts were read")
             break
@@ -192,15 +192,15 @@ def fold(xml: str, build: Build, *, skip: frozenset[str] = frozenset()) -> tuple
     return reader.end()
 
 
-def told(problems: Sequence[str]) -> list[str]:
+def shorten_problems(problems: Sequence[str]) -> list[str]:
     """Return the first twenty different problems, and how many more there are.
 
-    >>> told(["a", "b", "a"])
+    >>> shorten_problems(["a", "b", "a"])
     ['a', 'b']
     """
     different = list(dict.fromkeys(problems))
-    more = len(different) - TOLD
-    return different if more <= 0 else [*different[:TOLD], f"and {more:,} more"]
+    more = len(different) - MAX_PROBLEMS
+    return different if more <= 0 else [*different[:MAX_PROBLEMS], f"and {more:,} more"]
 
 
 def _unescaped(text: str) -> str:
@@ -225,9 +225,9 @@ class _Reader:
 
     def start(self, name: str, attributes: str) -> None:
         """Open an element, unless it lies too deep."""
-        if len(self.frames) > DEEPEST:
+        if len(self.frames) > MAX_DEPTH:
             if not self.ignored:
-                self.problems.append(f"elements deeper than {DEEPEST} were not read")
+                self.problems.append(f"elements deeper than {MAX_DEPTH} were not read")
             self.ignored[name] += 1
             return
         self.n_parts += 1
@@ -298,7 +298,7 @@ _LEAVES = {"ci": "V!", "cn": "N!", "mi": "V!", "mn": "N!", "mo": "V!", "mtext": 
 _QUALIFIERS = frozenset("degree bvar lowlimit uplimit condition logbase domainofapplication momentabout".split())
 
 
-class _ContentPart(NamedTuple):
+class _ContentElement(NamedTuple):
     """What an element became: its name and its operation; a qualifier has that of what is in it."""
 
     name: str
@@ -318,41 +318,41 @@ def parse_content_mathml(xml: str) -> Tree:
     """
     problems: list[str] = []
 
-    def build(name: str, attributes: dict[str, str], parts: list[Any]) -> _ContentPart | None:
-        children = [part for part in parts if isinstance(part, _ContentPart)]
+    def build(name: str, attributes: dict[str, str], parts: list[Any]) -> _ContentElement | None:
+        children = [part for part in parts if isinstance(part, _ContentElement)]
         text = " ".join(part for part in parts if isinstance(part, str))
         node = _operation(name, attributes, children, text)
-        return None if node is None else _ContentPart(name, node)
+        return None if node is None else _ContentElement(name, node)
 
-    parts, faults = fold(xml, build, skip=_CONTENT_SKIP)
-    found = [part for part in parts if isinstance(part, _ContentPart)]
+    parts, faults = fold_elements(xml, build, skip=_CONTENT_SKIP)
+    found = [part for part in parts if isinstance(part, _ContentElement)]
     if len(found) < len(parts):
         problems.append(f"text outside of an element: {next(part for part in parts if isinstance(part, str))[:40]!r}")
-    return flatten(_alone(found), problems=told([*faults, *problems]))
+    return build_tree(_single_operation(found), problems=shorten_problems([*faults, *problems]))
 
 
-def _operation(name: str, attributes: dict[str, str], children: list[_ContentPart], text: str) -> Node | None:
+def _operation(name: str, attributes: dict[str, str], children: list[_ContentElement], text: str) -> Node | None:
     """Return what an element became; None for one without content."""
     if name in _LEAVES:
         return _leaf(name, attributes, children, text)
     if name == "csymbol":
         return Node("-!" + text if attributes.get("cd") == "unknown" else _symbol(text or attributes.get("name", "")))
     if name in ("apply", "bind", "reln"):
-        return _applied(children)
+        return _application(children)
     if name in _COLLECTIONS:
-        return _with(f"{_COLLECTIONS[name]}{len(children)}", children)
+        return _operator_node(f"{_COLLECTIONS[name]}{len(children)}", children)
     if name == "interval":
-        return _with(f"O!interval({_CLOSURES.get(attributes.get('closure', 'closed'), 'C-C')})", children)
+        return _operator_node(f"O!interval({_CLOSURES.get(attributes.get('closure', 'closed'), 'C-C')})", children)
     if name == "matrix":
         columns = max((len(part.node.children) for part in children), default=0)
-        return _with(f"M!M-{len(children)}x{columns}", children)
+        return _operator_node(f"M!M-{len(children)}x{columns}", children)
     if name == "matrixrow":
-        return _with("M!R!", children)
+        return _operator_node("M!R!", children)
     if name in ("cerror", "merror"):
-        return _with("E!", _worded(children))
+        return _operator_node("E!", _join_words(children))
     if name in ("math", "semantics", "mrow", "mstyle") or name in _QUALIFIERS:
-        return _alone(children)
-    return _with(_symbol(name), children)
+        return _single_operation(children)
+    return _operator_node(_symbol(name), children)
 
 
 def _symbol(name: str) -> str:
@@ -365,58 +365,58 @@ def _symbol(name: str) -> str:
     return kind + name
 
 
-def _with(label: str, children: list[_ContentPart]) -> Node:
+def _operator_node(label: str, children: list[_ContentElement]) -> Node:
     node = Node(label)
-    node.children = [(operand(place), part.node) for place, part in enumerate(children)]
+    node.children = [(operand_relation(place), part.node) for place, part in enumerate(children)]
     return node
 
 
-def _worded(children: list[_ContentPart]) -> list[_ContentPart]:
+def _join_words(children: list[_ContentElement]) -> list[_ContentElement]:
     """Return the fragments of what could not be parsed: unknown symbols side by side are a word, all in lower case."""
-    found: list[_ContentPart] = []
+    found: list[_ContentElement] = []
     unknown = ""
-    for part in [*children, _ContentPart("", Node(""))]:
+    for part in [*children, _ContentElement("", Node(""))]:
         if part.node.label.startswith("-!") and not part.node.children:
             unknown += part.node.label[2:].lower()
             continue
         if unknown:
-            found.append(_ContentPart("csymbol", Node(("T!" if len(unknown) > 1 else "-!") + unknown)))
+            found.append(_ContentElement("csymbol", Node(("T!" if len(unknown) > 1 else "-!") + unknown)))
             unknown = ""
         found.append(part)
     return found[:-1]
 
 
-def _alone(children: list[_ContentPart]) -> Node | None:
+def _single_operation(children: list[_ContentElement]) -> Node | None:
     """Return the one operation; several side by side are an error and its parts."""
-    return _with("E!", children) if len(children) > 1 else children[0].node if children else None
+    return _operator_node("E!", children) if len(children) > 1 else children[0].node if children else None
 
 
-def _leaf(name: str, attributes: dict[str, str], children: list[_ContentPart], text: str) -> Node | None:
+def _leaf(name: str, attributes: dict[str, str], children: list[_ContentElement], text: str) -> Node | None:
     if attributes.get("type") == "rational":
         text = text.replace(" ", "/")
     if text:
         return Node(_LEAVES[name] + text)
-    return _alone(children) if children else Node("W!")
+    return _single_operation(children) if children else Node("W!")
 
 
-def _applied(children: list[_ContentPart]) -> Node | None:
+def _application(children: list[_ContentElement]) -> Node | None:
     """Return an operator with its operands, those that qualify it (degree, limits) last."""
     if not children:
         return None
     operator, operands = children[0].node, children[1:]
     plain = [part for part in operands if part.name not in _QUALIFIERS]
     known = {part.name: part for part in operands if part.name in _QUALIFIERS}
-    empty = _ContentPart("", Node("W!"))
+    empty = _ContentElement("", Node("W!"))
     if operator.label == "O!root" and not operator.children:
-        plain.append(known.pop("degree", None) or _ContentPart("", Node("N!2")))
+        plain.append(known.pop("degree", None) or _ContentElement("", Node("N!2")))
     elif operator.label == "O!int" and not operator.children:
         plain += [known.pop("lowlimit", None) or empty, known.pop("uplimit", None) or empty]
     plain += known.values()
     if operator.children:
         inner = operator.children[0][1].label.removeprefix("+!")
-        return _with("+!" + inner, [children[0], *plain]) if plain else operator
+        return _operator_node("+!" + inner, [children[0], *plain]) if plain else operator
     label = operator.label
-    return _with("F!" + label[2:] if label.startswith("V!") and plain else label, plain)
+    return _operator_node("F!" + label[2:] if label.startswith("V!") and plain else label, plain)
 
 
 _FONT_NAMES = {
@@ -437,11 +437,11 @@ _FONT_NAMES = {
 }
 
 
-def styled(text: str, variant: str) -> str:
+def style_letters(text: str, variant: str) -> str:
     """Return *text* in the letters of a `mathvariant`; italic and unknown ones change nothing.
 
-    >>> styled("Rx", "double-struck"), styled("H", "fraktur"), styled("x", "normal"), styled("+", "bold")
-    ('ℝ𝕩', 'ℌ', 'x', '+')
+    >>> style_letters("Rx", "double-struck"), style_letters("H", "fraktur"), style_letters("+", "bold")
+    ('ℝ𝕩', 'ℌ', '+')
     """
     name = _FONT_NAMES.get(variant, "")
     return "".join(_letter(character, name) for character in text) if name else text
@@ -481,7 +481,7 @@ _PLACES = {"msub": "b", "msup": "a", "msubsup": "ba", "munder": "u", "mover": "o
 _PLAIN = frozenset({"mrow", "mstyle", "mpadded", "semantics", "math", "mtd"})
 
 
-class _Part(NamedTuple):
+class _LayoutElement(NamedTuple):
     """What an element became: its name, its line of symbols, and the cells of a table's row."""
 
     name: str
@@ -503,53 +503,53 @@ def parse_mathml(xml: str) -> Tree:
     """
     problems: list[str] = []
 
-    def build(name: str, attributes: dict[str, str], parts: list[Any]) -> _Part:
-        if name in _PLAIN and len(parts) == 1 and isinstance(parts[0], _Part):
+    def build(name: str, attributes: dict[str, str], parts: list[Any]) -> _LayoutElement:
+        if name in _PLAIN and len(parts) == 1 and isinstance(parts[0], _LayoutElement):
             return parts[0]
-        return _made(name, attributes, parts, problems)
+        return _layout_element(name, attributes, parts, problems)
 
-    parts, faults = fold(xml, build, skip=_SKIP)
-    return flatten(chain(_row(parts, problems)), problems=told([*faults, *problems]))
+    parts, faults = fold_elements(xml, build, skip=_SKIP)
+    return build_tree(chain_nodes(_row(parts, problems)), problems=shorten_problems([*faults, *problems]))
 
 
-def _made(name: str, attributes: dict[str, str], parts: list[Any], problems: list[str]) -> _Part:
+def _layout_element(name: str, attributes: dict[str, str], parts: list[Any], problems: list[str]) -> _LayoutElement:
     """Return what an element became; the contents of an unknown one are taken as they are."""
     if name in _TOKENS:
         is_plain = "false" in (attributes.get("fence"), attributes.get("separator"))
-        return _Part("plain" if is_plain else name, _token(name, attributes, parts))
-    children = [part for part in parts if isinstance(part, _Part)]
+        return _LayoutElement("plain" if is_plain else name, _token(name, attributes, parts))
+    children = [part for part in parts if isinstance(part, _LayoutElement)]
     if name in _PLACES and children:
-        return _Part(name, _scripts(children, _PLACES[name]))
+        return _LayoutElement(name, _scripts(children, _PLACES[name]))
     if name == "mmultiscripts" and children:
-        return _Part(name, _multiscripts(children))
+        return _LayoutElement(name, _multiscripts(children))
     if name == "mfrac":
-        return _Part(name, [_hung("O!divide", children, "ou")])
+        return _LayoutElement(name, [_with_children("O!divide", children, "ou")])
     if name == "mroot":
-        return _Part(name, [_hung("O!root", children, "wc")])
+        return _LayoutElement(name, [_with_children("O!root", children, "wc")])
     if name in ("mtr", "mlabeledtr"):
-        return _Part("mtr", [], tuple(part.line for part in children[name == "mlabeledtr" :]))
+        return _LayoutElement("mtr", [], tuple(part.line for part in children[name == "mlabeledtr" :]))
     if name == "mtable":
-        return _Part(name, [_table(children)])
+        return _LayoutElement(name, [_table(children)])
     if name == "mfenced":
-        return _Part(name, _mfenced(attributes, children))
+        return _LayoutElement(name, _mfenced(attributes, children))
     if name == "qvar":
-        return _Part(name, [Node("?" + (attributes.get("name") or "".join(filter(_is_text, parts)) or "x"))])
+        return _LayoutElement(name, [Node("?" + (attributes.get("name") or "".join(filter(_is_text, parts)) or "x"))])
     if name == "merror":
         problems.append(f"an error of the producer: {_texts(children)}")
-        return _Part(name, [Node("E!")])
+        return _LayoutElement(name, [Node("E!")])
     line = _row(parts, problems)
     if name == "msqrt":
-        line = [Node("O!root").add("w", chain(line))]
+        line = [Node("O!root").add("w", chain_nodes(line))]
     elif name == "menclose":
-        line = [Node(attributes.get("notation") or "longdiv").add("w", chain(line))]
-    return _Part(name, line)
+        line = [Node(attributes.get("notation") or "longdiv").add("w", chain_nodes(line))]
+    return _LayoutElement(name, line)
 
 
 def _is_text(part: Any) -> bool:
     return isinstance(part, str)
 
 
-def _texts(parts: list[_Part]) -> str:
+def _texts(parts: list[_LayoutElement]) -> str:
     return " ".join(node.label.removeprefix("T!") for part in parts for node in part.line)[:60]
 
 
@@ -564,10 +564,10 @@ def _token(name: str, attributes: dict[str, str], parts: list[Any]) -> list[Node
         text = _SAME.get(text, text)
         name = "mo" if len(text) > 1 and not text.strip("′") else name  # LaTeXML once wrote them with <mi>
     elif "mathvariant" in attributes:
-        text = styled(text, attributes["mathvariant"])
+        text = style_letters(text, attributes["mathvariant"])
     is_wildcard = name == "mi" and len(text) > 1 and text[0] == "?"
     line = [Node(text if is_wildcard else _TOKENS[name] + text)] if text else []
-    return line + [node for part in parts if isinstance(part, _Part) for node in part.line]
+    return line + [node for part in parts if isinstance(part, _LayoutElement) for node in part.line]
 
 
 def _row(parts: list[Any], problems: list[str]) -> list[Node]:
@@ -577,58 +577,58 @@ def _row(parts: list[Any], problems: list[str]) -> list[Node]:
     for part in parts:
         if isinstance(part, str):
             problems.append(f"text outside of an element: {part[:40]!r}")
-            part = _Part("", [Node("T!" + part)])
+            part = _LayoutElement("", [Node("T!" + part)])
         if len(part.line) == 1 and (part.name == "mo" or part.name in _PLACES):
             loose.append(len(line))
             if part.line[0].label == ";" and (sign := _SIGNS.get(tuple(node.label for node in line[-3:]))):
                 del line[-3:], loose[-1]
-                part = _Part("", [Node(sign)])
+                part = _LayoutElement("", [Node(sign)])
         line += part.line
-    return fenced(line, loose)
+    return match_fences(line, loose)
 
 
-def _hung(label: str, children: list[_Part], relations: str) -> Node:
+def _with_children(label: str, children: list[_LayoutElement], relations: str) -> Node:
     """Return a node with each child's line below it; one without symbols is the empty node."""
     node = Node(label)
     for relation, child in zip(relations, children, strict=False):
-        node.add(relation, chain(child.line) or Node("W!"))
+        node.add(relation, chain_nodes(child.line) or Node("W!"))
     return node
 
 
-def _scripts(children: list[_Part], relations: str) -> list[Node]:
+def _scripts(children: list[_LayoutElement], relations: str) -> list[Node]:
     """Return a base with its scripts; those of an operator stand above and below it, as Tangent has it."""
     base = children[0].line
     if len(base) == 1 and is_operator(base[0].label) and base[0].label not in CLOSING:
         relations = relations.translate({97: "o", 98: "u"})
-    node = wrapped(base, relations)
+    node = wrap_base(base, relations)
     for relation, child in zip(relations, children[1:], strict=False):
         if child.name != "none":
-            node.add(relation, chain(child.line) or Node("W!"))
+            node.add(relation, chain_nodes(child.line) or Node("W!"))
     return [node]
 
 
-def _multiscripts(children: list[_Part]) -> list[Node]:
+def _multiscripts(children: list[_LayoutElement]) -> list[Node]:
     """Return a base with scripts behind it (b, a) and in front (d, c), in pairs as MathML lists them."""
     names = [child.name for child in children]
     split = names.index("mprescripts") if "mprescripts" in names else len(children)
     line = children[:1]
     for relations, found in (("ba", children[1:split]), ("dc", children[split + 1 :])):
         for pair in range(0, len(found), 2):
-            line = [_Part("", _scripts([line[0], *found[pair : pair + 2]], relations))]
+            line = [_LayoutElement("", _scripts([line[0], *found[pair : pair + 2]], relations))]
     return line[0].line
 
 
-def _table(children: list[_Part]) -> Node:
+def _table(children: list[_LayoutElement]) -> Node:
     rows = [list(part.cells) if part.name == "mtr" else [part.line] for part in children]
     columns = max(map(len, rows), default=0)
     if columns * len(rows) > 4 * sum(map(len, rows)) + 100:  # one long row would make a huge table of nothing
         rows = [[cell] for row in rows for cell in row]
         columns = 1
     cells = [row[place] if place < len(row) else [] for row in rows for place in range(columns)]
-    return matrix(cells, "", len(rows), columns)
+    return matrix_node(cells, "", len(rows), columns)
 
 
-def _mfenced(attributes: dict[str, str], children: list[_Part]) -> list[Node]:
+def _mfenced(attributes: dict[str, str], children: list[_LayoutElement]) -> list[Node]:
     """Return what brackets and separators written out would give."""
     separators = "".join(attributes.get("separators", ",").split())
     line, loose = [Node(attributes.get("open", "("))], [0]
@@ -639,4 +639,4 @@ def _mfenced(attributes: dict[str, str], children: list[_Part]) -> list[Node]:
             line.append(Node(separators[min(place, len(separators) - 1)]))
     loose.append(len(line))
     line.append(Node(attributes.get("close", ")")))
-    return [node for node in fenced(line, loose) if node.label]
+    return [node for node in match_fences(line, loose) if node.label]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from mirblab.formula.tree import Tree, operand
+from mirblab.formula.tree import Tree, operand_relation
 
 NOWHERE = (0, 0)
-_PLACES = [operand(place) for place in range(62)]
+_PLACES = [operand_relation(place) for place in range(62)]
 
 
 class Operations:
@@ -75,10 +75,10 @@ _AROUND = {"()": "O!matrix", "[]": "O!matrix", "||": "F!det", "∥∥": "O!norm"
 
 
 @lru_cache(maxsize=4096)
-def shape(label: str) -> tuple[str, int, int]:
+def matrix_shape(label: str) -> tuple[str, int, int]:
     """Return the fence, the rows and the columns that a label M!… names; no rows where it names none.
 
-    >>> shape("M!()1x2"), shape("M!{2x1"), shape("M!odd")
+    >>> matrix_shape("M!()1x2"), matrix_shape("M!{2x1"), matrix_shape("M!odd")
     (('()', 1, 2), ('{', 2, 1), ('odd', 0, 0))
     """
     found = _SHAPE.fullmatch(label)
@@ -98,20 +98,20 @@ def has_bar(tree: Tree, fraction: int) -> bool:
     return spans[fence] != spans[fraction] or spans[fence] == (0, 0)
 
 
-def fenced(grown: Operations, label: str, elements: list[int], is_list: bool, span: tuple[int, int]) -> int:
+def add_fence(grown: Operations, label: str, elements: list[int], is_list: bool, span: tuple[int, int]) -> int:
     """Return the operation of a fence or matrix with the *label* M!…; *is_list*: commas stand between the elements.
 
     As LaTeXML reads them: (a) is a itself, (a,b) and [a,b) intervals, (a,b,c) a vector, {a,b} a set, |a| and ‖a‖ an
     absolute value and a norm, rows are M!R! below M!M-RxC; elements in other fences are M!D- and the fence.
     """
-    fence, rows, columns = shape(label)
+    fence, rows, columns = matrix_shape(label)
     n_elements = len(elements)
     if rows > 1 or (n_elements > 1 and not is_list):
-        return _matrix(grown, fence, (rows, columns), elements, span)
+        return _add_matrix(grown, fence, (rows, columns), elements, span)
     if not elements:
         return grown.add(label, span=span)
     if fence == "{}":
-        return _set(grown, elements, span)
+        return _add_set(grown, elements, span)
     if n_elements == 1 and fence in ("()", ""):
         return elements[0]
     if n_elements == 1 and fence in _SINGLE:
@@ -121,7 +121,7 @@ def fenced(grown: Operations, label: str, elements: list[int], is_list: bool, sp
     return grown.add(f"M!V-{n_elements}" if fence in ("()", "") else f"M!D-{fence}", elements, span)
 
 
-def _set(grown: Operations, elements: list[int], span: tuple[int, int]) -> int:
+def _add_set(grown: Operations, elements: list[int], span: tuple[int, int]) -> int:
     """Return a set of elements, or of what fulfils a condition; commas behind the bar list conditions."""
     if grown.labels[elements[0]] != "O!conditional-set":
         return grown.add(f"M!S-{len(elements)}", elements, span)
@@ -131,7 +131,9 @@ def _set(grown: Operations, elements: list[int], span: tuple[int, int]) -> int:
     return elements[0]
 
 
-def _matrix(grown: Operations, fence: str, size: tuple[int, int], elements: list[int], span: tuple[int, int]) -> int:
+def _add_matrix(
+    grown: Operations, fence: str, size: tuple[int, int], elements: list[int], span: tuple[int, int]
+) -> int:
     """Return a matrix of rows in its fence; the cells of a system of cases without rows, as LaTeXML has them."""
     if fence == "{":
         return grown.add("O!cases", elements, span)
@@ -313,7 +315,7 @@ class _Term:
         return self.product()
 
 
-def term(grown: Operations, items: list[Item]) -> int:
+def add_term(grown: Operations, items: list[Item]) -> int:
     """Return the operation of *items* without a sum, a relation or a list in them, in one pass."""
     if len(items) == 1:
         return items[0][2]
@@ -325,7 +327,7 @@ def term(grown: Operations, items: list[Item]) -> int:
         if kind == FENCE and state.waits():
             state.close(list(elements))
         elif kind == OPERAND or kind == FENCE:
-            if place + 1 < len(items) and (opener := _opener(state, name, number, items[place + 1][0])):
+            if place + 1 < len(items) and (opener := _function_kind(state, name, number, items[place + 1][0])):
                 state.open((opener, name, number, ()))
             else:
                 state.operand(number)
@@ -339,7 +341,7 @@ def term(grown: Operations, items: list[Item]) -> int:
     return state.end()
 
 
-def _opener(state: _Term, name: str, number: int, after: int) -> int:
+def _function_kind(state: _Term, name: str, number: int, after: int) -> int:
     """Return the kind of a letter that is a function here, and name it so; 0 for an operand.
 
     A d under an integral is a differential; a name of several letters right before a fence is a function.
@@ -355,7 +357,7 @@ def _opener(state: _Term, name: str, number: int, after: int) -> int:
     return kind
 
 
-def phrase(grown: Operations, items: list[Item]) -> int:
+def add_line(grown: Operations, items: list[Item]) -> int:
     """Return the operation that a line of *items* stands for; an empty line is W!, a lone operator a leaf.
 
     From loose to tight: sequences of statements, arrows of logic and colons, relations, lists, sums, products. A
@@ -367,29 +369,29 @@ def phrase(grown: Operations, items: list[Item]) -> int:
         return items[0][2]
     kinds = {item[0] for item in items}
     if SEPARATOR in kinds and (RELATION in kinds or ARROW in kinds):
-        return _statements(grown, items)
-    return _looser(grown, items, kinds)
+        return _add_statements(grown, items)
+    return _add_loosest(grown, items, kinds)
 
 
-def _looser(grown: Operations, items: list[Item], kinds: set[int]) -> int:
+def _add_loosest(grown: Operations, items: list[Item], kinds: set[int]) -> int:
     """Return the operation of *items*, cut at the loosest kind of operator among them."""
     if not items:
         return grown.add("W!")
     if ARROW in kinds:
-        return _chain(grown, items, ARROW)
+        return _add_relations(grown, items, ARROW)
     if RELATION in kinds:
-        return _chain(grown, items, RELATION)
+        return _add_relations(grown, items, RELATION)
     if SEPARATOR in kinds:
-        pieces = [_looser(grown, piece, _kinds(piece)) for piece in _cut(items, SEPARATOR)[0] if piece]
+        pieces = [_add_loosest(grown, piece, _kinds(piece)) for piece in _split_at(items, SEPARATOR)[0] if piece]
         return pieces[0] if len(pieces) == 1 else grown.add(f"M!L-{len(pieces)}", pieces)
-    return _sum(grown, items) if SUM in kinds else term(grown, items)
+    return _add_sum(grown, items) if SUM in kinds else add_term(grown, items)
 
 
 def _kinds(items: list[Item]) -> set[int]:
     return {item[0] for item in items}
 
 
-def _cut(items: list[Item], kind: int) -> tuple[list[list[Item]], list[Item]]:
+def _split_at(items: list[Item], kind: int) -> tuple[list[list[Item]], list[Item]]:
     """Return the pieces between the items of *kind*, and these items."""
     pieces: list[list[Item]] = [[]]
     cuts: list[Item] = []
@@ -402,14 +404,14 @@ def _cut(items: list[Item], kind: int) -> tuple[list[list[Item]], list[Item]]:
     return pieces, cuts
 
 
-def _statements(grown: Operations, items: list[Item]) -> int:
+def _add_statements(grown: Operations, items: list[Item]) -> int:
     """Return O!form-seq of the statements of a line with commas and relations; a single one as it is.
 
     In x = 1, 2, y > 0 the 2 belongs to the first statement; in a, b > 0 both a and b are positive.
     """
     statements: list[list[Item]] = []
     has_relation = False
-    pieces, cuts = _cut(items, SEPARATOR)
+    pieces, cuts = _split_at(items, SEPARATOR)
     for piece, cut in zip(pieces, [cuts[0], *cuts], strict=True):
         is_statement = any(item[0] in (RELATION, ARROW) for item in piece)
         if statements and not (is_statement and has_relation):
@@ -417,20 +419,20 @@ def _statements(grown: Operations, items: list[Item]) -> int:
         elif piece:
             statements.append(piece)
         has_relation = has_relation or is_statement
-    parts = [_looser(grown, statement, _kinds(statement)) for statement in statements]
+    parts = [_add_loosest(grown, statement, _kinds(statement)) for statement in statements]
     return parts[0] if len(parts) == 1 else grown.add("O!form-seq", parts)
 
 
-def _chain(grown: Operations, items: list[Item], kind: int) -> int:
+def _add_relations(grown: Operations, items: list[Item], kind: int) -> int:
     """Return relations between neighbours: one relation of two sides, or U!and of a = b and then only right sides."""
-    pieces, cuts = _cut(items, kind)
-    sides = [_looser(grown, piece, _kinds(piece)) for piece in pieces]
+    pieces, cuts = _split_at(items, kind)
+    sides = [_add_loosest(grown, piece, _kinds(piece)) for piece in pieces]
     links = [grown.apply(cuts[0][2], sides[:2])]
     links += [grown.apply(cut[2], [side]) for cut, side in zip(cuts[1:], sides[2:], strict=True)]
     return links[0] if len(links) == 1 else grown.add("U!and", links)
 
 
-def _sum(grown: Operations, items: list[Item]) -> int:
+def _add_sum(grown: Operations, items: list[Item]) -> int:
     """Return a sum, from the left: a - b + c is U!plus of a - b and c; a + b + c is one U!plus.
 
     A sign without a term before it belongs to the term behind it, and so do all but the first of several; a sign
@@ -444,15 +446,15 @@ def _sum(grown: Operations, items: list[Item]) -> int:
             piece.append(item)
             continue
         if piece:
-            left, last = _join(grown, left, last, signs, term(grown, piece))
+            left, last = _join_sum(grown, left, last, signs, add_term(grown, piece))
             signs, piece = [], []
         signs.append(item[2])
     if piece:
-        return _join(grown, left, last, signs, term(grown, piece))[0]
+        return _join_sum(grown, left, last, signs, add_term(grown, piece))[0]
     return grown.add("O!limit-from", [left, *signs] if left >= 0 else signs)
 
 
-def _join(grown: Operations, left: int, last: int, signs: list[int], right: int) -> tuple[int, int]:
+def _join_sum(grown: Operations, left: int, last: int, signs: list[int], right: int) -> tuple[int, int]:
     """Return the sum so far and, when it may take another operand of the same sign, the same number again, else -1."""
     is_first = left < 0
     if is_first and signs and grown.labels[signs[-1]] == "O!rem":
@@ -491,10 +493,10 @@ def operator_tree(tree: Tree) -> Tree:
     """
     if not tree.labels or not set(tree.relations).isdisjoint("0123456789"):
         return tree
-    return _Growth(tree).whole()
+    return _OperatorTreeBuilder(tree).whole()
 
 
-class _Growth:
+class _OperatorTreeBuilder:
     """The operations of a layout tree, grown from its last node to its first: what hangs on a node is known by then."""
 
     __slots__ = ("after", "below", "grown", "heads", "powers", "spans", "tree")
@@ -552,9 +554,9 @@ class _Growth:
         ends = items[-1][0] == SEPARATOR
         bar = next((at for at, item in enumerate(items) if item[1] in _BARS), 0) if is_set else 0
         if bar:
-            parts = [phrase(self.grown, items[:bar]), phrase(self.grown, items[bar + 1 :])]
+            parts = [add_line(self.grown, items[:bar]), add_line(self.grown, items[bar + 1 :])]
             return self.grown.add("O!conditional-set", parts, self.grown.spans[items[bar][2]]), ends
-        return phrase(self.grown, items), ends
+        return add_line(self.grown, items), ends
 
     def item(self, node: int, hanging: list[tuple[str, int]]) -> Item:
         """Return what *node* is on its line: its kind, its name, and its operation with everything that hangs on it."""
@@ -585,7 +587,7 @@ class _Growth:
             elements.append(operation)
             head = next((head for relation, head in self.below.get(head, _NONE) if relation == "e"), -1)
             is_list = is_list or (ends and head >= 0)
-        number = fenced(self.grown, label, elements, is_list, self.spans[node])
+        number = add_fence(self.grown, label, elements, is_list, self.spans[node])
         if self.grown.labels[number] == "O!conditional-set" or (len(elements) > 1 and not is_list):
             return number, [number]
         return number, elements

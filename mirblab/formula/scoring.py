@@ -54,7 +54,7 @@ def rarity(n: int, documents: np.ndarray) -> np.ndarray:
     return np.round(np.log1p(n / np.maximum(documents, ABSENT)) * _STEP) / _STEP
 
 
-def sums(segments: Sequence[Segment]) -> np.ndarray:
+def sum_by_kind(segments: Sequence[Segment]) -> np.ndarray:
     """Return for each formula and kind of token the sum of count times rarity, float64 (n_formulas, n_kinds).
 
     The length of a formula is the product of its row with the weights of the kinds.
@@ -65,7 +65,7 @@ def sums(segments: Sequence[Segment]) -> np.ndarray:
     rare, first = rarity(n, documents), 0
     for part in segments:
         own = rare[np.searchsorted(keys, part.keys)] if len(segments) > 1 else rare
-        total[first * kinds : (first + part.n) * kinds] = _lengths(part, own)
+        total[first * kinds : (first + part.n) * kinds] = _segment_lengths(part, own)
         first += part.n
     return total.reshape(n, kinds)
 
@@ -81,7 +81,7 @@ def _document_counts(segments: Sequence[Segment]) -> tuple[np.ndarray, np.ndarra
     return keys, documents
 
 
-def _lengths(part: Segment, rare: np.ndarray) -> np.ndarray:
+def _segment_lengths(part: Segment, rare: np.ndarray) -> np.ndarray:
     """Return the sums of one segment, flat, some millions of postings at a time."""
     kinds, total = len(KINDS), np.zeros(part.n * len(KINDS))
     cuts = np.searchsorted(part.starts, np.arange(0, len(part.postings) + _AT_ONCE, _AT_ONCE))
@@ -95,18 +95,18 @@ def _lengths(part: Segment, rare: np.ndarray) -> np.ndarray:
     return total
 
 
-WORTH = 5_000_000  # postings in an index from which on compiling the loop pays
+COMPILE_FROM = 5_000_000  # postings in an index from which on compiling the loop pays
 WIDE, NARROW = 1 << 22, 1 << 15  # formulas in one block: of arrays, and of a loop whose sums stay in the core's cache
 
 
-def adder(n_postings: int) -> tuple[Callable, int]:
+def choose_adder(n_postings: int) -> tuple[Callable, int]:
     """Return the function that adds up a block, for an index of so many postings, and how many formulas a block has.
 
     It takes cursors and stops, int64 (n_tokens,), into the postings of a query's tokens, weights, float64, how often
     the query has each, uint8, the postings, the first and the last formula (not included) of the block, and the sums
     to add to, float64. It moves the cursors to the block's end. Both forms give the same bits.
     """
-    return (_compiled(), NARROW) if n_postings >= WORTH else (_add, WIDE)
+    return (_compiled(), NARROW) if n_postings >= COMPILE_FROM else (_add, WIDE)
 
 
 def _add(
@@ -157,7 +157,7 @@ Allowed = Callable[[np.ndarray], np.ndarray]  # positions of formulas -> those t
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WeightedQuery:
     """A query's distinct tokens: `keys` uint64, ascending, `counts` uint8, and the weight of each, float64.
 
     `length` is the sum of counts times weights, also over tokens that no formula has.
@@ -169,7 +169,7 @@ class Query:
     length: float
 
 
-def query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment], kinds: np.ndarray) -> Query:
+def weigh_query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment], kinds: np.ndarray) -> WeightedQuery:
     """Return the query of distinct tokens and how often each occurs, weighed by all *segments* together."""
     documents = np.zeros(len(keys), dtype=np.int64)
     for part in segments:
@@ -177,19 +177,19 @@ def query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment], kin
         documents += end - begin
     rare = rarity(sum(part.n for part in segments), documents)
     weights = kinds[(keys & KIND_MASK).astype(np.int64)] * rare
-    return Query(keys, counts, weights, float((weights * counts).sum()))
+    return WeightedQuery(keys, counts, weights, float((weights * counts).sum()))
 
 
-def score(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b: float) -> np.ndarray:
+def score_formulas(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b: float) -> np.ndarray:
     """Return (1 + b) shared / (b asked + length): the harmonic mean of two shares, float32, 0 to 1.
 
     *shared* is the weight in common, *asked* the query's length, *lengths* those of the formulas; the share of the
     query that was found counts b times as much as the share of the formula that was used. Of a formula longer than
     LONG times the query, what is beyond that counts by its logarithm: a query deep in a long derivation is still found.
 
-    >>> score(np.array([2.0, 2.0, 0.0]), 2.0, np.array([2.0, 4.0, 4.0]), b=3.0).tolist()
+    >>> score_formulas(np.array([2.0, 2.0, 0.0]), 2.0, np.array([2.0, 4.0, 4.0]), b=3.0).tolist()
     [1.0, 0.800000011920929, 0.0]
-    >>> [f"{found:.2f}" for found in score(np.full(2, 2.0), 2.0, np.array([4.0, 40.0]), b=3.0)]
+    >>> [f"{found:.2f}" for found in score_formulas(np.full(2, 2.0), 2.0, np.array([4.0, 40.0]), b=3.0)]
     ['0.80', '0.42']
     """
     most = np.maximum(LONG_RATIO * asked, np.finfo(np.float64).tiny)
@@ -197,13 +197,13 @@ def score(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b:
     return ((1 + b) * shared / (b * asked + used)).astype(np.float32)
 
 
-def blocks(asked: Query, segments: Sequence[Segment]) -> Iterator[tuple[int, np.ndarray]]:
+def shared_weights(asked: WeightedQuery, segments: Sequence[Segment]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield for one run of formulas after another the position of its first, and the weight that each one shares.
 
     The array is used again for the next run.
     """
     first, counted = 0, asked.weights > 0
-    add, width = adder(sum(len(part.postings) for part in segments))
+    add, width = choose_adder(sum(len(part.postings) for part in segments))
     weights, often = asked.weights[counted], asked.counts[counted]
     sums = np.empty(min(width, max((part.n for part in segments), default=0)))
     for part in segments:
@@ -219,7 +219,7 @@ def blocks(asked: Query, segments: Sequence[Segment]) -> Iterator[tuple[int, np.
         first += part.n
 
 
-class Top:
+class TopFormulas:
     """The *depth* best formulas of one query, ties by rank: `ranks` int32 per position, None: the position itself.
 
     `order` is the inverse of `ranks`.
@@ -246,28 +246,33 @@ class Top:
         return (ranks if self.order is None else self.order[ranks].astype(np.int64)), scores
 
 
-def best(
-    asked: Query, segments: Sequence[Segment], lengths: np.ndarray, b: float, top: Top, allowed: Allowed | None = None
+def best_formulas(
+    asked: WeightedQuery,
+    segments: Sequence[Segment],
+    lengths: np.ndarray,
+    b: float,
+    top: TopFormulas,
+    allowed: Allowed | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (positions, scores) of the best formulas of one query, best first; none that shares no token.
 
     A formula is at least as long as what it shares, so that a bound on the weight in common, which follows from the
     worst score kept so far, spares all but a few the division.
     """
-    for start, sums in blocks(asked, segments):
-        found = np.flatnonzero(sums > bound(top.floor, asked.length, b))
+    for start, sums in shared_weights(asked, segments):
+        found = np.flatnonzero(sums > least_shared(top.floor, asked.length, b))
         if allowed is not None and len(found):
             found = allowed(found + start) - start
-        scores = score(sums[found], asked.length, lengths[found + start], b)
+        scores = score_formulas(sums[found], asked.length, lengths[found + start], b)
         is_good = scores >= max(top.floor, np.finfo(np.float32).tiny)
         top.add(found[is_good] + start, scores[is_good])
     return top.flat()
 
 
-def bound(floor: float, asked: float, b: float) -> float:
+def least_shared(floor: float, asked: float, b: float) -> float:
     """Return a weight in common without which no formula can score *floor*; 0 when the floor is 0.
 
-    >>> bound(0.5, asked=7.0, b=3.0) <= 3.0
+    >>> least_shared(0.5, asked=7.0, b=3.0) <= 3.0
     True
     """
     return floor * b * asked / max(1 + b - floor, np.finfo(np.float64).tiny) * _SAFE

@@ -14,7 +14,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.formula.in_text import Owned, Reader, lack
+from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
@@ -24,8 +24,8 @@ K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-ou
 _AT_ONCE = 256  # queries
 
 
-def scores(
-    index: Index, documents: Owned, queries: Sequence[Sequence[str]], weights: Mapping[str, float] | None = None
+def score_texts(
+    index: Index, documents: TextFormulas, queries: Sequence[Sequence[str]], weights: Mapping[str, float] | None = None
 ) -> Iterator[np.ndarray]:
     """Yield for each query, a list of LaTeX formulas, the score of every text, float32 (n_texts,), 0 and up.
 
@@ -34,19 +34,19 @@ def scores(
     its rarity among the texts, and a text's length counts its tokens and is 1 on average: BM25 (Robertson and
     Zaragoza 2009). *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
 
-    >>> from mirblab.formula.in_text import owned
-    >>> documents = owned(["With $x^2$ and $y$", "$z$"], bare=False)
+    >>> from mirblab.formula.in_text import collect_formulas
+    >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
     >>> index = Index.build(zip("abc", documents.formulas))
-    >>> [[round(float(score), 2) for score in found] for found in scores(index, documents, [["a^2"]])]
+    >>> [[round(float(score), 2) for score in found] for found in score_texts(index, documents, [["a^2"]])]
     [[1.79, 0.0]]
     """
     kinds, segments = kind_weights(weights), index.state.segments
-    owners = _owners(documents)
-    lengths = owners @ np.concatenate([np.zeros(0), *(_sizes(part) for part in segments)])
+    owners = _formulas_by_text(documents)
+    lengths = owners @ np.concatenate([np.zeros(0), *(_count_by_formula(part) for part in segments)])
     average = lengths[lengths > 0].mean() if lengths.any() else 1.0
     excess = K1 * (1 - LENGTH + LENGTH * lengths / average)
     for start in range(0, len(queries), _AT_ONCE):
-        asked = [_bag(index, query) for query in queries[start : start + _AT_ONCE]]
+        asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
         keys = np.unique(np.concatenate([own for own, _ in asked]))
         bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
         bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
@@ -56,7 +56,7 @@ def scores(
             yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
 
 
-def _bag(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _query_tokens(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the tokens of all formulas of a query, ascending, and how often they occur."""
     found = index.queries(list(query))
     keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
@@ -65,7 +65,7 @@ def _bag(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     return keys, np.bincount(place, counts, len(keys))
 
 
-def _owners(documents: Owned) -> Any:
+def _formulas_by_text(documents: TextFormulas) -> Any:
     """Return how often each text has each formula, a sparse matrix (n_texts, n_formulas)."""
     from scipy.sparse import csr_matrix
 
@@ -73,7 +73,7 @@ def _owners(documents: Owned) -> Any:
     return csr_matrix((np.ones(len(documents.numbers)), documents.numbers, documents.starts), shape=shape)
 
 
-def _sizes(part: Segment) -> np.ndarray:
+def _count_by_formula(part: Segment) -> np.ndarray:
     """Return how many tokens each formula of a segment has."""
     return np.bincount(part.postings >> COUNT_BITS, part.postings & COUNT_MASK, part.n)
 
@@ -99,14 +99,13 @@ def search(
     """Return the run of structure search: at most *depth* documents per query, best first.
 
     In a collection for formula retrieval (by its card, else by the look of its texts) a document scores as
-    `Index.search` says, where there are several formulas the best of the document for each of the query, by their
-    lengths. A post scores by all of its formulas together, as `search.scores` says: questions and answers share many
-    small formulas rather than one. *weights* are those of kinds of tokens (None: the usual ones), and *b* says how
-    much more the share of a formula that is found counts than the share of the document's formula that is used; it
-    says nothing to posts.
+    `Index.search` says; where there are several formulas, the best of the document for each of the query counts, by
+    their lengths. A post scores by all of its formulas together (`search.score_texts`), because questions and answers
+    share many small formulas rather than one. *weights* are those of kinds of tokens (None: the usual ones), and *b*
+    says how much more the matched share of the query's formula counts than that of the document's; posts do not use it.
 
-    A text in the language of a proof assistant has no formulas (`in_text.Reader`); how many queries and documents have
-    none stands in the attrs (`in_text.lack`).
+    A text in the language of a proof assistant has no formulas (`in_text.FormulaReader`); how many queries and
+    documents have none stands in the attrs (`in_text.count_without_formula`).
 
     A document that shares nothing, or that the candidates exclude, never comes back. The index of a larger collection
     is kept in the cache, under a hash of its formulas and of the code that reads them.
@@ -119,32 +118,32 @@ def search(
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
     queries, candidates = collection.query_texts, collection.candidates
-    prepared = Prepared.of(collection)
+    prepared = IndexedFormulas.of(collection)
     found = prepared.search(queries, depth, candidates, weights=weights, b=b)
     notes = {"b": b, "weights": dict(zip(TOKEN_WEIGHTS, kind_weights(weights).tolist(), strict=True))}
     have = [bool(prepared.reader.formulas(text)) for text in queries]
-    notes |= lack(have, np.diff(prepared.documents.starts) > 0)
+    notes |= count_without_formula(have, np.diff(prepared.documents.starts) > 0)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class IndexedFormulas:
     """The formulas of a collection's documents, indexed once for many searches.
 
     `reader` reads queries; `is_single`: the index has one formula, or none, for each document, not the distinct ones,
     because neither documents nor queries have several.
     """
 
-    reader: Reader
+    reader: FormulaReader
     is_single: bool
-    documents: Owned
+    documents: TextFormulas
     index: Index
 
     @classmethod
-    def of(cls, collection: Collection) -> Prepared:
+    def of(cls, collection: Collection) -> IndexedFormulas:
         """Return the formulas of a collection and their index, which is read from the cache where it is there."""
-        reader = Reader.of(collection, "query")
-        documents = Reader.of(collection).owned(collection.texts)
+        reader = FormulaReader.of(collection, "query")
+        documents = FormulaReader.of(collection).owned(collection.texts)
         longest = max((len(reader.formulas(text)) for text in collection.query_texts), default=0)
         is_single = reader.is_bare and documents.is_single and longest <= 1
         return cls(reader, is_single, documents, stored_index(documents.column() if is_single else documents.formulas))
@@ -164,20 +163,20 @@ class Prepared:
             single = [query[0] if query else "" for query in queries]
             return self.index.search(single, depth, candidates, weights=weights, b=b)
         if not self.reader.is_bare:
-            return _ranked(scores(self.index, self.documents, queries, weights), candidates, depth)
-        return _ranked(_best(self.index, self.formulas, queries, weights, b), candidates, depth)
+            return _rank_documents(score_texts(self.index, self.documents, queries, weights), candidates, depth)
+        return _rank_documents(_score_queries(self.index, self.formulas, queries, weights, b), candidates, depth)
 
     @cached_property
-    def formulas(self) -> Owned:
+    def formulas(self) -> TextFormulas:
         """Return which document has which formula of the index."""
         if not self.is_single:
             return self.documents
         places = np.flatnonzero(np.diff(self.documents.starts))
-        return Owned(self.documents.column(), places, self.documents.starts)
+        return TextFormulas(self.documents.column(), places, self.documents.starts)
 
 
-def _best(
-    index: Index, documents: Owned, queries: list[list[str]], weights: Mapping[str, float] | None, b: float
+def _score_queries(
+    index: Index, documents: TextFormulas, queries: list[list[str]], weights: Mapping[str, float] | None, b: float
 ) -> Iterator[np.ndarray]:
     """Yield each query's scores of all documents, float32: its formulas' best ones, weighted by their lengths."""
     for query in queries:
@@ -189,7 +188,7 @@ def _best(
         yield found.astype(np.float32)
 
 
-def _ranked(
+def _rank_documents(
     scored: Iterable[np.ndarray], candidates: Candidates, depth: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (rows, positions, scores) of each query's best documents with a score above 0, flat, best first."""

@@ -49,13 +49,13 @@ class Segment:
         return np.diff(self.starts.astype(np.int64))
 
 
-def segment(n: int, counted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]) -> Segment:
-    """Return the segment of what `tokens.counted` returned for *n* formulas."""
+def build_segment(n: int, counted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]) -> Segment:
+    """Return the segment of what `tokens.count_tokens` returned for *n* formulas."""
     keys, documents, trees, counts = counted
-    return Segment(n, keys, _starts(documents), trees.astype(np.uint32) << COUNT_BITS | counts)
+    return Segment(n, keys, _posting_starts(documents), trees.astype(np.uint32) << COUNT_BITS | counts)
 
 
-def merge(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
+def merge_segments(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
     """Return one segment of the formulas of all *parts*, in that order, in *folder* or (None) in memory.
 
     It is the same, byte for byte, however the formulas were divided into parts. MirblabError when they are more than
@@ -69,8 +69,8 @@ def merge(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
     sizes = np.zeros(len(keys), dtype=np.int64)
     for part, place in zip(parts, places, strict=True):
         sizes[place] += part.sizes()
-    starts = _starts(sizes)
-    postings = _room(folder, int(starts[-1]))
+    starts = _posting_starts(sizes)
+    postings = _allocate_postings(folder, int(starts[-1]))
     cursor, first = starts[:-1].astype(np.int64), 0
     for part, place in zip(parts, places, strict=True):
         own = part.sizes()
@@ -80,26 +80,26 @@ def merge(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
         first += part.n
     if folder is not None:
         for name, array in (("keys", keys), ("starts", starts)):
-            write(folder / f"{name}.npy", array)
+            write_array(folder / f"{name}.npy", array)
         if isinstance(postings, np.memmap):
             postings.flush()
     return Segment(n, keys, starts, postings)
 
 
-def save(part: Segment, folder: Path) -> Segment:
+def save_segment(part: Segment, folder: Path) -> Segment:
     """Write a segment's arrays into *folder* and return it as it lies there."""
     paths.make_folder(folder)
     for name in ARRAYS:
-        write(folder / f"{name}.npy", getattr(part, name))
-    return load(part.n, folder)
+        write_array(folder / f"{name}.npy", getattr(part, name))
+    return load_segment(part.n, folder)
 
 
-def load(n: int, folder: Path) -> Segment:
+def load_segment(n: int, folder: Path) -> Segment:
     """Return the segment of *n* formulas in *folder*, mapped; MirblabError when an array is not what it must be."""
-    return Segment(n, **{name: array(folder / f"{name}.npy", dtype, 1) for name, dtype in ARRAYS.items()})
+    return Segment(n, **{name: read_array(folder / f"{name}.npy", dtype, 1) for name, dtype in ARRAYS.items()})
 
 
-def array(path: Path, dtype: type, dimensions: int) -> np.ndarray:
+def read_array(path: Path, dtype: type, dimensions: int) -> np.ndarray:
     """Return the array in a file, mapped; MirblabError when it is damaged or of another type or shape."""
     try:
         found = np.load(path, mmap_mode="r" if path.stat().st_size > _READ else None, allow_pickle=False)
@@ -111,13 +111,13 @@ def array(path: Path, dtype: type, dimensions: int) -> np.ndarray:
     return found
 
 
-def write(path: Path, array: np.ndarray) -> None:
+def write_array(path: Path, array: np.ndarray) -> None:
     """Write an array in NumPy's format."""
     with paths.open_to_write(path) as file:
         np.save(file, array)
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Return a checksum of a file's bytes; FileNotFoundError when there is none."""
     state = xxhash.xxh3_128()
     with open(path, "rb") as file:
@@ -126,7 +126,7 @@ def digest(path: Path) -> str:
     return state.hexdigest()
 
 
-def _starts(sizes: np.ndarray) -> np.ndarray:
+def _posting_starts(sizes: np.ndarray) -> np.ndarray:
     """Return where the postings of each key begin, and their end; MirblabError when there are too many to count."""
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if starts[-1] > MOST_POSTINGS:
@@ -136,13 +136,13 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
     return starts.astype(np.uint32)
 
 
-def _room(folder: Path | None, size: int) -> np.ndarray:
+def _allocate_postings(folder: Path | None, size: int) -> np.ndarray:
     """Return room for postings, in a file of *folder* where there is one."""
     path = folder and folder / "postings.npy"
     if path is None or size == 0:  # an empty file cannot be mapped
         empty = np.empty(size, np.uint32)
         if path is not None:
-            write(path, empty)
+            write_array(path, empty)
         return empty
     room = np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
     paths.reserve_space(path)
@@ -155,7 +155,7 @@ _MANIFEST, _DIGITS = "manifest.json", 6
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class Generation:
     """What the generation in force says: its number (0: there is none yet), its segments, the lengths, the order.
 
     `homes` names the folder of each segment; `lengths` float64 (n_formulas,) are those by the weights of kinds
@@ -173,29 +173,29 @@ class Stored:
     code: str = ""
 
 
-def read(folder: Path) -> Stored:
+def read_generation(folder: Path) -> Generation:
     """Return the generation in force of the index in *folder*, its arrays mapped and the bytes of all files checked.
 
     FileNotFoundError when nothing is there; MirblabError when it is of another format or damaged.
     """
-    number = last(folder)
+    number = last_generation(folder)
     if number == 0:
         what = "is empty or holds something else" if folder.is_dir() else "does not exist"
         raise FileNotFoundError(f"no structure index at {folder}: the folder {what}; build one with Index.build")
-    home = folder / _name(number)
-    manifest = _manifest(home / _MANIFEST)
+    home = folder / _folder_name(number)
+    manifest = _read_manifest(home / _MANIFEST)
     for name, expected in manifest["files"].items():
-        _check(folder / name, expected)
-    parts = [load(part["n"], folder / part["home"]) for part in manifest["segments"]]
-    lengths = array(home / LENGTHS, np.float64, 1)
+        _check_digest(folder / name, expected)
+    parts = [load_segment(part["n"], folder / part["home"]) for part in manifest["segments"]]
+    lengths = read_array(home / LENGTHS, np.float64, 1)
     if len(lengths) != sum(part.n for part in parts):
         raise MirblabError(f"{home} holds the lengths of {len(lengths):,} other formulas; build the index again")
-    order = array(home / ORDER, np.int32, 1) if f"{_name(number)}/{ORDER}" in manifest["files"] else None
+    order = read_array(home / ORDER, np.int32, 1) if f"{_folder_name(number)}/{ORDER}" in manifest["files"] else None
     homes = [part["home"] for part in manifest["segments"]]
-    return Stored(number, homes, parts, lengths, manifest["weights"], order, manifest["files"], manifest["code"])
+    return Generation(number, homes, parts, lengths, manifest["weights"], order, manifest["files"], manifest["code"])
 
 
-def ids(folder: Path, homes: Sequence[str]) -> list[str]:
+def read_ids(folder: Path, homes: Sequence[str]) -> list[str]:
     """Return the ids of the formulas in the segments *homes*, in order."""
     return [name for home in homes for name in json.loads((folder / home / IDS).read_text("utf-8"))]
 
@@ -207,7 +207,7 @@ def write_ids(home: Path, names: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def generation(folder: Path, before: Stored) -> Iterator[tuple[Path, str]]:
+def new_generation(folder: Path, before: Generation) -> Iterator[tuple[Path, str]]:
     """Yield a new folder to fill and its later name; on success it is the generation that follows *before*.
 
     MirblabError when another process has made that one meanwhile; on failure nothing changes (StorageError: the disk
@@ -216,7 +216,7 @@ def generation(folder: Path, before: Stored) -> Iterator[tuple[Path, str]]:
     """
     paths.make_folder(folder)
     paths.remove_abandoned(folder)
-    name = _name(before.number + 1)
+    name = _folder_name(before.number + 1)
     beside = paths.unfinished_name(folder / name)
     with paths.writing(folder / name):
         try:
@@ -227,21 +227,21 @@ def generation(folder: Path, before: Stored) -> Iterator[tuple[Path, str]]:
             shutil.rmtree(beside, ignore_errors=True)
     for old in folder.glob("[0-9]*"):  # what the generations before needed and this one does not
         if old.name != name:
-            _tidy(old, _manifest(folder / name / _MANIFEST)["files"])
+            _remove_unused(old, _read_manifest(folder / name / _MANIFEST)["files"])
 
 
-def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
+def write_manifest(beside: Path, name: str, before: Generation, after: Generation) -> None:
     """Write what the generation *name*, which is being filled in the folder *beside*, says beyond its segments.
 
     All files are flushed to disk first, so that a manifest never speaks of bytes that a loss of power can take.
     """
-    write(beside / LENGTHS, after.lengths)
+    write_array(beside / LENGTHS, after.lengths)
     if after.order is not None:
-        write(beside / ORDER, after.order)
+        write_array(beside / ORDER, after.order)
     files = {key: value for key, value in before.files.items() if key.rpartition("/")[0] in after.homes}
     for path in sorted(path for path in beside.rglob("*") if path.is_file()):
         paths.flush_file(path)
-        files[f"{name}/{path.relative_to(beside).as_posix()}"] = digest(path)
+        files[f"{name}/{path.relative_to(beside).as_posix()}"] = file_digest(path)
     manifest = {
         "format": FORMAT,
         "code": after.code,
@@ -251,7 +251,7 @@ def seal(beside: Path, name: str, before: Stored, after: Stored) -> None:
         "segments": [{"home": home, "n": part.n} for home, part in zip(after.homes, after.segments, strict=True)],
         "files": files,
     }
-    paths.write_text(beside / _MANIFEST, json.dumps(manifest | {"check": checksum(manifest)}, indent=1))
+    paths.write_text(beside / _MANIFEST, json.dumps(manifest | {"check": manifest_checksum(manifest)}, indent=1))
     for folder in (beside, *(path for path in beside.iterdir() if path.is_dir())):
         paths.flush_folder(folder)
 
@@ -268,7 +268,7 @@ def _commit(beside: Path, target: Path) -> None:
     paths.flush_folder(target.parent)
 
 
-def _tidy(old: Path, needed: dict[str, str]) -> None:
+def _remove_unused(old: Path, needed: dict[str, str]) -> None:
     """Remove what nothing needs any more; where the system does not let go of a mapped file, it stays."""
     for path in sorted(old.rglob("*"), reverse=True):
         if path.is_file() and path.relative_to(old.parent).as_posix() not in needed:
@@ -279,26 +279,26 @@ def _tidy(old: Path, needed: dict[str, str]) -> None:
             path.rmdir()
 
 
-def _name(number: int) -> str:
+def _folder_name(number: int) -> str:
     return f"{number:0{_DIGITS}d}"
 
 
-def last(folder: Path) -> int:
+def last_generation(folder: Path) -> int:
     """Return the number of the generation in force of the index in *folder*, 0 when there is none."""
     found = (path.parent.name for path in folder.glob(f"[0-9]*/{_MANIFEST}"))
     return max((int(name) for name in found if name.isdecimal() and len(name) >= _DIGITS), default=0)
 
 
-def made_by(folder: Path) -> tuple[str, str]:
+def read_format(folder: Path) -> tuple[str, str]:
     """Return format and code of the index in *folder*, "" where its manifest does not say them; nothing is checked."""
     try:
-        found = json.loads((folder / _name(last(folder)) / _MANIFEST).read_text("utf-8"))
+        found = json.loads((folder / _folder_name(last_generation(folder)) / _MANIFEST).read_text("utf-8"))
         return str(found.get("format", "")), str(found.get("code", ""))
     except (OSError, ValueError, AttributeError, RecursionError):
         return "", ""
 
 
-def _manifest(path: Path) -> dict:
+def _read_manifest(path: Path) -> dict:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -306,17 +306,17 @@ def _manifest(path: Path) -> dict:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         other = found.get("format") if isinstance(found, dict) else type(found).__name__
         raise MirblabError(f"{path} has the format {other!r}, expected '{FORMAT}'; build the index again")
-    if found.pop("check", "") != checksum(found):
+    if found.pop("check", "") != manifest_checksum(found):
         raise MirblabError(f"{path} is damaged: it differs from its checksum; build the index again")
     return found
 
 
-def checksum(manifest: dict) -> str:
+def manifest_checksum(manifest: dict) -> str:
     """Return a checksum of what a manifest says, the checksum itself left out."""
     return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def _check(path: Path, expected: str) -> None:
-    found = digest(path) if path.is_file() else "no such file"
+def _check_digest(path: Path, expected: str) -> None:
+    found = file_digest(path) if path.is_file() else "no such file"
     if found != expected:
         raise MirblabError(f"{path} is damaged: its checksum is {found}, expected {expected}; build the index again")

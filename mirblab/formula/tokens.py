@@ -11,13 +11,13 @@ from itertools import chain
 import numpy as np
 
 from mirblab.formula.operators import COMMUTATIVE
-from mirblab.formula.tree import Tree, kind
+from mirblab.formula.tree import Tree, label_type
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # those of the splitmix64 generator
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
-def climb(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def hash_paths(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each node's number of steps from where its line of *parents* begins (-1), and a hash of that path.
 
     The hash is a polynomial in the steps, so that the hash of a part of a path follows from those of two nodes. Each
@@ -36,16 +36,16 @@ def climb(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.nd
     return length, path
 
 
-def powers(most: int) -> np.ndarray:
+def base_powers(most: int) -> np.ndarray:
     """Return the powers of the base of the path hash modulo 2**64, from 0 to *most*."""
     return np.concatenate([[np.uint64(1)], np.cumprod(np.full(most, _BASE), dtype=np.uint64)])
 
 
 def _power(exponents: np.ndarray) -> np.ndarray:
-    return powers(int(exponents.max(initial=0)))[exponents]
+    return base_powers(int(exponents.max(initial=0)))[exponents]
 
 
-def mixed(*parts: np.ndarray) -> np.ndarray:
+def mix_hashes(*parts: np.ndarray) -> np.ndarray:
     """Return a hash of each row of the parts, uint64, by the mixing steps of splitmix64."""
     state = np.zeros(len(parts[0]), dtype=np.uint64)
     for part in parts:
@@ -63,14 +63,14 @@ RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔�
 REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
 
 
-class Labels(dict):
+class LabelTable(dict):
     """A number for every label that was asked for, and its attributes by number.
 
     `hashes` and `types` are 64-bit hashes of the label and of its type, the same in every process; `flags` say
     whether the label's repetitions count (REPEATS: variables, numbers, wildcards), and whether it is a relation symbol
     (RELATES), a wildcard (WILD), a commutative operation (COMMUTES) or a variable (VARIABLE).
 
-    >>> labels = Labels()
+    >>> labels = LabelTable()
     >>> labels["V!x"], labels["V!𝑥"], labels["V!x"], labels.hashes[0] == labels.hashes[1]
     (0, 1, 0, True)
     """
@@ -84,8 +84,8 @@ class Labels(dict):
     def __missing__(self, label: str) -> int:
         """Number a new label and work out its attributes."""
         is_wild = len(label) > 1 and label[0] == "?"
-        plain = label if is_wild else matched(label)
-        of = "V" if is_wild else kind(plain)
+        plain = label if is_wild else normalise_label(label)
+        of = "V" if is_wild else label_type(plain)
         self.hashes.append(_hash(plain))
         self.types.append(_hash(of))
         facts = (
@@ -102,10 +102,10 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def matched(label: str) -> str:
+def normalise_label(label: str) -> str:
     """Return what matching compares of a label: the part after the type in NFKC, so that the font does not matter.
 
-    >>> matched("V!ℝ"), matched("V!𝐱"), matched("!"), matched("≤")
+    >>> normalise_label("V!ℝ"), normalise_label("V!𝐱"), normalise_label("!"), normalise_label("≤")
     ('V!R', 'V!x', '!', '≤')
     """
     if len(label) > 2 and label[1] == "!" and not label.isascii():
@@ -118,7 +118,7 @@ class Forest:
     """The nodes of *n* trees one after the other, as arrays of one entry per node.
 
     `trees` int32, to which tree a node belongs; `parents` int64, positions in this forest, -1 for roots;
-    `relations` uint64, the code of the character; `hashes`, `types` uint64 and `flags` uint8 as in `Labels`;
+    `relations` uint64, the code of the character; `hashes`, `types` uint64 and `flags` uint8 as in `LabelTable`;
     `starts` int64 (n + 1,), where each tree begins.
     """
 
@@ -132,14 +132,14 @@ class Forest:
     starts: np.ndarray
 
 
-def plant(trees: Iterable[Tree], labels: Labels | None = None) -> Forest:
+def build_forest(trees: Iterable[Tree], labels: LabelTable | None = None) -> Forest:
     """Return the forest of *trees*; *labels* remembers what was worked out for earlier ones.
 
-    >>> forest = plant([Tree(["V!x", "N!2"], [-1, 0], "-a"), Tree(["V!y"], [-1], "-")])
+    >>> forest = build_forest([Tree(["V!x", "N!2"], [-1, 0], "-a"), Tree(["V!y"], [-1], "-")])
     >>> forest.n, forest.parents.tolist(), forest.starts.tolist()
     (2, [-1, 0, -1], [0, 2, 3])
     """
-    trees, labels = list(trees), Labels() if labels is None else labels
+    trees, labels = list(trees), LabelTable() if labels is None else labels
     sizes = np.fromiter(map(len, trees), np.int64, len(trees))
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     total = int(starts[-1])
@@ -155,74 +155,77 @@ def plant(trees: Iterable[Tree], labels: Labels | None = None) -> Forest:
     return Forest(len(trees), own, parents, codes.astype(np.uint64), hashes, types, flags, starts)
 
 
-LARGEST = 60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
+MAX_SUBEXPRESSION = (
+    60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
+)
 _RENAMED = np.uint64(0x5851F42D4C957F2D)
 _AT_ONCE = 1 << 21  # pairs of a subexpression and a node in it
 
-Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+HashedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def wholes(forest: Forest) -> Parts:
+def whole_formulas(forest: Forest) -> HashedSpans:
     """Return (hashes, firsts, lasts) of each tree up to a consistent renaming of its variables.
 
     Hashes are uint64; first and last node of the tree, int64. x + y has the hash of a + b, but not that of a + a. Trees
     with wildcards are left out.
 
-    >>> from mirblab.formula.tokens import plant
+    >>> from mirblab.formula.tokens import build_forest
     >>> from mirblab.formula.tree import Tree
     >>> names = (("V!x", "V!y"), ("V!a", "V!b"), ("V!a", "V!a"))
-    >>> hashes, _, _ = wholes(plant([Tree([one, "+", other], [-1, 0, 1], "-nn") for one, other in names]))
+    >>> trees = [Tree([one, "+", other], [-1, 0, 1], "-nn") for one, other in names]
+    >>> hashes, _, _ = whole_formulas(build_forest(trees))
     >>> bool(hashes[0] == hashes[1]), bool(hashes[0] == hashes[2])
     (True, False)
     """
     nodes, roots = np.arange(len(forest.parents)), forest.starts[forest.trees]
-    before, depth = _before(forest), climb(forest.parents, forest.relations)[0]
+    before, depth = _previous_occurrences(forest), hash_paths(forest.parents, forest.relations)[0]
     # Where a variable stood last says which ones are the same and nothing else of them.
     gap = np.where(before >= 0, nodes - before, 0).astype(np.uint64)
     what = np.where(forest.flags & VARIABLE, _RENAMED + gap, forest.hashes)
     how = np.where(nodes == roots, np.uint64(0), forest.relations)
     hashes = np.zeros(len(nodes), dtype=np.uint64)
-    np.add.at(hashes, roots, mixed(what, how, (nodes - roots).astype(np.uint64), depth.astype(np.uint64)))
+    np.add.at(hashes, roots, mix_hashes(what, how, (nodes - roots).astype(np.uint64), depth.astype(np.uint64)))
     sizes = np.diff(forest.starts)
     firsts, sizes = forest.starts[:-1][sizes > 0], sizes[sizes > 0]
     is_plain = np.bincount(roots[(forest.flags & WILD) > 0], minlength=len(nodes))[firsts] == 0
     return hashes[firsts][is_plain], firsts[is_plain], (firsts + sizes - 1)[is_plain]
 
 
-def subexpressions(forest: Forest) -> Parts:
+def subexpressions(forest: Forest) -> HashedSpans:
     """Return (hashes, firsts, lasts) of each subtree of 2 to LARGEST nodes of operator trees.
 
-    As in `wholes` the names of variables do not matter, nor does the order of operands where the operation has none:
-    a + b is x + y and y + x. Subtrees with wildcards are left out. A subtree lies in one piece, from its first to its
-    last node.
+    As in `whole_formulas` the names of variables do not matter, nor does the order of operands where the operation has
+    none: a + b is x + y and y + x. Subtrees with wildcards are left out. A subtree lies in one piece, from its first to
+    its last node.
     """
-    step, before = _steps(forest), _before(forest)
-    depth, path = climb(forest.parents, step)
-    sizes = _sizes(forest.parents, depth)
+    step, before = _hash_steps(forest), _previous_occurrences(forest)
+    depth, path = hash_paths(forest.parents, step)
+    sizes = _subtree_sizes(forest.parents, depth)
     wild = np.cumsum(np.concatenate([[0], (forest.flags & WILD) > 0]))
-    firsts = np.flatnonzero((sizes > 1) & (sizes <= LARGEST))
+    firsts = np.flatnonzero((sizes > 1) & (sizes <= MAX_SUBEXPRESSION))
     lasts = firsts + sizes[firsts] - 1
     firsts = firsts[wild[lasts + 1] == wild[firsts]]
     cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
     parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
-    hashes = [_unordered(forest, own, sizes[own], before, step, depth, path) for own in parts]
+    hashes = [_hash_subtrees(forest, own, sizes[own], before, step, depth, path) for own in parts]
     return np.concatenate([np.empty(0, np.uint64), *hashes]), firsts, firsts + sizes[firsts] - 1
 
 
-def triples(forest: Forest) -> Parts:
+def triples(forest: Forest) -> HashedSpans:
     """Return (hashes, upper, lower) of each node with its parent and grandparent, by their types and operands' places.
 
     A place counts only below an operation whose operands are ordered, such as a division or a power.
     """
-    parents, step = forest.parents, _steps(forest)
+    parents, step = forest.parents, _hash_steps(forest)
     lower = np.flatnonzero(parents >= 0)
     lower = lower[parents[parents[lower]] >= 0]
     middle = parents[lower]
     upper = parents[middle]
-    return mixed(step[middle], step[lower], forest.types[lower]), upper, lower
+    return mix_hashes(step[middle], step[lower], forest.types[lower]), upper, lower
 
 
-def _unordered(
+def _hash_subtrees(
     forest: Forest,
     roots: np.ndarray,
     sizes: np.ndarray,
@@ -241,32 +244,32 @@ def _unordered(
     pairs = np.arange(int(sizes.sum()))
     nodes, own = pairs - shift, np.repeat(np.arange(len(roots)), sizes)
     ways = depth[nodes] - depth[roots[own]]
-    place = path[nodes] - path[roots[own]] * powers(LARGEST)[ways]
+    place = path[nodes] - path[roots[own]] * base_powers(MAX_SUBEXPRESSION)[ways]
     known = np.where(before[nodes] >= roots[own], before[nodes] + shift, pairs)  # the occurrence before, else itself
     while not np.array_equal(known, further := known[known]):
         known = further
     seen = np.zeros(len(pairs), dtype=np.uint64)
-    np.add.at(seen, known, mixed(place))
-    what = np.where(forest.flags[nodes] & VARIABLE, mixed(seen[known]), forest.hashes[nodes])
+    np.add.at(seen, known, mix_hashes(place))
+    what = np.where(forest.flags[nodes] & VARIABLE, mix_hashes(seen[known]), forest.hashes[nodes])
     operands = np.zeros(len(pairs), dtype=np.uint64)
     below = np.flatnonzero(ways > 0)
-    np.add.at(operands, forest.parents[nodes[below]] + shift[below], mixed(what[below], step[nodes[below]]))
+    np.add.at(operands, forest.parents[nodes[below]] + shift[below], mix_hashes(what[below], step[nodes[below]]))
     hashes = np.zeros(len(roots), dtype=np.uint64)
-    np.add.at(hashes, own, mixed(what, operands, place))
+    np.add.at(hashes, own, mix_hashes(what, operands, place))
     return hashes
 
 
-def _steps(forest: Forest) -> np.ndarray:
+def _hash_steps(forest: Forest) -> np.ndarray:
     """Return for each node a hash of its parent's type and of its place there, if that counts; 0 for roots."""
     below = np.flatnonzero(forest.parents >= 0)
     above = forest.parents[below]
     place = np.where(forest.flags[above] & COMMUTES, np.uint64(0), forest.relations[below])
     step = np.zeros(len(forest.parents), dtype=np.uint64)
-    step[below] = mixed(forest.types[above], place)
+    step[below] = mix_hashes(forest.types[above], place)
     return step
 
 
-def _sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
+def _subtree_sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
     """Return how many nodes the subtree of each node has, added up from the deepest."""
     sizes = np.ones(len(depth), dtype=np.int64)
     for level in range(int(depth.max(initial=0)), 0, -1):
@@ -275,7 +278,7 @@ def _sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
     return sizes
 
 
-def _before(forest: Forest) -> np.ndarray:
+def _previous_occurrences(forest: Forest) -> np.ndarray:
     """Return for each variable the position where it stood last in its tree; -1 for its first and for other nodes."""
     nodes = np.flatnonzero((forest.flags & VARIABLE) > 0)
     order = nodes[np.lexsort((forest.hashes[nodes], forest.trees[nodes]))]
@@ -288,7 +291,7 @@ def _before(forest: Forest) -> np.ndarray:
 
 KINDS = ("symbol", "located pair", "typed duplicate", "whole", "operation", "subexpression")
 KIND_BITS, KIND_MASK = np.uint64(4), np.uint64(15)
-MOST_COUNTED = 255
+MAX_COUNT = 255
 _LONGEST_PLACE, _MOST_REPEATS, _DEEPEST_REPEAT = 7, 8, 40
 _HALF = np.uint64(32)
 
@@ -306,7 +309,7 @@ class Tokens:
     seconds: np.ndarray
 
 
-def tokens(forest: Forest) -> Tokens:
+def layout_tokens(forest: Forest) -> Tokens:
     """Return the tokens of all layout trees of a *forest*, a token as often as it occurs.
 
     They are of the first four of `KINDS`: symbol (every node), located pair (a node and its child, with the path from
@@ -316,45 +319,45 @@ def tokens(forest: Forest) -> Tokens:
 
     A wildcard is no symbol and in no pair, so that it costs nothing; its repetition asks for a repeated variable.
 
-    >>> from mirblab.formula.tokens import plant
+    >>> from mirblab.formula.tokens import build_forest
     >>> from mirblab.formula.tree import Tree
-    >>> kinds = tokens(plant([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK
+    >>> kinds = layout_tokens(build_forest([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK
     >>> [KINDS[kind] for kind in kinds]
     ['symbol', 'symbol', 'located pair', 'whole']
     """
-    return _gathered(forest, [_symbols(forest), _located(forest), _duplicates(forest), wholes(forest)], 0)
+    return _gather_tokens(forest, [_symbols(forest), _located(forest), _duplicates(forest), whole_formulas(forest)], 0)
 
 
-def operations(forest: Forest) -> Tokens:
+def operation_tokens(forest: Forest) -> Tokens:
     """Return the tokens of all operator trees of a *forest*: operations and subexpressions, the last two of `KINDS`.
 
     An operation is a node with its parent and grandparent, by their types; a subexpression is a subtree up to a
     consistent renaming of its variables. The order of operands counts only where it matters: a + b has what y + x has.
 
-    >>> from mirblab.formula.tokens import plant
+    >>> from mirblab.formula.tokens import build_forest
     >>> from mirblab.formula.tree import Tree
     >>> sums = [Tree(["U!plus", one, other], [-1, 0, 0], "-01") for one, other in (("V!a", "N!2"), ("N!2", "V!x"))]
-    >>> found = operations(plant(sums))
+    >>> found = operation_tokens(build_forest(sums))
     >>> set(found.keys[found.trees == 0]) == set(found.keys[found.trees == 1])
     True
     """
-    return _gathered(forest, [triples(forest), subexpressions(forest)], 4)
+    return _gather_tokens(forest, [triples(forest), subexpressions(forest)], 4)
 
 
-def _gathered(forest: Forest, parts: list[Parts], kind: int) -> Tokens:
+def _gather_tokens(forest: Forest, parts: list[HashedSpans], kind: int) -> Tokens:
     """Return tokens of hashes and their nodes, *kind* and those after it."""
     keys = [hashes << KIND_BITS | np.uint64(kind + place) for place, (hashes, _, _) in enumerate(parts)]
     firsts, seconds = (np.concatenate([part[column] for part in parts]) for column in (1, 2))
     return Tokens(np.concatenate(keys), forest.trees[firsts], firsts, seconds)
 
 
-def together(*parts: Tokens) -> Tokens:
+def concatenate_tokens(*parts: Tokens) -> Tokens:
     """Return the tokens of all *parts*, which are of the same trees; nodes keep the positions of their own forest."""
     columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Tokens.__slots__]
     return Tokens(*columns)
 
 
-def counted(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def count_tokens(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct keys, ascending, how many trees have each, and those trees with how often, flat.
 
     That is keys uint64 (n_keys,), documents int64 (n_keys,), trees int32 and counts uint8, at most MOST_COUNTED,
@@ -370,45 +373,45 @@ def counted(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
         keys,
         documents,
         distinct.astype(np.uint32).astype(np.int32),
-        np.minimum(often, MOST_COUNTED).astype(np.uint8),
+        np.minimum(often, MAX_COUNT).astype(np.uint8),
     )
 
 
-def _symbols(forest: Forest) -> Parts:
+def _symbols(forest: Forest) -> HashedSpans:
     nodes = np.flatnonzero((forest.flags & WILD) == 0)
-    return mixed(forest.hashes[nodes]), nodes, nodes
+    return mix_hashes(forest.hashes[nodes]), nodes, nodes
 
 
-def _located(forest: Forest) -> Parts:
+def _located(forest: Forest) -> HashedSpans:
     """Return pairs of a node and its child that lie near the root or a relation symbol."""
     parents, is_exact = forest.parents, (forest.flags & WILD) == 0
     is_start = (parents < 0) | ((forest.flags & RELATES) > 0)
-    length, place = climb(np.where(is_start, -1, parents), forest.relations)
+    length, place = hash_paths(np.where(is_start, -1, parents), forest.relations)
     below = np.flatnonzero(parents >= 0)
     above = parents[below]
     near = is_exact[above] & is_exact[below] & (length[above] <= _LONGEST_PLACE)
     above, below = above[near], below[near]
     where = place[above] + length[above].astype(np.uint64)
-    return mixed(forest.hashes[above], forest.hashes[below], forest.relations[below], where), above, below
+    return mix_hashes(forest.hashes[above], forest.hashes[below], forest.relations[below], where), above, below
 
 
-def _duplicates(forest: Forest) -> Parts:
+def _duplicates(forest: Forest) -> HashedSpans:
     """Return pairs among the first occurrences of a variable or a number, in reading order."""
-    depth, path = climb(forest.parents, forest.relations)
+    depth, path = hash_paths(forest.parents, forest.relations)
     first, second = _repeats(forest, depth)
-    top, power = _meeting(forest.parents, first, second), powers(_DEEPEST_REPEAT)
+    top, power = _meeting(forest.parents, first, second), base_powers(_DEEPEST_REPEAT)
 
     def way(node: np.ndarray) -> np.ndarray:
         steps = depth[node] - depth[top]
         return path[node] - path[top] * power[steps] + steps.astype(np.uint64)
 
-    return mixed(forest.types[first], way(first), way(second)), first, second
+    return mix_hashes(forest.types[first], way(first), way(second)), first, second
 
 
 def _repeats(forest: Forest, depth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs of nodes of one tree with one label, of its first occurrences that are not too deep."""
     nodes = np.flatnonzero(((forest.flags & REPEATS) > 0) & (depth <= _DEEPEST_REPEAT))
-    group = mixed(forest.hashes[nodes], forest.trees[nodes].astype(np.uint64))
+    group = mix_hashes(forest.hashes[nodes], forest.trees[nodes].astype(np.uint64))
     order = np.argsort(group, kind="stable")
     nodes, group = nodes[order], group[order]
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else order

@@ -76,10 +76,10 @@ class Tree:
         )
 
 
-def check(tree: Tree) -> Tree:
+def check_tree(tree: Tree) -> Tree:
     """Return the *tree* when its parts fit together; MirblabError that names the first node that does not.
 
-    >>> check(Tree(["V!x", "N!2"], [-1, 1], "-a"))
+    >>> check_tree(Tree(["V!x", "N!2"], [-1, 1], "-a"))
     Traceback (most recent call last):
     mirblab.core.errors.MirblabError: node 1 of a tree has parent 1; a parent comes before its children, ...
     """
@@ -95,10 +95,10 @@ def check(tree: Tree) -> Tree:
     return tree
 
 
-def kind(label: str) -> str:
+def label_type(label: str) -> str:
     """Return the type of a label, by which renamed symbols agree: V, N, or the label itself.
 
-    >>> kind("V!x"), kind("N!12"), kind("+"), kind("O!divide")
+    >>> label_type("V!x"), label_type("N!12"), label_type("+"), label_type("O!divide")
     ('V', 'N', '+', 'O!divide')
     """
     return label[0] if label[:2] in ("V!", "N!") else label
@@ -150,20 +150,20 @@ class Node:
         return next((child for name, child in self.children if name == relation), None)
 
 
-def operand(place: int) -> str:
+def operand_relation(place: int) -> str:
     """Return the relation of the operand at *place*, from 0; those beyond the 62nd share the last name.
 
-    >>> operand(0), operand(10), operand(1000)
+    >>> operand_relation(0), operand_relation(10), operand_relation(1000)
     ('0', 'A', 'z')
     """
     return OPERANDS[min(place, len(OPERANDS) - 1)]
 
 
-def flatten(root: Node | None, *, problems: Sequence[str] = ()) -> Tree:
+def build_tree(root: Node | None, *, problems: Sequence[str] = ()) -> Tree:
     """Return the Tree below *root*, siblings in `RELATIONS` order (`OPERANDS` for operator trees); None: an empty one.
 
     >>> root = Node("V!x").add("n", Node("=")).add("a", Node("N!2"))
-    >>> flatten(root).labels
+    >>> build_tree(root).labels
     ['V!x', 'N!2', '=']
     """
     labels: list[str] = []
@@ -241,7 +241,7 @@ def read_tangent(text: str) -> Tree:
         raise _malformed(text, end, f"neither a bracket nor a comma and one of {OPERANDS} before a bracket")
     if opened:
         raise _malformed(text, end, f"{len(opened)} bracket{'s are' if len(opened) > 1 else ' is'} not closed")
-    return flatten(root)
+    return build_tree(root)
 
 
 def write_tangent(tree: Tree) -> str:

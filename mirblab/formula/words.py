@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from mirblab.core.errors import unknown
-from mirblab.formula.in_text import parts
-from mirblab.formula.latex.reader import cut, unescape
+from mirblab.formula.in_text import split_text
+from mirblab.formula.latex.reader import tokenize, unescape_entities
 
 # Commands that are their own symbol, by what they mean.
 KNOWN = frozenset(
@@ -132,10 +132,10 @@ _KEPT = frozenset(("{", "}", "(", ")", "[", "]", "\\{", "\\}"))
 _PLAIN = {chr(code): SIGNS.get(chr(code), chr(code)) for code in range(33, 127)}
 
 
-def rewriter(name: str) -> Callable[[str], str]:
+def named_pretokenisation(name: str) -> Callable[[str], str]:
     """Return the pre-tokenisation of that name, one of `FORMS`, as a function of a text; MirblabError else.
 
-    >>> rewriter("pya0-plain")("Is $x\\\\le y$ so?")
+    >>> named_pretokenisation("pya0-plain")("Is $x\\\\le y$ so?")
     'is x le y so?'
     """
     if name not in FORMS:
@@ -149,24 +149,24 @@ def pretokenise(
     r"""Return a text with each formula as words between dollars, one per symbol; other text in lower case.
 
     Formulas are those of `in_text.marked_formulas`, or the whole text where it is a bare one. The switches are those of
-    `symbols`; *lower* is for the text outside, *mark* stands on both sides of each word. Zhong et al. (Findings of
+    `pya0_symbols`; *lower* is for the text outside, *mark* stands on both sides of each word. Zhong et al. (Findings of
     EMNLP 2022, Figure 1) describe it, and with the defaults the words are those of PyA0's
-    `preprocess_for_transformer` (version 3), with the few exceptions that `symbols` names.
+    `preprocess_for_transformer` (version 3), with the few exceptions that `pya0_symbols` names.
 
     >>> pretokenise(r"Bound of $\|A\|_2\le\dfrac{1}{12}$")
     'bound of $Vert$ $A$ $Vert$ $subscript$ $2$ $le$ $frac$ ${$ $1$ $}$ ${$ $1$ $2$ $}$'
     """
     found = []
-    for place, part in enumerate(parts(text)):
+    for place, part in enumerate(split_text(text)):
         if place % 2:
-            words = symbols(part, wide=wide, digits=digits, fonts=fonts)
+            words = pya0_symbols(part, wide=wide, digits=digits, fonts=fonts)
             found.append(" ".join(f"{mark}{word}{mark}" for word in words))
         else:
             found.append(part.lower() if lower else part)
     return "".join(found)
 
 
-def symbols(latex: str, *, wide: bool = False, digits: bool = True, fonts: bool = False) -> list[str]:
+def pya0_symbols(latex: str, *, wide: bool = False, digits: bool = True, fonts: bool = False) -> list[str]:
     r"""Return the symbols of a formula in reading order: names of operators, letters, digits, braces, fences.
 
     `\frac`, `\dfrac`, `/` and `\div` are "frac", `\leq` and `\le` "le", `\cdot` and `\times` "times"; displays are
@@ -176,10 +176,10 @@ def symbols(latex: str, *, wide: bool = False, digits: bool = True, fonts: bool 
     `\neq`) and keeps what it loses: unknown commands by name, the numbers of `\frac12`. HTML entities are read, and
     `%`, for PyA0 the begin of a comment, is passed over, since collections without line breaks have it in formulas.
 
-    >>> symbols(r"\mathbb{R} \leqslant \frac12"), symbols(r"\mathbb{R} \leqslant \frac12", wide=True)
+    >>> pya0_symbols(r"\mathbb{R} \leqslant \frac12"), pya0_symbols(r"\mathbb{R} \leqslant \frac12", wide=True)
     (['R', 'leqslant', 'frac'], ['R', 'le', 'frac', '1', '2'])
     """
-    return list(_symbols(unescape(latex)[0], wide, digits, fonts))
+    return list(_symbols(unescape_entities(latex)[0], wide, digits, fonts))
 
 
 def _symbols(latex: str, wide: bool, digits: bool, fonts: bool) -> Iterator[str]:
@@ -248,28 +248,28 @@ _SPACES = frozenset(r"\, \; \: \! \> ~ %".split()) | {"\\ ", ""}
 _EDGE = "$"  # no symbol of a formula
 
 
-def grams(
+def latex_ngrams(
     text: str, *, longest: int = LONGEST, braces: str = "few", merged: bool = True, edges: bool = True
 ) -> list[str]:
     r"""Return the 1- to *longest*-grams of symbols of each formula of a text, symbols joined by a blank.
 
     Only formulas count, none reaches over two of them, and a text without delimiters is one formula where it reads
-    as one (`in_text.parts`). Sizes, styles and spaces vanish. *braces*: "few" leaves out those around one symbol
+    as one (`in_text.split_text`). Sizes, styles and spaces vanish. *braces*: "few" leaves out those around one symbol
     (`x^{2}` is `x^2`), "none" leaves out all, "all" keeps them. *merged* takes spellings of a symbol for one
-    (`words.symbols`, wide), else LaTeX tokens stay as they are written. With *edges* the begin and the end of a
+    (`words.pya0_symbols`, wide), else LaTeX tokens stay as they are written. With *edges* the begin and the end of a
     formula count as a symbol, `$`, of longer grams. The defaults were chosen by cross-validation over the topics of
     ARQMath: benchmarks/ngram_choice.py.
 
-    >>> grams(r"$x^{2}\,$ is $y$")
+    >>> latex_ngrams(r"$x^{2}\,$ is $y$")
     ['x', 'supscript', '2', '$ x', 'x supscript', ..., 'supscript 2 $', 'y', '$ y', 'y $', '$ y $']
     """
     if braces not in BRACES:
         raise unknown("way to treat braces called", braces, BRACES)
     found: list[str] = []
-    for latex in parts(text)[1::2]:
-        kept = symbols(latex, wide=True, digits=False) if merged else _written(latex)
+    for latex in split_text(text)[1::2]:
+        kept = pya0_symbols(latex, wide=True, digits=False) if merged else _latex_tokens(latex)
         if braces == "few":
-            kept = _without_single(kept)
+            kept = _drop_single_braces(kept)
         elif braces == "none":
             kept = [symbol for symbol in kept if symbol not in "{}"]
         found += kept
@@ -280,16 +280,16 @@ def grams(
     return found
 
 
-def _written(latex: str) -> list[str]:
+def _latex_tokens(latex: str) -> list[str]:
     """Return the LaTeX tokens of a formula but for sizes, styles and spaces."""
-    tokens = cut(unescape(latex)[0])[0]
+    tokens = tokenize(unescape_entities(latex)[0])[0]
     return [token for token in tokens if token not in _SPACES and token[1:] not in SILENT]
 
 
-def _without_single(symbols: list[str]) -> list[str]:
+def _drop_single_braces(symbols: list[str]) -> list[str]:
     """Return *symbols* without the braces around a single one, or around what is left of such.
 
-    >>> _without_single(list("x^{{2}}{ab}"))
+    >>> _drop_single_braces(list("x^{{2}}{ab}"))
     ['x', '^', '2', '{', 'a', 'b', '}']
     """
     kept: list[str] = []

@@ -18,14 +18,22 @@ from mirblab.core import processes
 from mirblab.core.errors import MirblabError
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.storage import Segment, save, segment
-from mirblab.formula.tokens import Labels, Tokens, counted, operations, plant, together, tokens
+from mirblab.formula.storage import Segment, build_segment, save_segment
+from mirblab.formula.tokens import (
+    LabelTable,
+    Tokens,
+    build_forest,
+    concatenate_tokens,
+    count_tokens,
+    layout_tokens,
+    operation_tokens,
+)
 from mirblab.formula.tree import Tree
 
 _SIZE = 8  # bytes that say how long a message is
 
 
-class Crew:
+class WorkerPool:
     """*n* processes, each fed by a thread of this one; a context, at whose end they are gone.
 
     They are plain child processes and not those of `multiprocessing`, which run the user's script again and so need
@@ -63,7 +71,7 @@ class Crew:
             raise MirblabError(f"a process that makes an index has failed: {answer}")
         return len(formulas)
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         """Return itself."""
         return self
 
@@ -97,10 +105,10 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
     The process ends with the stream of *requests*, in the middle of its work, too: nobody waits for an answer then.
     """
-    from mirblab.formula.tokens import Labels
+    from mirblab.formula.tokens import LabelTable
 
-    labels, received = Labels(), queue.SimpleQueue()
-    processes.end_after(lambda: _read(requests, received))
+    labels, received = LabelTable(), queue.SimpleQueue()
+    processes.end_after(lambda: _receive_requests(requests, received))
     while True:
         formulas, place = received.get()
         try:
@@ -111,31 +119,34 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         _send(answers, answer)
 
 
-def _read(requests: BinaryIO, received: queue.SimpleQueue) -> None:
+def _receive_requests(requests: BinaryIO, received: queue.SimpleQueue) -> None:
     """Pass on what is received, until the stream ends."""
     with suppress(EOFError):
         while True:
             received.put(_receive(requests))
 
 
-def trees(formulas: Iterable[str | Tree]) -> list[Tree]:
+def layout_trees(formulas: Iterable[str | Tree]) -> list[Tree]:
     """Return the layout trees of formulas, LaTeX or trees already.
 
-    >>> trees(["x^2"])[0].labels
+    >>> layout_trees(["x^2"])[0].labels
     ['V!x', 'N!2']
     """
     return [formula if isinstance(formula, Tree) else parse_latex(formula) for formula in formulas]
 
 
-def read(layouts: list[Tree], labels: Labels | None = None) -> Tokens:
+def formula_tokens(layouts: list[Tree], labels: LabelTable | None = None) -> Tokens:
     """Return all tokens of layout trees, those of their operations too; *labels* remembers those of earlier ones."""
-    return together(tokens(plant(layouts, labels)), operations(plant(map(operator_tree, layouts), labels)))
+    return concatenate_tokens(
+        layout_tokens(build_forest(layouts, labels)),
+        operation_tokens(build_forest(map(operator_tree, layouts), labels)),
+    )
 
 
-def make_segment(formulas: list[str | Tree], labels: Labels, place: Path | None) -> Segment:
+def make_segment(formulas: list[str | Tree], labels: LabelTable, place: Path | None) -> Segment:
     """Return the segment of a few formulas, in the folder *place* or (None) in memory."""
-    found = segment(len(formulas), counted(read(trees(formulas), labels)))
-    return found if place is None else save(found, place)
+    found = build_segment(len(formulas), count_tokens(formula_tokens(layout_trees(formulas), labels)))
+    return found if place is None else save_segment(found, place)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
-from mirblab.formula.in_text import Reader, collection_language, lack, parts
-from mirblab.retrieval.tokenizers import reader
+from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
+from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 
 BLOCK = 1 << 14
@@ -50,21 +50,21 @@ class Vocabulary(dict[str, int]):
         return number
 
 
-def count(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) -> tuple[object, np.ndarray]:
+def count_terms(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) -> tuple[object, np.ndarray]:
     """Return (frequencies, lengths) of documents as numbers of their terms, which may be made while they are read.
 
     Frequencies are sparse (n_docs, n_terms), float32, terms in order; lengths count tokens, (n_docs,). The
     *vocabulary* may grow meanwhile.
 
     >>> vocabulary = Vocabulary()
-    >>> frequencies, lengths = count([[vocabulary[word] for word in "knot ring knot".split()], []], vocabulary)
+    >>> frequencies, lengths = count_terms([[vocabulary[word] for word in "knot ring knot".split()], []], vocabulary)
     >>> frequencies.toarray().tolist(), lengths.tolist()
     ([[2.0, 1.0], [0.0, 0.0]], [3, 0])
     """
     from scipy.sparse import csr_array
 
     parts = [(np.empty(0, np.float32), np.empty(0, np.int32), *[np.empty(0, np.int64)] * 2)]
-    for ids, lengths in _flat(iter(documents)):
+    for ids, lengths in _term_blocks(iter(documents)):
         starts = np.concatenate([[0], np.cumsum(lengths)])
         rows = csr_array((np.ones(len(ids), np.float32), ids, starts), shape=(len(lengths), len(vocabulary)))
         rows.sum_duplicates()
@@ -74,7 +74,7 @@ def count(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) -> tup
     return csr_array((data, indices, starts), shape=shape), lengths
 
 
-def weigh(frequencies: object, lengths: np.ndarray, method: str, k1: float, b: float, delta: float) -> np.ndarray:
+def weigh_terms(frequencies: object, lengths: np.ndarray, method: str, k1: float, b: float, delta: float) -> np.ndarray:
     """Turn *frequencies*, in place, into the weights of BM25, and return what a term gives a document without it.
 
     The latter, (n_terms,) float32, is other than 0 for bm25l and bm25+ only, and is taken off the weights.
@@ -112,7 +112,7 @@ def _gain(method: str, frequency: object, length: object, mean: float, k1: float
     return frequency / (k1 * norm + frequency)
 
 
-def _flat(documents: Iterator[Iterable[int]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _term_blocks(documents: Iterator[Iterable[int]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the terms' numbers, flat, and the number of tokens of each document, BLOCK documents at a time."""
     while True:
         ids, ends = array("i"), array("q")
@@ -126,13 +126,13 @@ def _flat(documents: Iterator[Iterable[int]]) -> Iterator[tuple[np.ndarray, np.n
 
 LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
 ROWS, SLAB = 16, 1 << 15  # queries and documents in one compiled loop; a slab has at most 2^16
-WORTH = 500_000_000  # postings from which on compiling pays
+COMPILE_FROM = 500_000_000  # postings from which on compiling pays
 
 Scores = Iterator[tuple[int, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Index:
+class TermIndex:
     """What each term contributes to the score of each document.
 
     `weights` is sparse (n_docs, n_terms), float32, terms in order of first appearance; `absent` is what a term
@@ -144,18 +144,18 @@ class Index:
     absent: np.ndarray
 
     @classmethod
-    def build(cls, tokens: Iterable[Iterable[str]], method: str, k1: float, b: float, delta: float) -> Index:
+    def build(cls, tokens: Iterable[Iterable[str]], method: str, k1: float, b: float, delta: float) -> TermIndex:
         """Return the index of the documents' *tokens*."""
         vocabulary = Vocabulary()
         numbers = (map(vocabulary.__getitem__, document) for document in tokens)
-        return cls.weighted(vocabulary, count(numbers, vocabulary), method, k1, b, delta)
+        return cls.weighted(vocabulary, count_terms(numbers, vocabulary), method, k1, b, delta)
 
     @classmethod
     def weighted(
         cls, vocabulary: dict[str, int], counted: tuple, method: str, k1: float, b: float, delta: float
-    ) -> Index:
-        """Return the index of what `bm25.count` returned; its frequencies become the weights, in place."""
-        absent = weigh(*counted, method, k1, b, delta)
+    ) -> TermIndex:
+        """Return the index of what `bm25.count_terms` returned; its frequencies become the weights, in place."""
+        absent = weigh_terms(*counted, method, k1, b, delta)
         return cls(dict(vocabulary), counted[0], absent)
 
     @cached_property
@@ -205,7 +205,7 @@ class Index:
         is excluded scores 0 instead, and documents of score 0 fill the ranking.
         """
         counts = self.queries(tokens, published)
-        is_large = self.document_counts[counts.indices].sum() > WORTH
+        is_large = self.document_counts[counts.indices].sum() > COMPILE_FROM
         if is_large or published:
             size, width, score = ROWS, SLAB, partial(self._looped, _compiled() if is_large else _add)
         else:
@@ -306,10 +306,10 @@ def _compiled() -> Callable:
 
 ENGINES = ("bm25s", "rank-bm25")
 COMPATS = ("", "mirb")
-USUAL = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
-PUBLISHED = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
+DEFAULTS = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
+MIRB_DEFAULTS = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
 # Tokenizers that tell formulas from prose, and the one in their place for the languages of proof assistants.
-OF_FORMULAS, WORDS = ("latex-ngrams", "prose", "pya0", "pya0-wide"), "math"
+FORMULA_TOKENIZERS, WORD_TOKENIZER = ("latex-ngrams", "prose", "pya0", "pya0-wide"), "math"
 MIRB_NOTE = (
     "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
     "documents that share no term and may fill the ranking"
@@ -352,8 +352,8 @@ def search(
     >>> int(run["rank"].max()), run.attrs["tokenizer"]
     (3, 'math')
     """
-    given = _settings(method, k1, b, delta, tokenizer, engine, compat)
-    settings = _for_texts(collection, given)
+    given = _check_settings(method, k1, b, delta, tokenizer, engine, compat)
+    settings = _adapt_to_language(collection, given)
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
     tokenize = tokenizer_named(settings["tokenizer"])
@@ -363,10 +363,10 @@ def search(
         allowed = candidates.allowed if candidates.rules else None
         found = _okapi(tokenize(collection.texts), tokenize(asked), depth, settings["k1"], settings["b"], allowed)
     else:
-        found = Prepared(collection, settings, _index(collection, settings)).search(asked, depth, candidates)
+        found = IndexedCollection(collection, settings, _index(collection, settings)).search(asked, depth, candidates)
     notes = settings | {"engine": engine} | ({"notes": MIRB_NOTE} if compat else {})
     if given["tokenizer"] == "latex-ngrams":
-        notes |= _lack(collection)
+        notes |= _count_without_formula(collection)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
 
 
@@ -392,22 +392,22 @@ def explain(
     ['term', 'idf', 'frequency', 'contribution']
     """
     options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
-    return Prepared.of(collection, **options).explain(query_text, doc_id)
+    return IndexedCollection.of(collection, **options).explain(query_text, doc_id)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class IndexedCollection:
     """A collection whose documents are indexed once, for many searches and explanations."""
 
     collection: Collection
     settings: dict[str, Any]
-    index: Index
+    index: TermIndex
 
     @classmethod
-    def of(cls, collection: Collection, **options: Any) -> Prepared:
+    def of(cls, collection: Collection, **options: Any) -> IndexedCollection:
         """Return the collection with its index; *options* are those of `search` but for the engine."""
         given = dict.fromkeys(("method", "k1", "b", "tokenizer")) | {"delta": 0.5, "compat": ""} | options
-        settings = _for_texts(collection, _settings(engine="bm25s", **given))
+        settings = _adapt_to_language(collection, _check_settings(engine="bm25s", **given))
         return cls(collection, settings, _index(collection, settings))
 
     def search(
@@ -464,7 +464,7 @@ def published_defect_table(collection: Collection, depth: int = 10) -> pd.DataFr
     return pd.DataFrame({"query_id": np.asarray(collection.query_ids)} | counts)
 
 
-def _settings(
+def _check_settings(
     method: str | None, k1: float | None, b: float | None, delta: float, tokenizer: str | None, engine: str, compat: str
 ) -> dict[str, Any]:
     """Return all settings, checked, with those not given filled in."""
@@ -476,7 +476,9 @@ def _settings(
         found = f"method '{method or ''}' and compat '{compat}'"
         raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found {found}; leave them out")
     given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
-    settings = (PUBLISHED if compat else USUAL) | {key: value for key, value in given.items() if value is not None}
+    settings = (MIRB_DEFAULTS if compat else DEFAULTS) | {
+        key: value for key, value in given.items() if value is not None
+    }
     if engine == "rank-bm25":
         return settings | {"method": "okapi", "compat": compat}
     if settings["method"] not in IDF:
@@ -487,26 +489,26 @@ def _settings(
     return settings | {"delta": delta, "compat": compat}
 
 
-def _for_texts(collection: Collection, settings: dict[str, Any]) -> dict[str, Any]:
+def _adapt_to_language(collection: Collection, settings: dict[str, Any]) -> dict[str, Any]:
     """Return *settings* with words in place of formulas where the texts are in the language of a proof assistant."""
-    if settings["tokenizer"] in OF_FORMULAS and collection_language(collection):
-        return settings | {"tokenizer": WORDS}
+    if settings["tokenizer"] in FORMULA_TOKENIZERS and collection_language(collection):
+        return settings | {"tokenizer": WORD_TOKENIZER}
     return settings
 
 
-def _lack(collection: Collection) -> dict[str, Any]:
+def _count_without_formula(collection: Collection) -> dict[str, Any]:
     """Return what the attrs of a run of n-grams say of texts without a formula."""
     sides = {"query": collection.query_texts, "document": collection.texts}
-    languages = {role: Reader.of(collection, role).language for role in sides}
-    have = [[not languages[role] and len(parts(text)) > 1 for text in texts] for role, texts in sides.items()]
-    return lack(*have, collection_language(collection))
+    languages = {role: FormulaReader.of(collection, role).language for role in sides}
+    have = [[not languages[role] and len(split_text(text)) > 1 for text in texts] for role, texts in sides.items()]
+    return count_without_formula(*have, collection_language(collection))
 
 
-def _index(collection: Collection, settings: dict[str, Any]) -> Index:
+def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
     vocabulary = Vocabulary()
-    documents = map(reader(settings["tokenizer"], vocabulary.__getitem__), collection.texts)
+    documents = map(token_reader(settings["tokenizer"], vocabulary.__getitem__), collection.texts)
     parts = (settings["method"], settings["k1"], settings["b"], settings["delta"])
-    return Index.weighted(vocabulary, count(documents, vocabulary), *parts)
+    return TermIndex.weighted(vocabulary, count_terms(documents, vocabulary), *parts)
 
 
 def _okapi(

@@ -18,12 +18,11 @@ from mirblab.data import runs
 from mirblab.data.runs import query_bounds, sort_rows
 from mirblab.evaluation import measures
 from mirblab.retrieval.fusion_rules import (
-    Block,
-    Sides,
+    AlignedRuns,
+    QueryBlock,
     Vote,
     biggest_gains,
     borda,
-    column_names,
     comb_anz,
     comb_max,
     comb_mnz,
@@ -32,6 +31,7 @@ from mirblab.retrieval.fusion_rules import (
     isr,
     linear,
     log_isr,
+    part_column_names,
     rrf,
     weighted_sum,
 )
@@ -47,13 +47,13 @@ LEAST = 0.001  # what a weight of 0 counts as in a geometric mean
 _MOST, _FINEST = 300, 10  # weights to choose from, and steps from equal weights to the most unequal
 
 
-def ratios(n_parts: int) -> np.ndarray:
+def weight_grid(n_parts: int) -> np.ndarray:
     """Return weights whose ratios are even steps up to LEAD squared, shape (n_weights, n_parts), the most equal first.
 
     A ratio says how much more one part counts than another; small weights, which only break near ties, are told apart
     as finely as large ones. 21 weights of two parts, 271 of three; of more parts in larger steps.
 
-    >>> ratios(2)[[0, 1, -1]].round(3).tolist(), len(ratios(3))
+    >>> weight_grid(2)[[0, 1, -1]].round(3).tolist(), len(weight_grid(3))
     ([[0.5, 0.5], [0.643, 0.357], [0.003, 0.997]], 271)
     """
     if n_parts < 2:
@@ -64,12 +64,12 @@ def ratios(n_parts: int) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def assign(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:
+def assign_folds(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each query, 0 to *n_folds* - 1, shape (n_queries,), drawn by *seed* in folds of equal size.
 
     The same queries get the same folds in whatever order they come.
 
-    >>> assign(["b", "a", "c"], 3)[[1, 0, 2]].tolist() == assign(["a", "b", "c"], 3).tolist()
+    >>> assign_folds(["b", "a", "c"], 3)[[1, 0, 2]].tolist() == assign_folds(["a", "b", "c"], 3).tolist()
     True
     """
     if n_folds < 2:
@@ -105,10 +105,10 @@ def fold_table(run: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["fold", "queries", *names, "trained", "held_out"])
 
 
-def checked_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.ndarray:
+def check_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.ndarray:
     """Return the weights to choose from, (n_weights, n_parts); MirblabError for a grid of another shape or sign."""
     if grid is None:
-        return ratios(n_parts)
+        return weight_grid(n_parts)
     found = np.asarray(grid, dtype=np.float64)
     if found.ndim != 2 or found.shape[1] != n_parts or not len(found):
         raise MirblabError(f"a grid is rows of {n_parts} weights, one per run; found the shape {found.shape}")
@@ -119,7 +119,7 @@ def checked_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.nda
     return found
 
 
-def chosen(
+def choose_weights(
     values: np.ndarray, alone: np.ndarray, fold: np.ndarray, weights: np.ndarray, resamples: int, seed: int
 ) -> np.ndarray:
     """Return for each fold the weights that the queries outside it choose, shape (n_folds, n_parts).
@@ -130,11 +130,11 @@ def chosen(
     found = []
     for number in range(int(fold.max()) + 1):
         others, rng = fold != number, np.random.default_rng([seed, number])
-        found.append(_preferred(values[others], alone[others], weights, resamples, rng))
+        found.append(_prefer_weights(values[others], alone[others], weights, resamples, rng))
     return np.stack(found)
 
 
-def _preferred(
+def _prefer_weights(
     values: np.ndarray, alone: np.ndarray, weights: np.ndarray, resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the weights that are best on all queries; with resamples the geometric mean of what these prefer and,
@@ -151,7 +151,7 @@ def _preferred(
     return (found / found.sum()).round(12)
 
 
-def described(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:
+def describe_folds(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:
     """Return what to tell of each fold: its queries, its weights, their mean value elsewhere and on the fold itself.
 
     *values* is (n_queries, n_folds): of every query with each fold's weights.
@@ -191,7 +191,7 @@ def cross_validated(
     """Return the linear fusion of runs in which each query is scored with weights that did not see it.
 
     The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
-    them, drawn with replacement, each prefers those of *grid* (None: `ratios`) with the best mean *measure*, of
+    them, drawn with replacement, each prefers those of *grid* (None: `weight_grid`) with the best mean *measure*, of
     equal ones the first. Weights are ratios, so the geometric mean of what they prefer is taken (bagging: Breiman,
     Machine Learning 24, 1996; of parts of a whole: Aitchison 1986). Few queries choose badly: as if 50 more had
     preferred it, the part whose own run is best counts 19 times as much as the next one, and this as the one after.
@@ -213,10 +213,10 @@ def cross_validated(
     """
     if resamples < 0:
         raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
-    sides, weights = Sides.of(parts), checked_grid(grid, len(parts))
-    judged = _Judged(qrels, [measures.parse_measure(name) for name in measure.split(",")], relevant_from)
+    sides, weights = AlignedRuns.of(parts), check_grid(grid, len(parts))
+    judged = _Judgements(qrels, [measures.parse_measure(name) for name in measure.split(",")], relevant_from)
     ids, relevant = judged.queries(parts[0])
-    notes = {"parts": column_names(parts), "measure": measure}
+    notes = {"parts": part_column_names(parts), "measure": measure}
     needed = max(MIN_QUERIES, folds)
     if len(relevant) < needed:
         why = f"queries with a relevant document: {len(relevant)}; needed to choose weights: {needed}"
@@ -225,20 +225,20 @@ def cross_validated(
         return run
     # Queries with and without a relevant document are dealt apart, so that every fold has its share of both.
     others = sides.query_ids.union(ids).difference(relevant)
-    fold = pd.concat([pd.Series(assign(known, folds, seed), known) for known in (relevant, others)])
+    fold = pd.concat([pd.Series(assign_folds(known, folds, seed), known) for known in (relevant, others)])
     scaled = sides.scale(span)
-    pairs = _Pairs.of(sides, scaled, judged, weights)
+    pairs = _ScoredPairs.of(sides, scaled, judged, weights)
     here = fold[ids].to_numpy()
     alone = np.stack([judged.values(part) for part in parts], axis=1)
-    found = chosen(pairs.values(weights, judged), alone, here, weights, resamples, seed)
+    found = choose_weights(pairs.values(weights, judged), alone, here, weights, resamples, seed)
     own = found[fold[sides.query_ids].to_numpy()]
-    rows = described(pairs.values(found, judged), here, found)
+    rows = describe_folds(pairs.values(found, judged), here, found)
     notes |= {"method": "cv", "seed": seed, "resamples": resamples, "span": span, "folds": rows}
-    return sides.merge(lambda block: own[block.row_query, block.part] * scaled(block), Block.sum, depth, **notes)
+    return sides.merge(lambda block: own[block.row_query, block.part] * scaled(block), QueryBlock.sum, depth, **notes)
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _Judgements:
     """What weights are chosen by: judgements, measures whose mean counts, and from which relevance on."""
 
     qrels: Any
@@ -261,7 +261,7 @@ class _Judged:
             warnings.simplefilter("ignore", measures.QueryWarning)
             return measures.evaluate(run, self.qrels, asked, self.relevant_from)
 
-    def keys(self, sides: Sides) -> np.ndarray:
+    def keys(self, sides: AlignedRuns) -> np.ndarray:
         """Return the judged pairs that a part may have returned, as sorted numbers."""
         table = self.qrels if isinstance(self.qrels, pd.DataFrame) else self.qrels.qrels
         queries = sides.query_ids.get_indexer(table.query_id.astype("str"))
@@ -276,16 +276,16 @@ class _Judged:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _ScoredPairs:
     """The (query, document) pairs that tell the fusions with some weights apart, and their scaled scores."""
 
-    sides: Sides
+    sides: AlignedRuns
     queries: np.ndarray
     docs: np.ndarray
     scores: np.ndarray  # (n_pairs, n_parts)
 
     @classmethod
-    def of(cls, sides: Sides, scaled: Vote, judged: _Judged, weights: np.ndarray) -> _Pairs:
+    def of(cls, sides: AlignedRuns, scaled: Vote, judged: _Judgements, weights: np.ndarray) -> _ScoredPairs:
         """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
         keys, depth = judged.keys(sides), judged.depth()
         found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
@@ -293,56 +293,58 @@ class _Pairs:
             for block in sides.blocks():
                 queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
                 kept = np.full(len(queries), depth is None)
-                kept[_places(queries * len(sides.doc_ids) + docs, keys)] = True
+                kept[_positions_among(queries * len(sides.doc_ids) + docs, keys)] = True
                 if depth and len(queries):
-                    kept |= _leading(queries, docs, scores, weights, depth)
+                    kept |= _among_first(queries, docs, scores, weights, depth)
                 found.append((queries[kept], docs[kept], scores[kept]))
                 bar.update(len(query_bounds(queries)) - 1)
         queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return cls(sides, queries, docs, scores)
 
-    def values(self, weights: np.ndarray, judged: _Judged) -> np.ndarray:
+    def values(self, weights: np.ndarray, judged: _Judgements) -> np.ndarray:
         """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
         used, docs = np.unique(self.docs, return_inverse=True)
         names, columns = (self.sides.query_ids, self.sides.doc_ids[used]), []
         with progress(len(weights), f"{self.sides.system}: weights tried", "weight") as bar:
             for row in weights:
-                total = _summed(self.scores, row)
+                total = _weighted_columns(self.scores, row)
                 run = runs.from_positions(self.queries, docs, total, *names, "", self.sides.collection)
                 columns.append(judged.values(run))
                 bar.update(1)
         return np.stack(columns, axis=1)
 
 
-def _summed(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
+def _weighted_columns(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
     """Return the weighted sum of columns as float32, one after the other, as they are summed in the end."""
     pairs = zip(row, scores.T, strict=True)
     return sum((weight * column for weight, column in pairs), np.zeros(len(scores))).astype(np.float32)
 
 
-def _leading(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights: np.ndarray, depth: int) -> np.ndarray:
+def _among_first(
+    queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights: np.ndarray, depth: int
+) -> np.ndarray:
     """Return which pairs any of the *weights* puts among the first *depth* of their query, or level with the last.
 
     A weighted mean lies between a pair's least and greatest score: one whose greatest is below the least of *depth*
     others is never among them.
     """
     least, greatest = (side(scores, axis=1).astype(np.float32) for side in (np.min, np.max))
-    near = np.flatnonzero(greatest >= _last(queries, docs, least, depth) - _ROUNDING)
+    near = np.flatnonzero(greatest >= _last_score(queries, docs, least, depth) - _ROUNDING)
     queries, docs, few, found = queries[near], docs[near], scores[near], np.zeros(len(scores), dtype=bool)
     for row in weights:
-        total = _summed(few, row)
-        found[near[total >= _last(queries, docs, total, depth)]] = True
+        total = _weighted_columns(few, row)
+        found[near[total >= _last_score(queries, docs, total, depth)]] = True
     return found
 
 
-def _last(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
+def _last_score(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
     """Return for each pair the score at place *depth* of its query, the worst one where there are fewer."""
     bounds = query_bounds(queries)
     ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
     return np.repeat(ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1], np.diff(bounds))
 
 
-def _places(keys: np.ndarray, few: np.ndarray) -> np.ndarray:
+def _positions_among(keys: np.ndarray, few: np.ndarray) -> np.ndarray:
     """Return where sorted *keys* are among *few*, which are sorted, too."""
     near = few[slice(*np.searchsorted(few, [keys[0], keys[-1] + 1]))] if len(keys) else few[:0]
     found = np.searchsorted(keys, near)

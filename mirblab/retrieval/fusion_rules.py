@@ -16,12 +16,12 @@ from mirblab.data.runs import query_bounds, sort_rows
 
 _ROWS = 1 << 17  # of all parts, handled together: what is needed of them stays in the processor's cache
 
-Vote = Callable[["Block"], np.ndarray]
-Total = Callable[["Block", np.ndarray], np.ndarray]
+Vote = Callable[["QueryBlock"], np.ndarray]
+Total = Callable[["QueryBlock", np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Block:
+class QueryBlock:
     """The rows of a few queries in all parts, and the (query, document) pairs that they are about.
 
     Rows stand part by part, best first within each query: `part`, `row_query` (place among all queries), `rank`,
@@ -98,7 +98,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Sides:
+class AlignedRuns:
     """Several runs over the same sorted ids: for each part its documents and where each query's rows begin."""
 
     parts: Sequence[pd.DataFrame]
@@ -110,7 +110,7 @@ class Sides:
     collection: str
 
     @classmethod
-    def of(cls, parts: Sequence[pd.DataFrame]) -> Sides:
+    def of(cls, parts: Sequence[pd.DataFrame]) -> AlignedRuns:
         """Return the runs side by side; MirblabError for none, and for runs of different collections."""
         if not len(parts):
             raise MirblabError("there is nothing to fuse; give at least one run")
@@ -118,13 +118,13 @@ class Sides:
         if len(names) > 1:
             raise MirblabError(f"runs of one collection can be fused, found {', '.join(sorted(names))}")
         ranked = [runs.order_run(part) for part in parts]
-        query_ids, queries = _shared([part.query_id for part in ranked])
-        doc_ids, docs = _shared([part.doc_id for part in ranked])
-        bounds = [_bounds(codes, len(query_ids)) for codes in queries]
+        query_ids, queries = _shared_ids([part.query_id for part in ranked])
+        doc_ids, docs = _shared_ids([part.doc_id for part in ranked])
+        bounds = [_query_bounds(codes, len(query_ids)) for codes in queries]
         system = "+".join(str(part.attrs.get("system", "run")) for part in parts)
         return cls(ranked, query_ids, doc_ids, docs, bounds, system, names.pop())
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[QueryBlock]:
         """Yield blocks of whole queries in turn, about `_ROWS` rows each."""
         n_rows = np.sum([np.diff(bounds) for bounds in self.bounds], axis=0)
         block = np.cumsum(n_rows) // _ROWS
@@ -144,14 +144,14 @@ class Sides:
         mean = np.array([_mean_span(part.score, bounds) for part, bounds in zip(self.parts, self.bounds, strict=True)])
         return lambda block: block.above / mean[block.part]
 
-    def _block(self, first: int, last: int) -> Block:
+    def _block(self, first: int, last: int) -> QueryBlock:
         """Return the block of the queries at *first* to *last* (not included)."""
         slices = [slice(bounds[first], bounds[last]) for bounds in self.bounds]
         lengths = np.concatenate([np.diff(bounds[first : last + 1]) for bounds in self.bounds])
         queries = np.repeat(np.tile(np.arange(last - first), len(slices)), lengths)
         docs = np.concatenate([docs[rows] for docs, rows in zip(self.docs, slices, strict=True)])
-        order, starts = _grouped(queries, docs, len(self.doc_ids))
-        return Block(
+        order, starts = _group_pairs(queries, docs, len(self.doc_ids))
+        return QueryBlock(
             begin=first,
             n_parts=len(slices),
             part=np.repeat(np.arange(len(slices)), [rows.stop - rows.start for rows in slices]),
@@ -197,7 +197,7 @@ def _mean_span(scores: pd.Series, bounds: np.ndarray) -> float:
     return float((own[begins] - own[ends - 1]).mean()) or 1.0 if len(begins) else 1.0
 
 
-def _grouped(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:
+def _group_pairs(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the permutation that puts equal (query, document) together, and where each pair begins.
 
     Query, document and row are packed into one integer: numpy sorts values several times faster than it finds a
@@ -212,14 +212,14 @@ def _grouped(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.nda
     return order, starts
 
 
-def _bounds(queries: np.ndarray, n_queries: int) -> np.ndarray:
+def _query_bounds(queries: np.ndarray, n_queries: int) -> np.ndarray:
     """Return where each query's rows begin in sorted codes, and the end: shape (n_queries + 1,)."""
     found, lengths = query_bounds(queries), np.zeros(n_queries + 1, dtype=np.int64)
     lengths[queries[found[:-1]].astype(np.int64) + 1] = np.diff(found)
     return np.cumsum(lengths)
 
 
-def _shared(columns: Sequence[pd.Series]) -> tuple[pd.Index, list[np.ndarray]]:
+def _shared_ids(columns: Sequence[pd.Series]) -> tuple[pd.Index, list[np.ndarray]]:
     """Return sorted ids that cover all columns, and each column's codes in them."""
     found = [column.cat.categories for column in columns]
     codes = [column.cat.codes.to_numpy() for column in columns]
@@ -244,7 +244,7 @@ def rrf(parts: Sequence[pd.DataFrame], k: float = 60, depth: int | None = None) 
     """
     if k < 0:
         raise MirblabError(f"k must not be negative, found {k}; 60 is usual")
-    return Sides.of(parts).merge(lambda block: 1.0 / (k + block.rank.astype(np.float64)), Block.sum, depth)
+    return AlignedRuns.of(parts).merge(lambda block: 1.0 / (k + block.rank.astype(np.float64)), QueryBlock.sum, depth)
 
 
 def linear(
@@ -263,9 +263,9 @@ def linear(
     >>> [f"{score:.2f}" for score in linear([one, two], [0.3, 0.7]).score]
     ['0.70', '0.30']
     """
-    found, sides = _weights(parts, weights), Sides.of(parts)
+    found, sides = _check_weights(parts, weights), AlignedRuns.of(parts)
     scaled = sides.scale(span)
-    return sides.merge(lambda block: found[block.part] * scaled(block), Block.sum, depth)
+    return sides.merge(lambda block: found[block.part] * scaled(block), QueryBlock.sum, depth)
 
 
 def weighted_sum(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None) -> pd.DataFrame:
@@ -279,11 +279,13 @@ def weighted_sum(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth:
     >>> weighted_sum([one, two], [1, 2]).score.tolist()
     [11.0, 10.0]
     """
-    found = _weights(parts, weights)
-    return Sides.of(parts).merge(lambda block: found[block.part] * block.score.astype(np.float64), Block.sum, depth)
+    found = _check_weights(parts, weights)
+    return AlignedRuns.of(parts).merge(
+        lambda block: found[block.part] * block.score.astype(np.float64), QueryBlock.sum, depth
+    )
 
 
-def _weights(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> np.ndarray:
+def _check_weights(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> np.ndarray:
     """Return the weights as an array; MirblabError unless there is one from 0 up for each part."""
     found = np.asarray(weights, dtype=np.float64)
     if len(found) != len(parts):
@@ -305,15 +307,15 @@ def borda(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFra
     >>> dict(zip(*borda([one, two])[["doc_id", "score"]].to_numpy().T))
     {'a': 6.0, 'd': 5.0, 'b': 5.0, 'c': 4.0}
     """
-    return Sides.of(parts).merge(_borda_points, _borda_total, depth)
+    return AlignedRuns.of(parts).merge(_borda_points, _borda_total, depth)
 
 
-def _borda_points(block: Block) -> np.ndarray:
+def _borda_points(block: QueryBlock) -> np.ndarray:
     """Return what a rank earns above what the part's missing documents earn."""
     return block.pool - block.rank + 1.0 - (block.pool - block.length + 1.0) / 2
 
 
-def _borda_total(block: Block, points: np.ndarray) -> np.ndarray:
+def _borda_total(block: QueryBlock, points: np.ndarray) -> np.ndarray:
     """Return the points of each pair, those of a missing document in every part included.
 
     The sum over parts of (c - n + 1) / 2 is, with p parts, (p * (c + 1) - the query's rows) / 2.
@@ -331,7 +333,7 @@ def isr(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame
     >>> isr([one, two]).score.tolist()
     [1.0, 1.0, 1.0]
     """
-    return Sides.of(parts).merge(_inverse_squares, lambda block, votes: block.n_votes * block.sum(votes), depth)
+    return AlignedRuns.of(parts).merge(_inverse_squares, lambda block, votes: block.n_votes * block.sum(votes), depth)
 
 
 def log_isr(parts: Sequence[pd.DataFrame], sigma: float = 1.0, depth: int | None = None) -> pd.DataFrame:
@@ -346,12 +348,12 @@ def log_isr(parts: Sequence[pd.DataFrame], sigma: float = 1.0, depth: int | None
     """
     if not sigma >= 0:
         raise MirblabError(f"sigma is added to a number of runs and is at least 0; found {sigma}; 1 is usual")
-    return Sides.of(parts).merge(
+    return AlignedRuns.of(parts).merge(
         _inverse_squares, lambda block, votes: np.log(block.n_votes + sigma) * block.sum(votes), depth
     )
 
 
-def _inverse_squares(block: Block) -> np.ndarray:
+def _inverse_squares(block: QueryBlock) -> np.ndarray:
     return 1.0 / block.rank.astype(np.float64) ** 2
 
 
@@ -364,7 +366,7 @@ def comb_sum(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
     >>> comb_sum([one, one]).score.tolist()
     [2.0, 0.0]
     """
-    return Sides.of(parts).merge(_scaled, Block.sum, depth)
+    return AlignedRuns.of(parts).merge(_scaled, QueryBlock.sum, depth)
 
 
 def comb_mnz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
@@ -376,7 +378,7 @@ def comb_mnz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
     >>> comb_mnz([one, one]).score.tolist()
     [4.0, 0.0]
     """
-    return Sides.of(parts).merge(_scaled, lambda block, votes: block.n_votes * block.sum(votes), depth)
+    return AlignedRuns.of(parts).merge(_scaled, lambda block, votes: block.n_votes * block.sum(votes), depth)
 
 
 def comb_anz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
@@ -386,7 +388,7 @@ def comb_anz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
     >>> comb_anz([one, one]).score.tolist()
     [1.0, 0.0]
     """
-    return Sides.of(parts).merge(_scaled, lambda block, votes: block.sum(votes) / block.n_votes, depth)
+    return AlignedRuns.of(parts).merge(_scaled, lambda block, votes: block.sum(votes) / block.n_votes, depth)
 
 
 def comb_max(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
@@ -396,10 +398,10 @@ def comb_max(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
     >>> comb_max([one, one]).score.tolist()
     [1.0, 0.0]
     """
-    return Sides.of(parts).merge(_scaled, Block.max, depth)
+    return AlignedRuns.of(parts).merge(_scaled, QueryBlock.max, depth)
 
 
-def _scaled(block: Block) -> np.ndarray:
+def _scaled(block: QueryBlock) -> np.ndarray:
     return block.scaled
 
 
@@ -420,13 +422,13 @@ def contributions(
     0     1      b     2      1
     1     2      c  <NA>      2
     """
-    found = _of_query(runs.cut_run(runs.order_run(fused), depth), query_id)
+    found = _query_ranks(runs.cut_run(runs.order_run(fused), depth), query_id)
     if not len(found):
         some = ", ".join(map(str, fused.query_id.unique()[:3])) or "none"
         raise MirblabError(f"the fused run has no query '{query_id}'; found {some} and others")
     table = pd.DataFrame({"rank": found.to_numpy(), "doc_id": found.index.astype("str")})
-    for name, part in zip(column_names(parts), parts, strict=True):
-        ranks = _of_query(part if "rank" in part else runs.order_run(part), query_id)
+    for name, part in zip(part_column_names(parts), parts, strict=True):
+        ranks = _query_ranks(part if "rank" in part else runs.order_run(part), query_id)
         table[name] = ranks.reindex(table.doc_id).astype("Int64").array
     if qrels is not None:
         judged = qrels if isinstance(qrels, pd.DataFrame) else qrels.qrels
@@ -436,7 +438,7 @@ def contributions(
     return table
 
 
-def column_names(parts: Sequence[pd.DataFrame]) -> list[str]:
+def part_column_names(parts: Sequence[pd.DataFrame]) -> list[str]:
     """Return the parts' systems as names of columns; those that occur twice get their place behind them."""
     names = [str(part.attrs.get("system", "run")) for part in parts]
     return [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
@@ -476,7 +478,7 @@ def biggest_gains(
     return pd.concat(rows, ignore_index=True)
 
 
-def _of_query(run: pd.DataFrame, query_id: str) -> pd.Series:
+def _query_ranks(run: pd.DataFrame, query_id: str) -> pd.Series:
     """Return the ranks of a query's documents, by doc_id."""
     found = run[(run.query_id == query_id).to_numpy()]
     return pd.Series(found["rank"].to_numpy(), found.doc_id.astype("str"))

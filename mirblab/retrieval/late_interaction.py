@@ -17,7 +17,7 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 from mirblab.encoders import encoding
-from mirblab.encoders.token_vectors import Shrink, token_rows
+from mirblab.encoders.token_vectors import Shrink, load_token_vectors
 from mirblab.retrieval import dense
 
 NOTHING = -1.0  # the score of a pair in which one side has no tokens
@@ -37,10 +37,10 @@ class TokenRows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Ragged:
+class TokenMatrices:
     """Token vectors in memory: rows (n_tokens, d) of any float type, and how many of them each text has, (n_texts,).
 
-    >>> found = Ragged.of([np.eye(2), np.ones((1, 2))])
+    >>> found = TokenMatrices.of([np.eye(2), np.ones((1, 2))])
     >>> found.lengths.tolist(), found.block(1, 2).tolist()
     ([2, 1], [[1.0, 1.0]])
     """
@@ -49,7 +49,7 @@ class Ragged:
     lengths: np.ndarray
 
     @classmethod
-    def of(cls, matrices: Sequence[np.ndarray]) -> Ragged:
+    def of(cls, matrices: Sequence[np.ndarray]) -> TokenMatrices:
         """Return the token vectors of texts that are given as matrices (n_tokens, d); one without tokens is empty."""
         full = [one for one in matrices if len(one)]
         rows = np.concatenate(full) if full else np.empty((0, 0), np.float32)
@@ -80,7 +80,7 @@ def max_sim(query: np.ndarray, document: np.ndarray) -> float:
     return float((query @ document.T).max(axis=1).mean())
 
 
-def max_sims(
+def max_sim_matrix(
     query_rows: np.ndarray, query_lengths: np.ndarray, doc_rows: np.ndarray, doc_lengths: np.ndarray
 ) -> np.ndarray:
     """Return the MaxSim of every query with every document, float32 (n_queries, n_docs), by one product.
@@ -88,7 +88,7 @@ def max_sims(
     Rows are the token vectors of all queries, and of all documents, one text's after the other's; lengths say how
     many each text has. Scores are those of `max_sim`.
 
-    >>> max_sims(np.eye(2), np.array([2]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 0, 1])).tolist()
+    >>> max_sim_matrix(np.eye(2), np.array([2]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 0, 1])).tolist()
     [[0.5, -1.0, 0.5]]
     """
     scores = np.full((len(query_lengths), len(doc_lengths)), NOTHING, np.float32)
@@ -102,10 +102,10 @@ def max_sims(
     return scores
 
 
-def matrices(rows: TokenRows, start: int, stop: int, longest: int | None = None) -> list[np.ndarray]:
+def split_by_text(rows: TokenRows, start: int, stop: int, longest: int | None = None) -> list[np.ndarray]:
     """Return the token vectors of the texts from *start* to *stop* one by one, the first *longest* of each (None: all).
 
-    >>> [one.shape for one in matrices(Ragged.of([np.eye(2), np.eye(2)[:1]]), 0, 2, longest=1)]
+    >>> [one.shape for one in split_by_text(TokenMatrices.of([np.eye(2), np.eye(2)[:1]]), 0, 2, longest=1)]
     [(1, 2), (1, 2)]
     """
     parts = np.split(rows.block(start, stop), np.cumsum(rows.lengths[start:stop])[:-1]) if stop > start else []
@@ -142,9 +142,9 @@ def search(
     tokens scores -1. *threads* None: one per core that this process may use. The same call gives the same bytes,
     whatever the number of threads. Raises MirblabError for other dimensions on the two sides.
 
-    >>> from mirblab.retrieval.late_interaction import Ragged
-    >>> docs = Ragged.of([np.eye(2), np.array([[1.0, 0.0]])])
-    >>> rows, positions, scores = search(Ragged.of([np.eye(2)]), docs, depth=2)
+    >>> from mirblab.retrieval.late_interaction import TokenMatrices
+    >>> docs = TokenMatrices.of([np.eye(2), np.array([[1.0, 0.0]])])
+    >>> rows, positions, scores = search(TokenMatrices.of([np.eye(2)]), docs, depth=2)
     >>> positions.tolist(), scores.tolist()
     ([0, 1], [1.0, 0.5])
     """
@@ -156,8 +156,8 @@ def search(
         return gather_blocks([], [])
     workers = threads or n_cores()
     allowed = candidates.allowed if candidates is not None and candidates.rules else None
-    rows = token_blocks(queries.lengths, QUERY_TOKENS, max(1, MASK_BYTES // n_docs))
-    cuts = token_blocks(docs.lengths, DOC_TOKENS, DOC_TOKENS)
+    rows = split_by_budget(queries.lengths, QUERY_TOKENS, max(1, MASK_BYTES // n_docs))
+    cuts = split_by_budget(docs.lengths, DOC_TOKENS, DOC_TOKENS)
     spans = split_range(len(cuts), -(-len(cuts) // workers))
 
     def task(job: tuple[slice, slice]) -> TopK:
@@ -170,7 +170,7 @@ def search(
     return gather_blocks(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
 
 
-def run(
+def search_collection(
     collection: Collection,
     depth: int,
     name: str = "late",
@@ -187,16 +187,16 @@ def run(
     """
     model, shrink = encoding.encoder(encoder, compat), Shrink(dimensions, factor, seed)
     instruction = collection.card.instruction
-    documents = token_rows(model, collection.texts, "document", instruction, shrink)
-    queries = token_rows(model, collection.query_texts, "query", instruction, shrink)
+    documents = load_token_vectors(model, collection.texts, "document", instruction, shrink)
+    queries = load_token_vectors(model, collection.query_texts, "query", instruction, shrink)
     found = search(queries, documents, depth=depth, candidates=collection.candidates)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, name, collection.name)
 
 
-def token_blocks(lengths: np.ndarray, budget: int, longest: int) -> list[slice]:
+def split_by_budget(lengths: np.ndarray, budget: int, longest: int) -> list[slice]:
     """Return slices that cover the texts, each of at most *budget* tokens and *longest* texts, or of one text.
 
-    >>> token_blocks(np.array([3, 3, 9, 1]), 6, 100)
+    >>> split_by_budget(np.array([3, 3, 9, 1]), 6, 100)
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
     """
     found, start, held = [], 0, 0
@@ -216,7 +216,7 @@ def _best(
     width = max(cut.stop - cut.start for cut in cuts)
     best = TopK(block.stop - block.start, min(depth, len(docs.lengths)), width)
     for cut in reversed(cuts):
-        scores = max_sims(own, queries.lengths[block], docs.block(cut.start, cut.stop), docs.lengths[cut])
+        scores = max_sim_matrix(own, queries.lengths[block], docs.block(cut.start, cut.stop), docs.lengths[cut])
         best.add(scores, cut.start, None if mask is None else mask[:, cut])
     return best.trim()
 
@@ -273,8 +273,8 @@ def token_storage_table(
     per document, total (bytes of all documents), ratio (to passage vectors in float32), and seconds per query of a
     full search of the first *n_queries* queries with what is stored here; NaN for other types, and for no queries.
     Bytes are those of the vectors; key, checksum and end, 32 bytes a text, come on top. int8 is what
-    `token_vectors.rounded` keeps. *dimensions* (0: all) and *factors* are combined, as `token_vectors.Shrink` says.
-    What is not stored yet is encoded.
+    `token_vectors.round_to_bytes` keeps. *dimensions* (0: all) and *factors* are combined, as `token_vectors.Shrink`
+    says. What is not stored yet is encoded.
 
     >>> from mirblab.sources.catalogue import load
     >>> token_storage_table(load("mini-hol"), "minilmm")
@@ -283,27 +283,29 @@ def token_storage_table(
     """
     model, instruction = encoding.encoder(encoder), collection.card.instruction
     texts, asked = collection.texts, collection.query_texts[:n_queries]
-    parts = [_passages(model, texts, asked, instruction)]
+    parts = [_passage_rows(model, texts, asked, instruction)]
     for shrink in (Shrink(size, factor, seed) for factor in factors for size in dimensions):
-        docs = token_rows(model, texts, "document", instruction, shrink)
-        queries = token_rows(model, asked, "query", instruction, shrink)
-        spent = _per_query(lambda q=queries, d=docs: search(q, d, depth=DEPTH), len(asked))
+        docs = load_token_vectors(model, texts, "document", instruction, shrink)
+        queries = load_token_vectors(model, asked, "query", instruction, shrink)
+        spent = _seconds_per_query(lambda q=queries, d=docs: search(q, d, depth=DEPTH), len(asked))
         what = f"tokens, merged by {shrink.factor}" if shrink.factor > 1 else "tokens"
         vectors = float(docs.lengths.mean()) if len(docs.lengths) else 0.0
-        parts.append(_rows(what, docs.dimensions, vectors, {"float32": np.nan, "float16": spent, "int8": np.nan}))
+        parts.append(
+            _storage_rows(what, docs.dimensions, vectors, {"float32": np.nan, "float16": spent, "int8": np.nan})
+        )
     table = pd.concat(parts, ignore_index=True)
     table.insert(5, "total", (table.bytes * len(texts)).round().astype(np.int64))
     table.insert(6, "ratio", table.bytes / table.bytes.iloc[0])
     return table
 
 
-def _passages(model: encoding.Encoder, texts: list[str], asked: list[str], instruction: str) -> pd.DataFrame:
+def _passage_rows(model: encoding.Encoder, texts: list[str], asked: list[str], instruction: str) -> pd.DataFrame:
     docs, queries = model.vectors(texts, "document", instruction), model.vectors(asked, "query", instruction)
-    spent = _per_query(lambda: dense.search(queries, docs, depth=DEPTH), len(asked))
-    return _rows("one vector", model.dimensions, 1.0, {"float32": spent, "float16": np.nan})
+    spent = _seconds_per_query(lambda: dense.search(queries, docs, depth=DEPTH), len(asked))
+    return _storage_rows("one vector", model.dimensions, 1.0, {"float32": spent, "float16": np.nan})
 
 
-def _rows(what: str, dimensions: int, vectors: float, seconds: dict[str, float]) -> pd.DataFrame:
+def _storage_rows(what: str, dimensions: int, vectors: float, seconds: dict[str, float]) -> pd.DataFrame:
     """Return a row for each number type in *seconds*."""
     rows = []
     for dtype, spent in seconds.items():
@@ -312,7 +314,7 @@ def _rows(what: str, dimensions: int, vectors: float, seconds: dict[str, float])
     return pd.DataFrame(rows, columns=["what", "dimensions", "dtype", "vectors", "bytes", "seconds"])
 
 
-def _per_query(search: Callable[[], object], n_queries: int) -> float:
+def _seconds_per_query(search: Callable[[], object], n_queries: int) -> float:
     """Return the seconds per query of a search, the better of two; NaN without queries."""
     if not n_queries:
         return float("nan")

@@ -16,7 +16,7 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import encoder
-from mirblab.encoders.token_vectors import token_rows
+from mirblab.encoders.token_vectors import load_token_vectors
 from mirblab.retrieval import late_interaction
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
@@ -24,20 +24,20 @@ PAIR_BATCH = 512
 DOC_BLOCK = 500
 
 
-def settings(name_or_folder: str, max_length: int = 0, instruction: str = "") -> dict[str, Any]:
+def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str = "") -> dict[str, Any]:
     """Return all that determines a reranker's scores: the registry's entry, or a local CrossEncoder folder's digest.
 
     *max_length* and *instruction* replace the entry's when they are given; the instruction "card" stands for the
     collection's own. Raises MirblabError with a suggestion for an unknown name.
 
-    >>> settings("maxsim", max_length=64)["max_length"]
+    >>> reranker_settings("maxsim", max_length=64)["max_length"]
     64
     """
     more = {key: value for key, value in (("max_length", max_length), ("instruction", instruction)) if value}
-    return _entry(name_or_folder) | more
+    return _read_entry(name_or_folder) | more
 
 
-def _entry(name_or_folder: str) -> dict[str, Any]:
+def _read_entry(name_or_folder: str) -> dict[str, Any]:
     entries = registry.read_registry("rerankers")
     if name_or_folder in entries:
         found = dict(entries[name_or_folder])
@@ -73,21 +73,21 @@ def _entry(name_or_folder: str) -> dict[str, Any]:
 def score_shortlist(
     shortlist: pd.DataFrame, collection: Collection, reranker: str, max_length: int = 0, instruction: str = ""
 ) -> pd.DataFrame:
-    """Return a run of the same pairs whose scores are the reranker's; the options are those of `settings`.
+    """Return a run of the same pairs whose scores are the reranker's; the options are those of `reranker_settings`.
 
     *shortlist* has the collection's ids as categories, as every system's run has. Raises MirblabError for an
     unknown reranker, or one whose model is not at hand.
     """
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
-    scorer = _scorer(settings(reranker, max_length, instruction), reranker)
+    scorer = _scorer(reranker_settings(reranker, max_length, instruction), reranker)
     scores = scorer(collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
     return runs.from_positions(
         queries, docs, scores, collection.query_ids, collection.doc_ids, reranker, collection.name
     )
 
 
-def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
+def reorder_run(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return *run* with its first *depth* documents in the order of their scores in *pairs*, the rest as it was.
 
     Scores are ranks below zero, so that only the order counts, however large the scores were. Raises MirblabError
@@ -95,7 +95,7 @@ def reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
 
     >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     >>> pairs = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [0.1, 0.9]})
-    >>> reorder(run, pairs, 2).doc_id.tolist()
+    >>> reorder_run(run, pairs, 2).doc_id.tolist()
     ['b', 'a', 'c']
     """
     if depth < 1:
@@ -127,7 +127,7 @@ def _scorer(found: dict[str, Any], name: str) -> Scorer:
     return lambda collection, queries, docs: _cross_encode(local, collection, queries, docs)
 
 
-def _asked(found: dict[str, Any], collection: Collection) -> list[str]:
+def _instructed_queries(found: dict[str, Any], collection: Collection) -> list[str]:
     """Return the queries with the instruction before them: the collection's own ("card"), or a text of the registry."""
     said = found.get("instruction", "")
     before = f"{collection.card.instruction} " if said == "card" else said
@@ -136,17 +136,17 @@ def _asked(found: dict[str, Any], collection: Collection) -> list[str]:
 
 def _max_sim(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
     """Return MaxSim for each pair; every text is encoded once, stored, and read in blocks."""
-    model, texts = encoder(found["encoder"]), _asked(found, collection)
+    model, texts = encoder(found["encoder"]), _instructed_queries(found, collection)
     longest = found.get("max_length") or None
     asked, query_place = np.unique(queries, return_inverse=True)
     wanted, doc_place = np.unique(docs, return_inverse=True)
-    query_rows = token_rows(model, [texts[place] for place in asked], "query")
-    doc_rows = token_rows(model, [collection.texts[place] for place in wanted])
-    query_vectors = late_interaction.matrices(query_rows, 0, len(asked), longest)
+    query_rows = load_token_vectors(model, [texts[place] for place in asked], "query")
+    doc_rows = load_token_vectors(model, [collection.texts[place] for place in wanted])
+    query_vectors = late_interaction.split_by_text(query_rows, 0, len(asked), longest)
     scores = np.empty(len(queries), np.float32)
     with progress(len(wanted), f"{collection.name}: MaxSim", "doc") as bar:
         for start in range(0, len(wanted), DOC_BLOCK):
-            vectors = late_interaction.matrices(doc_rows, start, min(start + DOC_BLOCK, len(wanted)), longest)
+            vectors = late_interaction.split_by_text(doc_rows, start, min(start + DOC_BLOCK, len(wanted)), longest)
             here = np.flatnonzero((doc_place >= start) & (doc_place < start + DOC_BLOCK))
             pairs = list(zip(query_place[here].tolist(), (doc_place[here] - start).tolist(), strict=True))
             scores[here] = late_interaction.score_pairs(query_vectors, vectors, pairs)
@@ -159,7 +159,7 @@ def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.nda
     model = _cross_encoder(
         found["id"], found.get("revision", ""), found.get("max_length", 512), bool(found.get("trust_remote_code"))
     )
-    texts, asked = collection.texts, _asked(found, collection)
+    texts, asked = collection.texts, _instructed_queries(found, collection)
     pairs = [(asked[query], texts[doc]) for query, doc in zip(queries, docs, strict=True)]
     longest = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]) - len(pairs[place][1]))
     scores = np.empty(len(pairs), np.float32)

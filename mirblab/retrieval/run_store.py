@@ -15,7 +15,7 @@ from mirblab.core import paths, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.data.runs import cut_run, order_run
 
-_AGAIN = "it is made again when it is needed"
+_CONSEQUENCE = "it is made again when it is needed"
 
 
 class RunStore:
@@ -34,7 +34,7 @@ class RunStore:
         A file whose bytes are not those that were written is set aside with a warning and reported as absent.
         """
         for stored, path in self._stored(key):
-            if stored >= depth and (content := stored_files.read_sealed(path, _AGAIN)) is not None:
+            if stored >= depth and (content := stored_files.read_sealed(path, _CONSEQUENCE)) is not None:
                 return cut_run(_from_parquet(content), depth)
         return None
 
@@ -84,7 +84,7 @@ class RunStore:
 
 def verify(folder: Path) -> list[str]:
     """Read all runs in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
-    return stored_files.verify_sealed(folder, ".parquet", _AGAIN)
+    return stored_files.verify_sealed(folder, ".parquet", _CONSEQUENCE)
 
 
 def _digest(content: bytes) -> str:

@@ -18,7 +18,7 @@ from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
-from mirblab.encoders.local import trained
+from mirblab.encoders.local import find_trained
 from mirblab.evaluation import imported
 from mirblab.evaluation.measures import parse_measure
 from mirblab.formula import approach0
@@ -42,7 +42,7 @@ FUSIONS = dict.fromkeys(METHODS, ()) | {
 _EVERY_FUSION = ("kind", "label", "paper", "of", "method", "depth")
 
 # What each kind of system may set, and of what type; * must be there.
-KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+SETTINGS_BY_KIND: dict[str, dict[str, type | tuple[type, ...]]] = {
     "bm25": {
         "method": str, "k1": (int, float), "b": (int, float), "delta": (int, float), "tokenizer": str, "engine": str,
         "compat": str,
@@ -59,19 +59,19 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the *settings* of the system *name* when they can be used; MirblabError with a suggestion otherwise.
 
-    >>> checked("own", {"kind": "bm25", "k1": 2})
+    >>> check_settings("own", {"kind": "bm25", "k1": 2})
     {'kind': 'bm25', 'k1': 2}
-    >>> checked("own", {"kind": "bm25", "k_1": 2})
+    >>> check_settings("own", {"kind": "bm25", "k_1": 2})
     Traceback (most recent call last):
     mirblab.core.errors.MirblabError: system 'own' (bm25) cannot set 'k_1'; did you mean 'k1'?
     """
     kind = str(settings.get("kind"))
-    if kind not in KINDS:
-        raise unknown(f"kind of system '{name}' called", kind, KINDS)
-    known = {key.rstrip("*"): types for key, types in KINDS[kind].items()}
+    if kind not in SETTINGS_BY_KIND:
+        raise unknown(f"kind of system '{name}' called", kind, SETTINGS_BY_KIND)
+    known = {key.rstrip("*"): types for key, types in SETTINGS_BY_KIND[kind].items()}
     for key, value in settings.items():
         if key in ("kind", "label", "paper"):
             if not isinstance(value, str):
@@ -82,7 +82,7 @@ def checked(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise MirblabError(f"system '{name}' ({kind}) cannot set '{key}'{more}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise MirblabError(f"system '{name}' ({kind}): '{key}' cannot be {value!r}; correct the entry")
-    absent = [key[:-1] for key in KINDS[kind] if key.endswith("*") and key[:-1] not in settings]
+    absent = [key[:-1] for key in SETTINGS_BY_KIND[kind] if key.endswith("*") and key[:-1] not in settings]
     if absent:
         raise MirblabError(f"system '{name}' ({kind}) lacks {', '.join(absent)}; add what is missing to the entry")
     if kind == "fusion":
@@ -113,22 +113,22 @@ def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
         parse_measure(measure)
 
 
-def learns(settings: Mapping[str, Any]) -> bool:
+def is_cross_validated(settings: Mapping[str, Any]) -> bool:
     """Return whether a system takes something from the judgements: its weights are cross-validated."""
     return settings.get("method") == "cv"
 
 
-def remark(settings: Mapping[str, Any]) -> str:
+def label_remark(settings: Mapping[str, Any]) -> str:
     """Return what the label of a fusion says of its method; nothing for reciprocal ranks, the usual one.
 
-    >>> remark({"kind": "fusion", "method": "cv"})
+    >>> label_remark({"kind": "fusion", "method": "cv"})
     ' (weights cross-validated)'
     """
     method = settings.get("method", "rrf") if settings["kind"] == "fusion" else "rrf"
     return {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
 
 
-def options(settings: Mapping[str, Any]) -> dict[str, Any]:
+def search_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings without what only names the system: its kind and its labels."""
     return {key: value for key, value in settings.items() if key not in ("kind", "label", "paper")}
 
@@ -143,10 +143,10 @@ def fusion_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key in known}
 
 
-def parts(settings: Mapping[str, Any]) -> list[str]:
+def part_names(settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the systems that a system is composed of; none for one that stands alone.
 
-    >>> parts({"kind": "fusion", "of": ["bm25", "minilm"]})
+    >>> part_names({"kind": "fusion", "of": ["bm25", "minilm"]})
     ['bm25', 'minilm']
     """
     return [*settings.get("of", []), *([settings["first"]] if "first" in settings else [])]
@@ -164,19 +164,19 @@ def check_circle(name: str, entries: Mapping[str, Mapping[str, Any]], above: tup
         raise MirblabError(f"system '{name}' is composed of itself ({trail}); name other parts")
     if len(above) > _DEEPEST:
         raise MirblabError(f"system '{above[0]:.60}' has more than {_DEEPEST} systems within each other; compose fewer")
-    settings = checked(name, entries[name]) if name in entries else composed(name)
-    for part in parts(settings or {}):
+    settings = check_settings(name, entries[name]) if name in entries else parse_composed_name(name)
+    for part in part_names(settings or {}):
         check_circle(part, entries, (*above, name))
 
 
-def composed(name: str) -> dict[str, Any] | None:
+def parse_composed_name(name: str) -> dict[str, Any] | None:
     """Return the settings that a composed *name* stands for, or None when it is not one.
 
-    >>> composed("bm25>maxsim")
+    >>> parse_composed_name("bm25>maxsim")
     {'kind': 'rerank', 'first': 'bm25', 'reranker': 'maxsim', 'depth': 10}
-    >>> composed("bm25+minilm+e5")
+    >>> parse_composed_name("bm25+minilm+e5")
     {'kind': 'fusion', 'of': ['bm25', 'minilm', 'e5'], 'method': 'rrf', 'k': 60}
-    >>> composed("bm25+minilm@0.3,0.7")
+    >>> parse_composed_name("bm25+minilm@0.3,0.7")
     {'kind': 'fusion', 'of': ['bm25', 'minilm'], 'method': 'linear', 'weights': [0.3, 0.7]}
     """
     first, sign, second = name.rpartition(">")
@@ -190,12 +190,12 @@ def composed(name: str) -> dict[str, Any] | None:
         more = {"max_length": int(found["max_length"] or 0), "instruction": "card" if found["instructed"] else ""}
         chosen = {key: value for key, value in more.items() if value}
         if reranker == APPROACH0:
-            return checked(name, {"kind": APPROACH0, "first": first, "depth": int(found["depth"]), **chosen})
+            return check_settings(name, {"kind": APPROACH0, "first": first, "depth": int(found["depth"]), **chosen})
         return {"kind": "rerank", "first": first, "reranker": reranker, "depth": int(found["depth"]), **chosen}
-    return _fused(name)
+    return _parse_fusion_name(name)
 
 
-def _fused(name: str) -> dict[str, Any] | None:
+def _parse_fusion_name(name: str) -> dict[str, Any] | None:
     """Return the settings of a fusion named a+b, a+b@method or a+b@0.3,0.7; None for another name."""
     head, sign, tail = name.rpartition("@")
     if not sign or "+" in tail:  # an imported system may have @ in its name
@@ -214,13 +214,13 @@ def _fused(name: str) -> dict[str, Any] | None:
         raise MirblabError(
             f"'{name}' has no weights; write {head}@{','.join(['0.5'] * len(of))}, or @cv to choose them"
         )
-    return checked(name, found)
+    return check_settings(name, found)
 
 
-def reranked(first: str, reranker: str, depth: int, max_length: int = 0, instruction: str = "") -> str:
+def reranked_name(first: str, reranker: str, depth: int, max_length: int = 0, instruction: str = "") -> str:
     """Return the name of the system that reranks *first*; MirblabError for a depth or a length below 1.
 
-    >>> reranked("bm25", "maxsim", 20, 128, "card")
+    >>> reranked_name("bm25", "maxsim", 20, 128, "card")
     'bm25>maxsim@20,128t,instructed'
     """
     if depth < 1:
@@ -268,9 +268,9 @@ class System:
         if depth < 1:
             raise MirblabError(f"depth must be at least 1, found {depth}")
         # At least the usual depth, so that one search serves every later question.
-        deep, make = max(depth, DEPTH), _KINDS[self.settings["kind"]]
+        deep, make = max(depth, DEPTH), _SEARCHES[self.settings["kind"]]
         run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
-        run = _over(run, collection, self.name)
+        run = _with_collection_ids(run, collection, self.name)
         if self.origin:
             run.attrs = {"origin": self.origin, **run.attrs}
         return run
@@ -284,7 +284,7 @@ class System:
         parts: dict[str, Any] = {"collection": collection.fingerprint, "system": self.key}
         if self.learns:
             parts["relevant_from"] = collection.card.relevant_from
-        return _hash(parts)
+        return _settings_digest(parts)
 
     @cached_property
     def origin(self) -> str:
@@ -296,7 +296,7 @@ class System:
     @cached_property
     def learns(self) -> bool:
         """Return whether the run depends on the judgements: somewhere in it weights are cross-validated."""
-        return learns(self.settings) or any(part.learns for part in self.parts)
+        return is_cross_validated(self.settings) or any(part.learns for part in self.parts)
 
     @cached_property
     def key(self) -> dict[str, Any]:
@@ -310,13 +310,13 @@ class System:
             found["encoder"] = _encoder(found).key
             found.pop("compat", None)  # what differs is in the encoder's key
         if "reranker" in found:
-            found["reranker"] = rerank.settings(found["reranker"], **pair_options(found))
+            found["reranker"] = rerank.reranker_settings(found["reranker"], **pair_options(found))
         return found | {"version": run_store.VERSIONS[found["kind"]]}
 
     @cached_property
     def parts(self) -> list[System]:
         """Return the systems that this one is composed of, itself not included."""
-        return [system(name) for name in parts(self.settings)]
+        return [system(name) for name in part_names(self.settings)]
 
     def rerank(self, reranker: str, depth: int = SHORTLIST_DEPTH, max_length: int = 0, instruction: str = "") -> System:
         """Return the system whose first *depth* documents are ordered by *reranker*.
@@ -327,7 +327,7 @@ class System:
         >>> system("bm25").rerank("maxsim", depth=50).name
         'bm25>maxsim@50'
         """
-        return system(reranked(self.name, reranker, depth, max_length, instruction))
+        return system(reranked_name(self.name, reranker, depth, max_length, instruction))
 
 
 def system_names() -> list[str]:
@@ -355,29 +355,29 @@ def system(name: str) -> System:
     entries = registry.read_registry("systems")
     check_circle(name, entries)
     if name in entries:
-        return System(name, str(entries[name].get("label", name)), checked(name, entries[name]))
+        return System(name, str(entries[name].get("label", name)), check_settings(name, entries[name]))
     if name in imported.imported_systems():
         return System(name, f"{name} {runs.FOREIGN_MARK}", imported.imported_settings(name))
-    if trained(name):
+    if find_trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
-    found = composed(name)
+    found = parse_composed_name(name)
     if found is None:
         raise unknown("system", name, {*entries, *imported.imported_systems()})
-    label = f" {SIGNS[found['kind']]} ".join(system(part).label for part in parts(found))
-    made = System(name, label + remark(found), found)
+    label = f" {SIGNS[found['kind']]} ".join(system(part).label for part in part_names(found))
+    made = System(name, label + label_remark(found), found)
     if found["kind"] == "rerank":
-        rerank.settings(found["reranker"])
+        rerank.reranker_settings(found["reranker"])
     if ">" in name:
         made = replace(made, label=f"{label} > {name.rpartition('>')[2]}")
     return made
 
 
 def _bm25(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    return bm25.search(collection, depth=depth, **options(self.settings))
+    return bm25.search(collection, depth=depth, **search_options(self.settings))
 
 
 def _structure(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    return structure.search(collection, depth=depth, **options(self.settings))
+    return structure.search(collection, depth=depth, **search_options(self.settings))
 
 
 def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
@@ -389,7 +389,7 @@ def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 
 def _late(self: System, collection: Collection, depth: int) -> pd.DataFrame:
-    return late_interaction.run(collection, depth, self.name, **options(self.settings))
+    return late_interaction.search_collection(collection, depth, self.name, **search_options(self.settings))
 
 
 def _encoder(settings: Mapping[str, Any]) -> Encoder:
@@ -409,14 +409,14 @@ def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     first, reranked = self.parts[0], self.settings["depth"]
     options = pair_options(self.settings)
     pairs = pair_scores(first, self.settings["reranker"], collection, reranked, **options)
-    return rerank.reorder(first.search(collection, max(depth, reranked)), pairs, reranked)
+    return rerank.reorder_run(first.search(collection, max(depth, reranked)), pairs, reranked)
 
 
 def _approach0(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     reranked = self.settings["depth"]
     found = self.parts[0].search(collection, max(depth, reranked))
     scored = approach0.rescore(collection, found, reranked)
-    return rerank.reorder(found, scored, reranked)
+    return rerank.reorder_run(found, scored, reranked)
 
 
 def pair_scores(
@@ -426,24 +426,24 @@ def pair_scores(
     options = {"max_length": max_length, "instruction": instruction}
     parts = {
         "first": first.run_key(collection),
-        "reranker": rerank.settings(reranker, **options),
+        "reranker": rerank.reranker_settings(reranker, **options),
         "depth": depth,
         "version": run_store.VERSIONS["rerank"],
     }
     scored = _store().once(
-        _hash(parts),
+        _settings_digest(parts),
         depth,
         depth,
         lambda: rerank.score_shortlist(first.search(collection, depth), collection, reranker, **options),
     )
-    return _over(scored, collection, reranker)
+    return _with_collection_ids(scored, collection, reranker)
 
 
 def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     return runs.cut_run(imported.read_imported_run(self.name, collection), depth)
 
 
-_KINDS = {
+_SEARCHES = {
     "approach0": _approach0, "bm25": _bm25, "dense": _dense, "fusion": _fusion, "imported": _imported,
     "late": _late, "rerank": _rerank, "structure": _structure,
 }  # fmt: skip
@@ -453,11 +453,11 @@ def _store() -> RunStore:
     return RunStore(paths.cache() / "runs")
 
 
-def _hash(parts: dict[str, Any]) -> str:
+def _settings_digest(parts: dict[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def _over(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:
+def _with_collection_ids(run: pd.DataFrame, collection: Collection, name: str) -> pd.DataFrame:
     """Return the run with ids as categories of the collection, so that codes are positions."""
     columns: dict[str, Sequence[Any]] = {}
     for column, ids in (("query_id", collection.query_ids), ("doc_id", collection.doc_ids)):

@@ -9,9 +9,9 @@ from functools import cache, partial
 from itertools import chain
 
 from mirblab.core.errors import unknown
-from mirblab.formula.in_text import parts
-from mirblab.formula.words import grams
-from mirblab.formula.words import symbols as pretokens
+from mirblab.formula.in_text import split_text
+from mirblab.formula.words import latex_ngrams
+from mirblab.formula.words import pya0_symbols as pretokens
 
 # The 33 words that Lucene, and with it bm25s, leaves out of English text.
 STOP_WORDS = frozenset(
@@ -20,7 +20,7 @@ STOP_WORDS = frozenset(
 )
 
 # What is written in several ways, onto one of them: LaTeX, Unicode, and the ASCII of proof assistants.
-SAME = {
+SPELLINGS = {
     spelling: words[0]
     for words in (
         line.split()
@@ -84,7 +84,7 @@ SAME = {
 }
 
 # Commands that set type and mean nothing.
-SILENT = frozenset(
+TYPESETTING = frozenset(
     r"\left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \displaystyle \textstyle \quad \qquad \begin \end "
     r"\text \textrm \textbf \textit \mathrm \mathbf \mathit \rm \bf \it \emph \limits \nolimits \label \ref".split()
 )
@@ -94,10 +94,10 @@ GREEK = frozenset(
 )
 
 
-LENGTH = 4
+NGRAM_LENGTH = 4
 
 
-def chargrams(text: str, n: int = LENGTH, across: bool = True) -> list[str]:
+def character_ngrams(text: str, n: int = NGRAM_LENGTH, across: bool = True) -> list[str]:
     r"""Return the runs of *n* characters of a text, in their order, with repeats.
 
     Compatible characters are one (`ﬁ` is `fi`, `ℝ` is `R`), case is folded, and blanks and dollars of every kind are
@@ -109,9 +109,9 @@ def chargrams(text: str, n: int = LENGTH, across: bool = True) -> list[str]:
     McNamee and Mayfield (Information Retrieval 2004) recommend for English; on seven bundled collections lengths of
     three to five and both boundaries lie within 0.009 nDCG@10 of each other: benchmarks/chargrams_choice.py.
 
-    >>> chargrams("Let $x$")
+    >>> character_ngrams("Let $x$")
     [' let', 'let ', 'et x', 't x ']
-    >>> chargrams("a ring", across=False)
+    >>> character_ngrams("a ring", across=False)
     [' a ', ' rin', 'ring', 'ing ']
     """
     words = unicodedata.normalize("NFKC", text).casefold().replace("$", " ").split()
@@ -123,7 +123,7 @@ Tokens = list[list[str]]
 Reader = Callable[[str], Iterable]
 
 # A form that was seen is remembered up to this length, and so many of them: long formulas hardly ever return.
-LONGEST, MOST = 24, 1 << 19
+LONGEST_REMEMBERED, MOST_REMEMBERED = 24, 1 << 19
 
 # Blackboard, script and the like around one symbol; in Unicode these letters decompose onto the plain one.
 _FONT = r"\\(?:mathbb|mathcal|mathfrak|mathscr|mathbf|mathrm|mathsf|mathit|boldsymbol|bm|Bbb|cal)(?![A-Za-z])"
@@ -162,12 +162,12 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
     return TOKENIZERS[name]
 
 
-def reader(name: str, term: Callable[[str], object] = str) -> Reader:
+def token_reader(name: str, term: Callable[[str], object] = str) -> Reader:
     """Return the tokenizer of that name for one text at a time, so that no tokens pile up; see `tokenizer`.
 
     It yields what *term* makes of each token, for example its number, asked for anew only where it must be.
 
-    >>> read = reader("mirb", {"ring": 0, "field": 1}.__getitem__)
+    >>> read = token_reader("mirb", {"ring": 0, "field": 1}.__getitem__)
     >>> [list(read(text)) for text in ("rings", "and fields")]
     [[0], [1]]
     """
@@ -176,7 +176,7 @@ def reader(name: str, term: Callable[[str], object] = str) -> Reader:
     return _READERS[name](term)
 
 
-def words(texts: Iterable[str], stem: bool = False) -> Tokens:
+def word_tokens(texts: Iterable[str], stem: bool = False) -> Tokens:
     r"""Return lower-case words of two or more characters, `(?u)\b\w\w+\b`, without the 33 English stop words.
 
     These are the defaults of bm25s; with *stem*, Snowball's English stemmer is applied. Single letters and
@@ -185,12 +185,12 @@ def words(texts: Iterable[str], stem: bool = False) -> Tokens:
     return [list(tokens) for tokens in map(_read_words(str, stem), texts)]
 
 
-def mirb(texts: Iterable[str]) -> Tokens:
-    """Return the tokens of the published benchmark: `words` with Snowball's English stemmer."""
-    return words(texts, stem=True)
+def mirb_tokens(texts: Iterable[str]) -> Tokens:
+    """Return the tokens of the published benchmark: `word_tokens` with Snowball's English stemmer."""
+    return word_tokens(texts, stem=True)
 
 
-def math(
+def math_tokens(
     texts: Iterable[str],
     *,
     stem: bool = True,
@@ -209,7 +209,7 @@ def math(
     (single letters), *symbols* (commands and symbols), *case* (single letters keep their case, X is not x). The
     defaults won on development queries: benchmarks/tokenizer_choice.py.
 
-    >>> math(["open maps: IsOpenMap.comp (α → ℝ)"])
+    >>> math_tokens(["open maps: IsOpenMap.comp (α → ℝ)"])
     [['open', 'map', 'isopenmap.comp', 'open', 'map', 'comp', 'alpha', '\\to', 'R']]
     """
     return [list(tokens) for tokens in map(_read_math(str, stem, stop, letters, symbols, whole, case), texts)]
@@ -220,7 +220,9 @@ def _read_pya0(term: Callable[[str], object], wide: bool = False) -> Reader:
     memo = _Memo(lambda latex: tuple(term(f"${symbol}$") for symbol in pretokens(latex, wide=wide)))
 
     def read(text: str) -> Iterable:
-        return chain.from_iterable((memo[part] if place % 2 else prose(part)) for place, part in enumerate(parts(text)))
+        return chain.from_iterable(
+            (memo[part] if place % 2 else prose(part)) for place, part in enumerate(split_text(text))
+        )
 
     return read
 
@@ -231,7 +233,7 @@ def _read_runs(cut: Callable[[str], list[str]], term: Callable[[str], object]) -
 
 def _read_prose(term: Callable[[str], object]) -> Reader:
     read = _read_math(term)
-    return lambda text: chain.from_iterable(map(read, parts(text)[::2]))
+    return lambda text: chain.from_iterable(map(read, split_text(text)[::2]))
 
 
 def _read_words(term: Callable[[str], object], stem: bool = False) -> Reader:
@@ -270,7 +272,7 @@ class _Memo(dict):
 
     def __missing__(self, form: str) -> object:
         found = self.function(form)
-        if len(form) <= LONGEST and len(self) < MOST:
+        if len(form) <= LONGEST_REMEMBERED and len(self) < MOST_REMEMBERED:
             self[form] = found
         return found
 
@@ -284,8 +286,8 @@ class _Analysis:
         self.letters, self.symbols, self.whole, self.case = letters, symbols, whole, case
 
     def __call__(self, surface: str) -> tuple[str, ...]:
-        if surface in SAME:
-            return (SAME[surface],) if self.symbols else ()
+        if surface in SPELLINGS:
+            return (SPELLINGS[surface],) if self.symbols else ()
         if surface[0] == "\\":
             return self._command(surface)
         plain = unicodedata.normalize("NFKC", surface)
@@ -302,7 +304,7 @@ class _Analysis:
         greek = surface[1:].removeprefix("var").lower()
         if greek in GREEK:
             return (greek,) if self.symbols else ()
-        return (surface,) if self.symbols and surface not in SILENT else ()
+        return (surface,) if self.symbols and surface not in TYPESETTING else ()
 
     def _name(self, name: str) -> tuple[str, ...]:
         parts = [self._word(part) for part in _PARTS.findall(name)]
@@ -335,7 +337,7 @@ def _stemmer() -> Callable[[str], str]:
     return Stemmer.Stemmer("english").stemWord
 
 
-def _each(read: Callable[[], Reader], texts: Iterable[str]) -> Tokens:
+def _tokenize_all(read: Callable[[], Reader], texts: Iterable[str]) -> Tokens:
     return [list(tokens) for tokens in map(read(), texts)]
 
 
@@ -345,10 +347,10 @@ _READERS: dict[str, Callable[[Callable], Reader]] = {
     "words": _read_words,
     "pya0": _read_pya0,
     "pya0-wide": partial(_read_pya0, wide=True),
-    "latex-ngrams": partial(_read_runs, grams),
+    "latex-ngrams": partial(_read_runs, latex_ngrams),
     "prose": _read_prose,
-    "chargrams": partial(_read_runs, chargrams),
+    "chargrams": partial(_read_runs, character_ngrams),
 }
 TOKENIZERS: dict[str, Callable[[Iterable[str]], Tokens]] = {
-    name: partial(_each, cache(partial(own, str))) for name, own in _READERS.items()
+    name: partial(_tokenize_all, cache(partial(own, str))) for name, own in _READERS.items()
 }

@@ -16,7 +16,7 @@ from mirblab.train.training import train, training_log
 def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force: bool = False) -> int:
     """Train the model of the recipe *name* and print what it reached; return the exit status (130: Ctrl-C)."""
     shown = out or name
-    was_there = local.trained(shown) is not None and not force
+    was_there = local.find_trained(shown) is not None and not force
     try:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError
 from mirblab.encoders.encoding import Encoder
-from mirblab.encoders.local import unit
+from mirblab.encoders.local import unit_vectors
 from mirblab.train.loss import Passes
 
 N_QUERIES = 500
@@ -28,7 +28,7 @@ class CurrentModel:
         """Return one vector of length 1 per text, float32 (n, d), in the training's precision, without dropout."""
         vectors = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
         vectors = vectors.float().cpu().numpy()
-        return unit(vectors)
+        return unit_vectors(vectors)
 
     def scores(self, queries: Sequence[str], documents: Sequence[str], instruction: str = "") -> np.ndarray:
         """Return the score of every query with every document, float32 (n, m): what is trained, cosine or MaxSim."""

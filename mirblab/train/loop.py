@@ -20,7 +20,7 @@ from mirblab.core import paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
-from mirblab.encoders.encoding import Encoder, threads
+from mirblab.encoders.encoding import Encoder, n_threads
 from mirblab.train.data import TrainingTexts
 from mirblab.train.evaluation import CurrentModel, Evaluate
 from mirblab.train.loss import Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
@@ -191,7 +191,7 @@ def _torch_restored() -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(threads())
+    torch.set_num_threads(n_threads())
     try:
         with torch.random.fork_rng():
             yield

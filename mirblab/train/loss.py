@@ -12,7 +12,7 @@ import numpy as np
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import entry, local
 from mirblab.encoders.encoding import token_batches
-from mirblab.retrieval.late_interaction import NOTHING, Ragged, max_sims, token_blocks
+from mirblab.retrieval.late_interaction import NOTHING, TokenMatrices, max_sim_matrix, split_by_budget
 
 if TYPE_CHECKING:
     import torch
@@ -185,11 +185,11 @@ class Passes:
 
     def split(self, strings: Sequence[str]) -> list[list[int]]:
         """Return the positions of *strings* in passes, the longest texts first."""
-        lengths = entry.lengths(self.model.tokenizer, strings, self.name)
+        lengths = entry.token_lengths(self.model.tokenizer, strings, self.name)
         return list(token_batches(np.minimum(lengths, int(min(self.model.max_seq_length, 2**31))), self.tokens))
 
     def _run(self, strings: Sequence[str], batch: Sequence[int]) -> torch.Tensor:
-        features = entry.features(self.model, [strings[place] for place in batch])
+        features = entry.model_input(self.model, [strings[place] for place in batch])
         device = self.model.device
         moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
         with autocast(self.precision, device.type):
@@ -233,19 +233,19 @@ class TokenPasses(Passes):
         mask = torch.from_numpy(local.is_token(self.model.tokenizer, features)).to(self.model.device)
         if mask.shape[1] > self.length:
             raise MirblabError(f"a text has {mask.shape[1]} tokens, padding is for {self.length}; raise length")
-        tokens = normalize(made[local.output(self.model)].float(), dim=-1) * mask[..., None]
+        tokens = normalize(made[local.token_output(self.model)].float(), dim=-1) * mask[..., None]
         return pad(torch.cat([tokens, mask[..., None].float()], dim=-1), (0, 0, 0, self.length - mask.shape[1]))
 
     def scores(self, queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the MaxSim of every query with every document, exact strings, float32 (n, m), without gradients."""
         asked, held = (self._rows(strings) for strings in (queries, documents))
         own, parts = asked.block(0, len(queries)), [np.empty((len(queries), 0), np.float32)]
-        for cut in token_blocks(held.lengths, _TOKENS_PER_BLOCK, _TOKENS_PER_BLOCK):
+        for cut in split_by_budget(held.lengths, _TOKENS_PER_BLOCK, _TOKENS_PER_BLOCK):
             block = held.block(cut.start, cut.stop)
-            parts.append(max_sims(own, asked.lengths, block, held.lengths[cut]))
+            parts.append(max_sim_matrix(own, asked.lengths, block, held.lengths[cut]))
         return np.concatenate(parts, axis=1)
 
-    def _rows(self, strings: Sequence[str]) -> Ragged:
+    def _rows(self, strings: Sequence[str]) -> TokenMatrices:
         """Return the token vectors without padding, pass by pass, so that little memory is held."""
         import torch
 
@@ -255,7 +255,7 @@ class TokenPasses(Passes):
                 made = self._run(strings, batch).cpu().numpy()
             for place, tokens in zip(batch, made, strict=True):
                 token_vectors[place] = tokens[tokens[:, -1] == 1, :-1]
-        return Ragged.of(token_vectors)
+        return TokenMatrices.of(token_vectors)
 
 
 def late_scores(
@@ -298,14 +298,14 @@ def add_token_layer(model: Any, dimensions: int, seed: int = 0) -> None:
     """Give a sentence-transformers *model*, in place, a linear layer from its hidden states to token vectors.
 
     The layer is an ordinary Dense module without bias, kept with the model; its first weights are a random subspace,
-    as in `token_vectors.projected`. Passage vectors stay what they are. Raises MirblabError for a model without hidden
-    states, with such a layer, or with fewer dimensions.
+    as in `token_vectors.project_tokens`. Passage vectors stay what they are. Raises MirblabError for a model without
+    hidden states, with such a layer, or with fewer dimensions.
     """
     import torch
     from sentence_transformers.base.modules import Dense
 
     width = model[0].get_embedding_dimension()
-    if not hasattr(model[0], "model") or local.layers(model):
+    if not hasattr(model[0], "model") or local.token_layers(model):
         raise MirblabError("a layer of token vectors wants a transformer that has none yet; take another base")
     if not 0 < dimensions <= width:
         raise MirblabError(f"token vectors are made of {width} numbers; ask for 1 to {width} dimensions")

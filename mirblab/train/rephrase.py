@@ -23,9 +23,9 @@ from mirblab.core import paths, registry, stored_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress, say
 from mirblab.encoders.hosted.budget import Clock, Ledger, OverBudget
-from mirblab.encoders.hosted.client import Again, Batch, Courier, n_tokens
-from mirblab.encoders.hosted.key import Secret, environment
-from mirblab.encoders.hosted.vendors import Entry, Hosted, OpenAI, endpoint, hosted
+from mirblab.encoders.hosted.client import Batch, Client, RetryLater, estimate_tokens
+from mirblab.encoders.hosted.key import Secret, read_key
+from mirblab.encoders.hosted.vendors import Entry, Hosted, OpenAI, read_hosted, request_url
 from mirblab.train import data, rules
 from mirblab.train.data import NEGATIVE_COLUMNS, check_statements, rephrasing_table
 from mirblab.train.rules import Reply, UnusableReply
@@ -327,7 +327,7 @@ class ChatModel(Hosted):
             [choice] = answer["choices"]
             text, finish = choice["message"]["content"], choice.get("finish_reason")
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise Again(f"the answer of {self.host} is not a chat completion", None) from None
+            raise RetryLater(f"the answer of {self.host} is not a chat completion", None) from None
         return [Reply(text if isinstance(text, str) else "", str(finish or "stop"))] * n
 
 
@@ -350,11 +350,11 @@ def chat_model(model: str = "", url: str = "", **limits: Any) -> ChatModel:
         if not value.strip():
             raise MirblabError(f"no chat {name}: name one, or set the environment variable {variable}")
     base = url.strip().rstrip("/").removesuffix("/completions").removesuffix("/chat")
-    address = endpoint(f"{base}/chat", USUAL.url)
+    address = request_url(f"{base}/chat", USUAL.url)
     entry = {"vendor": "openai", "model": model.strip(), "dimensions": 1, "max_length": _UNLIMITED, "truncate": "NONE"}
     entry |= {"url": f"{base}/embeddings", "timeout": 600} | limits
     is_openai = address == USUAL.url and not os.environ.get(KEY)
-    service = hosted(entry | ({} if is_openai else {"key_variable": KEY}))
+    service = read_hosted(entry | ({} if is_openai else {"key_variable": KEY}))
     if service.is_local:
         free = {"in_flight": 16, "requests_per_minute": _UNLIMITED, "tokens_per_minute": _UNLIMITED}
         service = replace(service, **{name: value for name, value in free.items() if name not in limits})
@@ -376,18 +376,18 @@ def ask_model(
     secret = _service_key(service)
     wire = ChatFormat(system=prompt.system, parameters=prompt.parameters)
     longest = int(prompt.parameters.get("max_tokens", _ANSWER_TOKENS))
-    fixed = n_tokens(prompt.system) + longest
-    batches = [Batch([place], [message], n_tokens(message) + fixed) for place, message in enumerate(messages)]
+    fixed = estimate_tokens(prompt.system) + longest
+    batches = [Batch([place], [message], estimate_tokens(message) + fixed) for place, message in enumerate(messages)]
     ledger = Ledger(service)
     try:
         ledger.check(sum(batch.tokens for batch in batches))
     except OverBudget as error:
         raise OverBudget(f"{error}; nothing was sent") from None
-    courier = Courier(replace(service, vendor=wire), "user", secret, ledger, clock or Clock())
+    courier = Client(replace(service, vendor=wire), "user", secret, ledger, clock or Clock())
     return _replies(courier, batches, f"{service.model}: {prompt.name}")
 
 
-def _replies(courier: Courier, batches: list[Batch], label: str) -> Iterator[tuple[int, Reply]]:
+def _replies(courier: Client, batches: list[Batch], label: str) -> Iterator[tuple[int, Reply]]:
     if not batches:
         return
     with progress(len(batches), label, "statements") as bar:
@@ -401,7 +401,7 @@ def _replies(courier: Courier, batches: list[Batch], label: str) -> Iterator[tup
 
 
 def _service_key(service: ChatModel) -> Secret:
-    secret = environment(service.key_variable)
+    secret = read_key(service.key_variable)
     if not secret and not service.is_local:
         raise MirblabError(f"no key for {service.host}: set the environment variable {service.key_variable}")
     if not secret.is_sendable:

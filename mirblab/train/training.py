@@ -128,7 +128,7 @@ def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
     if plan.tokens_from:
-        tokens = local.trained(plan.tokens_from) or train(_static_recipe(plan))
+        tokens = local.find_trained(plan.tokens_from) or train(_static_recipe(plan))
         revisions["tokens_revision"] = local.folder_digest(tokens)
     return revisions
 

@@ -181,7 +181,7 @@ def test_terms_sum_to_the_score_of_the_run():
     assert not len(analysis_one_query.query_term_scores(found, []))
     with pytest.raises(MirblabError, match="kind bm25"):
         analysis_one_query.query_term_scores(found, names, "minilm")
-    assert bm25.USUAL["b"] != system("bm25").settings["b"]  # else the settings could be forgotten unseen
+    assert bm25.DEFAULTS["b"] != system("bm25").settings["b"]  # else the settings could be forgotten unseen
 
 
 def test_subformulas_are_the_nearest_ones(make_folder):

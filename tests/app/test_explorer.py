@@ -98,7 +98,7 @@ def test_subformulas_are_marked(model):
     """What the query has word for word wholly, else the symbols that agree."""
     text, queries = r"With $a^2+b^2$ or $x^2+y$ and $z$", ["a^2+b^2"]
     index = model._engine("structure").own._ready.index
-    pair = highlights.side("a^2+b^2", index), "x^2+y"
+    pair = highlights.read_formula("a^2+b^2", index), "x^2+y"
     found = {text[start:end]: share for start, end, share in highlights.formulas(text, queries, pair, index)}
     assert found["a^2+b^2"] == 1.0 and 0 < found["2"] < 1 and found["+"] > 0 and "z" not in found
     marked = [hit for hit in model.ask(r"$a^2 + b^2 = c^2$").columns[1].hits if hit.marks]

@@ -183,5 +183,5 @@ def test_a_bill_that_is_no_sum_is_refused(home: Path, paid: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"model": "m", "paid": {paid}, "pending": 0}}', encoding="utf-8")
     with pytest.raises(MirblabError, match=r"1\.json cannot be read .*; delete it to forget what it counts"):
-        budget.spent(path.parent)
+        budget.sum_spending(path.parent)
     assert len(budget.verify(path.parent)) == 1

@@ -233,4 +233,4 @@ def test_a_map_of_a_file_takes_its_space_first(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(StorageError, match=r"postings.npy cannot be written: the disk is full \(4.0 MB needed"):
-        storage._room(tmp_path, 1_000_000)
+        storage._allocate_postings(tmp_path, 1_000_000)

@@ -50,7 +50,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes
 BY_NAME: dict[str, Callable[[str], object]] = {
     "encoders": lambda name: encoder(name).space("query", "x"),
     "systems": lambda name: system(name).key,
-    "rerankers": rerank.settings,
+    "rerankers": rerank.reranker_settings,
     "prompts": lambda name: read_prompt(name).fingerprint(),
     "trained": lambda name: recipe(name).determining(),
     "scales": grades.scale_meanings,
@@ -162,7 +162,7 @@ def test_a_mark_of_order_before_the_text_does_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a" * 300, "a\0b", "~nobody-of-this-name", "+".join(["bm25"] * 60)])
 def test_a_name_that_no_file_can_have_is_unknown_or_works(name: str) -> None:
     """Too long for a file, with a zero byte, or the home of a user who is not there."""
-    for ask in (system, encoder, rerank.settings, catalogue.collection_folder):
+    for ask in (system, encoder, rerank.reranker_settings, catalogue.collection_folder):
         if ask is system and "+" in name:
             assert len(system(name).parts) == 60
             continue

@@ -51,7 +51,7 @@ def test_every_statement_is_inside_word_for_word(mini):
     assert len(found) == len(first) == 36
     used = set()
     for paragraph, text in zip(found, first.text, strict=True):
-        parts = in_text.parts(text)
+        parts = in_text.split_text(text)
         marks = paragraph.findall("i")
         assert [paragraph.text or "", *(mark.tail or "" for mark in marks)] == parts[::2]
         used |= {(int(mark.text), part) for mark, part in zip(marks, parts[1::2], strict=True)}

@@ -22,7 +22,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import cache, spaces, token_vectors
 from mirblab.encoders import cache as encoders_cache
-from mirblab.encoders.cache import Index, VectorStore
+from mirblab.encoders.cache import KeyIndex, VectorStore
 from mirblab.encoders.token_vectors import TokenStore
 
 
@@ -157,12 +157,12 @@ def test_first_halves_that_collide_are_told_apart(tmp_path: Path) -> None:
     vectors = np.arange(36, dtype=np.float32).reshape(6, 6)
     (tmp_path / "s").mkdir()
     for name, some in (("a", slice(0, 2)), ("b", slice(2, 6))):
-        encoders_cache.write(tmp_path / "s" / f"{name}.safetensors", keys[some], vectors[some], "space")
+        encoders_cache.write_shard(tmp_path / "s" / f"{name}.safetensors", keys[some], vectors[some], "space")
     opened = [encoders_cache.open_shard(tmp_path / "s" / f"{name}.safetensors", 6, "space") for name in "ab"]
     asked = np.array([[7, 2], [7, 4], [2**64 - 1, 5], [7, 3], [5, 8], [7, 1], [0, 0], [2**64 - 1, 9]], np.uint64)
-    assert Index(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
+    assert KeyIndex(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
     out = np.zeros((8, 6), np.float32)
-    missing, damaged = Index(opened).fill(asked, out)
+    missing, damaged = KeyIndex(opened).fill(asked, out)
     assert missing.tolist() == [1, 4, 6, 7] and not damaged
     np.testing.assert_array_equal(out[[0, 2, 3, 5]], vectors[[3, 5, 0, 1]])
 
@@ -290,10 +290,10 @@ def test_spaces_lists_what_is_stored(store: VectorStore) -> None:
     """The listing has a row per space with its parts, and opens each as a store."""
     VectorStore(store.path.parent, SPACE | {"role": "query", "prompt": "query: "}).append(["q"], rows(["q"]))
     (store.path.parent / "stray").mkdir()
-    found = {one.space["role"]: one for one in spaces.spaces(store.path.parent)}
+    found = {one.space["role"]: one for one in spaces.open_spaces(store.path.parent)}
     assert found["document"].sizes()["texts"] == 50 and found["document"].sizes()["shards"] == 2
     assert found["query"].space["prompt"] == "query: " and found["query"].sizes()["texts"] == 1
-    assert spaces.spaces(store.path.parent / "absent") == []
+    assert spaces.open_spaces(store.path.parent / "absent") == []
 
 
 def test_a_damaged_description_is_named_and_written_again(store: VectorStore) -> None:
@@ -303,11 +303,11 @@ def test_a_damaged_description_is_named_and_written_again(store: VectorStore) ->
         path.unlink()
         path.mkdir() if content is None else path.write_bytes(content)
         fresh = VectorStore(store.path.parent, SPACE)
-        assert len(fresh.missing(names(50))) == 0 and spaces.spaces(store.path.parent) == []
+        assert len(fresh.missing(names(50))) == 0 and spaces.open_spaces(store.path.parent) == []
         with pytest.warns(UserWarning, match=r"space\.json is damaged .* and was set aside"):
             assert "space.json does not say whose vectors these are" in spaces.verify(store.path.parent)[0]
         fresh.append(["more"], rows(["more"]))
-        assert [one.space for one in spaces.spaces(store.path.parent)] == [SPACE]
+        assert [one.space for one in spaces.open_spaces(store.path.parent)] == [SPACE]
     assert spaces.verify(store.path.parent) == []
 
 
@@ -406,7 +406,7 @@ def test_two_processes_may_write_the_same_texts_at_once(tmp_path: Path) -> None:
 def test_a_reader_beside_one_that_opens_a_shard_finds_all(store: VectorStore, monkeypatch) -> None:
     """Shards and index are replaced together: between the two, all texts would be missing for another thread."""
     store.append(names(3), rows(names(3)))
-    index, missing = cache.Index, []
+    index, missing = cache.KeyIndex, []
 
     def read_meanwhile(shards):
         if not missing:
@@ -416,7 +416,7 @@ def test_a_reader_beside_one_that_opens_a_shard_finds_all(store: VectorStore, mo
             reader.join()
         return index(shards)
 
-    monkeypatch.setattr(cache, "Index", read_meanwhile)
+    monkeypatch.setattr(cache, "KeyIndex", read_meanwhile)
     store.read(names(3))
     assert missing == [-1, 0]
 

@@ -269,7 +269,7 @@ def test_an_interrupted_call_keeps_what_was_done(
 ) -> None:
     """Ctrl-C in the middle: every finished batch is stored, and the next call encodes the rest only."""
     monkeypatch.setitem(encoding.TOKENS_PER_BATCH, "cpu", 48)
-    run, calls = encoding._run, []
+    run, calls = encoding._run_model, []
 
     def interrupted(*given: Any) -> np.ndarray:
         calls.append(1)
@@ -279,7 +279,7 @@ def test_an_interrupted_call_keeps_what_was_done(
 
     texts = sentences(300)
     with monkeypatch.context() as patch:
-        patch.setattr(encoding, "_run", interrupted)
+        patch.setattr(encoding, "_run_model", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tiny.vectors(texts)
     left = tiny.missing(texts)
@@ -356,9 +356,9 @@ def test_threads_must_be_a_number_from_one(given: str, monkeypatch: pytest.Monke
     """A setting that cannot be meant is refused; a good one is taken."""
     monkeypatch.setenv("MIRBLAB_THREADS", given)
     with pytest.raises(MirblabError, match="MIRBLAB_THREADS"):
-        encoding.threads()
+        encoding.n_threads()
     monkeypatch.setenv("MIRBLAB_THREADS", "3")
-    assert encoding.threads() == 3
+    assert encoding.n_threads() == 3
 
 
 @pytest.fixture
@@ -426,7 +426,7 @@ def test_minilm_agrees_with_its_library(home: Path) -> None:
 def test_the_stored_space_is_readable(tiny: Encoder) -> None:
     """Beside the shards lies a description that a person, and the listing, can read."""
     tiny.vectors(["a"])
-    found = spaces.spaces(tiny.store().path.parent)
+    found = spaces.open_spaces(tiny.store().path.parent)
     assert [one.space for one in found] == [tiny.space()]
     assert json.loads((found[0].path / "space.json").read_text())["model"] == "tiny"
 

@@ -27,7 +27,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.hosted import budget, client
 from mirblab.encoders.hosted.key import Secret
-from mirblab.encoders.hosted.vendors import endpoint, hosted
+from mirblab.encoders.hosted.vendors import read_hosted, request_url
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 PATHS = {"openai": "/v1", "voyage": "/v1", "cohere": "/v2"}
@@ -458,7 +458,7 @@ def test_over_budget_nothing_is_sent_and_the_numbers_are_given(server: VendorSer
     """Estimated before the first request."""
     monkeypatch.setenv("MIRBLAB_BUDGET", "0.0001")
     priced = entry(server, price_per_million_tokens=1.0)
-    tokens = client.estimate(priced, texts_of(100)).tokens
+    tokens = client.estimate_cost(priced, texts_of(100)).tokens
     cost = rf"{tokens:,} tokens more .* cost about \${tokens / 1e6:.4f}; of the budget of \$0\.0001 "
     with pytest.raises(MirblabError, match=cost + r"\(MIRBLAB_BUDGET\) \$0\.0001 is left .*nothing was sent"):
         client.embed(priced, texts_of(100), "document")
@@ -468,7 +468,7 @@ def test_over_budget_nothing_is_sent_and_the_numbers_are_given(server: VendorSer
 def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: VendorServer):
     """The vendor counts three times what we estimated: the next batch is expected to cost three times as well."""
     texts = texts_of(40)
-    assert client.estimate(entry(server), texts).tokens == 350
+    assert client.estimate_cost(entry(server), texts).tokens == 350
     count = 26
 
     def dear(answer: dict[str, Any]) -> None:
@@ -481,7 +481,7 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
     with pytest.raises(MirblabError, match=r"budget of \$.* \(budget\).*of 40 texts came back and are stored"):
         for places, _ in client.embed(priced, texts, "document"):
             got += places
-    paid = budget.spent(paths.cache() / "spending")
+    paid = budget.sum_spending(paths.cache() / "spending")
     assert 0 < paid <= most and len(got) == len(server.requests) == 20
     assert paid == pytest.approx(len(got) * count / 1e6)
 
@@ -489,7 +489,7 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
 def test_what_was_spent_counts_in_the_next_call_too(server: VendorServer, monkeypatch: Any):
     """A budget for each of twenty collections would be none; MIRBLAB_BUDGET is for all, `budget` for one model."""
     priced = entry(server, price_per_million_tokens=1.0)
-    cost = client.estimate(priced, texts_of(10)).dollars
+    cost = client.estimate_cost(priced, texts_of(10)).dollars
     list(client.embed(priced, texts_of(10), "document"))
     monkeypatch.setenv("MIRBLAB_BUDGET", str(cost))
     with pytest.raises(MirblabError, match="is left"):
@@ -503,10 +503,10 @@ def test_what_was_spent_counts_in_the_next_call_too(server: VendorServer, monkey
 def test_a_lost_answer_counts_in_full(server: VendorServer, watch: Watch):
     """It may have been billed; a refusal was not."""
     priced = entry(server, price_per_million_tokens=1.0)
-    most = client.estimate(priced, ["a ring"]).dollars
+    most = client.estimate_cost(priced, ["a ring"]).dollars
     server.plan = [dropped, status(500), status(429)]
     list(client.embed(priced, ["a ring"], "document", clock=watch))
-    assert budget.spent(paths.cache() / "spending") == pytest.approx(most + 2e-6)
+    assert budget.sum_spending(paths.cache() / "spending") == pytest.approx(most + 2e-6)
 
 
 def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch: Any):
@@ -515,7 +515,7 @@ def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch:
     remote = {name: value for name, value in entry(server).items() if name != "url"}
     with pytest.raises(MirblabError, match="add price_per_million_tokens"):
         client.embed(remote, ["x"], "query")
-    assert client.estimate(remote, ["x"]).dollars is None
+    assert client.estimate_cost(remote, ["x"]).dollars is None
     list(client.embed(entry(server), ["x"], "query"))  # this machine costs nothing
     monkeypatch.setenv("MIRBLAB_BUDGET", "five")
     with pytest.raises(MirblabError, match="MIRBLAB_BUDGET is 'five'; write a number"):
@@ -525,10 +525,10 @@ def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch:
 def test_the_estimate_counts_requests_tokens_dollars_and_time(server: VendorServer):
     """By hand; what the vendor cuts is not paid for."""
     limited = entry(server, "cohere", batch_texts=2, price_per_million_tokens=2.0, requests_per_minute=4, max_length=10)
-    found = client.estimate(limited, ["a b c", "", "w " * 100, "x"])
+    found = client.estimate_cost(limited, ["a b c", "", "w " * 100, "x"])
     # three words and two; 100 words are cut to 10; one word and two; 3 texts in batches of 2; 4 requests a minute
     assert (found.tokens, found.requests, found.seconds) == (18, 2, 30.0) and found.dollars == pytest.approx(36e-6)
-    assert client.estimate(limited, []) == client.Estimate(0, 0.0, 0, 0.0)
+    assert client.estimate_cost(limited, []) == client.Estimate(0, 0.0, 0, 0.0)
 
 
 # ------------------------------------------------------------------ pace
@@ -635,7 +635,7 @@ def test_what_is_on_the_way_gets_two_seconds(server: VendorServer):
     with pytest.raises(KeyboardInterrupt):
         list(client.embed(priced, ["x"], "query"))
     assert 2 < time.monotonic() - start < 3.5
-    assert budget.spent(paths.cache() / "spending") == client.estimate(priced, ["x"]).dollars
+    assert budget.sum_spending(paths.cache() / "spending") == client.estimate_cost(priced, ["x"]).dollars
 
 
 def test_it_works_outside_the_main_thread(server: VendorServer):
@@ -750,7 +750,7 @@ def test_a_vendors_key_goes_to_no_other_host(server: VendorServer, monkeypatch: 
     elsewhere = entry(server, url="https://models.example.org/v1")
     with pytest.raises(MirblabError, match="OPENAI_API_KEY is a key for api.openai.com, not for models.example.org"):
         client.embed(elsewhere, ["x"], "query")
-    assert hosted(elsewhere | {"key_variable": "EXAMPLE_KEY"}).key_variable == "EXAMPLE_KEY"
+    assert read_hosted(elsewhere | {"key_variable": "EXAMPLE_KEY"}).key_variable == "EXAMPLE_KEY"
     monkeypatch.delenv("OPENAI_API_KEY")
     list(client.embed(entry(server), ["x"], "query"))
     assert "Authorization" not in server.headers[0]
@@ -863,13 +863,13 @@ def test_an_unknown_role_is_refused_at_once(server: VendorServer):
 def test_an_absent_field_is_named():
     """In one message, all of them."""
     with pytest.raises(MirblabError, match="lacks model, dimensions, max_length"):
-        hosted({"vendor": "openai"})
+        read_hosted({"vendor": "openai"})
 
 
 @pytest.mark.parametrize("url", ["https://h.org/v1", "https://h.org/v1/", "https://h.org/v1/embeddings"])
 def test_a_url_may_be_a_base_or_the_whole_address(url: str):
     """As people write it for vLLM and TEI."""
-    assert endpoint(url, "https://api.openai.com/v1/embeddings") == "https://h.org/v1/embeddings"
+    assert request_url(url, "https://api.openai.com/v1/embeddings") == "https://h.org/v1/embeddings"
 
 
 def test_an_estimate_loads_no_network_library():
@@ -877,7 +877,7 @@ def test_an_estimate_loads_no_network_library():
     settings = {"vendor": "openai", "model": "m", "dimensions": 4, "max_length": 9}
     code = (
         "import sys; from mirblab.encoders.hosted import client; "
-        f"client.estimate({settings}, ['x']); print('httpx' in sys.modules)"
+        f"client.estimate_cost({settings}, ['x']); print('httpx' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

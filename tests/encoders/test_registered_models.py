@@ -369,7 +369,7 @@ def test_gritlm_attends_both_ways_and_pools_the_text_only(
     long = "Every field is a ring, let it be flat."
     found = model.vectors([QUERY, long], "query", FIND)
     folder = saved("causal", "mean")
-    n_prompt = entry.prompt_tokens(model._model.tokenizer, model.prompt("query", FIND))
+    n_prompt = entry.count_prompt_tokens(model._model.tokenizer, model.prompt("query", FIND))
     hidden = states(folder, GRIT_QUERY, is_causal=False)
     np.testing.assert_allclose(found[0], unit(hidden[n_prompt:].mean(axis=0)), atol=1e-5)
     assert np.abs(found[0] - unit(hidden.mean(axis=0))).max() > 1e-3
@@ -383,7 +383,7 @@ def test_the_space_before_a_document_counts_as_text(tiny: Callable[..., Encoder]
     """The published code's space is pooled with the document, not left out with the prompt."""
     model = tiny("gritlm-7b", "mirb")
     tokenizer = model._model.tokenizer
-    n_prompt = entry.prompt_tokens(tokenizer, model.prompt("document"))
+    n_prompt = entry.count_prompt_tokens(tokenizer, model.prompt("document"))
     ids = tokenizer(model.strings([DOCUMENT])[0])["input_ids"]
     assert tokenizer.decode(ids[n_prompt:]) == " Every field is a ring."
 
@@ -421,19 +421,19 @@ def test_a_tokenizer_that_adds_eos_itself_is_left_alone(saved: Callable[..., Pat
     from tokenizers.processors import TemplateProcessing
     from transformers import AutoTokenizer
 
-    from mirblab.encoders.local import end_with
+    from mirblab.encoders.local import append_end_token
 
     tokenizer = AutoTokenizer.from_pretrained(saved("causal", "mean"))
     before = tokenizer("a ring")["input_ids"]
     for _ in range(2):
-        end_with("toy", tokenizer, "auto")
+        append_end_token("toy", tokenizer, "auto")
         assert tokenizer("a ring")["input_ids"] == [*before, tokenizer.eos_token_id]
     own = TemplateProcessing(single=f"$A {EOT} </s>", special_tokens=[(EOT, 2), ("</s>", 1)])
     tokenizer.backend_tokenizer.post_processor = own
-    end_with("toy", tokenizer, "</s>")
+    append_end_token("toy", tokenizer, "</s>")
     assert tokenizer("a")["input_ids"][-2:] == [2, 1]
     with pytest.raises(MirblabError, match="encoder 'toy'.*no token '<eos>'"):
-        end_with("toy", tokenizer, "<eos>")
+        append_end_token("toy", tokenizer, "<eos>")
 
 
 def test_a_bare_transformer_gets_the_entrys_pooling_and_no_chat_template(

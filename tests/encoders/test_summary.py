@@ -11,7 +11,7 @@ from mirblab.evaluation import published
 
 def test_sizes_are_those_of_table_1():
     """Twelve collections; MSE alone is three quarters of all tokens."""
-    found = summary.sizes().set_index("paper")
+    found = summary.collection_sizes().set_index("paper")
     assert len(found) == 12 and found.documents.sum() == 2_373_330
     assert found.loc["MSE Dup. Question Retrieval", "tokens"] == round(2.5 * (25116 * 97.22 + 1350505 * 116.42))
     assert found.tokens.idxmax() == "MSE Dup. Question Retrieval"
@@ -51,7 +51,7 @@ def test_wrong_names_and_sizes_are_refused():
     with pytest.raises(MirblabError, match="did you mean 'voyage-3-large'"):
         summary.cost_table(["voyage-3-lage"])
     with pytest.raises(MirblabError, match="written as 335M or 7.11B, found 'large'"):
-        summary.hours("large")
+        summary.estimate_gpu_hours("large")
 
 
 def test_every_encoder_of_table_7_is_registered():

@@ -19,7 +19,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError, StorageError
 from mirblab.encoders import cache, spaces, token_vectors
 from mirblab.encoders.encoding import Encoder, encoder
-from mirblab.encoders.token_vectors import Shrink, Stored, TokenStore
+from mirblab.encoders.token_vectors import Shrink, StoredTokens, TokenStore
 from mirblab.retrieval import late_interaction
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
@@ -34,11 +34,11 @@ def tokens(texts: list[str], d: int = 6) -> list[np.ndarray]:
     return found
 
 
-def matrices(stored: Stored) -> list[np.ndarray]:
+def matrices(stored: StoredTokens) -> list[np.ndarray]:
     return [stored.block(place, place + 1) for place in range(len(stored.lengths))]
 
 
-def agree(stored: Stored, expected: list[np.ndarray]) -> None:
+def agree(stored: StoredTokens, expected: list[np.ndarray]) -> None:
     assert stored.lengths.tolist() == [len(one) for one in expected]
     for ours, theirs in zip(matrices(stored), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -163,7 +163,7 @@ def test_a_shard_that_is_removed_while_it_is_read_is_an_error(store: TokenStore)
 
 def test_no_store_of_vectors_takes_the_files_for_its_own(store: TokenStore) -> None:
     """It would set them aside as damaged."""
-    assert spaces.spaces(store.path.parent) == []
+    assert spaces.open_spaces(store.path.parent) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cache.VectorStore(store.path.parent, store.space).read(names(3))[1].tolist() == [0, 1, 2]
@@ -175,8 +175,8 @@ def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
     cache.VectorStore(store.path.parent, SPACE).append(["a"], np.ones((1, 6), np.float32))
     (store.path.parent / "broken").mkdir()
     (store.path.parent / "broken" / "space.json").write_text("{")
-    assert [one.path for one in spaces.spaces(store.path.parent, TokenStore)] == [store.path]
-    assert spaces.spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
+    assert [one.path for one in spaces.open_spaces(store.path.parent, TokenStore)] == [store.path]
+    assert spaces.open_spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
 
 
 KILLED = """
@@ -219,9 +219,9 @@ def tiny(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Encod
 def test_a_second_call_encodes_nothing(tiny: Encoder, folder: Path, passes: list[int]) -> None:
     """In another order or by another Encoder neither; the bytes are the same, near the model's own numbers."""
     texts = [*sentences(40), "", sentences(1)[0]]
-    first = token_vectors.token_rows(tiny, texts)
+    first = token_vectors.load_token_vectors(tiny, texts)
     assert sum(passes) == 41
-    again = token_vectors.token_rows(encoder(folder), texts[::-1])
+    again = token_vectors.load_token_vectors(encoder(folder), texts[::-1])
     agree(again, matrices(first)[::-1])
     assert sum(passes) == 41
     for ours, theirs in zip(matrices(first), tiny.token_vectors(texts), strict=True):
@@ -242,9 +242,9 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
 
     with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
         patch.setattr(tiny, "token_vectors", interrupted)
-        token_vectors.token_rows(tiny, texts)
+        token_vectors.load_token_vectors(tiny, texts)
     assert sum(passes) == 20
-    agree(token_vectors.token_rows(tiny, texts), matrices(token_vectors.token_rows(tiny, texts)))
+    agree(token_vectors.load_token_vectors(tiny, texts), matrices(token_vectors.load_token_vectors(tiny, texts)))
     assert sum(passes) == 40
 
 
@@ -253,25 +253,25 @@ def test_token_vectors_that_cannot_be_stored_are_held_in_memory(
 ) -> None:
     """They are those that would have been stored, beside those that are, and a line says so."""
     texts = ["a ring", "a field", "a group"]
-    wanted = matrices(token_vectors.token_rows(tiny, texts))
+    wanted = matrices(token_vectors.load_token_vectors(tiny, texts))
     shrink = Shrink(factor=2)
-    shrunk = matrices(token_vectors.token_rows(tiny, texts, shrink=shrink))
+    shrunk = matrices(token_vectors.load_token_vectors(tiny, texts, shrink=shrink))
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "elsewhere"))
-    token_vectors.token_rows(tiny, texts[1:2])
+    token_vectors.load_token_vectors(tiny, texts[1:2])
 
     def full(*_: object) -> None:
         raise StorageError("the disk is full", paths.cache() / "tokens" / "x", is_read_only=False)
 
     monkeypatch.setattr(TokenStore, "append", full)
-    agree(token_vectors.token_rows(tiny, [*texts, texts[0]]), [*wanted, wanted[0]])
-    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), shrunk)
+    agree(token_vectors.load_token_vectors(tiny, [*texts, texts[0]]), [*wanted, wanted[0]])
+    agree(token_vectors.load_token_vectors(tiny, texts, shrink=shrink), shrunk)
     assert capsys.readouterr().err.count("note: token vectors cannot be stored; they are used now") == 1
 
 
 def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:
     """All that determines a vector is in the space; merging tokens is for documents only."""
     spaces = [
-        token_vectors.token_store(tiny, *arguments).path
+        token_vectors.open_token_store(tiny, *arguments).path
         for arguments in (
             ("document",),
             ("query",),
@@ -281,19 +281,19 @@ def test_roles_and_revisions_are_stored_apart(tiny: Encoder) -> None:
         )
     ]
     assert len(set(spaces)) == 5
-    assert token_vectors.token_store(tiny, "query", "", Shrink(0, 2)).path == spaces[1]
-    assert token_vectors.token_store(tiny, "document", "", Shrink(0, 1, seed=7)).path == spaces[0]
+    assert token_vectors.open_token_store(tiny, "query", "", Shrink(0, 2)).path == spaces[1]
+    assert token_vectors.open_token_store(tiny, "document", "", Shrink(0, 1, seed=7)).path == spaces[0]
 
 
 def test_shrunk_tokens_are_stored_once_and_made_without_the_model(tiny: Encoder, passes: list[int]) -> None:
     """From the whole ones in the store."""
     texts = sentences(12)
-    whole = matrices(token_vectors.token_rows(tiny, texts))
+    whole = matrices(token_vectors.load_token_vectors(tiny, texts))
     shrink = Shrink(4, 2)
     expected = [shrink(one).astype(np.float16).astype(np.float32) for one in whole]
-    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), expected)
-    token_vectors.token_store(tiny).remove()
-    agree(token_vectors.token_rows(tiny, texts, shrink=shrink), expected)
+    agree(token_vectors.load_token_vectors(tiny, texts, shrink=shrink), expected)
+    token_vectors.open_token_store(tiny).remove()
+    agree(token_vectors.load_token_vectors(tiny, texts, shrink=shrink), expected)
     assert sum(passes) == 12
 
 
@@ -318,6 +318,6 @@ def test_minilm_late_is_registered() -> None:
     """With the encoder's key in its own."""
     assert system("minilm-late").key["encoder"]["model"].endswith("all-MiniLM-L6-v2")
     with pytest.raises(MirblabError, match="cannot set 'dimension'; did you mean 'dimensions'"):
-        from mirblab.retrieval.systems import checked
+        from mirblab.retrieval.systems import check_settings
 
-        checked("x", {"kind": "late", "encoder": "minilm", "dimension": 3})
+        check_settings("x", {"kind": "late", "encoder": "minilm", "dimension": 3})

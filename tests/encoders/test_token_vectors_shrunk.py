@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.encoders.token_vectors import Shrink, merged, projected, rounded
+from mirblab.encoders.token_vectors import Shrink, merge_tokens, project_tokens, round_to_bytes
 from mirblab.retrieval import dense
 
 
@@ -17,7 +17,7 @@ def some(n: int, d: int = 32, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize(("n", "factor", "kept"), [(7, 1, 7), (7, 2, 4), (7, 3, 3), (1, 5, 1), (0, 2, 0), (6, 100, 1)])
 def test_merging_keeps_one_in_factor_rounded_up(n, factor, kept):
     """As unit vectors."""
-    found = merged(some(n), factor)
+    found = merge_tokens(some(n), factor)
     assert found.shape == (kept, 32) and found.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
 
@@ -25,7 +25,7 @@ def test_merging_keeps_one_in_factor_rounded_up(n, factor, kept):
 def test_similar_tokens_become_their_mean():
     """Two near ones and one apart: the near ones are merged, in the order of the text."""
     apart, near, nearer = np.eye(3)[2], np.array([1.0, 0.1, 0.0]), np.array([1.0, -0.1, 0.0])
-    found = merged(dense.normalise(np.stack([apart, near, nearer])), 2)
+    found = merge_tokens(dense.normalise(np.stack([apart, near, nearer])), 2)
     np.testing.assert_allclose(found, [[0, 0, 1], [1, 0, 0]], atol=1e-6)
 
 
@@ -36,7 +36,7 @@ def test_merging_agrees_with_scikit_learn():
     tokens = some(40, 8)
     labels = AgglomerativeClustering(n_clusters=20, linkage="ward").fit_predict(tokens)
     means = dense.normalise(np.stack([tokens[labels == label].mean(axis=0) for label in np.unique(labels)]))
-    ours = merged(tokens, 2)
+    ours = merge_tokens(tokens, 2)
     np.testing.assert_allclose(ours[np.lexsort(ours.T)], means[np.lexsort(means.T)], atol=1e-5)
 
 
@@ -44,21 +44,23 @@ def test_a_projection_keeps_cosines_as_far_as_chance_allows():
     """The same for the same seed, nearer for more dimensions, exact for all of them."""
     tokens = some(50, 64)
     cosines = tokens @ tokens.T
-    errors = [np.abs((p := projected(tokens, d)) @ p.T - cosines).max() for d in (8, 32, 64)]
+    errors = [np.abs((p := project_tokens(tokens, d)) @ p.T - cosines).max() for d in (8, 32, 64)]
     assert errors[0] > errors[1] > errors[2] and errors[2] < 1e-5
-    np.testing.assert_array_equal(projected(tokens, 8, 3), projected(tokens, 8, 3))
-    assert np.abs(projected(tokens, 8, 3) - projected(tokens, 8, 4)).max() > 0.1
+    np.testing.assert_array_equal(project_tokens(tokens, 8, 3), project_tokens(tokens, 8, 3))
+    assert np.abs(project_tokens(tokens, 8, 3) - project_tokens(tokens, 8, 4)).max() > 0.1
     with pytest.raises(MirblabError, match="64 dimensions cannot be projected to 65"):
-        projected(tokens, 65)
+        project_tokens(tokens, 65)
 
 
 def test_eight_bits_keep_nearly_all():
     """No number moves by more than half a step of its row, a row of zeros not at all."""
     tokens = np.vstack([some(20), np.zeros((1, 32))])
     step = np.abs(tokens).max(axis=1, keepdims=True) / 127
-    assert (np.abs(rounded(tokens) - tokens) <= 0.5 * step + 1e-3 * np.abs(tokens).max(axis=1, keepdims=True)).all()
-    assert rounded(tokens).dtype == np.float32 and not rounded(tokens)[-1].any()
-    assert rounded(np.empty((0, 4))).shape == (0, 4)
+    assert (
+        np.abs(round_to_bytes(tokens) - tokens) <= 0.5 * step + 1e-3 * np.abs(tokens).max(axis=1, keepdims=True)
+    ).all()
+    assert round_to_bytes(tokens).dtype == np.float32 and not round_to_bytes(tokens)[-1].any()
+    assert round_to_bytes(np.empty((0, 4))).shape == (0, 4)
 
 
 def test_queries_keep_all_their_tokens():

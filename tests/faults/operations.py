@@ -107,13 +107,13 @@ def token_values(stored: Any, missing: Any = ()) -> dict[str, Any]:
 def encode_tokens() -> dict[str, Any]:
     from mirblab.encoders import token_vectors
 
-    return token_values(token_vectors.token_rows(stub_encoder(), TEXTS))
+    return token_values(token_vectors.load_token_vectors(stub_encoder(), TEXTS))
 
 
 def read_tokens() -> dict[str, Any]:
     from mirblab.encoders import token_vectors
 
-    return token_values(*token_vectors.token_store(stub_encoder()).read(TEXTS))
+    return token_values(*token_vectors.open_token_store(stub_encoder()).read(TEXTS))
 
 
 # Runs, the structure index, projections, replies
@@ -156,14 +156,14 @@ def small_batches() -> None:
     from mirblab.formula import index
 
     index._WORTH_STORING = 1
-    index.BATCH, index.ALONE = 4, 9
+    index.BATCH_FORMULAS, index.SERIAL_BATCHES = 4, 9
 
 
 def structure() -> dict[str, Any]:
     from mirblab.formula import index
 
-    whole = index.build
-    index.build = lambda *given: made.append("index") or whole(*given)
+    whole = index.build_segments
+    index.build_segments = lambda *given: made.append("index") or whole(*given)
     return _searched(index.stored_index(FORMULAS))
 
 
@@ -179,7 +179,7 @@ def read_structure() -> dict[str, Any]:
     from mirblab.formula.index import Index
 
     try:
-        return _searched(Index.open(paths.cache() / "structure" / index._key(FORMULAS)))
+        return _searched(Index.open(paths.cache() / "structure" / index._formulas_digest(FORMULAS)))
     except (MirblabError, FileNotFoundError):
         return {}
 

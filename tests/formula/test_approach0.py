@@ -19,7 +19,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.collection import load_folder
 from mirblab.evaluation import measures
-from mirblab.formula.approach0 import MOST_LEAVES, Approach0Scorer, leaf_paths, rescore, type_of
+from mirblab.formula.approach0 import MOST_LEAVES, Approach0Scorer, leaf_paths, operator_type, rescore
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tree import Tree, read_tangent
 
@@ -145,7 +145,7 @@ def _sectors(layout: Tree) -> dict[int, Counter[str]]:
     paths = leaf_paths(operator_tree(layout))
     found: dict[int, Counter[str]] = {}
     for symbol, steps in zip(paths.symbols, paths.steps, strict=True):
-        path = type_of(symbol)
+        path = operator_type(symbol)
         for kind, root, _ in steps:
             path += "/" + kind
             found.setdefault(root, Counter())[path] += 1

@@ -6,7 +6,7 @@ import pytest
 
 from mirblab.display.text import text_html
 from mirblab.formula import in_text
-from mirblab.formula.in_text import formal, formal_language
+from mirblab.formula.in_text import formal_language, is_formal
 from mirblab.sources.catalogue import load
 
 
@@ -22,7 +22,7 @@ from mirblab.sources.catalogue import load
 )  # fmt: skip
 def test_the_language_is_named(text: str, name: str) -> None:
     """By a sign that no prose and no LaTeX has."""
-    assert formal(text) == name and not in_text.is_bare(text)
+    assert is_formal(text) == name and not in_text.is_bare_formula(text)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_language_is_named(text: str, name: str) -> None:
 )  # fmt: skip
 def test_formulas_stay_formulas(text: str) -> None:
     """A colon, an arrow or a bar alone says nothing."""
-    assert not formal(text)
+    assert not is_formal(text)
 
 
 @pytest.mark.parametrize("name", ["mini-lean", "mini-hol", "mini-isabelle"])
@@ -50,7 +50,7 @@ def test_code_is_shown_as_it_is_written(name: str) -> None:
 def test_other_collections_are_in_no_such_language(name: str) -> None:
     """But for a line or two of Lean that somebody quotes."""
     collection = load(name)
-    assert sum(bool(formal(text)) for text in (*collection.query_texts, *collection.texts)) <= 1
+    assert sum(bool(is_formal(text)) for text in (*collection.query_texts, *collection.texts)) <= 1
 
 
 @pytest.mark.parametrize(

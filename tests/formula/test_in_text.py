@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirblab.formula.in_text import is_bare, marked_formulas, parts, split
+from mirblab.formula.in_text import is_bare_formula, marked_formulas, split_at_formulas, split_text
 
 PIECES = ["$", "$$", "$$$", "\\(", "\\)", "\\[", "\\]", "[imath]", "[/imath]", "{", "}", "\\text{", "\\$", "\\\\", "x",
           " and then ", "5", "\\begin{align}", "\\end{align}", "\\begin{cases}", "\\end{cases}", "\\", " "]  # fmt: skip
@@ -98,7 +98,7 @@ def test_spans_and_parts_agree_with_the_text(text: str) -> None:
     for latex, start, end in marked_formulas(text):
         assert latex == text[start:end] == latex.strip() and last <= start < end <= len(text)
         last = end
-    pieces = split(text)
+    pieces = split_at_formulas(text)
     assert len(pieces) % 2 == 1 and pieces[1::2] == found(text)
     at = 0
     for piece in pieces:
@@ -136,9 +136,9 @@ def test_the_time_grows_with_the_length(unit: str) -> None:
 )
 def test_a_bare_formula_is_told_from_prose(text: str, expected: bool) -> None:
     """A formula with environments, or with text inside, is one formula; prose around an environment is prose."""
-    assert (parts(text) == ["", text, ""]) == expected
+    assert (split_text(text) == ["", text, ""]) == expected
     if "\\begin" not in text and "$" not in text:
-        assert is_bare(text) == expected
+        assert is_bare_formula(text) == expected
 
 
 def rows(path: Path) -> list[str]:
@@ -154,7 +154,7 @@ def test_formulas_of_real_posts_hold_no_prose(shared: Path) -> None:
     bare = [re.sub(r"\\[A-Za-z]+\*?|\{[^{}]*\}", "", latex) for latex in every]
     prose = [latex for latex in bare if len(re.findall(r"[a-z]{3,}", latex)) > 2]
     assert len(every) > 41_000 and len(prose) < 0.01 * len(every)
-    outside = [text for text in texts if re.search(r"\\(?:frac|sum|int|leq)\b", "".join(split(text)[::2]))]
+    outside = [text for text in texts if re.search(r"\\(?:frac|sum|int|leq)\b", "".join(split_at_formulas(text)[::2]))]
     assert len(outside) < 0.01 * len(texts)
 
 
@@ -162,4 +162,4 @@ def test_collections_of_formulas_are_read_as_formulas(shared: Path) -> None:
     """But for single words of prose, which they hold too, and formulas with dollars of their own: one in a thousand."""
     for name in ("ntcir12-wfb/corpus.jsonl", "arqmath-2020-task2/corpus.jsonl.gz"):
         texts = [text for text in rows(shared / "data" / name) if text.strip()]
-        assert sum(parts(text) != ["", text, ""] for text in texts) < 0.001 * len(texts)
+        assert sum(split_text(text) != ["", text, ""] for text in texts) < 0.001 * len(texts)

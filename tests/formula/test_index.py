@@ -25,10 +25,10 @@ from mirblab.formula import storage as formula_storage
 from mirblab.formula.explain import explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.scoring import kind_weights
-from mirblab.formula.storage import load
+from mirblab.formula.storage import load_segment
 from mirblab.formula.tokens import KIND_MASK
 from mirblab.formula.tree import Tree
-from mirblab.formula.workers import Crew, read, trees
+from mirblab.formula.workers import WorkerPool, formula_tokens, layout_trees
 
 ATOMS = ("x", "y", "z", "n", "2", "3", "\\alpha", "+", "-", "=", "(x)", "x^2", "a_n", "\\frac{x}{y}", "\\sqrt{n}")
 
@@ -42,7 +42,7 @@ def formulas(n: int, seed: int = 0) -> list[tuple[str, str]]:
 
 def bag(latex: str) -> Counter:
     """Return the tokens of a formula with how often it has them."""
-    return Counter(read(trees([latex])).keys.tolist())
+    return Counter(formula_tokens(layout_trees([latex])).keys.tolist())
 
 
 def slow_search(items: list[tuple[str, str]], query: str, depth: int, b: float = 4.0) -> list[tuple[str, float]]:
@@ -73,7 +73,7 @@ def search(index: Index, queries: list[str], depth: int, **settings: object) -> 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the compiled loop, and several blocks, however small the index."""
-    monkeypatch.setattr(formula_scoring, "WORTH", 0)
+    monkeypatch.setattr(formula_scoring, "COMPILE_FROM", 0)
     monkeypatch.setattr(formula_scoring, "NARROW", 7)
 
 
@@ -95,7 +95,7 @@ def test_a_query_deep_in_a_long_derivation_is_found_before_a_short_formula_with_
     query, rest = "\\int_0^1 \\frac{\\sin x}{x} dx", " + ".join(f"a_{{{n}}}" for n in range(2, 40))
     index = Index.build([("deep", f"{query} = {rest}"), ("half", "\\int_0^1 x dx"), ("other", "b+c"), ("none", "y<z")])
     assert [name for name, _ in search(index, [query], 2)[0]] == ["deep", "half"]
-    scores = scoring.score(np.full(3, 5.0), 10.0, np.array([15.0, 20.0, 20.0 * math.e]), 4.0)
+    scores = scoring.score_formulas(np.full(3, 5.0), 10.0, np.array([15.0, 20.0, 20.0 * math.e]), 4.0)
     np.testing.assert_allclose(scores, [25 / 55, 25 / 60, 25 / 80], rtol=1e-6)
 
 
@@ -117,7 +117,7 @@ def test_the_compiled_loop_gives_the_same_bits(compiled: None, monkeypatch: pyte
     """In blocks of seven formulas, too."""
     items, queries = formulas(50), [latex for _, latex in formulas(20, seed=1)]
     fast = Index.build(items).search(queries, 10)
-    monkeypatch.setattr(formula_scoring, "WORTH", 1 << 60)
+    monkeypatch.setattr(formula_scoring, "COMPILE_FROM", 1 << 60)
     for one, other in zip(fast, Index.build(items).search(queries, 10), strict=True):
         assert np.array_equal(one, other)
 
@@ -145,7 +145,7 @@ def test_the_way_a_build_is_cut_changes_no_byte(tmp_path: Path, monkeypatch: pyt
     """Batches of 2, 7 and all, the first made here and the others by processes beside; the files are the same."""
     contents = []
     for size in (2, 7, 1 << 13):
-        monkeypatch.setattr(formula_index, "BATCH", size)
+        monkeypatch.setattr(formula_index, "BATCH_FORMULAS", size)
         Index.build(iter(formulas(30)), tmp_path / str(size))
         files = sorted(path for path in (tmp_path / str(size)).rglob("*") if path.is_file())
         contents.append([(path.name, path.read_bytes()) for path in files])
@@ -174,7 +174,7 @@ def test_a_large_build_makes_several_segments(monkeypatch: pytest.MonkeyPatch, t
     """Their search is that of one."""
     items = formulas(40)
     wanted = search(Index.build(items), ["x^2+y"], 40)
-    monkeypatch.setattr(formula_index, "SEGMENT", 16)
+    monkeypatch.setattr(formula_index, "SEGMENT_FORMULAS", 16)
     index = Index.build(items, tmp_path / "index")
     assert [part.n for part in index.state.segments] == [16, 16, 8] and search(index, ["x^2+y"], 40) == wanted
 
@@ -225,7 +225,7 @@ def test_an_index_of_another_parser_is_not_searched(tmp_path: Path):
     Index.build(formulas(5), tmp_path / "index")
     manifest = tmp_path / "index" / "000001" / "manifest.json"
     said = {key: value for key, value in json.loads(manifest.read_text()).items() if key != "check"} | {"code": "0"}
-    manifest.write_text(json.dumps(said | {"check": storage.checksum(said)}))
+    manifest.write_text(json.dumps(said | {"check": storage.manifest_checksum(said)}))
     with pytest.raises(MirblabError, match="built by another version of the parser"):
         Index.open(tmp_path / "index")
 
@@ -253,8 +253,8 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path):
 def test_a_process_that_fails_fails_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its error is told, its death too, nothing is left behind, and no process stays."""
     place = tmp_path / "part"
-    with Crew(1) as crew:
-        assert crew.submit(["x^2", "y"], place).result() == 2 and load(2, place).n == 2
+    with WorkerPool(1) as crew:
+        assert crew.submit(["x^2", "y"], place).result() == 2 and load_segment(2, place).n == 2
         with pytest.raises(MirblabError, match="has failed: TypeError"):
             crew.submit([3], place).result()
         crew.all[0].kill()
@@ -262,7 +262,7 @@ def test_a_process_that_fails_fails_the_build(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(MirblabError, match="has ended unexpectedly"):
             crew.submit(["x"], place).result()
     assert all(process.poll() is not None for process in crew.all)
-    monkeypatch.setattr(formula_index, "BATCH", 2)
+    monkeypatch.setattr(formula_index, "BATCH_FORMULAS", 2)
 
     def interrupted() -> Iterator[tuple[str, str]]:
         yield from formulas(12)
@@ -336,7 +336,7 @@ def test_the_same_formula_is_explained_wholly_and_a_renamed_one_names_the_names(
 def test_trees_and_latex_ask_the_same_question():
     """A query may come from MathML."""
     index = Index.build(formulas(30))
-    tree = trees(["x^2+y"])[0]
+    tree = layout_trees(["x^2+y"])[0]
     assert isinstance(tree, Tree) and search(index, [tree], 5) == search(index, ["x^2+y"], 5)
 
 
@@ -346,8 +346,8 @@ def test_the_bound_never_rejects_what_the_floor_accepts():
     for _ in range(300):
         asked, b = draw.uniform(0.1, 50), draw.choice([0.0, 0.5, 3.0])
         shared = draw.uniform(0, asked)
-        score = float(scoring.score(np.array([shared]), asked, np.array([shared * draw.uniform(1, 2)]), b)[0])
-        assert shared > scoring.bound(score, asked, b) or shared == 0
+        score = float(scoring.score_formulas(np.array([shared]), asked, np.array([shared * draw.uniform(1, 2)]), b)[0])
+        assert shared > scoring.least_shared(score, asked, b) or shared == 0
 
 
 def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
@@ -356,14 +356,14 @@ def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
     wanted = search(old, ["x^2"], 5)
     Index.open(tmp_path / "index").add([("new", "x^2")]).merge()
     assert search(old, ["x^2"], 5) == wanted
-    assert storage.read(tmp_path / "index").number == 3
+    assert storage.read_generation(tmp_path / "index").number == 3
 
 
 def test_its_processes_end_with_the_one_that_started_them():
     """Also when that one is killed while they work; nobody would take their answer."""
     script = (
-        "from pathlib import Path; from mirblab.formula.workers import Crew\n"
-        "crew = Crew(1); crew.submit(['x^2'] * 300_000, Path('nowhere'))\n"
+        "from pathlib import Path; from mirblab.formula.workers import WorkerPool\n"
+        "crew = WorkerPool(1); crew.submit(['x^2'] * 300_000, Path('nowhere'))\n"
         "import time; time.sleep(1); print(crew.all[0].pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from mirblab.formula import mathml
-from mirblab.formula.latex.parser import LENGTH, parse_latex
-from mirblab.formula.latex.reader import DEPTH
-from mirblab.formula.tree import Tree, check, write_tangent
+from mirblab.formula.latex.parser import MAX_LENGTH, parse_latex
+from mirblab.formula.latex.reader import MAX_DEPTH
+from mirblab.formula.tree import Tree, check_tree, write_tangent
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "nowhere"))
 
@@ -81,7 +81,7 @@ TREES = [
 @pytest.mark.parametrize(("latex", "expected"), TREES, ids=[latex for latex, _ in TREES])
 def test_trees(latex: str, expected: str) -> None:
     """Formulas have the trees that Tangent makes of LaTeXML's MathML."""
-    assert write_tangent(check(parse_latex(latex))) == expected
+    assert write_tangent(check_tree(parse_latex(latex))) == expected
 
 
 @pytest.mark.parametrize("latex", ["", " \n", "%", r"\,", "{}", r"\left.\right.", "$$", r"\not", r"\displaystyle"])
@@ -146,8 +146,8 @@ def test_macros_that_never_end(body: str) -> None:
         (r"a \end{matrix}", r"\end{matrix} without its beginning at 2"),
         (r"{\sqrt}", "argument missing at 6"),
         (r"&lt; \foo", r"unknown command \foo at 5"),
-        ("x" * (LENGTH + 1), f"longer than {LENGTH} characters: cut off at {LENGTH}"),
-        ("x^{" * 1000, f"nested deeper than {DEPTH}: left out at {3 * (DEPTH + 1)}"),
+        ("x" * (MAX_LENGTH + 1), f"longer than {MAX_LENGTH} characters: cut off at {MAX_LENGTH}"),
+        ("x^{" * 1000, f"nested deeper than {MAX_DEPTH}: left out at {3 * (MAX_DEPTH + 1)}"),
     ],
 )
 def test_problems(latex: str, problem: str) -> None:
@@ -188,7 +188,7 @@ def test_depth(piece: str) -> None:
         tree = parse_latex(piece * 5000 + "x")
     finally:
         sys.setrecursionlimit(limit)
-    assert nested(check(tree)) <= 2 * DEPTH
+    assert nested(check_tree(tree)) <= 2 * MAX_DEPTH
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_depth(piece: str) -> None:
 def test_length(piece: str) -> None:
     """Time is linear in the length: the longest formula that is read whole takes less than two seconds."""
     begun = time.process_time()
-    check(parse_latex((piece * LENGTH)[:LENGTH]))
+    check_tree(parse_latex((piece * MAX_LENGTH)[:MAX_LENGTH]))
     assert time.process_time() - begun < 2
 
 
@@ -247,7 +247,7 @@ def test_agreement_with_latexml() -> None:
 def test_real_formulas() -> None:
     """Every hundredth of half a million real formulas gives a sound tree, most of them without a problem."""
     with gzip.open(SHARED / "data" / "formulas.tsv.gz", "rt", encoding="utf-8") as lines:
-        trees = [check(parse_latex(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]
+        trees = [check_tree(parse_latex(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]
     assert sum(bool(tree.problems) for tree in trees) < 0.15 * len(trees)
     assert sum(not tree.labels for tree in trees) < 0.01 * len(trees)
 

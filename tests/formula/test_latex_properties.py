@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.tree import RELATIONS, Tree, check
+from mirblab.formula.tree import RELATIONS, Tree, check_tree
 
 LETTERS = "abcfgxyz"
 ATOMS = [*LETTERS, r"\alpha", r"\infty", "2", "17"]
@@ -128,7 +128,7 @@ def test_renaming(formula: Any, letters: list[str], seed: int) -> None:
 
 def assert_sound(tree: Tree, source: str) -> None:
     """Fail unless the tree is in reading order, siblings by their relations, spans within the source."""
-    check(tree)
+    check_tree(tree)
     assert len(tree.spans) == len(tree)
     assert all(0 <= start <= end <= len(source) for start, end in tree.spans)
     before: dict[int, int] = {}

@@ -14,7 +14,7 @@ import pytest
 
 from mirblab.formula import mathml
 from mirblab.formula.latex import parser
-from mirblab.formula.markup import highlighted
+from mirblab.formula.markup import highlight_latex
 from mirblab.formula.markup import to_mathml as written
 from mirblab.formula.tree import Tree, read_tangent
 
@@ -123,7 +123,7 @@ def test_the_markup_is_well_formed_and_holds_no_script():
     script = 'V!<script>alert("1")</script>'
     evil = [script, 'T!" onload="x', "M!<>1x1", "]]>", "V!\x00\ud800", "O!divide", "O!root", "E!'&"]
     tree = Tree(evil, [-1, 0, 1, 2, 3, 4, 5, 6], "-nnwnnnn")
-    for shown in (written(tree, range(8), latex='"><script>'), highlighted('<b>"', tree, [0])):
+    for shown in (written(tree, range(8), latex='"><script>'), highlight_latex('<b>"', tree, [0])):
         found = ElementTree.fromstring(shown)
         names = {element.tag.removeprefix(NAMESPACE) for element in found.iter()}
         assert not names & {"script", "b"}
@@ -173,11 +173,11 @@ def test_an_operator_tree_is_shown_as_functions():
 def test_the_spans_of_matches_are_marked_in_the_source():
     """Neighbours of one strength share a mark, the stronger of two on one place wins, what is outside is ignored."""
     tree = Tree(["V!a", "V!b", "V!c", "V!d"], [-1, 0, 1, 2], "-nnn", [(0, 1), (1, 2), (1, 3), (3, 99)])
-    shown = highlighted("abcd<", tree, {0: 1.0, 1: 1.0, 2: 0.4})
+    shown = highlight_latex("abcd<", tree, {0: 1.0, 1: 1.0, 2: 0.4})
     assert re.sub(r' class="mirblab-match" style="background:rgba\(230,159,0,(....)\)[^"]*"', r" \1", shown) == (
         '<code class="mirblab-latex"><mark 0.65>ab</mark><mark 0.38>c</mark>d&lt;</code>'
     )
-    assert highlighted("x", Tree(["V!x"], [-1], "-"), [0]) == '<code class="mirblab-latex">x</code>'
+    assert highlight_latex("x", Tree(["V!x"], [-1], "-"), [0]) == '<code class="mirblab-latex">x</code>'
 
 
 def test_a_long_or_deep_tree_is_written_in_linear_time():

@@ -17,7 +17,7 @@ import pytest
 from mirblab.formula import mathml
 from mirblab.formula.latex import parser
 from mirblab.formula.mathml import MOST, parse_content_mathml
-from mirblab.formula.tree import Tree, check, read_tangent, write_tangent
+from mirblab.formula.tree import Tree, check_tree, read_tangent, write_tangent
 
 
 def layout(inner: str) -> str:
@@ -233,7 +233,7 @@ def test_no_document_breaks_the_parsers():
         xml = "".join(pick.choices(PIECES, k=pick.randint(0, 50)))
         start = time.perf_counter()
         for parse in (mathml.parse_mathml, parse_content_mathml):
-            tree = check(parse(xml))
+            tree = check_tree(parse(xml))
             assert read_tangent(write_tangent(tree)) == tree, xml
         slowest = max(slowest, time.perf_counter() - start)
     assert slowest < 1.0
@@ -253,7 +253,7 @@ def test_a_huge_document_is_cut_and_takes_no_time(xml: str):
     """Neither the depth nor the length of the input is that of the work."""
     for parse in (mathml.parse_mathml, parse_content_mathml):
         start = time.process_time()
-        tree = check(parse(xml))
+        tree = check_tree(parse(xml))
         assert time.process_time() - start < 2.0
         assert len(tree) <= MOST + 1 and len(tree.problems) <= 42
 

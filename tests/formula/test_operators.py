@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.formula.operators import ROLES, operator_tree
-from mirblab.formula.tree import Tree, check, read_tangent, write_tangent
+from mirblab.formula.tree import Tree, check_tree, read_tangent, write_tangent
 
 HAND = {
     "a + b - c - d": ("[V!a[+[V!b[-[V!c[-[V!d]]]]]]]", "[O!minus,0[U!plus,0[V!a],1[V!b]],1[V!c],2[V!d]]"),
@@ -125,7 +125,7 @@ def layouts(draw: st.DrawFn) -> Tree:
 @settings(max_examples=400, deadline=None)
 def test_any_tree_gives_a_sound_operator_tree_of_about_its_size(tree: Tree) -> None:
     """Nothing raises, and nothing is copied: nested sets once doubled their conditions."""
-    found = check(operator_tree(tree))
+    found = check_tree(operator_tree(tree))
     assert 1 <= len(found) <= 4 * len(tree) + 3
 
 

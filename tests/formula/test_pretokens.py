@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.formula import words
-from mirblab.formula.words import pretokenise, rewriter, symbols
+from mirblab.formula.words import named_pretokenisation, pretokenise, pya0_symbols
 
 NUMBERS = ("NUM", "FLOAT", "ONE", "ZERO")
 
@@ -69,7 +69,7 @@ def theirs(pya0: Any, latex: str) -> list[str]:
 def test_spellings_of_a_symbol_are_one(spellings: Sequence[str], expected: str | list[str], pya0: Any) -> None:
     """As PyA0 has them: what it merges, what it drops, and what it keeps apart."""
     wanted = [expected] * len(spellings) if isinstance(expected, str) else expected
-    assert [" ".join(symbols(latex)) for latex in spellings] == wanted
+    assert [" ".join(pya0_symbols(latex)) for latex in spellings] == wanted
     assert [" ".join(theirs(pya0, latex)) for latex in spellings] == wanted
 
 
@@ -89,25 +89,25 @@ def test_spellings_of_a_symbol_are_one(spellings: Sequence[str], expected: str |
 )
 def test_wide_merges_more_and_loses_less(spellings: Sequence[str], expected: str) -> None:
     """Spellings that PyA0 keeps apart are one symbol, and what it drops has one."""
-    assert [" ".join(symbols(latex, wide=True)) for latex in spellings] == [expected] * len(spellings)
+    assert [" ".join(pya0_symbols(latex, wide=True)) for latex in spellings] == [expected] * len(spellings)
 
 
 def test_switches() -> None:
     """Numbers whole, fonts kept, text as written, no marks."""
-    assert symbols("x^{12}", digits=False) == ["x", "supscript", "{", "12", "}"]
+    assert pya0_symbols("x^{12}", digits=False) == ["x", "supscript", "{", "12", "}"]
     fonts = r"\mathbb{R}\mathcal{AB}\mathfrak g\mathscr F\mathbf x"
     expected = ["blackboard-R", "calligraphic-A", "calligraphic-B", "fraktur-g", "calligraphic-F", "x"]
-    assert symbols(fonts, fonts=True) == expected
+    assert pya0_symbols(fonts, fonts=True) == expected
     assert pretokenise("Let $X$", lower=False, mark="") == "Let X"
-    assert rewriter("pya0-wide")(r"$a\leqslant b$") == "$a$ $le$ $b$"
+    assert named_pretokenisation("pya0-wide")(r"$a\leqslant b$") == "$a$ $le$ $b$"
     with pytest.raises(MirblabError, match="did you mean 'pya0'"):
-        rewriter("pya")
+        named_pretokenisation("pya")
 
 
 def test_entities_and_line_marks_are_no_symbols() -> None:
     """`&lt;` is less than, also escaped twice, and a per cent sign does not cut off the rest as a comment."""
-    assert symbols("a &lt; b &amp;gt; c") == ["a", "lt", "b", "gt", "c"]
-    assert symbols(r"a% +b\%") == ["a", "plus", "b", "percent"]
+    assert pya0_symbols("a &lt; b &amp;gt; c") == ["a", "lt", "b", "gt", "c"]
+    assert pya0_symbols(r"a% +b\%") == ["a", "plus", "b", "percent"]
 
 
 def test_a_text_is_kept_around_its_formulas(pya0: Any) -> None:
@@ -129,7 +129,7 @@ def agreement(pya0: Any, formulas: Sequence[str]) -> tuple[float, float]:
     """Return F1 of the multisets of symbols, and the share of formulas with equal sequences."""
     shared = total = same = 0
     for latex in formulas:
-        one, other = symbols(latex), theirs(pya0, latex)
+        one, other = pya0_symbols(latex), theirs(pya0, latex)
         shared += sum((Counter(one) & Counter(other)).values())
         total += len(one) + len(other)
         same += one == other
@@ -150,7 +150,7 @@ def test_symbols_agree_with_pya0_on_real_formulas(shared: Path, pya0: Any, name:
 def test_any_text_has_words(latex: str) -> None:
     """No text is refused, and no symbol holds a blank."""
     for wide in (False, True):
-        assert all(symbol and " " not in symbol for symbol in symbols(latex, wide=wide))
+        assert all(symbol and " " not in symbol for symbol in pya0_symbols(latex, wide=wide))
     assert isinstance(pretokenise(latex), str)
 
 
@@ -159,6 +159,6 @@ def test_the_rules_belong_to_a_version() -> None:
     names = sorted(words.KNOWN | words.SHAPES | set(words.MERGED) | set(words.ALSO) | words.SILENT)
     text = "".join(f"${{\\{name}}} x_1^{{23.5}}$ " for name in names) + "".join(f"${sign}$ " for sign in words.SIGNS)
     text += r"\begin{align}a&=\text{b}\\c\end{align} and $\left\{\begin{array}{c}\mathbb{R}\frac12\end{array}\right.$"
-    found = "".join(rewriter(form)(text) for form in words.FORMS)
+    found = "".join(named_pretokenisation(form)(text) for form in words.FORMS)
     digest = hashlib.blake2b(found.encode(), digest_size=8).hexdigest()
     assert (words.VERSION, digest) == (2, "641d1b9437987c7b")

@@ -119,10 +119,10 @@ def test_queries_are_answered_in_batches_alike(monkeypatch: pytest.MonkeyPatch):
 
 def test_bags_do_not_see_segments():
     """An index that was added to gives the scores of one that was built at once."""
-    owned = in_text.owned(POSTS, bare=False)
+    owned = in_text.collect_formulas(POSTS, bare=False)
     items = list(zip("abcdef", owned.formulas, strict=False))
     whole, parts = Index.build(items), Index.build(items[:2]).add(items[2:])
-    one, other = (list(formula_search.scores(index, owned, [["x^2+z", "k"], []])) for index in (whole, parts))
+    one, other = (list(formula_search.score_texts(index, owned, [["x^2+z", "k"], []])) for index in (whole, parts))
     np.testing.assert_allclose(one, other)
     assert len(parts.state.segments) == 2 and one[1].tolist() == [0] * 5
 
@@ -213,7 +213,7 @@ def move(source, target, real=paths.rename_path):
 
 paths.rename_path = move
 index._WORTH_STORING = 0
-index.stored(["x^2", "y+1", r"\\frac{x}{y}"])
+index.stored_index(["x^2", "y+1", r"\\frac{x}{y}"])
 """
 
 
@@ -288,7 +288,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
             really(source, target)
         if len(moves) == rename:
             shutil.rmtree(paths.cache())
-            (paths.cache() / "structure" / formula_index._key(["x^2", "y+1"])).mkdir(parents=True)
+            (paths.cache() / "structure" / formula_index._formulas_digest(["x^2", "y+1"])).mkdir(parents=True)
         if rename == 1:
             really(source, target)
 
@@ -317,9 +317,9 @@ def test_no_formula_anywhere_gives_an_empty_run(make_folder: Callable):
 
 def test_texts_without_formulas_score_nothing():
     """Also at the ends of the corpus."""
-    owned = in_text.owned(["", "$x$ $y$", "", "$y$", ""], bare=False)
+    owned = in_text.collect_formulas(["", "$x$ $y$", "", "$y$", ""], bare=False)
     assert owned.best(np.array([0.25, 0.5], np.float32)).tolist() == [0, 0.5, 0, 0.5, 0]
-    assert not owned.is_single and in_text.owned(["$x$", ""], bare=False).column() == ["x", ""]
+    assert not owned.is_single and in_text.collect_formulas(["$x$", ""], bare=False).column() == ["x", ""]
 
 
 def values(collection: Collection, relevant_from: int | None = None) -> pd.Series:
@@ -375,7 +375,7 @@ def test_dollars_in_the_language_of_a_proof_assistant_are_no_latex(
     )
     collection = load_folder(folder)
     run = system(system_name).search(collection)
-    assert not any(in_text.Reader.of(collection).formulas(text) for text in collection.texts)
+    assert not any(in_text.FormulaReader.of(collection).formulas(text) for text in collection.texts)
     assert "no formula in 3 of 3 queries and 3 of 3 documents" in run.attrs["note"]
     words = system("bm25").search(collection) if system_name in ("mixed", "ngram") else run.iloc[:0]
     assert run.doc_id.tolist() == words.doc_id.tolist()

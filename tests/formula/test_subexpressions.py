@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.tokens import LARGEST, plant, subexpressions, triples, wholes
+from mirblab.formula.tokens import MAX_SUBEXPRESSION, build_forest, subexpressions, triples, whole_formulas
 from mirblab.formula.tree import OPERANDS, Tree
 
 Nested = tuple | str
@@ -55,7 +55,7 @@ def canonical(nested: Nested) -> str:
 
 def hash_of(nested: Nested) -> int:
     """Return the hash of the whole expression among its subexpressions."""
-    hashes, firsts, _ = subexpressions(plant([flat(nested)]))
+    hashes, firsts, _ = subexpressions(build_forest([flat(nested)]))
     return int(hashes[firsts == 0][0])
 
 
@@ -99,30 +99,34 @@ def test_renaming_and_reordering_keep_the_hash(nested: Nested, names: list[str],
 )
 def test_operator_trees_of_latex(one: str, other: str, is_same: bool):
     """Written out by hand."""
-    hashes = [subexpressions(plant([operator_tree(parse_latex(latex))]))[0][0] for latex in (one, other)]
+    hashes = [subexpressions(build_forest([operator_tree(parse_latex(latex))]))[0][0] for latex in (one, other)]
     assert (hashes[0] == hashes[1]) == is_same
 
 
 def test_every_subexpression_is_there_with_its_nodes():
     """(x + 2) / y: the division and the sum."""
     tree = flat(("O!divide", ("U!plus", "V!x", "N!2"), "V!y"))
-    _, firsts, lasts = subexpressions(plant([flat("V!a"), tree]))
+    _, firsts, lasts = subexpressions(build_forest([flat("V!a"), tree]))
     assert list(zip(firsts.tolist(), lasts.tolist(), strict=True)) == [(1, 5), (2, 4)]
 
 
 def test_large_subtrees_and_wildcards_are_left_out():
     """A sum of many is none; its small parts are."""
-    many = ("U!plus", *(("O!SUP", f"V!{number}", "N!2") for number in range(LARGEST)))
-    _, firsts, _ = subexpressions(plant([flat(many)]))
-    assert 0 not in firsts and len(firsts) == LARGEST
-    hashes, firsts, _ = subexpressions(plant([flat(("U!plus", ("O!SUP", "?x", "N!2"), ("O!SUP", "V!y", "N!2")))]))
+    many = ("U!plus", *(("O!SUP", f"V!{number}", "N!2") for number in range(MAX_SUBEXPRESSION)))
+    _, firsts, _ = subexpressions(build_forest([flat(many)]))
+    assert 0 not in firsts and len(firsts) == MAX_SUBEXPRESSION
+    hashes, firsts, _ = subexpressions(
+        build_forest([flat(("U!plus", ("O!SUP", "?x", "N!2"), ("O!SUP", "V!y", "N!2")))])
+    )
     assert firsts.tolist() == [4]
-    assert len(wholes(plant([flat(("U!plus", "?x", "V!y"))]))[0]) == 0
+    assert len(whole_formulas(build_forest([flat(("U!plus", "?x", "V!y"))]))[0]) == 0
 
 
 def test_blocks_change_no_hash(monkeypatch):
     """Many trees in blocks of a few pairs give what one block gives."""
-    forest = plant([operator_tree(parse_latex(latex)) for latex in ("x^2+y^2", r"\frac{a+b}{c}", "", "f(x)=0") * 5])
+    forest = build_forest(
+        [operator_tree(parse_latex(latex)) for latex in ("x^2+y^2", r"\frac{a+b}{c}", "", "f(x)=0") * 5]
+    )
     whole = subexpressions(forest)
     monkeypatch.setattr("mirblab.formula.tokens._AT_ONCE", 7)
     for one, other in zip(whole, subexpressions(forest), strict=True):
@@ -137,7 +141,7 @@ def test_whole_trees_keep_their_layout():
         Tree([], [], ""),
         parse_latex("y^2"),
     ]
-    hashes, firsts, lasts = wholes(plant(trees))
+    hashes, firsts, lasts = whole_formulas(build_forest(trees))
     assert len(hashes) == 3 and hashes[0] == hashes[2] != hashes[1]
     assert firsts.tolist() == [0, 2, 4] and lasts.tolist() == [1, 3, 5]
 
@@ -145,7 +149,7 @@ def test_whole_trees_keep_their_layout():
 def test_triples_name_types_and_ordered_places():
     """In a/(b+2) the places below the division count, those below the sum do not."""
     one, other = ("O!divide", "V!a", ("U!plus", "V!b", "N!2")), ("O!divide", "V!a", ("U!plus", "N!3", "V!c"))
-    keys = [set(triples(plant([flat(nested)]))[0].tolist()) for nested in (one, other)]
+    keys = [set(triples(build_forest([flat(nested)]))[0].tolist()) for nested in (one, other)]
     assert keys[0] == keys[1] and len(keys[0]) == 2
-    turned = triples(plant([flat(("O!divide", ("U!plus", "V!b", "N!2"), "V!a"))]))[0]
+    turned = triples(build_forest([flat(("O!divide", ("U!plus", "V!b", "N!2"), "V!a"))]))[0]
     assert keys[0].isdisjoint(turned.tolist())

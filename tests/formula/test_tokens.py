@@ -17,12 +17,12 @@ from mirblab.formula.tokens import (
     KIND_MASK,
     KINDS,
     RELATION_SYMBOLS,
-    Labels,
-    counted,
-    operations,
-    plant,
-    together,
-    tokens,
+    LabelTable,
+    build_forest,
+    concatenate_tokens,
+    count_tokens,
+    layout_tokens,
+    operation_tokens,
 )
 from mirblab.formula.tree import RELATIONS, Tree
 
@@ -81,7 +81,7 @@ def slow_tokens(tree: Tree) -> Counter:
 
 def by_tree(trees: list[Tree]) -> list[Counter]:
     """Return the keys of each tree with how often it has them."""
-    found = tokens(plant(trees))
+    found = layout_tokens(build_forest(trees))
     return [Counter(found.keys[found.trees == number].tolist()) for number in range(len(trees))]
 
 
@@ -100,7 +100,9 @@ def test_keys_stand_for_the_tokens_of_the_definition(trees: list[Tree]):
 
 def test_tokens_of_a_square_by_hand():
     """x² has two symbols, one pair, and itself."""
-    found = Counter(KINDS[key] for key in (tokens(plant([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK))
+    found = Counter(
+        KINDS[key] for key in (layout_tokens(build_forest([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK)
+    )
     assert found == {"symbol": 2, "located pair": 1, "whole": 1}
 
 
@@ -108,7 +110,7 @@ def test_repetitions_are_counted_up_to_the_eighth_and_to_depth_forty():
     """28 pairs of nine, and no pair with a node that lies deeper."""
 
     def duplicates(tree: Tree) -> int:
-        return int((tokens(plant([tree])).keys & KIND_MASK == KINDS.index("typed duplicate")).sum())
+        return int((layout_tokens(build_forest([tree])).keys & KIND_MASK == KINDS.index("typed duplicate")).sum())
 
     line = lambda labels: Tree(labels, list(range(-1, len(labels) - 1)), "-" + "n" * (len(labels) - 1))  # noqa: E731
     assert duplicates(line(["V!x"] * 9)) == 28
@@ -118,7 +120,7 @@ def test_repetitions_are_counted_up_to_the_eighth_and_to_depth_forty():
 
 def test_the_font_of_a_letter_does_not_matter_and_its_type_does():
     """A double-struck R is an R, but a text is no variable."""
-    labels = Labels()
+    labels = LabelTable()
     numbers = [labels[name] for name in ("V!ℝ", "V!R", "T!R", "V!𝐑")]
     hashes = [labels.hashes[number] for number in numbers]
     assert hashes[0] == hashes[1] == hashes[3] != hashes[2]
@@ -130,7 +132,7 @@ def test_a_wildcard_asks_for_nothing_of_its_own():
     assert wild < plain
     assert Counter(KINDS[key & int(KIND_MASK)] for key in wild) == {"symbol": 1}
     sums = [Tree(["U!plus", "O!SUP", name, "N!2"], [-1, 0, 1, 1], "-001") for name in ("?x", "V!y")]
-    keys = operations(plant(sums))
+    keys = operation_tokens(build_forest(sums))
     wild, plain = (set(keys.keys[keys.trees == number].tolist()) for number in (0, 1))
     assert wild < plain and {KINDS[key & int(KIND_MASK)] for key in wild} == {"operation"}
 
@@ -149,7 +151,9 @@ def test_operations_know_the_order_of_operands_where_it_matters():
     """a + 2 is 2 + a, but a / 2 is not 2 / a."""
 
     def keys(operation: str, one: str, other: str) -> set[int]:
-        return set(operations(plant([Tree(["U!eq", operation, one, other], [-1, 0, 1, 1], "-001")])).keys.tolist())
+        return set(
+            operation_tokens(build_forest([Tree(["U!eq", operation, one, other], [-1, 0, 1, 1], "-001")])).keys.tolist()
+        )
 
     assert keys("U!plus", "V!a", "N!2") == keys("U!plus", "N!2", "V!a")
     assert not keys("O!divide", "V!a", "N!2") & keys("O!divide", "N!2", "V!a")
@@ -158,12 +162,12 @@ def test_operations_know_the_order_of_operands_where_it_matters():
 def test_keys_are_the_same_in_every_process():
     """An index outlives the process, whose own hashes of strings change each time."""
     code = (
-        "from mirblab.formula.tokens import plant\nfrom mirblab.formula.tokens import tokens\n"
+        "from mirblab.formula.tokens import build_forest, layout_tokens\n"
         "from mirblab.formula.tree import Tree\n"
-        "print(tokens(plant([Tree(['V!x', 'N!2', '=', 'V!x'], [-1, 0, 0, 2], '-ann')])).keys.tolist())"
+        "print(layout_tokens(build_forest([Tree(['V!x', 'N!2', '=', 'V!x'], [-1, 0, 0, 2], '-ann')])).keys.tolist())"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    here = tokens(plant([Tree(["V!x", "N!2", "=", "V!x"], [-1, 0, 0, 2], "-ann")])).keys
+    here = layout_tokens(build_forest([Tree(["V!x", "N!2", "=", "V!x"], [-1, 0, 0, 2], "-ann")])).keys
     assert here.tolist() == json.loads(found)
     assert int(here[0]) == 4403585296074958800
 
@@ -171,7 +175,7 @@ def test_keys_are_the_same_in_every_process():
 def test_counts_are_by_key_and_formula_and_capped():
     """Three hundred of a symbol count as 255, and formulas ascend within a key."""
     trees = [Tree(["+"] * 300, [-1] + [0] * 299, "-" + "n" * 299), Tree(["+"], [-1], "-")]
-    keys, documents, rows, counts = counted(tokens(plant(trees)))
+    keys, documents, rows, counts = count_tokens(layout_tokens(build_forest(trees)))
     assert (np.diff(keys.astype(object)) > 0).all() and documents.sum() == len(rows)
     plus = np.flatnonzero((keys & KIND_MASK) == 0)
     at = int(documents[: plus[0]].sum())
@@ -181,6 +185,6 @@ def test_counts_are_by_key_and_formula_and_capped():
 def test_empty_trees_have_no_tokens():
     """A formula of which nothing is left is no error."""
     empty = Tree([], [], "")
-    found = together(tokens(plant([empty])), operations(plant([empty, empty])))
+    found = concatenate_tokens(layout_tokens(build_forest([empty])), operation_tokens(build_forest([empty, empty])))
     assert len(found.keys) == 0
-    assert [len(part) for part in counted(found)] == [0, 0, 0, 0]
+    assert [len(part) for part in count_tokens(found)] == [0, 0, 0, 0]

@@ -74,8 +74,8 @@ def test_scores_agree_with_the_textbook(build, random_texts, method):
     """To float32, for every document that shares a term; no other document comes back."""
     docs, queries = random_texts
     run = bm25.search(build(docs, queries), depth=300, method=method, k1=0.9, b=0.4, tokenizer="words")
-    words = tokenizers.words(docs)
-    for number, query in enumerate(tokenizers.words(queries)):
+    words = tokenizers.word_tokens(docs)
+    for number, query in enumerate(tokenizers.word_tokens(queries)):
         expected = textbook(words, query, 0.9, 0.4, method)
         found = scores_of(run, f"q{number:03}")
         assert set(found) == {f"d{place:04}" for place in np.flatnonzero(expected > 0)}
@@ -93,8 +93,8 @@ def test_scores_agree_with_bm25s(build, random_texts, method):
     collection = build(docs, queries)
     run = bm25.search(collection, depth=25, method=method, k1=1.5, b=0.6, delta=0.7, tokenizer="words")
     engine = BM25(method=method, k1=1.5, b=0.6, delta=0.7)
-    engine.index(tokenizers.words(docs), show_progress=False)
-    for number, query in enumerate(tokenizers.words(queries)):
+    engine.index(tokenizers.word_tokens(docs), show_progress=False)
+    for number, query in enumerate(tokenizers.word_tokens(queries)):
         expected = engine.get_scores(query)
         found = scores_of(run, f"q{number:03}")
         best = np.sort(expected)[::-1][: len(found)]
@@ -107,10 +107,10 @@ def test_rank_bm25_is_returned_as_it_scores(build, random_texts):
     from rank_bm25 import BM25Okapi
 
     docs, queries = random_texts
-    words = tokenizers.words(docs)
+    words = tokenizers.word_tokens(docs)
     run = bm25.search(build(docs, queries), depth=300, engine="rank-bm25", k1=1.5, tokenizer="words")
     engine = BM25Okapi(words, k1=1.5, b=0.75)
-    for number, query in enumerate(tokenizers.words(queries)):
+    for number, query in enumerate(tokenizers.word_tokens(queries)):
         expected = engine.get_scores(query).astype(np.float32)
         shares = [place for place, doc in enumerate(words) if set(doc) & set(query)]
         assert scores_of(run, f"q{number:03}") == {f"d{place:04}": float(expected[place]) for place in shares}
@@ -159,7 +159,7 @@ def test_restricted_documents_take_no_place_from_others(build, random_texts, mon
     collection = build(docs, queries)
     places = (best[name].cat.codes.to_numpy().astype(np.int64) for name in ("query_id", "doc_id"))
     deny = ListRule.from_pairs("denied", *places, 20, allow=False)
-    monkeypatch.setattr(bm25, "WORTH", worth)
+    monkeypatch.setattr(bm25, "COMPILE_FROM", worth)
     denied = replace(collection, candidates=Candidates(300, (deny,)))
     run = bm25.search(denied, depth=depth)
     rest = free[(free["rank"] > 40) & (free["rank"] <= 40 + depth)]
@@ -232,7 +232,7 @@ def test_contributions_sum_to_the_score(build, random_texts, method):
         table = bm25.explain(collection, collection.query("q020"), doc, method=method, tokenizer="words")
         assert table.contribution.sum() == pytest.approx(score, rel=1e-5)
         assert sorted(table.term) == sorted([WORDS[0], WORDS[3]])
-        counts = Counter(tokenizers.words([collection.document(doc)])[0])
+        counts = Counter(tokenizers.word_tokens([collection.document(doc)])[0])
         assert table.frequency.tolist() == [counts[term] for term in table.term]
     df = sum(WORDS[3] in text.split() for text in docs)
     assert bm25.explain(collection, WORDS[3], "d0000", tokenizer="words").idf[0] == pytest.approx(
@@ -353,7 +353,7 @@ def test_loops_and_products_agree_to_the_last_bit(build, random_texts, monkeypat
     docs, queries = random_texts
     collection = build(docs, queries, card='candidates = "not-self"')
     by_products = bm25.search(collection, depth=40, method=method)
-    monkeypatch.setattr(bm25, "WORTH", -1)
+    monkeypatch.setattr(bm25, "COMPILE_FROM", -1)
     assert bm25.search(collection, depth=40, method=method).equals(by_products)
 
 
@@ -363,9 +363,9 @@ def test_weights_are_those_of_bm25s_to_the_last_bit(random_texts, method, k1, mo
     """Term by term and document by document, whatever the blocks in which they are counted."""
     from bm25s import BM25
 
-    docs = [*tokenizers.words(random_texts[0]), []]
+    docs = [*tokenizers.word_tokens(random_texts[0]), []]
     monkeypatch.setattr(bm25, "BLOCK", 41)
-    index = bm25.Index.build(iter(docs), method, k1, 0.6, 0.7)
+    index = bm25.TermIndex.build(iter(docs), method, k1, 0.6, 0.7)
     engine = BM25(method=method, k1=k1, b=0.6, delta=0.7)
     engine.index(docs, show_progress=False)
     ours = index.weights.tocsc()
@@ -393,8 +393,8 @@ def test_the_published_tokenizer_is_that_of_bm25s(shared):
     rows = (shared / "data" / "mse-dup" / "corpus.jsonl").read_text("utf-8").splitlines()[:500]
     texts = [json.loads(row)["text"] for row in rows]
     options = {"stopwords": "en", "return_ids": False, "show_progress": False}
-    assert tokenizers.mirb(texts) == bm25s.tokenize(texts, stemmer=Stemmer.Stemmer("english"), **options)
-    assert tokenizers.words(texts) == bm25s.tokenize(texts, **options)
+    assert tokenizers.mirb_tokens(texts) == bm25s.tokenize(texts, stemmer=Stemmer.Stemmer("english"), **options)
+    assert tokenizers.word_tokens(texts) == bm25s.tokenize(texts, **options)
 
 
 @pytest.mark.parametrize(
@@ -412,12 +412,12 @@ def test_the_published_tokenizer_is_that_of_bm25s(shared):
 )
 def test_math_keeps_mathematics(text, expected):
     """Commands, symbols and letters stay, spellings are folded, punctuation goes."""
-    assert tokenizers.math([text]) == [expected.split()]
+    assert tokenizers.math_tokens([text]) == [expected.split()]
 
 
 def test_names_of_proof_assistants_are_split():
     """Dots, underscores, camel case and digits."""
-    assert tokenizers.math(["Nat.add_comm IsOpenMap H1"], stem=False, whole=False) == [
+    assert tokenizers.math_tokens(["Nat.add_comm IsOpenMap H1"], stem=False, whole=False) == [
         "nat add comm open map H 1".split()
     ]
 
@@ -425,7 +425,7 @@ def test_names_of_proof_assistants_are_split():
 def test_font_commands_reach_over_white_space_and_nothing_else_does():
     """So that a text may be taken apart at its blanks first."""
     spread = r"\mathbb R and \mathcal{ C } , \mathfrak {g} f \bm{ x y } Nat. add x - > y \cal" + "\n" + "B"
-    assert tokenizers.math([spread], stem=False) == ["R C g f \\bm x y nat add x > y B".split()]
+    assert tokenizers.math_tokens([spread], stem=False) == ["R C g f \\bm x y nat add x > y B".split()]
 
 
 FORMS = [
@@ -457,17 +457,17 @@ def test_taking_a_text_apart_at_its_blanks_changes_no_token(text):
     """Compared with the pattern over the whole text."""
     analysis = tokenizers._Analysis(True, True, True, True, True, True)
     whole = [token for form in tokenizers._SURFACE.findall(text) for token in analysis(form)]
-    assert tokenizers.math([text]) == [whole] == [list(tokenizers.reader("math")(text))]
+    assert tokenizers.math_tokens([text]) == [whole] == [list(tokenizers.token_reader("math")(text))]
 
 
 def test_what_is_not_remembered_is_read_all_the_same(monkeypatch):
     """Long forms, and all when too many were seen."""
     text = r"$\frac{a}{b}+x^{2}\in\mathbb{R}$ rings and rings"
-    expected = tokenizers.math([text, text])
+    expected = tokenizers.math_tokens([text, text])
     for name in ("LONGEST", "MOST"):
         with monkeypatch.context() as patch:
             patch.setattr(tokenizers, name, 0)
-            assert tokenizers.math([text, text]) == expected
+            assert tokenizers.math_tokens([text, text]) == expected
 
 
 def test_formulas_are_read_as_formulas_and_prose_as_prose():
@@ -480,7 +480,7 @@ def test_formulas_are_read_as_formulas_and_prose_as_prose():
         [],
     ]
     for name in tokenizers.TOKENIZERS:
-        read = tokenizers.reader(name)
+        read = tokenizers.token_reader(name)
         assert [list(read(part)) for part in (text, "a ring")] == tokenizers.tokenizer(name)([text, "a ring"])
 
 

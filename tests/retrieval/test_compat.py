@@ -271,7 +271,7 @@ def test_no_setting_returns_a_restricted_document(collection, method, tokenizer,
     (k1, b, delta), (rows, width, is_large) = shape, sizes
     options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bm25, "WORTH", -1 if is_large else 1 << 60)
+        patch.setattr(bm25, "COMPILE_FROM", -1 if is_large else 1 << 60)
         for name, size in (("LANES", rows), ("ROWS", rows), ("CHUNK", width), ("SLAB", width)):
             patch.setattr(bm25, name, size)
         run = bm25.search(collection, depth=depth, **options)

@@ -9,7 +9,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation import measures
 from mirblab.retrieval import rerank, systems
-from mirblab.retrieval.systems import checked, composed
+from mirblab.retrieval.systems import check_settings, parse_composed_name
 from mirblab.sources import catalogue
 
 
@@ -30,7 +30,7 @@ from mirblab.sources import catalogue
 def test_wrong_settings_are_refused_with_a_suggestion(settings: dict, message: str):
     """Not with a traceback from the engine that they reach."""
     with pytest.raises(MirblabError, match=message):
-        checked("own", settings)
+        check_settings("own", settings)
 
 
 def test_the_home_registry_is_checked_too(tmp_path, monkeypatch):
@@ -105,24 +105,24 @@ def test_evaluate_wants_a_collection_not_its_name():
 def test_a_fusion_may_set_what_its_method_uses(settings: dict, message: str):
     """Before anything is searched."""
     with pytest.raises(MirblabError, match=message):
-        checked("own", {"kind": "fusion", "of": ["bm25", "minilm"], **settings})
+        check_settings("own", {"kind": "fusion", "of": ["bm25", "minilm"], **settings})
 
 
 def test_names_choose_the_method_of_a_fusion():
     """After @: a method, or weights; + binds more tightly than >."""
-    assert composed("a+b@combmnz") == {"kind": "fusion", "of": ["a", "b"], "method": "combmnz"}
-    assert composed("a+b+c@cv") == {"kind": "fusion", "of": ["a", "b", "c"], "method": "cv"}
-    assert composed("a+b@rrf") == composed("a+b")
-    assert composed("a+b@0.25,1")["weights"] == [0.25, 1.0]
-    assert composed("a+b@cv>c@20") == {"kind": "rerank", "first": "a+b@cv", "reranker": "c", "depth": 20}
-    assert composed("a+b>c@20>d") == {"kind": "rerank", "first": "a+b>c@20", "reranker": "d", "depth": 10}
-    assert composed("a>approach0@50") == {"kind": "approach0", "first": "a", "depth": 50}
-    assert composed("a@cv") is None and composed("a") is None
+    assert parse_composed_name("a+b@combmnz") == {"kind": "fusion", "of": ["a", "b"], "method": "combmnz"}
+    assert parse_composed_name("a+b+c@cv") == {"kind": "fusion", "of": ["a", "b", "c"], "method": "cv"}
+    assert parse_composed_name("a+b@rrf") == parse_composed_name("a+b")
+    assert parse_composed_name("a+b@0.25,1")["weights"] == [0.25, 1.0]
+    assert parse_composed_name("a+b@cv>c@20") == {"kind": "rerank", "first": "a+b@cv", "reranker": "c", "depth": 20}
+    assert parse_composed_name("a+b>c@20>d") == {"kind": "rerank", "first": "a+b>c@20", "reranker": "d", "depth": 10}
+    assert parse_composed_name("a>approach0@50") == {"kind": "approach0", "first": "a", "depth": 50}
+    assert parse_composed_name("a@cv") is None and parse_composed_name("a") is None
 
 
 def test_an_imported_system_may_have_the_sign_of_a_method_in_its_name():
     """Before a +, since nothing else can stand there."""
-    assert composed("own@2+bm25") == {"kind": "fusion", "of": ["own@2", "bm25"], "method": "rrf", "k": 60}
+    assert parse_composed_name("own@2+bm25") == {"kind": "fusion", "of": ["own@2", "bm25"], "method": "rrf", "k": 60}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_an_imported_system_may_have_the_sign_of_a_method_in_its_name():
 def test_a_composed_name_that_means_nothing_is_explained(name: str, message: str):
     """With what to write."""
     with pytest.raises(MirblabError, match=message):
-        composed(name)
+        parse_composed_name(name)
 
 
 def test_labels_say_how_a_fusion_was_made():

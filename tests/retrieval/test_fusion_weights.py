@@ -13,7 +13,15 @@ from scipy import stats
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation import measures
 from mirblab.retrieval import fusion
-from mirblab.retrieval.fusion import MEASURES, MIN_QUERIES, RESAMPLES, _leading, assign, chosen, ratios
+from mirblab.retrieval.fusion import (
+    MEASURES,
+    MIN_QUERIES,
+    RESAMPLES,
+    _among_first,
+    assign_folds,
+    choose_weights,
+    weight_grid,
+)
 
 N = 40
 
@@ -56,7 +64,7 @@ def test_without_resamples_every_fold_has_the_best_weights_of_the_others(measure
     run = fusion.cross_validated(parts, qrels, measure, 5, grid, seed=3, resamples=0, span=span)
     table = fusion.fold_table(run)
     values = pd.DataFrame({pair: value(fusion.linear(parts, pair, span=span), qrels, measure) for pair in grid})
-    fold = pd.Series(assign(values.index, 5, seed=3), values.index)
+    fold = pd.Series(assign_folds(values.index, 5, seed=3), values.index)
     for row in table.itertuples():
         elsewhere, here = values[fold != row.fold - 1].mean(), values[fold == row.fold - 1].mean()
         pair = min(grid, key=lambda pair: abs(pair[0] - row.s0))
@@ -77,7 +85,7 @@ def test_no_query_is_scored_with_weights_that_saw_it():
     """Turning one query's judgements around changes the run of other folds only."""
     parts, qrels = material(1)
     whole = fusion.cross_validated(parts, qrels, folds=5, seed=0)
-    fold = pd.Series(assign(sorted(qrels.query_id.unique()), 5, 0), sorted(qrels.query_id.unique()))
+    fold = pd.Series(assign_folds(sorted(qrels.query_id.unique()), 5, 0), sorted(qrels.query_id.unique()))
     for number in range(5):
         mine = qrels.query_id.isin(fold.index[fold == number])
         turned = qrels.assign(relevance=np.where(mine, 1 - qrels.relevance, qrels.relevance))
@@ -116,10 +124,10 @@ def test_folds_depend_on_the_queries_and_not_on_their_order():
 def test_folds_are_of_equal_size_and_differ_by_seed():
     """By one query at most; the order in which they come says nothing."""
     ids = [f"q{number}" for number in range(23)]
-    found = assign(ids, 5, seed=0)
+    found = assign_folds(ids, 5, seed=0)
     assert sorted(np.bincount(found)) == [4, 4, 5, 5, 5]
-    assert found.tolist() != assign(ids, 5, seed=1).tolist()
-    assert assign(ids[::-1], 5, seed=0)[::-1].tolist() == found.tolist()
+    assert found.tolist() != assign_folds(ids, 5, seed=1).tolist()
+    assert assign_folds(ids[::-1], 5, seed=0)[::-1].tolist() == found.tolist()
 
 
 def test_few_queries_get_reciprocal_ranks():
@@ -162,7 +170,7 @@ def test_a_judged_query_that_no_part_returns_counts_0():
 @pytest.mark.parametrize(("parts", "number"), [(2, 21), (3, 271), (4, 175), (5, 211), (9, 19_171)])
 def test_ratios_are_even_steps(parts: int, number: int):
     """Each power of one factor up to 361 = 19², in all orders of the parts, equal weights first."""
-    found = ratios(parts)
+    found = weight_grid(parts)
     assert found.shape == (number, parts) and len(np.unique(found.round(9), axis=0)) == number
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(found[0], 1 / parts)
@@ -184,9 +192,9 @@ def test_own_grids_are_used():
 def test_weights_are_the_geometric_mean_of_what_resamples_prefer_and_of_a_leader():
     """Against a resampling by hand, query by query; a fold's queries have no say."""
     rng = np.random.default_rng(1)
-    weights, fold = ratios(3), np.arange(30) % 3
+    weights, fold = weight_grid(3), np.arange(30) % 3
     values, alone = rng.random((30, len(weights))), np.tile([0.2, 0.4, 0.3], (30, 1))
-    found = chosen(values, alone, fold, weights, 40, seed=5)
+    found = choose_weights(values, alone, fold, weights, 40, seed=5)
     lead = np.array([1 / 361, 1, 1 / 19])
     for number in range(3):
         rows = np.flatnonzero(fold != number)
@@ -196,7 +204,7 @@ def test_weights_are_the_geometric_mean_of_what_resamples_prefer_and_of_a_leader
         expected = np.exp(np.average(np.log([stats.gmean(preferred), lead / lead.sum()]), axis=0, weights=[20, 50]))
         np.testing.assert_allclose(found[number], expected / expected.sum(), atol=1e-9)
     values[fold == 1] = 0
-    np.testing.assert_array_equal(chosen(values, alone, fold, weights, 40, seed=5)[1], found[1])
+    np.testing.assert_array_equal(choose_weights(values, alone, fold, weights, 40, seed=5)[1], found[1])
 
 
 @pytest.mark.parametrize("noise", [(1.0, 1.0), (0.8, 1.2), (0.6, 1.5)])
@@ -216,11 +224,11 @@ def test_the_leader_is_the_part_that_is_best_alone_and_counts_less_the_more_quer
     """Where all queries agree on equal weights: 19 to 1 among none, level among endless ones."""
     shares = []
     for n in (20, 200, 20_000):
-        fold, weights = np.repeat([0, 1], n // 2), ratios(2)
+        fold, weights = np.repeat([0, 1], n // 2), weight_grid(2)
         values = np.zeros((n, 21))
         values[:, 0] = 1.0
         alone = np.repeat([[0.4, 0.3], [0.3, 0.4]], n // 2, axis=0)  # each fold is weighed by the other
-        first, second = chosen(values, alone, fold, weights, 9, 0)
+        first, second = choose_weights(values, alone, fold, weights, 9, 0)
         np.testing.assert_allclose(first, second[::-1])
         assert second[0] / second[1] == pytest.approx(19 ** (50 / (n // 2 + 50)))
         shares.append(second[0])
@@ -231,10 +239,10 @@ def test_a_grid_with_a_part_alone_leaves_the_others_a_little():
     """A weight of 0 has no logarithm; it counts as a thousandth."""
     alone, fold, whole = np.tile([0.4, 0.3], (40, 1)), np.repeat([0, 1], 20), np.array([[0.5, 0.5], [1, 0]])
     values = np.tile([0.0, 1.0], (40, 1))
-    found = chosen(values, alone, fold, whole, 5, 0)
+    found = choose_weights(values, alone, fold, whole, 5, 0)
     expected = np.exp(np.average(np.log([[1, 0.001], [0.95, 0.05]]), axis=0, weights=[20, 50]))
     np.testing.assert_allclose(found, np.tile(expected / expected.sum(), (2, 1)))
-    assert chosen(values, alone, fold, whole, 0, 0).tolist() == [[1, 0], [1, 0]]
+    assert choose_weights(values, alone, fold, whole, 0, 0).tolist() == [[1, 0], [1, 0]]
 
 
 def test_a_part_that_does_harm_orders_what_the_other_does_not_return():
@@ -262,7 +270,7 @@ def test_the_table_of_folds_says_what_the_chosen_weights_get():
     """Weights that are in no grid are evaluated themselves, on the measures' mean."""
     parts, qrels = material(17)
     run = fusion.cross_validated(parts, qrels, folds=5, seed=2)
-    fold = pd.Series(assign(sorted(qrels.query_id.unique()), 5, 2), sorted(qrels.query_id.unique()))
+    fold = pd.Series(assign_folds(sorted(qrels.query_id.unique()), 5, 2), sorted(qrels.query_id.unique()))
     for row in fusion.fold_table(run).itertuples():
         found = value(fusion.linear(parts, (row.s0, row.s1), span="mean"), qrels, MEASURES)
         assert row.trained == pytest.approx(found[fold != row.fold - 1].mean())
@@ -274,8 +282,8 @@ def test_only_pairs_that_some_weights_put_first_are_looked_at():
     rng = np.random.default_rng(4)
     queries, docs = np.repeat(np.arange(6), 400), np.tile(np.arange(400), 6)
     scores = rng.random((2400, 3)).round(2) ** 3 * (rng.random((2400, 3)) < 0.7)
-    for weights in (ratios(3), np.array([[2.0, 0, 0], [0, 1, 3]])):
-        found = _leading(queries, docs, scores, weights, 10)
+    for weights in (weight_grid(3), np.array([[2.0, 0, 0], [0, 1, 3]])):
+        found = _among_first(queries, docs, scores, weights, 10)
         totals = (scores @ weights.T).astype(np.float32).reshape(6, 400, -1)
         tenth = np.sort(totals, axis=1)[:, -10][:, None]
         expected = (totals >= tenth - 1e-7).any(axis=2).ravel()

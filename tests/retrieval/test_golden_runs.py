@@ -17,7 +17,7 @@ import mirblab as lab
 from mirblab.formula import index
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
-from mirblab.formula.tokens import operations, plant, tokens
+from mirblab.formula.tokens import build_forest, layout_tokens, operation_tokens
 from mirblab.retrieval import run_store, systems
 from mirblab.sources import mini
 
@@ -44,7 +44,10 @@ def token_digest() -> str:
     """Return a digest of the tokens of some formulas."""
     trees = [parse_latex(latex) for latex in FORMULAS]
     digest = hashlib.blake2b(digest_size=8)
-    for made in (tokens(plant(trees)), operations(plant([operator_tree(tree) for tree in trees]))):
+    for made in (
+        layout_tokens(build_forest(trees)),
+        operation_tokens(build_forest([operator_tree(tree) for tree in trees])),
+    ):
         for array in (made.keys.view(np.int64), made.trees, made.firsts, made.seconds):
             digest.update(np.ascontiguousarray(array, np.int64).tobytes())
     return digest.hexdigest()
@@ -87,7 +90,7 @@ def test_tokens_and_collections_change_only_with_their_version():
 
 def test_every_kind_of_system_has_a_version():
     """And each is tried above, but for imported runs, which are files."""
-    assert set(run_store.VERSIONS) == set(systems._KINDS)
+    assert set(run_store.VERSIONS) == set(systems._SEARCHES)
     assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(run_store.VERSIONS) - {"imported"}
 
 

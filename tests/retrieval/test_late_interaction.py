@@ -11,7 +11,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.retrieval import dense, late_interaction
-from mirblab.retrieval.late_interaction import Ragged
+from mirblab.retrieval.late_interaction import TokenMatrices
 
 
 def unit_texts(seed: int, n: int, d: int = 8, longest: int = 9) -> list[np.ndarray]:
@@ -44,7 +44,9 @@ def lists(found: tuple, n_queries: int) -> list[list[int]]:
 
 def all_scores(queries: list[np.ndarray], docs: list[np.ndarray], **options) -> np.ndarray:
     """Return the scores of a search that keeps every document, as a matrix."""
-    rows, positions, scores = late_interaction.search(Ragged.of(queries), Ragged.of(docs), depth=len(docs), **options)
+    rows, positions, scores = late_interaction.search(
+        TokenMatrices.of(queries), TokenMatrices.of(docs), depth=len(docs), **options
+    )
     found = np.full((len(queries), len(docs)), np.nan, np.float32)
     found[rows, positions] = scores
     return found
@@ -54,7 +56,7 @@ def test_a_score_by_hand():
     """The mean over query tokens of the best cosine."""
     query, doc = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.6, 0.8], [1.0, 0.0]])
     assert late_interaction.max_sim(query, doc) == pytest.approx((1.0 + 0.8) / 2)
-    assert late_interaction.max_sims(query, np.array([2]), doc, np.array([2])).tolist() == [[pytest.approx(0.9)]]
+    assert late_interaction.max_sim_matrix(query, np.array([2]), doc, np.array([2])).tolist() == [[pytest.approx(0.9)]]
 
 
 def test_texts_without_tokens_score_minus_one():
@@ -105,7 +107,7 @@ def test_equal_scores_are_ordered_as_everywhere(depth, budget, monkeypatch):
     """The larger position first, as `runs.top_k` has it, over blocks of any size and more documents than are held."""
     monkeypatch.setattr(late_interaction, "DOC_TOKENS", budget)
     queries, docs = whole_texts(4, 6), whole_texts(5, 900)
-    found = late_interaction.search(Ragged.of(queries), Ragged.of(docs), depth=depth, threads=2)
+    found = late_interaction.search(TokenMatrices.of(queries), TokenMatrices.of(docs), depth=depth, threads=2)
     scores = np.array([[late_interaction.max_sim(query, doc) for doc in docs] for query in queries], np.float32)
     for ours, theirs in zip(found, runs.top_k(scores, depth), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -119,7 +121,9 @@ def test_a_restricted_document_cannot_appear(allow, monkeypatch):
     queries, docs = whole_texts(6, 23), whole_texts(7, 90)
     pairs = np.random.default_rng(8).integers(0, [23, 90], (400, 2)).T
     candidates = Candidates(90, (ListRule.from_pairs("list", *pairs, 23, allow=allow),))
-    found = late_interaction.search(Ragged.of(queries), Ragged.of(docs), depth=20, candidates=candidates, threads=2)
+    found = late_interaction.search(
+        TokenMatrices.of(queries), TokenMatrices.of(docs), depth=20, candidates=candidates, threads=2
+    )
     allowed = candidates.allowed(np.arange(23))
     expected = runs.top_k(slow(queries, docs).astype(np.float32), 20, allowed)
     for ours, theirs in zip(found, expected, strict=True):
@@ -137,7 +141,7 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
 
     monkeypatch.setattr(late_interaction, "MASK_BYTES", 270)
     rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 23, allow=False)
-    queries, docs = Ragged.of(whole_texts(6, 23)), Ragged.of(whole_texts(7, 90))
+    queries, docs = TokenMatrices.of(whole_texts(6, 23)), TokenMatrices.of(whole_texts(7, 90))
     found = late_interaction.search(queries, docs, depth=3, candidates=Watching(90, (rule,)))
     assert max(asked) == 3
     assert lists(found, 23) == lists(late_interaction.search(queries, docs, depth=3), 23)
@@ -145,7 +149,7 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
 
 def test_the_number_of_threads_does_not_change_a_byte():
     """Blocks do not depend on threads."""
-    queries, docs = Ragged.of(unit_texts(9, 50, 64)), Ragged.of(unit_texts(10, 3_000, 64))
+    queries, docs = TokenMatrices.of(unit_texts(9, 50, 64)), TokenMatrices.of(unit_texts(10, 3_000, 64))
     one, *others = (late_interaction.search(queries, docs, depth=20, threads=n) for n in (1, 2, 5))
     for other in others:
         assert all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
@@ -154,22 +158,22 @@ def test_the_number_of_threads_does_not_change_a_byte():
 def test_other_dimensions_and_a_bad_depth_are_errors():
     """Both numbers are named."""
     with pytest.raises(MirblabError, match="queries have 8 dimensions, those of documents 4"):
-        late_interaction.search(Ragged.of(unit_texts(0, 3)), Ragged.of(unit_texts(0, 3, 4)), depth=2)
+        late_interaction.search(TokenMatrices.of(unit_texts(0, 3)), TokenMatrices.of(unit_texts(0, 3, 4)), depth=2)
     with pytest.raises(MirblabError, match="at least 1, found 0"):
-        late_interaction.search(Ragged.of(unit_texts(0, 3)), Ragged.of(unit_texts(0, 3)), depth=0)
+        late_interaction.search(TokenMatrices.of(unit_texts(0, 3)), TokenMatrices.of(unit_texts(0, 3)), depth=0)
 
 
 def test_nothing_to_search_gives_nothing():
     """No queries, or no documents."""
-    some = Ragged.of(unit_texts(0, 3))
-    assert [len(part) for part in late_interaction.search(Ragged.of([]), some, depth=2)] == [0, 0, 0]
-    assert [len(part) for part in late_interaction.search(some, Ragged.of([]), depth=2)] == [0, 0, 0]
+    some = TokenMatrices.of(unit_texts(0, 3))
+    assert [len(part) for part in late_interaction.search(TokenMatrices.of([]), some, depth=2)] == [0, 0, 0]
+    assert [len(part) for part in late_interaction.search(some, TokenMatrices.of([]), depth=2)] == [0, 0, 0]
 
 
 def test_blocks_cover_the_texts_within_their_budget():
     """A text beyond the budget stands alone; a block has a largest number of texts, too."""
     lengths = np.random.default_rng(0).integers(0, 30, 200)
-    cuts = late_interaction.token_blocks(lengths, 40, 5)
+    cuts = late_interaction.split_by_budget(lengths, 40, 5)
     assert np.concatenate([np.arange(200)[cut] for cut in cuts]).tolist() == list(range(200))
     assert all(lengths[cut].sum() <= 40 and cut.stop - cut.start <= 5 for cut in cuts)
-    assert late_interaction.token_blocks(np.array([50, 1]), 40, 5) == [slice(0, 1), slice(1, 2)]
+    assert late_interaction.split_by_budget(np.array([50, 1]), 40, 5) == [slice(0, 1), slice(1, 2)]

@@ -20,30 +20,30 @@ def test_only_the_first_documents_are_reordered():
     """The rest keeps its order, below."""
     run = a_run({"d1": 9, "d2": 8, "d3": 7, "d4": 6, "d5": 5})
     pairs = a_run({"d1": -3.0, "d2": 0.5, "d3": 0.1})
-    fresh = rerank.reorder(run, pairs, 3)
+    fresh = rerank.reorder_run(run, pairs, 3)
     assert fresh.doc_id.tolist() == ["d2", "d3", "d1", "d4", "d5"]
-    assert rerank.reorder(run, pairs, 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
+    assert rerank.reorder_run(run, pairs, 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
 
 
 def test_the_rest_keeps_its_order_however_large_the_scores_are():
     """Float32 cannot tell 5e8 from 5e8 - 1."""
     run = a_run({"d1": 9, "d2": 8, "d3": 7, "d4": 6, "d5": 5})
-    assert rerank.reorder(run, a_run({"d1": 4e8, "d2": 5e8}), 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
+    assert rerank.reorder_run(run, a_run({"d1": 4e8, "d2": 5e8}), 2).doc_id.tolist() == ["d2", "d1", "d3", "d4", "d5"]
 
 
 def test_a_missing_pair_score_and_a_bad_depth_are_errors():
     """Nothing is put anywhere by chance."""
     run = a_run({"d1": 9, "d2": 8})
     with pytest.raises(MirblabError, match="1 documents of the first 2 have no pair score"):
-        rerank.reorder(run, a_run({"d1": 1.0}), 2)
+        rerank.reorder_run(run, a_run({"d1": 1.0}), 2)
     with pytest.raises(MirblabError, match="at least 1, found 0"):
-        rerank.reorder(run, run, 0)
+        rerank.reorder_run(run, run, 0)
 
 
 def test_an_unknown_reranker_gets_a_suggestion():
     """From the registry."""
     with pytest.raises(MirblabError, match=r"no reranker 'maxsimm'.*did you mean 'maxsim'"):
-        rerank.settings("maxsimm")
+        rerank.reranker_settings("maxsimm")
 
 
 def test_maxsim_scores_are_those_of_a_slow_sum():

@@ -114,7 +114,7 @@ def test_passes_give_the_encoders_token_vectors(model: Any, folder: Path):
     texts = [*sentences(9), ""]
     found = passes(model, tokens=60).vectors(texts).detach().numpy()
     assert found.shape == (10, 24, 17)
-    encoder = Encoder("tiny", local.describe(folder), folder)
+    encoder = Encoder("tiny", local.describe_folder(folder), folder)
     for row, own in zip(found, encoder.token_vectors(texts), strict=True):
         kept = row[row[:, -1] == 1, :-1]
         np.testing.assert_allclose(kept, own.reshape(kept.shape), atol=1e-5)
@@ -126,7 +126,7 @@ def test_passes_give_the_encoders_token_vectors(model: Any, folder: Path):
 def test_scores_of_passes_are_those_of_the_search(model: Any, folder: Path):
     """Of exact strings, without gradients, more tokens than one block holds."""
     queries, docs = [*sentences(5), ""], sentences(90, seed=1)
-    encoder = Encoder("tiny", local.describe(folder), folder)
+    encoder = Encoder("tiny", local.describe_folder(folder), folder)
     sides = [encoder.token_vectors(texts) for texts in (queries, docs)]
     expected = [[late_interaction.max_sim(query, doc) for doc in sides[1]] for query in sides[0]]
     np.testing.assert_allclose(passes(model, tokens=60).scores(queries, docs), expected, atol=1e-5)
@@ -165,7 +165,7 @@ def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder:
     assert losses[-1] < 0.5 * losses[0]
     assert (model[1].linear.weight - first).abs().max() > 1e-3
     model.save(str(tmp_path / "trained"), create_model_card=False)
-    made = Encoder("late", local.describe(folder) | {"id": "late"}, tmp_path / "trained")
+    made = Encoder("late", local.describe_folder(folder) | {"id": "late"}, tmp_path / "trained")
     tokens = made.token_vectors(["prime ideal"])[0]
     assert tokens.shape == (2, 4)
     model.eval()
@@ -181,7 +181,7 @@ def test_a_layer_leaves_passage_vectors_as_they_are(model: Any, folder: Path):
     np.testing.assert_array_equal(model.encode(["prime ideal"]), before)
     weight = model[1].linear.weight.detach().numpy()
     np.testing.assert_allclose(weight @ weight.T, np.eye(4), atol=1e-6)
-    assert local.output(model) == training.TOKEN_OUTPUT
+    assert local.token_output(model) == training.TOKEN_OUTPUT
     for dimensions in (4, 17):
         with pytest.raises(MirblabError, match="take another base"):
             training.add_token_layer(model, dimensions)
@@ -202,10 +202,10 @@ def test_a_layer_in_the_place_of_the_hidden_states_counts_too(model: Any, folder
     layer = Dense(16, 16, bias=False, activation_function=None, module_input_name=local.TOKENS)
     model.insert(1, layer)
     model.save(str(tmp_path / "other"), create_model_card=False)
-    found = Encoder("other", local.describe(folder) | {"id": "other"}, tmp_path / "other").token_vectors(
+    found = Encoder("other", local.describe_folder(folder) | {"id": "other"}, tmp_path / "other").token_vectors(
         ["prime ideal"]
     )
-    expected = local.unit(hidden_states @ layer.linear.weight.detach().numpy().T)
+    expected = local.unit_vectors(hidden_states @ layer.linear.weight.detach().numpy().T)
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
 
@@ -231,13 +231,13 @@ def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_pat
         max_length=24,
         warmup=0,
     )
-    encoder = Encoder("tiny", local.describe(folder), folder)
+    encoder = Encoder("tiny", local.describe_folder(folder), folder)
     monkeypatch.setattr(whole, "starting_encoder", lambda recipe: encoder)
     kept = whole.train(plan, table)
     log = whole.training_log("late-toy")
     losses = log.loss.dropna()
     assert losses.iloc[-4:].mean() < 0.8 * losses.iloc[:4].mean() and log["R@1"].notna().sum() == 2
-    facts = local.describe(kept)
+    facts = local.describe_folder(kept)
     assert facts["dimensions"] == 16
     made = Encoder("late-toy", facts, kept)
     assert made.token_vectors(["prime ideal"])[0].shape == (2, 4) and made.vectors(["prime ideal"]).shape == (1, 16)

@@ -401,7 +401,7 @@ def test_a_trained_model_is_compared_with_its_digests(home: Path) -> None:
         middle = len(content) // 2
         path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
         with pytest.raises(MirblabError, match=r"is not as it was trained .*mirblab train mine --force"):
-            local.load.__wrapped__("mine", json.dumps({"dtype": "float32"}), made)
+            local.load_model.__wrapped__("mine", json.dumps({"dtype": "float32"}), made)
         with pytest.raises(MirblabError, match="is not as it was trained"):
             train.train("mine", views, evaluate_rows=0)
         (line,) = training.verify_models(paths.models())

@@ -18,12 +18,12 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.display.text import Mark
 from mirblab.encoders import encoding
-from mirblab.encoders.token_vectors import Shrink, token_rows
+from mirblab.encoders.token_vectors import Shrink, load_token_vectors
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
-from mirblab.formula.in_text import Reader
+from mirblab.formula.in_text import FormulaReader
 from mirblab.retrieval import bm25, dense, fusion, late_interaction, rerank, systems
-from mirblab.retrieval.late_interaction import Ragged
+from mirblab.retrieval.late_interaction import TokenMatrices
 from mirblab.retrieval.systems import DEPTH, System, system
 
 QUERY_IDS = pd.Index(["query"], dtype="str")
@@ -96,12 +96,12 @@ class Words:
     making, marked = "an index of its terms", "terms that match, the stronger the more they add to the score"
 
     def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
-        self.collection, self.options = collection, systems.options(settings)
+        self.collection, self.options = collection, systems.search_options(settings)
         self.options.pop("engine", None)
 
     @cached_property
-    def _ready(self) -> bm25.Prepared:
-        return bm25.Prepared.of(self.collection, **self.options)
+    def _ready(self) -> bm25.IndexedCollection:
+        return bm25.IndexedCollection.of(self.collection, **self.options)
 
     def prepare(self) -> None:
         """Index the corpus."""
@@ -160,7 +160,7 @@ class Tokens:
     making = "token vectors of all documents"
 
     def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
-        found = systems.options(settings)
+        found = systems.search_options(settings)
         self.collection = collection
         self.model = encoding.encoder(found["encoder"], found.get("compat", ""))
         self.shrink = Shrink(*(found.get(key, usual) for key, usual in (("dimensions", 0), ("factor", 1), ("seed", 0))))
@@ -172,10 +172,10 @@ class Tokens:
         rows = self._rows(self.collection.texts, "document")
         if 4 * rows.dimensions * int(rows.lengths.sum()) > _IN_MEMORY:
             return rows
-        return Ragged(rows.block(0, len(rows.lengths)), rows.lengths)
+        return TokenMatrices(rows.block(0, len(rows.lengths)), rows.lengths)
 
     def _rows(self, texts: Sequence[str], role: str) -> Any:
-        return token_rows(self.model, texts, role, self.collection.card.instruction, self.shrink)
+        return load_token_vectors(self.model, texts, role, self.collection.card.instruction, self.shrink)
 
     def _asked(self, asked: Asked) -> Any:
         """Return the token vectors of a query; those of free text are not kept."""
@@ -183,7 +183,7 @@ class Tokens:
             return self._rows([asked.text], "query")
         shrink, made = self.shrink.of("query"), self.model.token_vectors
         found = made([asked.text], "query", self.collection.card.instruction)
-        return Ragged.of([shrink(found[0]) if shrink.name else found[0]])
+        return TokenMatrices.of([shrink(found[0]) if shrink.name else found[0]])
 
     def prepare(self) -> None:
         """Encode the corpus, or open its vectors."""
@@ -210,11 +210,11 @@ class Formulas:
     making, marked = "an index of its formulas", "parts of formulas that agree with the query's"
 
     def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
-        self.collection, self.options = collection, systems.options(settings)
+        self.collection, self.options = collection, systems.search_options(settings)
 
     @cached_property
-    def _ready(self) -> structure.Prepared:
-        return structure.Prepared.of(self.collection)
+    def _ready(self) -> structure.IndexedFormulas:
+        return structure.IndexedFormulas.of(self.collection)
 
     def prepare(self) -> None:
         """Read and index all formulas."""
@@ -306,7 +306,7 @@ class Reordered:
         """Search the first stage, and score the first documents anew."""
         run = self.first.search(asked, max(depth, self.depth)).run(self.collection, "first")
         pairs = self.score(single(self.collection, asked), runs.cut_run(run, self.depth))
-        return Ranking.of_run(runs.cut_run(rerank.reorder(run, pairs, self.depth), depth), self.collection)
+        return Ranking.of_run(runs.cut_run(rerank.reorder_run(run, pairs, self.depth), depth), self.collection)
 
     def marks(self, asked: Asked, positions: Sequence[int]) -> list[list[Mark]]:
         """Mark nothing."""
@@ -392,7 +392,7 @@ def _read_anew(own: System, collection: Collection, asked: Asked, depth: int) ->
     if len(collection.corpus) > _SMALL:
         return _refused(own, f"it indexes more than {_SMALL:,} documents anew for each query")(asked, depth)
     one = single(collection, asked)
-    return Ranking.of_run(bm25.search(one, depth=depth, **systems.options(own.settings)), collection)
+    return Ranking.of_run(bm25.search(one, depth=depth, **systems.search_options(own.settings)), collection)
 
 
 def _by_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame], Any]:
@@ -403,6 +403,6 @@ def _by_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame], 
 def _by_structure(collection: Collection, depth: int) -> Callable[[Collection, pd.DataFrame], Any]:
     @cache
     def scorer() -> approach0.Approach0Scorer:
-        return approach0.Approach0Scorer(Reader.of(collection).owned(collection.texts).formulas)
+        return approach0.Approach0Scorer(FormulaReader.of(collection).owned(collection.texts).formulas)
 
     return lambda one, shortlist: approach0.rescore(one, shortlist, depth, scorer())

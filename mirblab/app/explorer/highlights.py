@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 
 from mirblab.display.text import Mark, split_pieces
-from mirblab.formula.explain import Side, explain_match, side
+from mirblab.formula.explain import ExplainedFormula, explain_match, read_formula
 from mirblab.formula.index import Index
-from mirblab.formula.search import Prepared
+from mirblab.formula.search import IndexedFormulas
 from mirblab.retrieval.tokenizers import tokenizer
 
 _FONT = r"\\(?:math[a-z]+|boldsymbol|bm|Bbb|cal)\s*(?:\{\s*\\?\w+\s*\}|[A-Za-z](?![A-Za-z]))"
@@ -54,7 +54,7 @@ def _forms(text: str, tokenizer_name: str) -> Iterator[tuple[str, int]]:
             yield from ((form[0], piece.start + form.start()) for form in _FORM.finditer(piece.text))
 
 
-def formulas(text: str, queries: Sequence[str], pair: tuple[Side, str] | None, index: Index) -> list[Mark]:
+def formulas(text: str, queries: Sequence[str], pair: tuple[ExplainedFormula, str] | None, index: Index) -> list[Mark]:
     """Return which symbols of the formulas of *text* agree with the formulas of a query.
 
     Those that are one of *queries* are marked wholly, and the second of the *pair*, which is the nearest of the
@@ -70,14 +70,16 @@ def formulas(text: str, queries: Sequence[str], pair: tuple[Side, str] | None, i
     return found + [(at + start, at + end, share) for at in starts for (start, end), share in shares]
 
 
-def nearest(found: Prepared, queries: Sequence[str], positions: Sequence[int]) -> list[tuple[Side, str] | None]:
+def nearest(
+    found: IndexedFormulas, queries: Sequence[str], positions: Sequence[int]
+) -> list[tuple[ExplainedFormula, str] | None]:
     """Return for each document a formula of the query and the most alike of its own that is none of the query's."""
     asked = sorted(dict.fromkeys(queries), key=len, reverse=True)[:_MOST_QUERIES]
     if not asked:
         return [None for _ in positions]
     scores = np.stack([found.index.scores(own) for own in found.index.queries(asked)])
     documents, pairs = found.formulas, []
-    read = cache(lambda latex: side(latex, found.index))
+    read = cache(lambda latex: read_formula(latex, found.index))
     for position in positions:
         numbers = np.unique(documents.numbers[documents.starts[position] : documents.starts[position + 1]])
         numbers = numbers[[documents.formulas[number] not in asked for number in numbers]]

@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import Mark
-from mirblab.encoders.entry import clean
+from mirblab.encoders.entry import replace_surrogates
 from mirblab.evaluation import measures
 from mirblab.retrieval.systems import system
 
@@ -195,7 +195,7 @@ def one_line(text: str) -> str:
     >>> one_line(" a  b ")
     'a b'
     """
-    return " ".join(clean(text).split())
+    return " ".join(replace_surrogates(text).split())
 
 
 def sentence(error: Exception) -> str:

@@ -88,7 +88,7 @@ def _statements_html(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     for text in texts:
         parts = [
             f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else escape_html(part)
-            for place, part in enumerate(in_text.parts(text))
+            for place, part in enumerate(in_text.split_text(text))
         ]
         found.append(f"<p>{''.join(parts)}</p>")
     return found, [_formula_html(source) for source in places]

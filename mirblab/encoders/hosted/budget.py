@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mirblab.core import paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.encoders.hosted.vendors import Hosted, budget
+from mirblab.encoders.hosted.vendors import Hosted, read_budgets
 
 
 class Clock:
@@ -94,7 +94,7 @@ class Ledger:
     """
 
     def __init__(self, hosted: Hosted) -> None:
-        self._hosted, self._budgets = hosted, budget(hosted.entry)
+        self._hosted, self._budgets = hosted, read_budgets(hosted.entry)
         self._folder = paths.cache() / "spending"
         self._path = self._folder / f"{time.time_ns():019d}-{uuid.uuid4().hex[:12]}.json"
         self._paid = self._pending = 0
@@ -110,7 +110,7 @@ class Ledger:
         """Raise OverBudget, with the numbers, when so many *tokens* more would pass a budget."""
         needed = self._dollars(self._paid + self._pending + tokens * self._ratio)
         for name, most in self._budgets.items():
-            before = spent(self._folder, None if name == "MIRBLAB_BUDGET" else self._hosted.model, self._path)
+            before = sum_spending(self._folder, None if name == "MIRBLAB_BUDGET" else self._hosted.model, self._path)
             if before + needed > most:
                 here = self._dollars(self._paid + self._pending)
                 raise OverBudget(
@@ -154,13 +154,13 @@ class Ledger:
         paths.write_text(self._path, json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}))
 
 
-def spent(folder: Path, model: str | None = None, but: Path | None = None) -> float:
+def sum_spending(folder: Path, model: str | None = None, but: Path | None = None) -> float:
     """Return the dollars that the files in *folder* count, of one *model* or of all; *but* one file.
 
-    >>> spent(Path("no-such-folder"))
+    >>> sum_spending(Path("no-such-folder"))
     0.0
     """
-    bills = [_bill(path) for path in sorted(folder.glob("[!.]*.json")) if path != but]
+    bills = [_read_spending(path) for path in sorted(folder.glob("[!.]*.json")) if path != but]
     return sum((dollars for name, dollars in bills if model in (None, name)), 0.0)
 
 
@@ -169,13 +169,13 @@ def verify(folder: Path) -> list[str]:
     wrong = []
     for path in stored_files.sound_paths(folder):
         try:
-            _bill(path)
+            _read_spending(path)
         except (MirblabError, OSError) as error:
             wrong.append(str(error) if path.suffix == ".json" else stored_files.unknown_file_message(path))
     return wrong
 
 
-def _bill(path: Path) -> tuple[str, float]:
+def _read_spending(path: Path) -> tuple[str, float]:
     """Return model and dollars of a file; MirblabError when it does not say them."""
     try:
         found = text_files.read_json(path)

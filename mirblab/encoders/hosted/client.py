@@ -22,13 +22,13 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import ProgressBar, progress
 from mirblab.encoders.hosted.budget import Clock, Ledger, OverBudget, Pace
-from mirblab.encoders.hosted.key import Secret, environment, unlogged
-from mirblab.encoders.hosted.vendors import Hosted, hosted
+from mirblab.encoders.hosted.key import Secret, hide_from_logs, read_key
+from mirblab.encoders.hosted.vendors import Hosted, read_hosted
 
 if TYPE_CHECKING:
     import httpx
 
-AGAIN = (408, 429, 500, 502, 503, 504, 529)
+RETRIED_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 _TOO_LARGE = re.compile(
     r"(?i)max_tokens_per_request|(context|input) length|too many (tokens|inputs|texts)|too (long|large)|batch size"
     r"|tokens? .{0,40}(limit|exceed)|exceed.{0,60}(token|length)|max\w* .{0,30}tokens|number of texts"
@@ -39,19 +39,19 @@ class TooLarge(Exception):
     """The vendor refuses a batch for its size; the text is what it said."""
 
 
-class Again(Exception):
+class RetryLater(Exception):
     """An attempt failed in a way that may pass: what happened, and the seconds to wait that were asked for or None."""
 
 
-def refusal(response: httpx.Response, hosted: Hosted) -> Exception:
+def explain_refusal(response: httpx.Response, hosted: Hosted) -> Exception:
     """Return what an answer other than 200 means; vendors echo keys, so redact its text before it is shown."""
     status, host = response.status_code, hosted.host
-    said = message(response)
+    said = error_message(response)
     told = f"{host} answers {status}" + (f": {said}" if said else "")
     if status == 413 or (status in (400, 422) and _TOO_LARGE.search(said)):
         return TooLarge(told)
-    if status in AGAIN and "insufficient_quota" not in said:
-        return Again(told, retry_after(response.headers.get("Retry-After", "")))
+    if status in RETRIED_STATUSES and "insufficient_quota" not in said:
+        return RetryLater(told, retry_after(response.headers.get("Retry-After", "")))
     if 300 <= status < 400:
         target = urlsplit(response.headers.get("Location", "")).hostname or host
         return MirblabError(f"{told}; it points to {target}, where the key is not sent; if that is right, set url")
@@ -66,7 +66,7 @@ def refusal(response: httpx.Response, hosted: Hosted) -> Exception:
     return MirblabError(f"{told}; {advice.get(status, 'check model, url and parameters')}")
 
 
-def decoded(response: httpx.Response) -> Any:
+def decode_json(response: httpx.Response) -> Any:
     """Return the JSON of a response, or None when it is none."""
     try:
         return response.json()
@@ -74,9 +74,9 @@ def decoded(response: httpx.Response) -> Any:
         return None
 
 
-def message(response: httpx.Response) -> str:
+def error_message(response: httpx.Response) -> str:
     """Return what the vendor says in an error's body, on one line of at most 300 characters."""
-    found = decoded(response)
+    found = decode_json(response)
     for name in ("error", "message", "detail"):
         if isinstance(found, dict) and found.get(name):
             found = found[name]
@@ -101,11 +101,13 @@ def retry_after(header: str) -> float | None:
         return None
 
 
-def share(problem: str) -> float:
+def share_to_keep(problem: str) -> float:
     """Return how much of a text to keep: by the two numbers of tokens in the vendor's message, else nine tenths.
 
-    >>> round(share("maximum context length is 8192 tokens, however you requested 16384 tokens"), 2), share("too long")
-    (0.49, 0.9)
+    >>> round(share_to_keep("maximum context length is 8192 tokens, however you requested 16384 tokens"), 2)
+    0.49
+    >>> share_to_keep("too long")
+    0.9
     """
     numbers = {int(number.replace(",", "")) for number in re.findall(r"(\d[\d,]*) tokens", problem)}
     return 0.98 * min(numbers) / max(numbers) if len(numbers) == 2 and min(numbers) else 0.9
@@ -115,7 +117,7 @@ ATTEMPTS = 7
 FIRST_WAIT, LONGEST_WAIT, PATIENCE = 1.0, 60.0, 900.0  # seconds
 GRACE = 2.0  # seconds for what is on the way when Ctrl-C strikes
 
-Found = tuple[list[int], np.ndarray]
+Answer = tuple[list[int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class Batch:
         return first, Batch(self.places[middle:], self.texts[middle:], tokens)
 
 
-class Courier:
+class Client:
     """A thread with its own event loop (Jupyter's is taken), which works through batches until told to stop."""
 
     def __init__(self, hosted: Hosted, role: str, secret: Secret, ledger: Ledger, clock: Clock) -> None:
@@ -142,12 +144,12 @@ class Courier:
         self._ledger, self._clock, self._pace = ledger, clock, Pace(hosted, clock)
         self._jitter = random.Random()  # no result depends on it, and two processes must not wait alike
         self._batches: deque[Batch] = deque()
-        self._back: queue.SimpleQueue[Found | None] = queue.SimpleQueue()
+        self._back: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._room = asyncio.Semaphore(2 * hosted.in_flight)
         self._workers: list[asyncio.Task[None]] = []
         self._on_wire: set[Any] = set()
 
-    def deliver(self, batches: Sequence[Batch], bar: ProgressBar) -> Iterator[Found]:
+    def deliver(self, batches: Sequence[Batch], bar: ProgressBar) -> Iterator[Answer]:
         """Yield the places and vectors of each batch as they come back; `failure` then says what went wrong.
 
         After Ctrl-C nothing more is sent, what is on the way gets two seconds, what came back is yielded, and only
@@ -166,7 +168,7 @@ class Courier:
             finally:
                 self._call(self._cancel)
 
-    def _next(self) -> Found | None:
+    def _next(self) -> Answer | None:
         while True:
             with contextlib.suppress(queue.Empty):
                 return self._back.get(timeout=0.5)  # a wait without end cannot be interrupted on Windows
@@ -177,7 +179,7 @@ class Courier:
 
     def _thread(self) -> None:
         try:
-            with unlogged(self._secret), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            with hide_from_logs(self._secret), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._all())
         except Exception as error:  # noqa: BLE001  a traceback through the network's libraries could show the key
             self._note(f"{type(error).__name__}: {error}")
@@ -241,7 +243,7 @@ class Courier:
             self._batches.extendleft(reversed(batch.halves()))
             return
         text = batch.texts[0]
-        kept = int(len(text) * share(problem))
+        kept = int(len(text) * share_to_keep(problem))
         if not self._hosted.cuts or kept < 1:
             self._stop(f"text {batch.places[0]} ('{text[:40]}...') is refused for its length; shorten it: {problem}")
             return
@@ -260,7 +262,7 @@ class Courier:
             self._on_wire.add(asyncio.current_task())
             try:
                 return await self._attempt(client, batch)
-            except Again as again:
+            except RetryLater as again:
                 problem, asked = again.args
             finally:
                 self._on_wire.discard(asyncio.current_task())
@@ -279,26 +281,26 @@ class Courier:
                 body = hosted.vendor.body(hosted.entry, batch.texts, self._role)
                 response = await client.post(hosted.url, json=body)
             if response.status_code == 200:
-                answer = decoded(response)
+                answer = decode_json(response)
                 used = hosted.usage(answer, batch.tokens)
             elif response.status_code != 504:  # behind a gateway that gave up, the vendor may have gone on
                 used = 0
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            used, problem = 0, f"{hosted.host} cannot be reached ({_named(error)}); is there a network?"
+            used, problem = 0, f"{hosted.host} cannot be reached ({_error_text(error)}); is there a network?"
         except (httpx.TimeoutException, TimeoutError):
             problem = f"{hosted.host} did not answer in {hosted.timeout:g} s"
         except httpx.HTTPError as error:
-            problem = f"the connection to {hosted.host} broke ({_named(error)})"
+            problem = f"the connection to {hosted.host} broke ({_error_text(error)})"
         await self._ledger.settle(batch.tokens, used)
         self._pace.settle(batch.tokens, used)
         if problem:
-            raise Again(problem, None)
+            raise RetryLater(problem, None)
         if response.status_code != 200:
-            raise refusal(response, hosted)
+            raise explain_refusal(response, hosted)
         return hosted.vectors(answer, len(batch.texts))
 
 
-def _named(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
@@ -318,7 +320,7 @@ class Estimate:
     seconds: float
 
 
-def n_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text has, rather too many than too few, without the vendor's tokenizer.
 
     One for each word, one more for every four letters in all, one for each digit, sign or non-ASCII byte, and two.
@@ -326,7 +328,7 @@ def n_tokens(text: str) -> int:
     the NTCIR-12 formulas have more tokens than that; less than 1 % of texts have more than this, and whole
     collections 12 % (formulas) to 70 % (prose) fewer.
 
-    >>> n_tokens("Let x^{2}+1 be prime."), n_tokens("")
+    >>> estimate_tokens("Let x^{2}+1 be prime."), estimate_tokens("")
     (15, 2)
     """
     raw = text.encode("utf-8", "replace")
@@ -334,16 +336,16 @@ def n_tokens(text: str) -> int:
     return len(words) + sum(map(len, words)) // 4 + len(raw.translate(None, _LETTERS + _SPACES)) + 2
 
 
-def estimate(entry: Mapping[str, Any], texts: Sequence[str]) -> Estimate:
+def estimate_cost(entry: Mapping[str, Any], texts: Sequence[str]) -> Estimate:
     """Return what encoding *texts* would take at most, without network or key; empty texts cost nothing.
 
     Raises MirblabError for an entry that cannot be used.
 
     >>> entry = {"vendor": "openai", "model": "m", "dimensions": 2, "max_length": 100, "price_per_million_tokens": 1e6}
-    >>> estimate(entry, ["a ring", ""])
+    >>> estimate_cost(entry, ["a ring", ""])
     Estimate(tokens=5, dollars=5.0, requests=1, seconds=1.0)
     """
-    service = hosted(entry)
+    service = read_hosted(entry)
     return _estimate(service, _batches(service, texts))
 
 
@@ -365,8 +367,8 @@ def embed(
     """
     secret = Secret(key)
     key = None  # from here on a traceback that shows local variables shows no key
-    service = hosted(entry)
-    secret = secret or environment(service.key_variable)
+    service = read_hosted(entry)
+    secret = secret or read_key(service.key_variable)
     if not secret and not service.is_local:
         raise MirblabError(f"no key for {service.host}: set the environment variable {service.key_variable}")
     if not secret.is_sendable:
@@ -378,11 +380,11 @@ def embed(
         ledger.check(sum(batch.tokens for batch in batches))
     except OverBudget as error:
         raise OverBudget(f"{error}; nothing was sent") from None
-    return _answers(service, texts, batches, Courier(service, role, secret, ledger, clock or Clock()))
+    return _answers(service, texts, batches, Client(service, role, secret, ledger, clock or Clock()))
 
 
 def _answers(
-    service: Hosted, texts: list[str], batches: list[Batch], courier: Courier
+    service: Hosted, texts: list[str], batches: list[Batch], courier: Client
 ) -> Iterator[tuple[list[int], np.ndarray]]:
     blank = [place for place, text in enumerate(texts) if not text.strip()]
     if blank:
@@ -410,7 +412,7 @@ def _batches(service: Hosted, texts: Sequence[str]) -> list[Batch]:
     for place, text in enumerate(texts):
         if not text.strip():
             continue
-        count = n_tokens(text)
+        count = estimate_tokens(text)
         full = len(places) == service.batch_texts or total + count > most
         if places and (full or counts[-1] > whole or count > whole):
             found.append(_batch(service, texts, places, counts))

@@ -61,21 +61,21 @@ class Secret:
         key = self._reveal()
         if not key:
             return text
-        for form in _forms(key):
+        for form in _written_forms(key):
             text = text.replace(form, _SHOWN)
         length = min(_PIECE, len(key))
-        pieces = {form[i : i + length] for form in _forms(key) for i in range(len(form) - length + 1)}
+        pieces = {form[i : i + length] for form in _written_forms(key) for i in range(len(form) - length + 1)}
         known = re.compile("|".join(map(re.escape, sorted(pieces))))
         return re.sub(r"\S+", lambda word: _SHOWN if known.search(word[0]) else word[0], text)
 
 
-def address(url: str) -> SplitResult:
+def check_url(url: str) -> SplitResult:
     """Return the parts of a *url* that carries no key; MirblabError, which does not repeat it, where it may carry one.
 
     What is in a url ends up in keys of caches, provenance and messages, so a user, a password, a query, a fragment
     and what has the form of a key are refused.
 
-    >>> address("https://api.example.org/v1").hostname
+    >>> check_url("https://api.example.org/v1").hostname
     'api.example.org'
     """
     try:
@@ -100,20 +100,20 @@ def check_keys(entry: Mapping[str, Any]) -> None:
     if not re.fullmatch(r"[A-Za-z_]\w*", str(entry.get("key_variable", "X"))):
         raise MirblabError("key_variable is not the name of an environment variable; write the name, never the key")
     if isinstance(entry.get("url"), str):
-        address(entry["url"])
+        check_url(entry["url"])
 
 
-def environment(variable: str) -> Secret:
+def read_key(variable: str) -> Secret:
     """Return the key in an environment variable; an empty one when it is not set.
 
-    >>> environment("NO_SUCH_VARIABLE")
+    >>> read_key("NO_SUCH_VARIABLE")
     Secret()
     """
     return Secret(os.environ.get(variable))
 
 
 @contextmanager
-def unlogged(secret: Secret) -> Iterator[None]:
+def hide_from_logs(secret: Secret) -> Iterator[None]:
     """Keep the key out of the logs of the network's libraries: on DEBUG they write down what headers a vendor sends."""
     names = ("httpx", "httpcore.http11", "httpcore.connection", "httpcore.proxy")
     loggers = [logging.getLogger(name) for name in names]
@@ -138,7 +138,7 @@ class _Guard(logging.Filter):
         return True
 
 
-def _forms(key: str) -> list[str]:
+def _written_forms(key: str) -> list[str]:
     """Return how a key may be written: as it is, in a URL, in base64, in hexadecimal digits."""
     raw = key.encode("utf-8", "replace")
     return list(dict.fromkeys([key, quote(key, safe=""), base64.b64encode(raw).decode().rstrip("="), raw.hex()]))

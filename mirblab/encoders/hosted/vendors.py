@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.encoders.hosted.key import address, check_keys
+from mirblab.encoders.hosted.key import check_keys, check_url
 
 Entry = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ class OpenAI:
         {'model': 'text-embedding-3-large', 'input': ['a ring'], 'encoding_format': 'float'}
         """
         found = {"model": entry["model"], "input": list(texts), "encoding_format": "float"}
-        return found | _given(entry, "dimensions")
+        return found | _given_dimensions(entry, "dimensions")
 
     def rows(self, answer: Any, n: int) -> list[Any]:
         """Return the *n* vectors of an answer in the order of the texts, which `index` gives.
@@ -80,7 +80,7 @@ class Cohere(OpenAI):
         """
         found = {"model": entry["model"], "texts": list(texts), "input_type": input_type(entry, role)}
         found |= {"embedding_types": ["float"], "truncate": entry.get("truncate", "END")}
-        return found | _given(entry, "output_dimension")
+        return found | _given_dimensions(entry, "output_dimension")
 
     def rows(self, answer: Any, n: int) -> list[Any]:
         """Return the vectors of an answer, which are in the order of the texts."""
@@ -110,7 +110,11 @@ class Voyage(OpenAI):
         True
         """
         found = {"model": entry["model"], "input": list(texts), "input_type": input_type(entry, role)}
-        return found | {"truncation": entry.get("truncate", "END") != "NONE"} | _given(entry, "output_dimension")
+        return (
+            found
+            | {"truncation": entry.get("truncate", "END") != "NONE"}
+            | _given_dimensions(entry, "output_dimension")
+        )
 
 
 VENDORS = {"cohere": Cohere(), "openai": OpenAI(), "voyage": Voyage()}
@@ -128,7 +132,7 @@ def input_type(entry: Entry, role: str) -> str | None:
     return known.get(role)
 
 
-def _given(entry: Entry, theirs: str) -> dict[str, Any]:
+def _given_dimensions(entry: Entry, theirs: str) -> dict[str, Any]:
     """Return the dimensions to ask for, under the vendor's name, when the entry asks for other than the usual."""
     return {theirs: entry["output_dimension"]} if "output_dimension" in entry else {}
 
@@ -222,12 +226,13 @@ class Hosted:
         return math.ceil(tokens) if is_count else estimated
 
 
-def hosted(entry: Mapping[str, Any]) -> Hosted:
+def read_hosted(entry: Mapping[str, Any]) -> Hosted:
     """Return the hosted encoder that an *entry* describes; needs neither a key nor the network.
 
     Raises MirblabError for an unknown vendor, absent or impossible fields, and a key written into the entry.
 
-    >>> hosted({"vendor": "voyage", "model": "voyage-3-large", "dimensions": 1024, "max_length": 32000}).batch_texts
+    >>> entry = {"vendor": "voyage", "model": "voyage-3-large", "dimensions": 1024, "max_length": 32000}
+    >>> read_hosted(entry).batch_texts
     128
     """
     absent = [field for field in ("vendor", "model", "dimensions", "max_length") if field not in entry]
@@ -238,7 +243,7 @@ def hosted(entry: Mapping[str, Any]) -> Hosted:
     check_keys(entry)
     vendor = VENDORS[entry["vendor"]]
     _check_modes(entry)
-    url = endpoint(str(entry.get("url", vendor.url)), vendor.url)
+    url = request_url(str(entry.get("url", vendor.url)), vendor.url)
     limits = ("batch_texts", "batch_tokens", "requests_per_minute", "tokens_per_minute")
     return Hosted(
         entry=dict(entry),
@@ -253,25 +258,25 @@ def hosted(entry: Mapping[str, Any]) -> Hosted:
     )
 
 
-def budget(entry: Mapping[str, Any]) -> dict[str, float]:
+def read_budgets(entry: Mapping[str, Any]) -> dict[str, float]:
     """Return the budgets that hold, in dollars by their names: `MIRBLAB_BUDGET` and the entry's `budget`.
 
-    >>> budget({"budget": 2})
+    >>> read_budgets({"budget": 2})
     {'budget': 2.0}
     """
     found = {"MIRBLAB_BUDGET": os.environ.get("MIRBLAB_BUDGET") or None, "budget": entry.get("budget")}
     return {name: _amount(value, name) for name, value in found.items() if value is not None}
 
 
-def endpoint(url: str, usual: str) -> str:
+def request_url(url: str, usual: str) -> str:
     """Return the address that requests go to; *url* is a base, or the whole address with the *usual* ending.
 
     Only https, unless the host is this machine. Raises MirblabError for any other, and for one with a password.
 
-    >>> endpoint("http://localhost:8000/v1/", "https://api.openai.com/v1/embeddings")
+    >>> request_url("http://localhost:8000/v1/", "https://api.openai.com/v1/embeddings")
     'http://localhost:8000/v1/embeddings'
     """
-    parts, tail = address(url.strip().rstrip("/")), "/" + usual.rsplit("/", 1)[1]
+    parts, tail = check_url(url.strip().rstrip("/")), "/" + usual.rsplit("/", 1)[1]
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOCAL)):
         raise MirblabError(f"the url '{url}' is not https://...; plain http is for this machine only")
     whole = parts.geturl()

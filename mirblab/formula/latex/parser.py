@@ -16,34 +16,34 @@ from mirblab.formula.latex.reader import (
     SINGLE,
     Line,
     Reader,
-    cut,
-    expand,
-    unescape,
+    expand_macros,
+    tokenize,
+    unescape_entities,
 )
-from mirblab.formula.latex.structures import mark
-from mirblab.formula.latex.symbols import BARS, CLOSERS, FONT_COMMANDS, INTEGRALS, OPENERS, character
+from mirblab.formula.latex.structures import mark_differentials
+from mirblab.formula.latex.symbols import BARS, CLOSERS, FONT_COMMANDS, INTEGRALS, OPENERS, character_label
 from mirblab.formula.tree import RELATIONS, Tree
 
 _NO_DIGIT = re.compile(r"[^\w.]+")
 
 
-def number(reader: Reader, line: Line, token: str) -> None:
+def read_number(reader: Reader, line: Line, token: str) -> None:
     """Put a number without the blanks and marks between its thousands, or three dots as one symbol."""
     label = "V!…" if token[-1] == "." else "N!" + (token if token.isalnum() else _NO_DIGIT.sub("", token))
     reader.put(line, label, reader.spans[reader.i - 1])
 
 
-def brace(reader: Reader, line: Line, token: str) -> None:
+def open_group(reader: Reader, line: Line, token: str) -> None:
     """Open a group on the line; its nodes are spliced into it."""
     line.groups.append((len(line.nodes), line.font, line.plain))
 
 
-def unbrace(reader: Reader, line: Line, token: str) -> None:
+def close_group(reader: Reader, line: Line, token: str) -> None:
     """Close a group, or the argument that the brace ends."""
     if line.groups:
         _, line.font, line.plain = line.groups.pop()
     elif line.kind == GROUP:
-        structures.settle(reader, line)
+        structures.settle_cases(reader, line)
         reader.close(line)
     elif line.kind in (REST, SINGLE) or (line.kind == CELL and line.data.is_braced):
         reader.i -= 1
@@ -52,33 +52,33 @@ def unbrace(reader: Reader, line: Line, token: str) -> None:
         reader.problem("closing brace without its partner", reader.i - 1)
 
 
-def finish(reader: Reader, line: Line, token: str) -> None:
+def finish_formula(reader: Reader, line: Line, token: str) -> None:
     """End the formula: close whatever is open."""
     reader.i -= 1
     if line.kind in (GROUP, BRACKET) or line.groups:
         reader.problem("brace or bracket not closed", reader.i)
     if any(kind == LEFT for _, kind in line.fences):
         reader.problem(r"\left without its \right", reader.i)
-    structures.settle(reader, line)
+    structures.settle_cases(reader, line)
     reader.close(line)
 
 
-def skip(reader: Reader, line: Line, token: str) -> None:
+def skip_command(reader: Reader, line: Line, token: str) -> None:
     """Pass over a command that changes only the looks."""
 
 
 def skip_argument(reader: Reader, line: Line, token: str) -> None:
     """Pass over a command and its argument in braces, or one token where a tag has none."""
-    structures.option(reader)
+    structures.skip_option(reader)
     if reader.tokens[reader.i] != "{" and token.startswith(r"\tag"):
         reader.i += reader.tokens[reader.i] not in ("", "}")
-    structures.braces(reader)
+    structures.skip_braces(reader)
 
 
 def skip_arguments(reader: Reader, line: Line, token: str) -> None:
     """Pass over a command and its two arguments in braces."""
     skip_argument(reader, line, token)
-    structures.braces(reader)
+    structures.skip_braces(reader)
 
 
 def skip_length(reader: Reader, line: Line, token: str) -> None:
@@ -91,33 +91,33 @@ def skip_length(reader: Reader, line: Line, token: str) -> None:
         reader.i += 2 * (unit in ("pt", "em", "ex", "mu", "cm", "mm", "in", "pc", "bp", "sp"))
 
 
-def unknown(reader: Reader, line: Line, token: str) -> None:
+def read_unknown(reader: Reader, line: Line, token: str) -> None:
     """Put what no table knows: text, a number, a character, or an unknown command as a variable with its name."""
     if token[0] != "\\" or len(token) == 1:
         if token[0] == "'":
-            structures.prime(reader, line, token)
+            structures.read_primes(reader, line, token)
         elif token[0] in "0123456789." or token[0].isdecimal():
-            number(reader, line, token)
+            read_number(reader, line, token)
         else:
-            reader.put(line, character(token), reader.spans[reader.i - 1])
+            reader.put(line, character_label(token), reader.spans[reader.i - 1])
     elif token.startswith(r"\begin{") or token.startswith(r"\begin "):
-        structures.begin(reader, line, token)
+        structures.begin_environment(reader, line, token)
     elif token[-1] == "}" and len(token) > 2:
-        (structures.finish if token.startswith(r"\end") else structures.words)(reader, line, token)
+        (structures.end_environment if token.startswith(r"\end") else structures.read_text_token)(reader, line, token)
     else:
         reader.problem(f"unknown command {token}", reader.i - 1)
         if token[1].isalpha():
             reader.put(line, "V!" + token[1:], reader.spans[reader.i - 1])
 
 
-def _all(handler: object, names: str) -> dict[str, object]:
+def _handle_all(handler: object, names: str) -> dict[str, object]:
     """Return the commands of these names with one handler."""
     return dict.fromkeys([f"\\{name}" for name in names.split()], handler)
 
 
 HANDLERS = (
-    _all(
-        skip,
+    _handle_all(
+        skip_command,
         "displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits displaylimits nonumber notag hfill "
         "hline quad qquad thinspace medspace thickspace negthinspace negmedspace negthickspace enspace enskip "
         "mathstrut strut par noindent protect relax allowbreak nobreak hfil vfill break null nobreakspace space hss "
@@ -126,42 +126,50 @@ HANDLERS = (
         "mathinner centering smash smash* boxed fbox ensuremath unboldmath leavevmode cancel bcancel xcancel hfill* "
         "mathchoice mathpalette normalfont upshape itshape bfseries noalign displaybreak",
     )
-    | dict.fromkeys(["~", "%", *(f"\\{char}" for char in ",;:! >/-()[]@\n\t")], skip)
-    | _all(skip_argument, "label tag tag* hspace hspace* vspace vspace* phantom hphantom vphantom color textcolor ref")
-    | _all(skip_argument, "eqref cite citep citet mspace raisebox colorbox footnote hyperref footnotemark cline")
-    | _all(skip_arguments, "rule definecolor setlength fcolorbox")
-    | _all(skip_length, "hskip vskip kern mkern mskip")
-    | _all(structures.fraction, "frac dfrac tfrac cfrac nicefrac sfrac")
-    | _all(structures.binomial, "binom dbinom tbinom")
-    | _all(structures.braced, " ".join(structures.BRACED))
-    | _all(structures.infix, " ".join(structures.INFIX))
-    | _all(structures.enclosed, " ".join(structures.ENCLOSING))
-    | _all(structures.accent, " ".join((*structures.ACCENTS, *structures.UNDER)))
-    | _all(structures.arrow, " ".join((*structures.ARROWS, "xleftarrow*", "xrightarrow*")))
-    | _all(structures.stacked, "overset stackrel underset")
-    | _all(structures.modulo, "pmod pod")
-    | _all(
-        structures.text, "text mbox textrm textnormal textit textbf textsf texttt textsc textup textmd hbox intertext"
+    | dict.fromkeys(["~", "%", *(f"\\{char}" for char in ",;:! >/-()[]@\n\t")], skip_command)
+    | _handle_all(
+        skip_argument, "label tag tag* hspace hspace* vspace vspace* phantom hphantom vphantom color textcolor ref"
     )
-    | dict.fromkeys(FONT_COMMANDS, structures.font)
-    | dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", structures.letter)
-    | dict.fromkeys(structures.SEPARATORS, structures.separator)
-    | dict.fromkeys(OPENERS, structures.opener)
-    | dict.fromkeys(CLOSERS, structures.closer)
-    | dict.fromkeys(BARS, structures.bar)
-    | dict.fromkeys(INTEGRALS, structures.integral)
-    | _all(structures.sized, "big Big bigg Bigg bigl Bigl biggl Biggl bigr Bigr biggr Biggr")
-    | _all(structures.side, "left right middle")
-    | _all(brace, "bgroup begingroup")
-    | _all(unbrace, "egroup endgroup")
-    | {"^": structures.script, "_": structures.script, r"\sp": structures.script, r"\sb": structures.script}
-    | {"{": brace, "}": unbrace, "": finish, "$": structures.dollar, "'": structures.prime}
-    | dict.fromkeys(structures.PRIMES, structures.prime_sign)
-    | {r"\sqrt": structures.root, r"\not": structures.negated, r"\qvar": structures.wildcard}
+    | _handle_all(skip_argument, "eqref cite citep citet mspace raisebox colorbox footnote hyperref footnotemark cline")
+    | _handle_all(skip_arguments, "rule definecolor setlength fcolorbox")
+    | _handle_all(skip_length, "hskip vskip kern mkern mskip")
+    | _handle_all(structures.read_fraction, "frac dfrac tfrac cfrac nicefrac sfrac")
+    | _handle_all(structures.read_binomial, "binom dbinom tbinom")
+    | _handle_all(structures.read_braced_matrix, " ".join(structures.BRACED))
+    | _handle_all(structures.read_infix, " ".join(structures.INFIX))
+    | _handle_all(structures.read_enclosed, " ".join(structures.ENCLOSING))
+    | _handle_all(structures.read_accent, " ".join((*structures.ACCENTS, *structures.UNDER)))
+    | _handle_all(structures.read_arrow, " ".join((*structures.ARROWS, "xleftarrow*", "xrightarrow*")))
+    | _handle_all(structures.read_stacked, "overset stackrel underset")
+    | _handle_all(structures.read_modulo, "pmod pod")
+    | _handle_all(
+        structures.read_text,
+        "text mbox textrm textnormal textit textbf textsf texttt textsc textup textmd hbox intertext",
+    )
+    | dict.fromkeys(FONT_COMMANDS, structures.read_font)
+    | dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", structures.read_letter)
+    | dict.fromkeys(structures.SEPARATORS, structures.end_cell)
+    | dict.fromkeys(OPENERS, structures.read_opener)
+    | dict.fromkeys(CLOSERS, structures.read_closer)
+    | dict.fromkeys(BARS, structures.read_bar)
+    | dict.fromkeys(INTEGRALS, structures.read_integral)
+    | _handle_all(structures.read_sized_fence, "big Big bigg Bigg bigl Bigl biggl Biggl bigr Bigr biggr Biggr")
+    | _handle_all(structures.read_left_right, "left right middle")
+    | _handle_all(open_group, "bgroup begingroup")
+    | _handle_all(close_group, "egroup endgroup")
+    | {
+        "^": structures.read_script,
+        "_": structures.read_script,
+        r"\sp": structures.read_script,
+        r"\sb": structures.read_script,
+    }
+    | {"{": open_group, "}": close_group, "": finish_formula, "$": structures.read_dollar, "'": structures.read_primes}
+    | dict.fromkeys(structures.PRIMES, structures.read_prime_command)
+    | {r"\sqrt": structures.read_root, r"\not": structures.read_negation, r"\qvar": structures.read_wildcard}
 )
 
 
-LENGTH = 50_000  # characters; what is longer is cut off
+MAX_LENGTH = 50_000  # characters; what is longer is cut off
 
 
 def parse_latex(latex: str, macros: Mapping[str, str] | None = None) -> Tree:
@@ -181,21 +189,21 @@ def parse_latex(latex: str, macros: Mapping[str, str] | None = None) -> Tree:
     >>> parse_latex(r"\sqrt{x} + \whatever").problems
     ('unknown command \\whatever at 11',)
     """
-    source, places = unescape(latex[:LENGTH])
-    tokens, spans = cut(source)
+    source, places = unescape_entities(latex[:MAX_LENGTH])
+    tokens, spans = tokenize(source)
     is_cut = False
     if macros and not macros.keys().isdisjoint(tokens):
-        tokens, spans, is_cut = expand(tokens, spans, macros)
+        tokens, spans, is_cut = expand_macros(tokens, spans, macros)
     reader = Reader(source, tokens, spans)
     if is_cut:
         reader.problem("macros that go on for ever: expanded only in part", len(tokens) - 1)
-    if len(latex) > LENGTH:
-        reader.problem(f"longer than {LENGTH} characters: cut off", len(tokens) - 1)
-    _run(reader)
-    return _tree(reader, places)
+    if len(latex) > MAX_LENGTH:
+        reader.problem(f"longer than {MAX_LENGTH} characters: cut off", len(tokens) - 1)
+    _read_tokens(reader)
+    return _build_tree(reader, places)
 
 
-def _run(reader: Reader) -> None:
+def _read_tokens(reader: Reader) -> None:
     """Read all tokens: what is one node by itself here, everything else by its handler."""
     tokens, spans, stack = reader.tokens, reader.spans, reader.stack
     labels, parents, relations, where = reader.labels, reader.parents, reader.relations, reader.where
@@ -210,7 +218,7 @@ def _run(reader: Reader) -> None:
             label = plain.get(token)
             if label is None:
                 reader.i = i + 1
-                HANDLERS.get(token, unknown)(reader, line, token)
+                HANDLERS.get(token, read_unknown)(reader, line, token)
                 break
             if nodes:
                 parents.append(nodes[-1])
@@ -225,30 +233,30 @@ def _run(reader: Reader) -> None:
             reader.i = i
 
 
-def _tree(reader: Reader, places: list[int] | None) -> Tree:
+def _build_tree(reader: Reader, places: list[int] | None) -> Tree:
     """Return the tree of what was read, in reading order."""
     labels, parents, relations, where = reader.labels, reader.parents, reader.relations, reader.where
     if reader.bare:
-        _in_front(reader)
+        _move_scripts_in_front(reader)
     if not reader.is_ordered:
-        order = _order(parents, relations)
+        order = _reading_order(parents, relations)
         new = {node: place for place, node in enumerate(order)} | {-1: -1}
         labels, relations = [labels[node] for node in order], [relations[node] for node in order]
         where, parents = [where[node] for node in order], [new[parents[node]] for node in order]
     if reader.has_integral:
-        mark(labels, parents, relations)
+        mark_differentials(labels, parents, relations)
     if places is not None:
         where = [(places[start], places[end]) for start, end in where]
     problems = [f"{what} at {places[start] if places else start}" for what, start in reader.problems.items()]
     return Tree(labels, parents, "".join(relations), where, tuple(problems))
 
 
-def _in_front(reader: Reader) -> None:
+def _move_scripts_in_front(reader: Reader) -> None:
     """Make scripts without a base those in front of the next symbol, as LaTeXML has them; there must be one."""
     labels, parents, relations = reader.labels, reader.parents, reader.relations
     bare = set(reader.bare)
     after = {parent: node for node, parent in enumerate(parents) if parent in bare and relations[node] == "n"}
-    after = {node: base for node, base in after.items() if labels[base] not in _HAVE_THEIRS}
+    after = {node: base for node, base in after.items() if labels[base] not in _WITH_OWN_INDEX}
     for node, parent in enumerate(parents):
         if parent in after and relations[node] in "ab":
             parents[node], relations[node] = after[parent], "c" if relations[node] == "a" else "d"
@@ -257,10 +265,10 @@ def _in_front(reader: Reader) -> None:
         reader.is_ordered = False
 
 
-_HAVE_THEIRS = frozenset(("O!root", "W!"))  # a root has its index there
+_WITH_OWN_INDEX = frozenset(("O!root", "W!"))  # a root has its index there
 
 
-def _order(parents: list[int], relations: list[str]) -> list[int]:
+def _reading_order(parents: list[int], relations: list[str]) -> list[int]:
     """Return the nodes depth first, siblings by RELATIONS."""
     below: list[list[int]] = [[] for _ in parents]
     waiting = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from mirblab.formula.latex.symbols import PLAIN
 
-DEPTH = 200  # how far lines and fences may be nested
+MAX_DEPTH = 200  # how far lines and fences may be nested
 # Which relations must already be there when one is added, or the nodes are not in reading order.
 _LATER = {"a": "", "b": "a", "u": "ba", "o": "uba", "w": "uba", "c": "woub", "d": "woub"}
 # What waits in `Line.fences` for a partner: an opening fence; a bar that may be one; a bar that divides if it finds
@@ -147,7 +147,7 @@ class Reader:
         """Begin a line that hangs on *parent*; nested too deep, it is left out."""
         above = self.stack[-1]
         depth = above.depth + len(above.fences) + 1
-        if depth > DEPTH and kind in _SKIPPED:
+        if depth > MAX_DEPTH and kind in _SKIPPED:
             self._skip(kind)
             node = self.add("W!", (self.spans[self.i][0],) * 2, parent, relation)
             if after is not None:
@@ -172,7 +172,7 @@ class Reader:
 
     def _skip(self, kind: int) -> None:
         """Pass over what is nested too deep."""
-        self.problem(f"nested deeper than {DEPTH}: left out", self.i)
+        self.problem(f"nested deeper than {MAX_DEPTH}: left out", self.i)
         opening, closing = _SKIPPED[kind]
         level = int(kind != SINGLE)
         while self.tokens[self.i]:
@@ -183,12 +183,14 @@ class Reader:
                 break
 
 
-TEXTS = r"text|textrm|textnormal|textit|textbf|textsf|texttt|textsc|textup|textmd|mbox|hbox|intertext|shortintertext"
+TEXT_COMMANDS = (
+    r"text|textrm|textnormal|textit|textbf|textsf|texttt|textsc|textup|textmd|mbox|hbox|intertext|shortintertext"
+)
 # One alternative for each kind of token, the commonest first; nothing in it can match the same text in two ways for
 # long, so the time is linear. Text and names are one token with their braces, because blanks count inside them.
 TOKEN = re.compile(
     r"[^\\\d'.:|!\s]"
-    rf"|\\(?:(?:begin|end)\s*\{{[a-zA-Z]*\*?\}}|(?:{TEXTS}|operatorname\*?)\s*\{{[^{{}}$\\]*\}}"
+    rf"|\\(?:(?:begin|end)\s*\{{[a-zA-Z]*\*?\}}|(?:{TEXT_COMMANDS}|operatorname\*?)\s*\{{[^{{}}$\\]*\}}"
     r"|(?:[hv]space|operatorname|tag|hfill|smash|xleftarrow|xrightarrow)\*|[a-zA-Z]+|.)"
     r"|\d(?:[\d ]*\d)?(?:(?:\\[ ,;]|\{,\})\d{3}(?!\d))*(?:\.\d+)?|\s+|'+|\.\s?\.\s?\.|\.\d+|:=|\|\|?|!!?|.",
     re.DOTALL,
@@ -197,10 +199,10 @@ ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});
 SENTINELS = ("", "", "", "")  # nobody who looks three tokens ahead falls off the end
 
 
-def cut(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
+def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
     """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each.
 
-    >>> cut(r"\\frac 12 x")
+    >>> tokenize(r"\\frac 12 x")
     (['\\\\frac', '12', 'x', '', '', '', ''], [(0, 5), (6, 8), (9, 10), (10, 10), (10, 10), (10, 10), (10, 10)])
     """
     tokens = TOKEN.findall(latex)
@@ -214,21 +216,21 @@ def cut(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
     return tokens, spans
 
 
-def unescape(latex: str) -> tuple[str, list[int] | None]:
+def unescape_entities(latex: str) -> tuple[str, list[int] | None]:
     """Return *latex* without HTML entities, and for each of its positions the one in the source; None: the same.
 
-    >>> unescape("a &lt; b")
+    >>> unescape_entities("a &lt; b")
     ('a < b', [0, 1, 2, 6, 7, 8])
     """
     places: list[int] | None = None
     for _ in range(2):  # &amp;lt; is escaped twice
         if "&" not in latex or not ENTITY.search(latex):
             break
-        latex, places = _once(latex, places or list(range(len(latex) + 1)))
+        latex, places = _unescape_once(latex, places or list(range(len(latex) + 1)))
     return latex, places
 
 
-def _once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
+def _unescape_once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
     """Return *latex* with each entity replaced once, and the places of what is left."""
     parts, kept, last = [], [], 0
     for found in ENTITY.finditer(latex):
@@ -239,12 +241,12 @@ def _once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
     return "".join([*parts, latex[last:]]), [*kept, *places[last:]]
 
 
-MOST = 20_000  # tokens that the macros of one formula may add; \a -> \a\a would otherwise never end
+MAX_MACRO_TOKENS = 20_000  # tokens that the macros of one formula may add; \a -> \a\a would otherwise never end
 _PARAMETER = re.compile(r"#([1-9])")
 Pair = tuple[str, tuple[int, int]]
 
 
-def expand(
+def expand_macros(
     tokens: list[str], spans: list[tuple[int, int]], macros: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[int, int]], bool]:
     r"""Return tokens and spans with the macros put in place, again and again, and whether that was cut short.
@@ -252,28 +254,28 @@ def expand(
     What a macro brings has the span of its command; its arguments keep theirs. `#1` to `#9` are arguments, in braces
     or one token each.
 
-    >>> tokens, spans, _ = expand(["\\Gr", "2", ""], [(0, 3), (4, 5), (5, 5)], {"\\Gr": "G_#1"})
+    >>> tokens, spans, _ = expand_macros(["\\Gr", "2", ""], [(0, 3), (4, 5), (5, 5)], {"\\Gr": "G_#1"})
     >>> tokens, spans
     (['G', '_', '{', '2', '}', ''], [(0, 3), (0, 3), (4, 5), (4, 5), (4, 5), (5, 5)])
     """
     waiting = list(zip(reversed(tokens), reversed(spans), strict=True))
     done: list[Pair] = []
     bodies: dict[str, tuple[list[str], int]] = {}
-    budget = MOST
+    budget = MAX_MACRO_TOKENS
     while waiting:
         token, span = waiting.pop()
         if token not in macros or budget <= 0:
             done.append((token, span))
             continue
-        body, n_arguments = bodies.get(token) or bodies.setdefault(token, _body(macros[token]))
-        arguments = [_argument(waiting) for _ in range(n_arguments)]
-        brought = _filled(body, arguments, span, budget)
+        body, n_arguments = bodies.get(token) or bodies.setdefault(token, _read_body(macros[token]))
+        arguments = [_take_argument(waiting) for _ in range(n_arguments)]
+        brought = _fill_body(body, arguments, span, budget)
         budget -= len(brought) + 1
         waiting += reversed(brought)
     return [token for token, _ in done], [span for _, span in done], budget <= 0
 
 
-def _body(text: str) -> tuple[list[str], int]:
+def _read_body(text: str) -> tuple[list[str], int]:
     """Return the tokens of a macro's text, with #1 to #9 as tokens, and how many arguments it takes."""
     tokens: list[str] = []
     for place, part in enumerate(_PARAMETER.split(text)):
@@ -281,7 +283,7 @@ def _body(text: str) -> tuple[list[str], int]:
     return tokens, max((int(digit) for digit in _PARAMETER.findall(text)), default=0)
 
 
-def _argument(waiting: list[Pair]) -> list[Pair]:
+def _take_argument(waiting: list[Pair]) -> list[Pair]:
     """Take the next argument off the stack: what is in braces, or one token."""
     if not waiting or not waiting[-1][0]:
         return []
@@ -300,7 +302,7 @@ def _argument(waiting: list[Pair]) -> list[Pair]:
     return found
 
 
-def _filled(body: list[str], arguments: list[list[Pair]], span: tuple[int, int], most: int) -> list[Pair]:
+def _fill_body(body: list[str], arguments: list[list[Pair]], span: tuple[int, int], most: int) -> list[Pair]:
     """Return the body with its arguments, each in braces of its own; no longer than *most*."""
     brought: list[Pair] = []
     for token in body:

@@ -10,12 +10,12 @@ from mirblab.formula.latex.reader import (
     BAR,
     BRACKET,
     CELL,
-    DEPTH,
     DOUBTFUL,
     ENDS,
     GONE,
     GROUP,
     LEFT,
+    MAX_DEPTH,
     NOTHING,
     OPENING,
     REST,
@@ -41,9 +41,9 @@ Span = tuple[int, int]
 PRIMES = {r"\prime": 1, "′": 1, "″": 2, "‴": 3, "⁗": 4, "’": 1}
 
 
-def script(reader: Reader, line: Line, token: str) -> None:
+def read_script(reader: Reader, line: Line, token: str) -> None:
     """Read a superscript or subscript; with nothing before it, it hangs on an empty node."""
-    nodes, base = line.nodes, _last(reader, line)
+    nodes, base = line.nodes, _script_base(reader, line)
     label, is_upper = reader.labels[base], token in ("^", r"\sp")
     if (base, "o" if is_upper else "u") in reader.braced:  # what an over- or underbrace says
         relation = "o" if is_upper else "u"
@@ -56,10 +56,10 @@ def script(reader: Reader, line: Line, token: str) -> None:
     if before is not None and reader.labels[before][0] != "′":  # x'^2 is one script in TeX, x^1^2 an error
         reader.problem(f"second {'superscript' if is_upper else 'subscript'} on one symbol", reader.i - 1)
     parent, hang = reader.place(base, relation)
-    reader.argument(parent, hang, scripted, (base, relation))
+    reader.argument(parent, hang, note_script_end, (base, relation))
 
 
-def _last(reader: Reader, line: Line) -> int:
+def _script_base(reader: Reader, line: Line) -> int:
     """Return the node that a script hangs on: the last one, or an empty one where there is nothing to hang on.
 
     That is so at the beginning of a line, after an opening fence, and after `{}` unless an operand stands before.
@@ -76,30 +76,30 @@ def _last(reader: Reader, line: Line) -> int:
     return nodes[-1]
 
 
-def scripted(reader: Reader, nodes: list[int], key: tuple[int, str]) -> None:
+def note_script_end(reader: Reader, nodes: list[int], key: tuple[int, str]) -> None:
     """Note where the line of a script ends, for one that comes after it."""
     reader.ends[key] = nodes[-1]
 
 
-def integral(reader: Reader, line: Line, token: str) -> None:
+def read_integral(reader: Reader, line: Line, token: str) -> None:
     """Put an integral sign; with one there can be differentials."""
     reader.has_integral = True
     reader.put(line, INTEGRALS[token], reader.spans[reader.i - 1])
 
 
-def prime(reader: Reader, line: Line, token: str) -> None:
+def read_primes(reader: Reader, line: Line, token: str) -> None:
     """Put primes as one superscript."""
-    base, label, span = _last(reader, line), *_primes(reader)
+    base, label, span = _script_base(reader, line), *_primes(reader)
     parent, hang = reader.place(base, "a")
     reader.ends[base, "a"] = reader.add(label, span, parent, hang)
 
 
-def prime_sign(reader: Reader, line: Line, token: str) -> None:
+def read_prime_command(reader: Reader, line: Line, token: str) -> None:
     r"""Put `\prime` or its character: as a symbol in a superscript, otherwise as a superscript itself."""
     if token == r"\prime" or (line.relation == "a" and not line.nodes):
         reader.put(line, *_primes(reader))
     else:
-        prime(reader, line, token)
+        read_primes(reader, line, token)
 
 
 def _primes(reader: Reader) -> tuple[str, Span]:
@@ -128,13 +128,13 @@ ARROWS = {
 }  # fmt: skip
 
 
-def fraction(reader: Reader, line: Line, token: str) -> None:
+def read_fraction(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\frac` and its like: numerator over, denominator under."""
     node = reader.put(line, "O!divide", reader.spans[reader.i - 1])
     reader.argument(node, "o", _denominator, node)
 
 
-def binomial(reader: Reader, line: Line, token: str) -> None:
+def read_binomial(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\binom`: a fraction between fences, as LaTeXML draws it."""
     span = reader.spans[reader.i - 1]
     fence = reader.put(line, "M!()1x1", span)
@@ -150,10 +150,10 @@ BRACES = frozenset("⏟⏞⎵⎴")
 INFIX = {"over": "", "above": "", "atop": "", "choose": "()", "brack": "[]", "brace": "{}"}
 
 
-def infix(reader: Reader, line: Line, token: str) -> None:
+def read_infix(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\over` and its like: what precedes it in its group over what follows; a second one says nothing."""
     span, fence = reader.spans[reader.i - 1], INFIX[token[1:]]
-    if (line.kind == REST and not line.groups) or line.depth + len(line.groups) > DEPTH:
+    if (line.kind == REST and not line.groups) or line.depth + len(line.groups) > MAX_DEPTH:
         reader.problem(f"{token} left out", reader.i - 1)
         return
     first = min(line.groups[-1][0], len(line.nodes)) if line.groups else 0
@@ -169,12 +169,12 @@ ENCLOSING = {
 }
 
 
-def enclosed(reader: Reader, line: Line, token: str) -> None:
+def read_enclosed(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\abs{x}` and its like, of the packages physics and mathtools, as a fence."""
     reader.argument(reader.put(line, f"M!{ENCLOSING[token[1:]]}1x1", reader.spans[reader.i - 1]), "w")
 
 
-def root(reader: Reader, line: Line, token: str) -> None:
+def read_root(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\sqrt`, its index in front."""
     node = reader.put(line, "O!root", reader.spans[reader.i - 1])
     if reader.tokens[reader.i] == "[":
@@ -188,36 +188,36 @@ def _radicand(reader: Reader, nodes: list[int], node: int) -> None:
     reader.argument(node, "w")
 
 
-def here(reader: Reader, line: Line, after: Callable, data: Any) -> None:
+def read_on_line(reader: Reader, line: Line, after: Callable, data: Any) -> None:
     """Read the next argument as the next nodes of this line, then call *after* with the number of nodes before."""
     parent, relation = (line.nodes[-1], "n") if line.nodes else (line.parent, line.relation)
-    reader.argument(parent, relation, _arrived, (line, after, data))
+    reader.argument(parent, relation, _append_nodes, (line, after, data))
 
 
-def _arrived(reader: Reader, nodes: list[int], told: tuple) -> None:
+def _append_nodes(reader: Reader, nodes: list[int], told: tuple) -> None:
     line, after, data = told
     first = len(line.nodes)
     line.nodes += nodes
     after(reader, line, first, data)
 
 
-def accent(reader: Reader, line: Line, token: str) -> None:
+def read_accent(reader: Reader, line: Line, token: str) -> None:
     """Read an accented or overlined base; several nodes are wrapped."""
     name = token[1:]
     mark, relation = (ACCENTS[name], "o") if name in ACCENTS else (UNDER[name], "u")
-    here(reader, line, _marked, (mark, relation, reader.spans[reader.i - 1]))
+    read_on_line(reader, line, _add_accent, (mark, relation, reader.spans[reader.i - 1]))
 
 
-def _marked(reader: Reader, line: Line, first: int, told: tuple[str, str, Span]) -> None:
+def _add_accent(reader: Reader, line: Line, first: int, told: tuple[str, str, Span]) -> None:
     mark, relation, span = told
-    base = _base(reader, line, first, relation, span)
+    base = _accent_base(reader, line, first, relation, span)
     reader.place(base, relation)
     reader.ends[base, relation] = reader.add(mark, span, base, relation)
     if mark in BRACES:
         reader.braced.add((base, relation))
 
 
-def _base(reader: Reader, line: Line, first: int, relation: str, span: Span) -> int:
+def _accent_base(reader: Reader, line: Line, first: int, relation: str, span: Span) -> int:
     """Return the one node that a mark hangs on: a wrapper where there are several, or has a mark there already."""
     base = line.nodes[-1]
     if len(line.nodes) - first > 1 or reader.labels[base] == "O!divide" or (base, relation) in reader.ends:
@@ -225,45 +225,45 @@ def _base(reader: Reader, line: Line, first: int, relation: str, span: Span) -> 
     return line.nodes[-1]
 
 
-def stacked(reader: Reader, line: Line, token: str) -> None:
+def read_stacked(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\overset`, `\stackrel` and `\underset`: first what is set, then the base."""
     relation = "u" if token == r"\underset" else "o"
-    reader.argument(-1, relation, _set, (line, relation, reader.spans[reader.i - 1]))
+    reader.argument(-1, relation, _read_stacked_base, (line, relation, reader.spans[reader.i - 1]))
 
 
-def _set(reader: Reader, nodes: list[int], told: tuple[Line, str, Span]) -> None:
+def _read_stacked_base(reader: Reader, nodes: list[int], told: tuple[Line, str, Span]) -> None:
     line, relation, span = told
-    here(reader, line, _based, (nodes, relation, span))
+    read_on_line(reader, line, _hang_stacked, (nodes, relation, span))
 
 
-def _based(reader: Reader, line: Line, first: int, told: tuple[list[int], str, Span]) -> None:
+def _hang_stacked(reader: Reader, line: Line, first: int, told: tuple[list[int], str, Span]) -> None:
     nodes, relation, span = told
-    base = _base(reader, line, first, relation, span)
+    base = _accent_base(reader, line, first, relation, span)
     reader.is_ordered = False
     reader.parents[nodes[0]], reader.relations[nodes[0]] = reader.place(base, relation)
     reader.ends[base, relation] = nodes[-1]
 
 
-def arrow(reader: Reader, line: Line, token: str) -> None:
+def read_arrow(reader: Reader, line: Line, token: str) -> None:
     """Read an arrow with text above, and below in brackets."""
     node = reader.put(line, ARROWS[token[1:].rstrip("*")], reader.spans[reader.i - 1])
     if reader.tokens[reader.i] == "[":
         reader.i += 1
         reader.is_ordered = False
-        reader.open(node, "u", BRACKET, _over, node)
+        reader.open(node, "u", BRACKET, _read_above_arrow, node)
     else:
-        reader.argument(node, "o", scripted, (node, "o"))
+        reader.argument(node, "o", note_script_end, (node, "o"))
 
 
-def _over(reader: Reader, nodes: list[int], node: int) -> None:
+def _read_above_arrow(reader: Reader, nodes: list[int], node: int) -> None:
     reader.ends[node, "u"] = nodes[-1]
-    reader.argument(node, "o", scripted, (node, "o"))
+    reader.argument(node, "o", note_script_end, (node, "o"))
 
 
-def negated(reader: Reader, line: Line, token: str) -> None:
+def read_negation(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\not` before a relation."""
     if reader.tokens[reader.i] not in ENDS:
-        here(reader, line, _negate, reader.spans[reader.i - 1])
+        read_on_line(reader, line, _negate, reader.spans[reader.i - 1])
 
 
 NEGATED = dict(zip("=∈<>≤≥⊂⊃⊆⊇∃≡∼≃≅≈∋∣∥→⇒⇔⊢⊨|", "≠∉≮≯≰≱⊄⊅⊈⊉∄≢≁≄≇≉∌∤∦↛⇏⇎⊬⊭∤", strict=True))
@@ -278,7 +278,7 @@ def _negate(reader: Reader, line: Line, first: int, span: Span) -> None:
     reader.where[node] = (span[0], max(span[1], reader.where[node][1]))
 
 
-def modulo(reader: Reader, line: Line, token: str) -> None:
+def read_modulo(reader: Reader, line: Line, token: str) -> None:
     r"""Read `\pmod` as a fence around mod and its argument."""
     span = reader.spans[reader.i - 1]
     if token == r"\pmod":
@@ -318,76 +318,76 @@ class Grid:
         self.rows: list[list[int]] = [[]]
 
 
-def begin(reader: Reader, line: Line, token: str) -> None:
+def begin_environment(reader: Reader, line: Line, token: str) -> None:
     r"""Begin the environment of `\begin{name}`."""
     name = token[token.index("{") + 1 : -1] if "{" in token else ""
     fence = FENCES.get(name.rstrip("*"), "")
     start = reader.spans[reader.i - 1]
     if name in POSITIONED or name.endswith("matrix*"):
-        position(reader)
+        skip_position(reader)
     if name in WITH_ARGUMENT:
-        braces(reader)
+        skip_braces(reader)
     if name in PLAIN_ENVIRONMENTS:
         return
-    if line.depth + len(line.fences) >= DEPTH:
-        reader.problem(f"nested deeper than {DEPTH}: left out", reader.i - 1)
+    if line.depth + len(line.fences) >= MAX_DEPTH:
+        reader.problem(f"nested deeper than {MAX_DEPTH}: left out", reader.i - 1)
         reader.unopened += 1
         return
-    _cell(reader, Grid(reader.put(line, f"M!{fence}", start), fence))
+    _open_cell(reader, Grid(reader.put(line, f"M!{fence}", start), fence))
 
 
-def braced(reader: Reader, line: Line, token: str) -> None:
+def read_braced_matrix(reader: Reader, line: Line, token: str) -> None:
     r"""Begin the rows of `\substack{...}` and of plain TeX's `\matrix{...}`."""
-    if reader.tokens[reader.i] == "{" and line.depth + len(line.fences) < DEPTH:
+    if reader.tokens[reader.i] == "{" and line.depth + len(line.fences) < MAX_DEPTH:
         reader.i += 1
         fence = BRACED[token[1:]]
-        _cell(reader, Grid(reader.put(line, f"M!{fence}", reader.spans[reader.i - 2]), fence, is_braced=True))
+        _open_cell(reader, Grid(reader.put(line, f"M!{fence}", reader.spans[reader.i - 2]), fence, is_braced=True))
 
 
-def _cell(reader: Reader, grid: Grid) -> None:
+def _open_cell(reader: Reader, grid: Grid) -> None:
     """Begin the next cell."""
     reader.cells += 1
-    reader.open(*_hook(grid), CELL, _done, grid)
+    reader.open(*_cell_parent(grid), CELL, _finish_cell, grid)
 
 
-def _hook(grid: Grid) -> tuple[int, str]:
+def _cell_parent(grid: Grid) -> tuple[int, str]:
     """Return where the next cell hangs: below the matrix, or behind the cell before it."""
     return (grid.last, "e") if grid.last >= 0 else (grid.node, "w")
 
 
-def _done(reader: Reader, nodes: list[int], grid: Grid) -> None:
+def _finish_cell(reader: Reader, nodes: list[int], grid: Grid) -> None:
     """Go on after a cell: with the next one, with the next row, or after the environment."""
     reader.cells -= 1
     token = reader.tokens[reader.i]
     is_last = token not in SEPARATORS
     if nodes or not is_last or grid.rows[-1] or len(grid.rows) == 1:  # else an empty last row, which is dropped
-        grid.last = nodes[0] if nodes else reader.add("W!", (reader.spans[reader.i][0],) * 2, *_hook(grid))
+        grid.last = nodes[0] if nodes else reader.add("W!", (reader.spans[reader.i][0],) * 2, *_cell_parent(grid))
         grid.rows[-1].append(grid.last)
     if is_last:
         if token and grid.is_braced == (token == "}"):
             reader.i += 1
         else:
             reader.problem("environment not closed", reader.i)
-        _finish(reader, grid)
+        _finish_grid(reader, grid)
         return
     reader.i += 1
     if token != "&":
         reader.i += reader.tokens[reader.i] == "*"
-        _distance(reader)
+        _skip_row_distance(reader)
         grid.rows.append([])
-    _cell(reader, grid)
+    _open_cell(reader, grid)
 
 
-def _finish(reader: Reader, grid: Grid) -> None:
+def _finish_grid(reader: Reader, grid: Grid) -> None:
     """Fill the short rows and write the shape into the label."""
     rows = [row for row in grid.rows if row]
     columns, n_cells = max(map(len, rows)), sum(map(len, rows))
     if n_cells < columns * len(rows) <= 4 * n_cells + 100:  # a row of thousands among short ones stays as it is
-        _fill(reader, rows, columns)
+        _fill_rows(reader, rows, columns)
     reader.labels[grid.node] = f"M!{grid.fence}{len(rows)}x{columns}"
 
 
-def _fill(reader: Reader, rows: list[list[int]], columns: int) -> None:
+def _fill_rows(reader: Reader, rows: list[list[int]], columns: int) -> None:
     """Put empty cells at the ends of the short rows."""
     reader.is_ordered = False
     before = -1
@@ -399,12 +399,12 @@ def _fill(reader: Reader, rows: list[list[int]], columns: int) -> None:
         before = row[-1]
 
 
-def separator(reader: Reader, line: Line, token: str) -> None:
+def end_cell(reader: Reader, line: Line, token: str) -> None:
     r"""End a cell at `&` or at a row's end; outside an environment they are left out."""
-    end(reader, line, token, leave=not reader.cells)
+    end_line(reader, line, token, leave=not reader.cells)
 
 
-def finish(reader: Reader, line: Line, token: str) -> None:
+def end_environment(reader: Reader, line: Line, token: str) -> None:
     r"""End an environment at `\end{name}`, and whatever is still open in it."""
     if token[token.index("{") + 1 : -1] in PLAIN_ENVIRONMENTS if "{" in token else False:
         return
@@ -420,7 +420,7 @@ def finish(reader: Reader, line: Line, token: str) -> None:
     reader.close(line)
 
 
-def end(reader: Reader, line: Line, token: str, leave: bool) -> None:
+def end_line(reader: Reader, line: Line, token: str, leave: bool) -> None:
     """End the innermost line that a separator can end."""
     if leave or line.groups or line.kind not in (CELL, REST, SINGLE):
         return
@@ -428,25 +428,25 @@ def end(reader: Reader, line: Line, token: str, leave: bool) -> None:
     reader.close(line)
 
 
-def option(reader: Reader) -> None:
+def skip_option(reader: Reader) -> None:
     """Pass over an optional argument in brackets, if there is one and it ends soon."""
-    inner = _bracketed(reader)
+    inner = _bracket_tokens(reader)
     reader.i += len(inner) + 2 if inner else 0
 
 
-def position(reader: Reader) -> None:
+def skip_position(reader: Reader) -> None:
     """Pass over an environment's [t], [b], [c], [l] or [r]; any other bracket belongs to the formula."""
-    inner = _bracketed(reader)
+    inner = _bracket_tokens(reader)
     reader.i += 3 if len(inner) == 1 and inner[0] in "tbclr" else 0
 
 
-def _distance(reader: Reader) -> None:
+def _skip_row_distance(reader: Reader) -> None:
     """Pass over the length that may follow a new row; any other bracket belongs to the formula."""
-    inner = _bracketed(reader)
+    inner = _bracket_tokens(reader)
     reader.i += len(inner) + 2 if _LENGTH.fullmatch("".join(inner)) else 0
 
 
-def _bracketed(reader: Reader) -> list[str]:
+def _bracket_tokens(reader: Reader) -> list[str]:
     """Return the tokens in the bracket that begins here; none when there is no bracket, or a long one."""
     if reader.tokens[reader.i] != "[":
         return []
@@ -454,7 +454,7 @@ def _bracketed(reader: Reader) -> list[str]:
     return inner[: inner.index("]")] if "]" in inner else []
 
 
-def braces(reader: Reader) -> None:
+def skip_braces(reader: Reader) -> None:
     """Pass over an argument in braces."""
     if reader.tokens[reader.i] != "{":
         return
@@ -471,44 +471,44 @@ _COMMANDS = {command: COMMANDS[command] for command in [f"\\{name}" for name in 
 _SIDES = BARS | OPENERS | CLOSERS | _COMMANDS | {"<": "⟨", ">": "⟩", "/": "/"}
 
 
-def opener(reader: Reader, line: Line, token: str) -> None:
+def read_opener(reader: Reader, line: Line, token: str) -> None:
     """Put an opening fence, which waits for its partner."""
-    _open(reader, line, OPENERS[token], reader.spans[reader.i - 1], OPENING)
+    _open_fence(reader, line, OPENERS[token], reader.spans[reader.i - 1], OPENING)
 
 
-def closer(reader: Reader, line: Line, token: str) -> None:
+def read_closer(reader: Reader, line: Line, token: str) -> None:
     """Close the last open fence of the line; without one, put a plain symbol."""
-    if token == "]" and _bracket(reader, line):
+    if token == "]" and _end_optional(reader, line):
         return
     while line.fences and line.fences[-1][1] in (BAR, DOUBTFUL):  # bars that found no partner before this fence
         line.fences.pop()
-    _shut(reader, line, CLOSERS[token], reader.spans[reader.i - 1])
+    _close_fence(reader, line, CLOSERS[token], reader.spans[reader.i - 1])
 
 
-def bar(reader: Reader, line: Line, token: str) -> None:
+def read_bar(reader: Reader, line: Line, token: str) -> None:
     """Open or close with a bar, whichever fits what stands before it."""
     label, nodes = BARS[token], line.nodes
     span = reader.spans[reader.i - 1]
     if token == "||" and _closes(reader, line, "|"):  # |x||y|
         middle = span[0] + 1
-        _shut(reader, line, "|", (span[0], middle))
-        _open(reader, line, "|", (middle, span[1]), BAR)
+        _close_fence(reader, line, "|", (span[0], middle))
+        _open_fence(reader, line, "|", (middle, span[1]), BAR)
     elif _closes(reader, line, label):
-        _shut(reader, line, label, span)
+        _close_fence(reader, line, label, span)
     else:
-        _open(reader, line, label, span, DOUBTFUL if nodes and _is_operand(reader.labels[nodes[-1]]) else BAR)
+        _open_fence(reader, line, label, span, DOUBTFUL if nodes and _is_operand(reader.labels[nodes[-1]]) else BAR)
 
 
-def sized(reader: Reader, line: Line, token: str) -> None:
+def read_sized_fence(reader: Reader, line: Line, token: str) -> None:
     r"""Read what follows \bigl or \bigr; a bar there says itself whether it opens."""
     fence = reader.tokens[reader.i]
     if fence in BARS and token[-1] in "lr":
         reader.i += 1
         span = (reader.spans[reader.i - 2][0], reader.spans[reader.i - 1][1])
         if token[-1] == "l":
-            _open(reader, line, BARS[fence], span, BAR)
+            _open_fence(reader, line, BARS[fence], span, BAR)
         elif any(reader.labels[line.nodes[at]] == BARS[fence] for at, kind in line.fences[-1:] if kind != NOTHING):
-            _shut(reader, line, BARS[fence], span)
+            _close_fence(reader, line, BARS[fence], span)
         else:
             reader.put(line, BARS[fence], span)
 
@@ -535,7 +535,7 @@ def _closes(reader: Reader, line: Line, label: str) -> bool:
 _PARTING = frozenset("=<>≤≥≠≈∼≡∈⊂⊆→⇒⇔⟹⟺,;:∣")
 
 
-def side(reader: Reader, line: Line, token: str) -> None:
+def read_left_right(reader: Reader, line: Line, token: str) -> None:
     r"""Read the fence after \left, \right or \middle; a full stop there is no fence."""
     fence = reader.tokens[reader.i]
     label = _SIDES.get(fence)
@@ -544,14 +544,14 @@ def side(reader: Reader, line: Line, token: str) -> None:
     span = (reader.spans[reader.i - 1][0], reader.spans[reader.i][1])
     reader.i += 1
     if token == r"\left":
-        _open(reader, line, label or "", span, LEFT if label else NOTHING)
+        _open_fence(reader, line, label or "", span, LEFT if label else NOTHING)
     elif token == r"\right":
-        _right(reader, line, label, span)
+        _close_right(reader, line, label, span)
     elif label:
         reader.put(line, label, span)
 
 
-def _right(reader: Reader, line: Line, label: str | None, span: tuple[int, int]) -> None:
+def _close_right(reader: Reader, line: Line, label: str | None, span: tuple[int, int]) -> None:
     r"""Close at \right; without a fence there, the opening one is a plain symbol."""
     fences = line.fences
     while fences and fences[-1][1] in (BAR, DOUBTFUL) and any(kind in (LEFT, NOTHING) for _, kind in fences):
@@ -559,28 +559,28 @@ def _right(reader: Reader, line: Line, label: str | None, span: tuple[int, int])
     if label == "}" and [reader.labels[line.nodes[at]] for at, kind in fences[-2:] if kind != NOTHING] == ["{", "|"]:
         fences.pop()  # {x | ...} whose bar was made large by \left
     if label:
-        _shut(reader, line, label, span)
+        _close_fence(reader, line, label, span)
     elif fences:
-        settle(reader, line)
+        settle_cases(reader, line)
         fences.pop()
 
 
-def settle(reader: Reader, line: Line) -> None:
+def settle_cases(reader: Reader, line: Line) -> None:
     """Give an opening fence that nothing closes to the matrix that follows it and ends the line: cases."""
     if line.fences and (at := line.fences[-1][0]) == len(line.nodes) - 2 and line.fences[-1][1] in (OPENING, LEFT):
         if _is_matrix(reader, line.nodes[-1]):
-            _take(reader, line, at, reader.labels[line.nodes[at]])
+            _fence_matrix(reader, line, at, reader.labels[line.nodes[at]])
 
 
-def _open(reader: Reader, line: Line, label: str, span: tuple[int, int], kind: int) -> None:
+def _open_fence(reader: Reader, line: Line, label: str, span: tuple[int, int], kind: int) -> None:
     """Put the fence and let it wait; nested too deep, it is a plain symbol."""
-    if line.depth + len(line.fences) < DEPTH:
+    if line.depth + len(line.fences) < MAX_DEPTH:
         line.fences.append((len(line.nodes), kind))
     if label:
         reader.put(line, label, span)
 
 
-def _shut(reader: Reader, line: Line, fence: str, span: tuple[int, int]) -> None:
+def _close_fence(reader: Reader, line: Line, fence: str, span: tuple[int, int]) -> None:
     """Make the last open fence and all that follows it one node, with the elements between commas."""
     at, kind = line.fences.pop() if line.fences else (0, NOTHING)
     if kind == NOTHING:
@@ -589,7 +589,7 @@ def _shut(reader: Reader, line: Line, fence: str, span: tuple[int, int]) -> None
     labels, parents, relations, nodes = reader.labels, reader.parents, reader.relations, line.nodes
     node, inner, count = nodes[at], nodes[at + 1 :], 1
     if len(inner) == 1 and _is_matrix(reader, inner[0]):
-        _take(reader, line, at, labels[node] + fence)
+        _fence_matrix(reader, line, at, labels[node] + fence)
         return
     del nodes[at + 1 :]
     if inner:
@@ -604,7 +604,7 @@ def _shut(reader: Reader, line: Line, fence: str, span: tuple[int, int]) -> None
     labels[node] = f"M!{labels[node]}{fence}1x{count}"
 
 
-def _bracket(reader: Reader, line: Line) -> bool:
+def _end_optional(reader: Reader, line: Line) -> bool:
     """Return whether the bracket ends an optional argument, and end it then."""
     if any(reader.labels[line.nodes[at]] == "[" for at, kind in line.fences if kind != NOTHING) or line.groups:
         return False
@@ -629,7 +629,7 @@ def _is_matrix(reader: Reader, node: int) -> bool:
     )
 
 
-def _take(reader: Reader, line: Line, at: int, fence: str) -> None:
+def _fence_matrix(reader: Reader, line: Line, at: int, fence: str) -> None:
     """Give fences to the matrix that stands alone after the opening one, whose place it takes."""
     before, matrix = line.nodes[at : at + 2]
     reader.labels[matrix] = f"M!{fence}{reader.labels[matrix][2:]}"
@@ -643,7 +643,7 @@ def _take(reader: Reader, line: Line, at: int, fence: str) -> None:
 _SWITCHES = frozenset(rf"\{name}" for name in "bf rm it sf tt cal sl em mit scr frak boldmath rmfamily".split())
 
 
-def words(reader: Reader, line: Line, token: str) -> None:
+def read_text_token(reader: Reader, line: Line, token: str) -> None:
     r"""Put the text of `\text{...}` or the name of `\operatorname{...}`, which come as one token."""
     command, _, inner = token.partition("{")
     said = " ".join(inner[:-1].replace("~", " ").split())
@@ -654,22 +654,22 @@ def words(reader: Reader, line: Line, token: str) -> None:
         reader.put(line, "T!" + said, reader.spans[reader.i - 1])
 
 
-def text(reader: Reader, line: Line, token: str) -> None:
+def read_text(reader: Reader, line: Line, token: str) -> None:
     r"""Read a `\text{...}` that holds dollars, commands or braces."""
     if reader.tokens[reader.i] == "{":
         reader.i += 1
         line.groups.append((len(line.nodes), line.font, line.plain))
         line.font, line.plain = "text", PLAIN
-        _stretch(reader, line)
+        _read_text_part(reader, line)
 
 
-def dollar(reader: Reader, line: Line, token: str) -> None:
+def read_dollar(reader: Reader, line: Line, token: str) -> None:
     """Go back from mathematics to the text around it; elsewhere a dollar says nothing."""
     if line.font == "text" and line.groups:
-        _stretch(reader, line)
+        _read_text_part(reader, line)
 
 
-def _stretch(reader: Reader, line: Line) -> None:
+def _read_text_part(reader: Reader, line: Line) -> None:
     """Put the words up to the next dollar or to the end of the text."""
     tokens, first, level = reader.tokens, reader.i, 0
     while tokens[reader.i] not in ("", "$") and (level or tokens[reader.i] != "}"):
@@ -685,7 +685,7 @@ def _stretch(reader: Reader, line: Line) -> None:
         reader.i += 1
 
 
-def font(reader: Reader, line: Line, token: str) -> None:
+def read_font(reader: Reader, line: Line, token: str) -> None:
     """Change the font of the next argument, or of the rest of the group after an old switch."""
     name, following = FONT_COMMANDS[token], reader.tokens[reader.i]
     if following == "{":
@@ -701,7 +701,7 @@ def font(reader: Reader, line: Line, token: str) -> None:
             reader.put(line, label, reader.spans[reader.i - 1])
 
 
-def letter(reader: Reader, line: Line, token: str) -> None:
+def read_letter(reader: Reader, line: Line, token: str) -> None:
     """Put a letter in a font in which neighbouring letters are one name."""
     nodes, label, (start, end) = line.nodes, LETTERS[line.font][token], reader.spans[reader.i - 1]
     begin = line.groups[-1][0] if line.groups else 0
@@ -713,7 +713,7 @@ def letter(reader: Reader, line: Line, token: str) -> None:
         reader.put(line, label, (start, end))
 
 
-def wildcard(reader: Reader, line: Line, token: str) -> None:
+def read_wildcard(reader: Reader, line: Line, token: str) -> None:
     r"""Put the query variable of `\qvar{x}` or `\qvar x` (NTCIR), of one or more letters."""
     tokens, start, name = reader.tokens, reader.i - 1, ""
     if tokens[reader.i] == "{":
@@ -729,14 +729,14 @@ def wildcard(reader: Reader, line: Line, token: str) -> None:
 
 
 INTEGRAL_SIGNS = frozenset("∫∬∭⨌∮∯")
-LABEL = "𝑑"  # what LaTeXML writes, and Tangent after it
+DIFFERENTIAL = "𝑑"  # what LaTeXML writes, and Tangent after it
 
 
-def mark(labels: list[str], parents: Sequence[int], relations: Sequence[str]) -> None:
+def mark_differentials(labels: list[str], parents: Sequence[int], relations: Sequence[str]) -> None:
     """Relabel each d that stands behind an integral sign and before a variable; nodes in reading order.
 
     >>> labels = ["∫", "V!x", "V!d", "V!x"]
-    >>> mark(labels, [-1, 0, 1, 2], "-nnn")
+    >>> mark_differentials(labels, [-1, 0, 1, 2], "-nnn")
     >>> labels
     ['∫', 'V!x', '𝑑', 'V!x']
     """
@@ -747,4 +747,4 @@ def mark(labels: list[str], parents: Sequence[int], relations: Sequence[str]) ->
             continue
         behind.append(behind[parent] or (relation == "n" and labels[parent] in INTEGRAL_SIGNS))
         if relation == "n" and behind[parent] and labels[parent] == "V!d" and labels[node][:2] == "V!":
-            labels[parent] = LABEL
+            labels[parent] = DIFFERENTIAL

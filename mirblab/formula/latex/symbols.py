@@ -153,10 +153,10 @@ _KNOWN = {label[-1]: label for label in COMMANDS.values() if len(label) in (1, 3
 
 
 @lru_cache(maxsize=4096)
-def character(char: str) -> str:
+def character_label(char: str) -> str:
     """Return the label of a character that no table lists: a variable, a number, or an operator, bare.
 
-    >>> character("≤"), character("α"), character("字"), character("٣")
+    >>> character_label("≤"), character_label("α"), character_label("字"), character_label("٣")
     ('≤', 'V!α', 'V!字', 'N!٣')
     """
     if char in _KNOWN:

@@ -7,7 +7,7 @@ from math import log, log2, log10
 from typing import Any
 
 from mirblab.lessons.exercises import check_number, exercise, nearly_equal, shorten
-from mirblab.retrieval.bm25 import IDF, Index
+from mirblab.retrieval.bm25 import IDF, TermIndex
 
 _DOCS = [
     ["a", "ring", "of", "a", "ring", "ring"],
@@ -125,7 +125,7 @@ def _plain(query: list[str], doc: list[str], k1: float, b: float) -> float:
 
 def _scores(query: list[str], k1: float, b: float) -> list[float]:
     """Return the scores that the library's index computes for all documents."""
-    index = Index.build(_DOCS, "lucene", k1, b, 0.0)
+    index = TermIndex.build(_DOCS, "lucene", k1, b, 0.0)
     return (index.weights @ index.queries([query]).toarray()[0]).tolist()
 
 

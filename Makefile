@@ -1,7 +1,7 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
 # make test                 run the tests; where Chromium is, those in a browser too, except every notebook
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
-# make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
+# make test-faults         every write failed, killed and lost, damaged stores and inputs, over half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab
 PYTHON ?= python3

@@ -328,7 +328,7 @@ def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, w
         asked.append((len(queries), docs.stop - docs.start))
         return whole(self, queries, docs)
 
-    for name, size in (("WORTH", worth), ("LANES", 3), ("ROWS", 3), ("CHUNK", 16), ("SLAB", 16)):
+    for name, size in (("COMPILE_FROM", worth), ("LANES", 3), ("ROWS", 3), ("CHUNK", 16), ("SLAB", 16)):
         monkeypatch.setattr(bm25, name, size)
     monkeypatch.setattr(candidates, "_PAIRWISE_SHARE", 0.9)
     monkeypatch.setattr(Candidates, "allowed", allowed)
@@ -464,7 +464,7 @@ def test_what_is_not_remembered_is_read_all_the_same(monkeypatch):
     """Long forms, and all when too many were seen."""
     text = r"$\frac{a}{b}+x^{2}\in\mathbb{R}$ rings and rings"
     expected = tokenizers.math_tokens([text, text])
-    for name in ("LONGEST", "MOST"):
+    for name in ("LONGEST_REMEMBERED", "MOST_REMEMBERED"):
         with monkeypatch.context() as patch:
             patch.setattr(tokenizers, name, 0)
             assert tokenizers.math_tokens([text, text]) == expected

@@ -518,9 +518,7 @@ def test_the_notebook_and_the_readme_name_start_and_lexical_baseline() -> None:
     book = json.loads((root / "notebooks" / "34_training.ipynb").read_text("utf-8"))
     source = "\n".join("".join(cell["source"]) for cell in book["cells"])
     assert "lab.train.starting_model(name)" in source and 'lexical: str = "bm25"' in source
-    assert "finds 45 of 100 declarations at once where BM25 finds 35 and its base 25" in (root / "README.md").read_text(
-        "utf-8"
-    )
+    assert "for 45 of 100 queries, BM25 for 35, its base for 25" in (root / "README.md").read_text("utf-8")
 
 
 def test_a_model_without_an_entry_is_found_by_its_name(home: Path) -> None:

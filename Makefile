@@ -1,7 +1,7 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
 # make test                 run the tests; where Chromium is, those in a browser too, except every notebook
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
-# make test-faults         every write failed, killed and lost, damaged stores and inputs, over half an hour; docs/reliability.md
+# make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab
 PYTHON ?= python3
@@ -18,7 +18,7 @@ paper: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; wait $$types && exit $$tests
 	@if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow"; \
 	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one."; fi
 

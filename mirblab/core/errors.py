@@ -20,27 +20,24 @@ class MirblabError(ValueError):
 
 
 class StorageError(MirblabError):
-    """A file that cannot be written: the disk is full, or rights are missing. No part of it was written."""
+    """A file that cannot be written, because the disk is full or rights are missing; no part of it was written."""
 
     def __init__(self, message: str, path: Path, is_read_only: bool) -> None:
-        """Keep the *path*, and whether no file at all can be written there, however small."""
+        """Keep the *path*, and whether not even an empty file can be written there (*is_read_only*)."""
         super().__init__(message, path, is_read_only)
         self.path, self.is_read_only = path, is_read_only
 
     def __str__(self) -> str:
-        """Return the message alone."""
         return str(self.args[0])
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the most similar of *known*, or an empty string when none is similar.
 
-    >>> suggest("stack-qa", ["stacks-qa", "mini-qa"])
-    "; did you mean 'stacks-qa'?"
+    >>> suggest("stack-qa", ["stacks-qa", "mini-qa"]), suggest("zzz", ["stacks-qa"])
+    ("; did you mean 'stacks-qa'?", '')
     >>> suggest("stacks", ["stacks-with-many-words", "mini-qa"])  # the only one that begins so
     "; did you mean 'stacks-with-many-words'?"
-    >>> suggest("zzz", ["stacks-qa"])
-    ''
     """
     folded = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
@@ -50,11 +47,15 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> MirblabError:
-    """Return the error for a *name* that is not among *known*; its text lists these and the nearest one.
-
-    >>> str(unknown("collection", "stack-qa", ["stacks-qa"]))
-    "no collection 'stack-qa'; found stacks-qa; did you mean 'stacks-qa'?"
-    """
+    """Return the error for a *name* that is not among *known*; its text lists these and the nearest one."""
     names = sorted(known)
     shown = ", ".join(names[:30]) + (f", and {len(names) - 30} more" if len(names) > 30 else "")
     return MirblabError(f"no {kind} '{name}'; found {shown or 'none'}{suggest(name, names)}")
+
+
+def check_known(kind: str, names: str | Iterable[str], known: Iterable[str]) -> None:
+    """Raise the error of `unknown` for the first of *names*, one or several, that is not among *known*."""
+    known = list(known)
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise unknown(kind, name, known)

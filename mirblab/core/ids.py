@@ -7,17 +7,12 @@ from collections.abc import Mapping
 
 from mirblab.core.errors import MirblabError
 
-_SEPARATORS = frozenset("\t\n\r")
-
 
 def read_id(record: Mapping[str, object], key: str) -> str:
     """Return the id under *key* of a row of JSON or parquet: a text unchanged, a whole number as its digits.
 
-    An id is never converted to a number: `0042`, `1e5` and `NaN` between quotes are kept. MirblabError, without file
-    and line, for a text that `id_problem` refuses, and for all other values: 1e5 without quotes, true, null, lists.
-
-    >>> read_id({"_id": "0042"}, "_id"), read_id({"_id": 42}, "_id")
-    ('0042', '42')
+    MirblabError, without file and line, for a text that `id_problem` refuses and for all other values: 1e5 without
+    quotes, true, null, lists.
     """
     value = record.get(key)
     if isinstance(value, str):
@@ -37,8 +32,8 @@ def read_id(record: Mapping[str, object], key: str) -> str:
 def id_problem(name: str) -> str:
     """Return why a text cannot be an id, or "" when it can.
 
-    An id has a character that is not white space, since a blank id is invisible. It has no tab and no line break, which
-    would end its cell in a file of judgements. Other white space is permitted, but not in a run file (`write_run`).
+    Blank ids are invisible; tabs and line breaks would end a cell in a file of judgements. Other white space is
+    permitted, but not in a run file (`write_run`).
 
     >>> id_problem("Zorn's lemma"), id_problem(" "), id_problem("a\\tb")
     ('', 'is blank', 'has a tab or a line break')
@@ -47,7 +42,7 @@ def id_problem(name: str) -> str:
         return ""
     if not name or name.isspace():
         return "is blank"
-    if not _SEPARATORS.isdisjoint(name):
+    if set("\t\n\r") & set(name):
         return "has a tab or a line break"
     try:
         name.encode()

@@ -13,10 +13,7 @@ from types import FrameType
 
 
 def end_with_parent() -> None:
-    """End this process, and all that it started, when its parent process of `multiprocessing` has ended or was killed.
-
-    This works whatever is being computed here, since the system then closes the parent's end of a pipe.
-    """
+    """End this process and all that it started when its parent of `multiprocessing` ends, whatever is running here."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         end_after(parent.join)
@@ -43,14 +40,11 @@ def _end_process_tree(wait: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def defer_interrupt(wind_up: Callable[[], object]) -> Iterator[None]:
-    """Let the first Ctrl-C call *wind_up*, and raise KeyboardInterrupt only after the block has ended.
+    """Let the first Ctrl-C call *wind_up*, which must make the block end soon, and raise KeyboardInterrupt after the
+    block.
 
-    A second Ctrl-C raises it at once. *wind_up* must make the block end soon. Nothing changes outside the main thread,
-    which alone receives Ctrl-C, and where Ctrl-C is ignored or handled by the system.
-
-    >>> with defer_interrupt(print):
-    ...     "nobody pressed anything"
-    'nobody pressed anything'
+    A second Ctrl-C raises it at once. Nothing changes outside the main thread, which alone receives Ctrl-C, and where
+    Ctrl-C is ignored or handled by the system.
     """
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(usual):

@@ -5,74 +5,126 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirblab.core import paths
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.text_files import is_nested_deeper
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 DEEPEST = 100  # levels of tables and lists; a file of settings has fewer than ten
 _REGISTRY_FOLDER = Path(__file__).resolve().parents[1] / "registry"
 # The types of the fields, for kinds that no module checks itself; other fields are free.
-_FIELD_TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
+_FIELD_TYPES: dict[str, dict[str, Any]] = {
     "collections": dict.fromkeys(
         "builder title task instruction hub revision paper licence source group rule command".split(), str
     )
-    | {"candidates": (str, list), "relevance_levels": list, "relevant_from": int, "restricted": bool}
-    | {"queries": int, "documents": int},
+    | {"candidates": str | list, "relevance_levels": list, "relevant_from": int, "restricted": bool}
+    | {"queries": int, "documents": int, "follows": str, "language": str, "note": str},
     "rerankers": dict.fromkeys("kind label encoder id revision size licence instruction".split(), str)
     | {"max_length": int, "trust_remote_code": bool},
 }
-_TYPE_NAMES = {str: "text in quotes", int: "a whole number", bool: "true or false", list: "a list"}
+# What to write in place of a value that pydantic refuses, by the type of its error.
+_WHAT_TO_WRITE = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number from {ge:g}",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number up to {le:g}",
+    "literal_error": "{expected}",
+}
 
 
 def read_registry(kind: str) -> dict[str, dict[str, Any]]:
-    """Return the entries of one *kind* by name; those of `<home>/registry/<kind>.toml` are added and take precedence.
-
-    MirblabError with file and line for a file that cannot be read, an entry that is no table, and a field of a wrong
-    type.
-
-    >>> "minilm" in read_registry("encoders")
-    True
-    """
-    entries = {name: entry for path in _registry_files(kind) for name, entry in _read_entries(path).items()}
-    for name, entry in entries.items():
-        for field, wanted in _FIELD_TYPES.get(kind, {}).items():
-            value = entry.get(field)
-            if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-                words = " or ".join(_TYPE_NAMES[kind] for kind in (wanted if isinstance(wanted, tuple) else (wanted,)))
-                raise MirblabError(f"'{name}' in {entry_file(kind, name)}: {field} is {value!r:.60}; write {words}")
+    """Return one *kind*'s entries by name, those of the home registry before others; MirblabError for wrong ones."""
+    entries = {}
+    types = _FIELD_TYPES.get(kind, {})
+    for path in _registry_files(kind):
+        for name, entry in _read_entries(path).items():
+            typed = {field: value for field, value in entry.items() if field in types}
+            check_table(f"'{name}' in {_shown_name(path)}", typed, types)
+            entries[name] = entry
     return entries
 
 
-def printed_names() -> list[str]:
-    """Return the names that papers print for the registry's collections, each once, in the order of the registry.
+def check_table(
+    where: str | Callable[[str], str], table: Mapping[str, Any], types: Mapping[str, Any], needed: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the fields of a TOML *table* when each has one of the *types*, and all that are *needed* are present.
 
-    >>> len(printed_names()), printed_names()[1]
-    (13, 'Informalized Mathlib4 Retrieval')
+    *types* gives each known field an annotation for pydantic; whole numbers become floats where floats are wanted.
+    *where* names file and entry for messages, or returns these for the wrong field. Raises MirblabError for the first
+    unknown field, for all missing ones, or for the first wrong value.
+
+    >>> check_table("mine.toml", {"depth": "3"}, {"depth": int})
+    Traceback (most recent call last):
+    mirblab.core.errors.MirblabError: mine.toml: depth is '3'; write a whole number
     """
+    from pydantic import ValidationError
+
+    if not table and not needed:
+        return {}
+    place = where if callable(where) else lambda _: where
+    for field in table:
+        if field not in types:
+            raise unknown(f"field of {place(field)} called", field, types)
+    absent = [field for field in needed if field not in table]
+    if absent:
+        raise MirblabError(f"{place('')} lacks {', '.join(absent)}; add what is missing to the entry")
+    try:
+        return _table_model(tuple(types.items())).model_validate(table).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field, value, near = str(first["loc"][0]), first["input"], ""
+        words = []
+        for problem in error.errors():
+            if problem["loc"][0] == field:  # more than one where a field may have one of several types
+                template = _WHAT_TO_WRITE.get(problem["type"], problem["msg"].removeprefix("Input should be "))
+                words.append(template.format(**problem.get("ctx", {})))
+        if first["type"] == "literal_error":
+            near = suggest(str(value), re.findall("'(.*?)'", words[0]))
+        path = first["loc"] if isinstance(table[field], (Mapping, list, tuple)) else [field]
+        wrong = f"{'.'.join(map(str, path))} is {value!r:.60}"
+        raise MirblabError(f"{place(field)}: {wrong}; write {' or '.join(words)}{near}") from error
+
+
+@cache
+def _table_model(types: tuple[tuple[str, Any], ...]) -> type[BaseModel]:
+    from pydantic import ConfigDict, create_model
+
+    fields: dict[str, Any] = {name: (wanted, None) for name, wanted in types}
+    return create_model("Table", __config__=ConfigDict(strict=True, allow_inf_nan=False), **fields)
+
+
+def printed_names() -> list[str]:
+    """Return the names that papers print for the registry's collections, each once, in the order of the registry."""
     names = (entry.get("paper") or entry.get("group") for entry in read_registry("collections").values())
     return list(dict.fromkeys(name for name in names if name))
 
 
 def entry_file(kind: str, name: str) -> str:
-    """Return the file that an entry comes from: that of the home registry if it has the entry, else the package's.
-
-    >>> entry_file("encoders", "minilm")
-    'encoders.toml'
-    """
+    """Return the file that an entry comes from: that of the home registry if it has the entry, else the package's."""
     return next(
         (_shown_name(path) for path in reversed(_registry_files(kind)) if name in _read_entries(path)), f"{kind}.toml"
     )
 
 
 def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
-    """Return the content of a TOML file; MirblabError, with the file as *shown* and the line, when it cannot be used.
+    """Return the content of a TOML file; FileNotFoundError when there is no such file.
 
-    It cannot be used when it is not UTF-8, not valid TOML, nested too deeply, or when a number is not finite (nan, inf,
-    1e400). FileNotFoundError when there is no such file.
+    MirblabError, with the file as *shown* and the line, when it is not UTF-8, not valid TOML, nested too deeply, or
+    when a number is not finite (nan, inf, 1e400).
     """
     where = shown or str(path)
     try:
@@ -109,7 +161,6 @@ def line_of_key(text: str, key: str) -> str:
 
 
 def _registry_files(kind: str) -> list[Path]:
-    """Return the package's file, followed by that of the home registry where there is one."""
     at_home = paths.home() / "registry" / f"{kind}.toml"
     return [_REGISTRY_FOLDER / f"{kind}.toml", *([at_home] if at_home.is_file() else [])]
 
@@ -139,7 +190,7 @@ def _decoded(content: bytes, where: str) -> str:
 
 
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the dotted name and the value of every number with a point."""
+    """Yield the dotted name and the value of every float."""
     if isinstance(value, float):
         yield name, value
     elif isinstance(value, list):

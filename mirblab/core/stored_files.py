@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import uuid
 import warnings
 from collections.abc import Collection
 from pathlib import Path
 
-from mirblab.core import paths
+from mirblab.core import atomic_files
 
 SUFFIX = ".damaged"
 _DIGEST = re.compile(r"-([0-9a-f]{32})$")
@@ -19,15 +18,12 @@ _DIGEST = re.compile(r"-([0-9a-f]{32})$")
 def write_sealed(folder: Path, stem: str, suffix: str, content: bytes | memoryview) -> Path:
     """Write *content* as `<stem>-<digest><suffix>` into *folder*, whole or not at all, and return its path."""
     path = folder / f"{stem}-{_digest(content)}{suffix}"
-    paths.write_bytes(path, content)
+    atomic_files.write_bytes(path, content)
     return path
 
 
 def read_sealed(path: Path, then: str) -> bytes | None:
-    """Return the bytes of a sealed file, or None when they are not those that its name was made from, or it is gone.
-
-    A damaged file is set aside with a warning, in which *then* says what follows for the user.
-    """
+    """Return a sealed file's bytes, or None if it is missing, or damaged and set aside with a warning (*then*)."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -47,10 +43,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] = ()) -> list[str]:
-    """Read all sealed files in *folder*; set damaged ones aside; return a line for each of these and each unknown file.
-
-    *older* are the files of an older version, which are not read.
-    """
+    """Check all sealed files in *folder* but *older* ones; set damaged ones aside; return a line for each problem."""
     wrong = []
     for path in sound_paths(folder):
         if path in older:
@@ -63,16 +56,12 @@ def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] 
 
 
 def set_aside(path: Path, reason: str, then: str) -> bool:
-    """Rename the damaged file or folder *path* to `<name>.damaged`, and warn; return False where that is impossible.
-
-    *then* says what follows for the user. Where it cannot be renamed, as in a read-only folder, the warning says so,
-    and the caller ignores the file. There is no warning when another process has removed or renamed it meanwhile.
-    """
+    """Rename a damaged *path* to `<name>.damaged`, and warn what follows (*then*); return False where impossible."""
     aside = path.with_name(f"{path.name}{SUFFIX}")
     if aside.exists():
         aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{SUFFIX}")
     try:
-        paths.rename_path(path, aside)
+        atomic_files.rename_path(path, aside)
     except FileNotFoundError:
         return True
     except OSError as error:
@@ -83,7 +72,7 @@ def set_aside(path: Path, reason: str, then: str) -> bool:
 
 
 def warn_passed_over(path: Path, reason: str, then: str) -> None:
-    """Warn that *path*, which stays where it is, is not used."""
+    """Warn that *path* is not used, and stays as it is."""
     warnings.warn(f"{path} is passed over ({reason}); {then}", stacklevel=3)
 
 
@@ -96,17 +85,13 @@ def sound_paths(folder: str | Path) -> list[Path]:
     """Return the files and folders directly in *folder*, by name, without unfinished ones and those set aside."""
     return [
         path for path in sorted(Path(folder).glob("*"))
-        if not path.name.endswith(SUFFIX) and not paths.is_unfinished(path)
+        if not path.name.endswith(SUFFIX) and not atomic_files.is_unfinished(path)
     ]  # fmt: skip
 
 
 def damaged_paths(folder: str | Path) -> list[Path]:
     """Return the files and folders in *folder* and below that were set aside, by path."""
-    damaged = []
-    for root, folders, files in os.walk(folder):
-        damaged += [Path(root) / name for name in folders + files if name.endswith(SUFFIX)]
-        folders[:] = [name for name in folders if not name.endswith(SUFFIX)]
-    return sorted(damaged)
+    return atomic_files.matching_paths(folder, lambda name: name.endswith(SUFFIX))
 
 
 def _digest(content: bytes | memoryview) -> str:

@@ -21,11 +21,7 @@ _CONTROLS = re.compile(
 
 
 def safe_text(text: object) -> str:
-    r"""Return a text whose control characters are written out, so that a terminal obeys none; tabs and line ends stay.
-
-    >>> print(safe_text("a \x1b[31mred\x1b[0m \u202eword"))
-    a \x1b[31mred\x1b[0m \u202eword
-    """
+    """Return a text with escapes for control characters except tabs and line ends, so that a terminal obeys none."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
@@ -63,7 +59,7 @@ class ProgressBar(Protocol):
 
 
 @contextmanager
-def progress(total: int, label: str, unit: str = "it") -> Iterator[ProgressBar]:
+def progress(total: int | None, label: str, unit: str = "it") -> Iterator[ProgressBar]:
     """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
     from tqdm.auto import tqdm
 

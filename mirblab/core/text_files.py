@@ -11,23 +11,24 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
 from mirblab.core.errors import MirblabError
 
 DEEPEST = 200  # levels of lists and objects; data has fewer than ten, and Python stops near a thousand
-LIMIT_VARIABLE = "MIRBLAB_LARGEST"  # gigabytes that one file or archive may unpack to, and that a line may have
-DAMAGE_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what a compressed file that is not whole raises
+LIMIT_VARIABLE = "MIRBLAB_LARGEST"  # gigabytes that a file or archive may unpack to, and that a line may have
 _GIGABYTE = 10**9
 _LEAST_LIMIT = 2**28  # bytes that every file may unpack to
 _LARGEST_RATIO = 200  # times as large as packed; texts are 3 to 20 times as large
 _LONGEST_LINE = 2**26  # bytes of the longest line
-_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_COMPRESSIONS: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open,
+}  # fmt: skip
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _LONG_NUMBER = re.compile(r"\d{4301}")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
@@ -38,7 +39,6 @@ class UnreadableJson(MirblabError):
     """A text that is no JSON, or JSON beyond the limits; `line` says where in it, from 1."""
 
     def __init__(self, what: str, line: int = 1) -> None:
-        """Say what is wrong, and on which line of the text."""
         super().__init__(what)
         self.line = line
 
@@ -47,11 +47,11 @@ class LineProblems:
     """The wrong lines of a file; the error names the first one and says how many there are."""
 
     def __init__(self, path: Path) -> None:
-        """Begin with no problem in the file at *path*."""
-        self.path, self.lines = path, []
+        self.path = path
+        self.lines: list[tuple[int, str]] = []
 
     def note(self, line: int, what: str) -> None:
-        """Remember that a line is wrong, and why."""
+        """Add a wrong line, and what is wrong with it."""
         self.lines.append((line, what))
 
     def raise_if_any(self) -> None:
@@ -63,7 +63,7 @@ class LineProblems:
 
 
 def find_file(folder: Path, stem: str, *, suffixes: tuple[str, ...] = (".jsonl", ".jsonl.gz")) -> Path | None:
-    """Return the file `stem` + one of the *suffixes* in *folder*, or None; MirblabError when there are several."""
+    """Return the file *stem* with one of the *suffixes* in *folder*, or None; MirblabError for several."""
     files = [path for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
     if len(files) > 1:
         raise MirblabError(f"{folder} has {' and '.join(path.name for path in files)}; keep one of them")
@@ -104,10 +104,7 @@ def read_lines(path: Path, problems: LineProblems) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def collect_digests() -> Iterator[dict[Path, str]]:
-    """Yield the BLAKE2b digests (32 bytes), by path, of the files that `read_lines` reads to their end in the block.
-
-    So the bytes that are compared are those that were read, even if the file changes meanwhile.
-    """
+    """Yield BLAKE2b digests (32 bytes), by path, of the files as `read_lines` reads them to their end in the block."""
     digests: dict[Path, str] = {}
     token = _digests.set(digests)
     try:
@@ -127,16 +124,9 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; UnreadableJson, without the file's name, for what is broken or too large.
 
-    UnreadableJson, without the file's name, for broken JSON, for more than `DEEPEST` levels, for whole numbers of
-    more digits than Python reads (4,300), and for half a character (a lone surrogate).
-
-    >>> parse_json('{"a": [1]}')
-    {'a': [1]}
-    >>> parse_json("[" * 3000)
-    Traceback (most recent call last):
-    mirblab.core.text_files.UnreadableJson: nested too deeply, over 200 levels
+    Too large are more than `DEEPEST` levels and whole numbers of over 4,300 digits; broken is also a lone surrogate.
     """
     try:
         value = json.loads(text)
@@ -146,10 +136,7 @@ def parse_json(text: str) -> Any:
 
 
 def check_json(value: Any, text: str) -> Any:
-    """Return a value of JSON that was read from *text*.
-
-    UnreadableJson when it is nested too deeply, or holds half a character, which no file in UTF-8 can hold.
-    """
+    """Return a JSON *value* read from *text*; UnreadableJson when it is nested too deeply or has a lone surrogate."""
     half = _HALF_CHARACTER.search(text) if "\\u" in text else None
     if half:  # or two halves that make a character in another way than the pattern knows
         try:
@@ -163,24 +150,16 @@ def check_json(value: Any, text: str) -> Any:
 
 
 def is_nested_deeper(value: Any, n_levels: int) -> bool:
-    """Return whether lists and objects are nested in each other on more than *n_levels* levels.
-
-    >>> is_nested_deeper([[1]], 1), is_nested_deeper([[1]], 2)
-    (True, False)
-    """
+    """Return whether lists and objects are nested in each other on more than *n_levels* levels."""
     level = [value]
     for _ in range(n_levels + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (list, dict))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
+        containers = [outer for outer in level if isinstance(outer, (list, dict))]
+        level = [inner for outer in containers for inner in (outer.values() if isinstance(outer, dict) else outer)]
     return bool(level)
 
 
 def json_error(error: ValueError | RecursionError, text: str) -> UnreadableJson:
-    """Return the error that says what the json module's *error* about a *text* means, and on which line."""
+    """Return the error with the meaning and the line of the json module's *error* about a *text*."""
     if isinstance(error, RecursionError):
         return UnreadableJson(f"nested too deeply, over {DEEPEST} levels", _line_number(text, _deepest_offset(text)))
     if isinstance(error, json.JSONDecodeError):
@@ -194,32 +173,31 @@ def json_error(error: ValueError | RecursionError, text: str) -> UnreadableJson:
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Yield the bytes of a file, unpacked when its name ends in `.gz`; MirblabError when they are more than allowed."""
-    with open(path, "rb") as file:
-        with closing(unpacked_stream(path, file)) as inner:
-            yield inner
+    with open(path, "rb") as file, closing(unpacked_stream(path, file)) as inner:
+        yield inner
 
 
 def unpacked_stream(path: Path, file: BinaryIO) -> BinaryIO:
     """Return the bytes of the open *file*, unpacked when the name of its *path* ends in `.gz`, within the limit."""
     if path.suffix.lower() != ".gz":
         return file
-    return cast(BinaryIO, io.BufferedReader(_LimitedStream(path, gzip.open(file)), 2**17))
+    return _limited(path, gzip.open(file))
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """Yield a stream of a file's bytes that can be sought in, unpacked when it begins as gzip, bzip2 or xz."""
+    """Yield a stream of a file's bytes that can seek, unpacked when it begins as gzip, bzip2 or xz."""
     with open(path, "rb") as file:
         start = file.read(6)
         file.seek(0)
-        form = next((form for magic, form in _COMPRESSIONS.items() if start.startswith(magic)), None)
-        inner = cast(BinaryIO, io.BufferedReader(_LimitedStream(path, form(file)), 2**17)) if form else file
+        unpack = next((unpack for magic, unpack in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        inner = _limited(path, unpack(file)) if unpack else file
         with closing(inner):
             yield inner
 
 
 def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield number, from 1, and bytes of each line; MirblabError with the number for one that is longer than 64 MiB."""
+    """Yield number, from 1, and bytes of each line; MirblabError with the number for a line of more than 64 MiB."""
     most = _limit_from_environment() or _LONGEST_LINE
     for number, line in enumerate(iter(partial(file.readline, most + 1), b""), 1):
         if len(line) > most:
@@ -231,14 +209,7 @@ def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def unpacking_limit(size: int) -> int:
-    """Return the number of bytes to which a file of *size* packed bytes may unpack.
-
-    This is the larger of 256 MiB and 200 times its size, or the number of gigabytes in the environment variable
-    MIRBLAB_LARGEST. Raises MirblabError when that is no positive number.
-
-    >>> unpacking_limit(10), unpacking_limit(10**9)
-    (268435456, 200000000000)
-    """
+    """Return how many bytes a file may unpack to: MIRBLAB_LARGEST (gigabytes), else 256 MiB or 200 times its *size*."""
     return _limit_from_environment() or max(_LEAST_LIMIT, _LARGEST_RATIO * size)
 
 
@@ -251,76 +222,60 @@ def check_unpacked_size(path: Path, unpacked: int) -> None:
 
 @contextmanager
 def _open_hashed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the unpacked bytes of a file, and note the digest of its packed bytes inside `collect_digests`."""
     digests = _digests.get()
     with open(path, "rb") as raw:
         digest = hashlib.blake2b(digest_size=32)
-        file = raw if digests is None else cast(BinaryIO, io.BufferedReader(_HashedStream(raw, digest), 2**18))
+        file = raw if digests is None else io.BufferedReader(_WatchedStream(raw, digest.update), 2**18)
         with closing(unpacked_stream(path, file)) as inner:
             yield inner
             if digests is not None:
-                while file.read(2**18):  # what stands behind the last line, or behind the packed bytes
+                while file.read(2**18):  # bytes behind the last line, or behind the packed bytes
                     pass
                 digests[path] = digest.hexdigest()
 
 
-class _HashedStream(io.RawIOBase):
-    """A stream whose bytes go into a digest as they are read."""
+class _WatchedStream(io.RawIOBase):
+    """A stream that passes all bytes that are read from it to a function."""
 
-    def __init__(self, inner: Any, digest: Any) -> None:
-        self._inner, self._digest = inner, digest
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into the buffer, and hash what was read."""
-        n_read = cast(int, self._inner.readinto(buffer))
-        self._digest.update(memoryview(buffer)[:n_read])
-        return n_read
-
-
-class _LimitedStream(io.RawIOBase):
-    """A stream that raises MirblabError when more bytes come out of it than are allowed."""
-
-    def __init__(self, path: Path, inner: Any) -> None:
-        self._path, self._inner, self._done = path, inner, 0
-        self._size = path.stat().st_size
-        self._most = unpacking_limit(self._size)
+    def __init__(self, inner: Any, watch: Callable[[memoryview], object]) -> None:
+        self._inner, self._watch = inner, watch
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to another position; skipped bytes do not count."""
-        return cast(int, self._inner.seek(offset, whence))
+        return int(self._inner.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return the position in the unpacked bytes."""
-        return cast(int, self._inner.tell())
+        return int(self._inner.tell())
 
     def readinto(self, buffer: Any) -> int:
-        """Read into the buffer, and count."""
-        n_read = cast(int, self._inner.readinto(buffer))
-        self._done += n_read
-        if self._done > self._most:
-            raise _too_large_error(self._path, f"over {self._most:,}", self._size, self._most)
+        n_read: int = self._inner.readinto(buffer)
+        self._watch(memoryview(buffer)[:n_read])
         return n_read
 
     def close(self) -> None:
-        """Close the stream inside, too."""
         self._inner.close()
         super().close()
 
 
+def _limited(path: Path, inner: Any) -> BinaryIO:
+    size = path.stat().st_size
+    most, n_read = unpacking_limit(size), 0
+
+    def count(read: memoryview) -> None:
+        nonlocal n_read
+        n_read += len(read)
+        if n_read > most:
+            raise _too_large_error(path, f"over {most:,}", size, most)
+
+    return io.BufferedReader(_WatchedStream(inner, count), 2**17)
+
+
 def _limit_from_environment() -> int:
-    """Return the limit in bytes that the environment sets, 0 when it sets none."""
     setting = os.environ.get(LIMIT_VARIABLE, "")
     try:
         gigabytes = float(setting) if setting else 0.0
@@ -340,7 +295,6 @@ def _too_large_error(path: Path, unpacked: str, size: int, most: int) -> Mirblab
 
 
 def _deepest_offset(text: str) -> int:
-    """Return the offset in a text of JSON at which it is nested deeper than permitted."""
     depth = 0
     for token in _TOKEN.finditer(text):
         depth += (token[0] in "[{") - (token[0] in "]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,11 +16,14 @@ from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.formula.in_text import FormulaReader, TextFormulas
 from mirblab.formula.operators import ARROW, BIG, FUNCTION, INTEGRAL, POSTFIX, RELATION, ROLES, SUM, operator_tree
+from mirblab.formula.tokens import layout_trees
 from mirblab.formula.tree import Tree
+
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
 
 MOST_LEAVES = 64
 DEEPEST = 32  # tokens of a path
-
 _NAMES = {kind: [name for own, name in ROLES.values() if own == kind] for kind in range(-6, 6)}
 # Operations that count as the same on a path; an operation not named here is its own type, letters and numbers apart.
 _TYPES = (
@@ -43,33 +46,21 @@ _SCRIPTS = frozenset({"O!SUB", "O!SUP"})
 _EMPTY = frozenset({"W!", "E!"})
 _MERGED = frozenset({"ADD", "TIMES", "REL"})  # a sum in a sum is one sum
 _RANKED = frozenset({"FRAC", "ROOT", "BINOM", "LIST", "ROW", "MOD", "COMPOSE"})  # where the place of an operand counts
-
-
-@lru_cache(maxsize=50_000)
-def operator_type(label: str) -> str:
-    """Return the type of a label of an operator tree, under which different symbols meet.
-
-    >>> operator_type("U!plus"), operator_type("O!leq"), operator_type("V!x"), operator_type("+!F!sin")
-    ('ADD', 'REL', 'VAR', 'FUN')
-    """
-    found = _TYPES.get(label)
-    if found is not None:
-        return found
-    if label.startswith("+!"):
-        return "BIG" if label[2:] in ("O!SUB", "O!SUP") else operator_type(label[2:])
-    return next((kind for prefix, kind in _PREFIXES if label.startswith(prefix)), label)
-
-
 Step = tuple[str, int, str]  # a type, the number of an inner node, its operator
+# Below one node, by path: how many leaves end it, by symbol and then by the operators on the way.
+Sector = dict[int, dict[str, Counter[tuple[str, ...]]]]
+PathNumbers = dict[tuple[int, str], int]  # of a path: a shorter path, -1 for none, and one more type
+SYMBOL_WEIGHTS = (1.00, 0.94, 0.90)
+LENGTH_PENALTY = 0.20
 
 
 @dataclass(slots=True)
 class LeafPaths:
-    """The leaf-root paths of one formula: per leaf its symbol and what stands above it, from the leaf up.
+    """The leaf-root paths of one formula.
 
-    `leaves` and `symbols` are the leaf's node in the operator tree and its label; `steps` per leaf the (type, root,
+    `leaves` and `symbols` are each leaf's node in the operator tree and its label; `steps` each leaf's (type, root,
     fingerprint) of every step upwards, where *root* numbers the inner nodes of the formula and *fingerprint* is the
-    operator itself; `roots` the node in the operator tree of each inner node.
+    operator; `roots` the node in the operator tree of each inner node.
     """
 
     leaves: list[int] = field(default_factory=list)
@@ -81,9 +72,8 @@ class LeafPaths:
 def leaf_paths(tree: Tree) -> LeafPaths:
     """Return the leaf-root paths of an operator *tree*, at most `MOST_LEAVES` of them, the first ones.
 
-    As in Approach0, a letter or number stands in a base with or without scripts, so that x, x_i and x^2 share a path;
-    a sum inside a sum is one sum, a minus sign makes no node, operands whose order counts go through a rank; empty
-    places are no leaves.
+    As in Approach0, x, x_i and x^2 share a path; nested sums are one sum, a minus sign makes no node, operands whose
+    order counts go through a rank; empty operands are no leaves.
 
     >>> paths = leaf_paths(Tree(["U!plus", "V!a", "N!2"], [-1, 0, 0], "-01"))
     >>> [[step[0] for step in steps] for steps in paths.steps]
@@ -103,10 +93,6 @@ def leaf_paths(tree: Tree) -> LeafPaths:
 
 
 class _StepsToRoot:
-    """The steps from a node to the root, with inner nodes numbered as they are met."""
-
-    __slots__ = ("found", "n_operands", "numbers", "tree", "types")
-
     def __init__(self, tree: Tree, found: LeafPaths) -> None:
         self.tree = tree
         self.found = found
@@ -119,7 +105,6 @@ class _StepsToRoot:
                 self.types[parent] = "REL"  # a chain, or statements joined by "and"
 
     def step(self, node: int, kind: str, label: str = "") -> Step:
-        """Return one step: its type, the number of the inner node, and the operator."""
         number = self.numbers.get((node, kind))
         if number is None:
             number = self.numbers[node, kind] = len(self.found.roots)
@@ -127,7 +112,6 @@ class _StepsToRoot:
         return kind, number, label
 
     def climb(self, node: int) -> list[Step]:
-        """Return the steps from *node* to the root, at most about `DEEPEST` of them."""
         tree, types = self.tree, self.types
         steps: list[Step] = []
         if not self._has_scripts(node):
@@ -157,60 +141,26 @@ class _StepsToRoot:
         return kind == "ADD" and self.n_operands[node] == 1
 
 
-# Below one node, by path: how many leaves end it, by symbol and then by the operators on the way.
-Sector = dict[int, dict[str, Counter[tuple[str, ...]]]]
-
-
-class PathBook:
-    """Numbers for paths: a path is a shorter path and one more type, so that each step is one look-up."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[int, str], int] = {}
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def number(self, paths: LeafPaths) -> list[list[int]]:
-        """Return the number of the path after each step, per leaf; new paths get new numbers.
-
-        >>> from mirblab.formula.approach0 import leaf_paths
-        >>> PathBook().number(leaf_paths(Tree(["U!plus", "V!a", "N!2"], [-1, 0, 0], "-01")))
-        [[1, 2, 3], [5, 6, 7]]
-        """
-        numbers = self._numbers
-        found: list[list[int]] = []
-        for symbol, steps in zip(paths.symbols, paths.steps, strict=True):
-            last = numbers.setdefault((-1, leaf_type(symbol)), len(numbers))
-            row: list[int] = []
-            for kind, _, _ in steps:
-                last = numbers.setdefault((last, kind), len(numbers))
-                row.append(last)
-            found.append(row)
+@lru_cache(maxsize=50_000)
+def operator_type(label: str) -> str:
+    """Return the type of a label of an operator tree, under which different symbols meet."""
+    found = _TYPES.get(label)
+    if found is not None:
         return found
-
-
-def leaf_type(symbol: str) -> str:
-    """Return the type of a leaf, at which every path begins: 0 and 1 are their own, as in Approach0."""
-    return symbol if symbol in ("N!0", "N!1") else operator_type(symbol)
+    if label.startswith("+!"):
+        return "BIG" if label[2:] in ("O!SUB", "O!SUP") else operator_type(label[2:])
+    return next((kind for prefix, kind in _PREFIXES if label.startswith(prefix)), label)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedPaths:
-    """A formula's leaf paths, the number of the path after each step of each leaf, and all counted per node.
-
-    `path`, `root` and `width` are parallel: below inner node *root* so many leaves end this path.
-    """
+    """A formula's leaf paths by number and step; below inner node `root[i]`, `width[i]` leaves end in `path[i]`."""
 
     paths: LeafPaths
     numbers: list[list[int]]
     path: np.ndarray
     root: np.ndarray
     width: np.ndarray
-
-    @property
-    def n_leaves(self) -> int:
-        """Return the number of leaf-root paths."""
-        return len(self.numbers)
 
     def sector(self, root: int) -> Sector:
         """Return the paths below one inner node, with the symbols and operators at each."""
@@ -223,72 +173,13 @@ class NumberedPaths:
         return found
 
 
-def number_paths(tree: Tree, book: PathBook) -> NumberedPaths:
-    """Return the paths of an operator *tree*, numbered by *book*."""
-    paths = leaf_paths(tree)
-    numbers = book.number(paths)
-    widths: Counter[tuple[int, int]] = Counter()
-    for steps, row in zip(paths.steps, numbers, strict=True):
-        widths.update(zip(row, [step[1] for step in steps], strict=True))
-    table = np.array([(path, root, width) for (path, root), width in widths.items()], np.int32).reshape(-1, 3)
-    return NumberedPaths(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
-
-
-def path_frequencies(formulas: Sequence[NumberedPaths], n_paths: int) -> np.ndarray:
-    """Return for each path how many nodes of all *formulas* have it below them, int64."""
-    paths = [found.path for found in formulas]
-    return np.bincount(np.concatenate(paths) if paths else np.empty(0, np.int32), minlength=n_paths)
-
-
-def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
-    """Return the sum of symbol credits over two sectors, and the pairs of symbols that were assigned to each other.
-
-    Each path that both have gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94
-    where the symbol does, 0.90 else (*weights*). Symbols of the query, the most frequent first, take the symbol of
-    the document that gives most, one to one (Approach0's greedy assignment); of equal ones the first.
-    """
-    gains: dict[tuple[str, str], float] = {}
-    count: Counter[str] = Counter()
-    for path, asked in query.items():
-        for symbol, operators in asked.items():
-            count[symbol] += operators.total()
-        found = document.get(path)
-        if found is None:
-            continue
-        for symbol, operators in asked.items():
-            for other, others in found.items():
-                gains[symbol, other] = gains.get((symbol, other), 0.0) + _credit(
-                    symbol == other, operators, others, weights
-                )
-    by_symbol: dict[str, list[tuple[float, str]]] = {}
-    for (symbol, other), gain in gains.items():
-        by_symbol.setdefault(symbol, []).append((gain, other))
-    total, pairs, taken = 0.0, [], set()
-    for symbol in sorted(by_symbol, key=lambda own: -count[own]):
-        free = [(gain, other == symbol, other) for gain, other in by_symbol[symbol] if other not in taken]
-        if free:
-            gain, _, other = max(free, key=lambda pair: pair[:2])
-            total += gain
-            taken.add(other)
-            pairs.append((symbol, other))
-    return total, pairs
-
-
-def _credit(is_same: bool, asked: Counter, found: Counter, weights: Sequence[float]) -> float:
-    both = min(asked.total(), found.total())
-    if not is_same:
-        return weights[2] * both
-    exact = (asked & found).total()
-    return weights[0] * exact + weights[1] * (both - exact)
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a query and a document have in common, in nodes of their operator trees (`Tree` positions).
+    """What a query and a document have in common, in nodes of their operator trees.
 
-    `leaves` are pairs of aligned leaves (query, document), `query_nodes` and `doc_nodes` all matched nodes, leaves and
-    what stands above them up to the roots of the matched subtrees; `symbols` the symbols that stand for each other.
-    `structure` is the weight of the common paths, `symbol` the share of symbols that agree, 0 to 1.
+    `leaves` are pairs of aligned leaves (query, document), `query_nodes` and `doc_nodes` all nodes from matched leaves
+    to the roots of the matched subtrees, `symbols` the pairs of assigned symbols. `structure` is the weight of the
+    common paths, `symbol` the share of symbols that agree, 0 to 1.
     """
 
     score: float
@@ -300,62 +191,14 @@ class Match:
     symbols: list[tuple[str, str]]
 
 
-def align_leaves(
-    query: NumberedPaths, query_root: int, found: NumberedPaths, doc_root: int, symbols: list[tuple[str, str]]
-) -> list[tuple[int, int]]:
-    """Return pairs of leaves on equal paths, one to one: equal symbols first, then assigned ones, then any."""
-    left, right = _leaves_by_path(query, query_root), _leaves_by_path(found, doc_root)
-    ours, theirs = query.paths.symbols, found.paths.symbols
-    assigned_to = dict(symbols)
-    pairs: list[tuple[int, int]] = []
-    for path in left.keys() & right.keys():
-        ranked = sorted(
-            (2 - (assigned_to.get(ours[own]) == theirs[other]) - (ours[own] == theirs[other]), own, other)
-            for own in left[path]
-            for other in right[path]
-        )
-        taken: set[tuple[str, int]] = set()
-        for _, own, other in ranked:
-            if taken.isdisjoint({("ours", own), ("theirs", other)}):
-                taken |= {("ours", own), ("theirs", other)}
-                pairs.append((own, other))
-    return sorted(pairs)
-
-
-def _leaves_by_path(own: NumberedPaths, root: int) -> dict[int, list[int]]:
-    """Return the leaves below an inner node, by their path to it."""
-    found: dict[int, list[int]] = {}
-    for leaf, (steps, numbers) in enumerate(zip(own.paths.steps, own.numbers, strict=True)):
-        for step, number in zip(steps, numbers, strict=True):
-            if step[1] == root:
-                found.setdefault(number, []).append(leaf)
-    return found
-
-
-def covered_nodes(own: NumberedPaths, root: int, leaves: list[int]) -> list[int]:
-    """Return the nodes of the operator tree on the way from *leaves* up to an inner node, ascending."""
-    nodes = {own.paths.leaves[leaf] for leaf in leaves}
-    for leaf in leaves:
-        for step in own.paths.steps[leaf]:
-            nodes.add(own.paths.roots[step[1]])
-            if step[1] == root:
-                break
-    return sorted(nodes)
-
-
-SYMBOL_WEIGHTS = (1.00, 0.94, 0.90)
-LENGTH_PENALTY = 0.20
-
-
 class Approach0Scorer:
     """Approach0's scoring (Zhong and Zanibbi, ECIR 2019; Zhong et al., ECIR 2020) over the formulas of a collection.
 
-    A formula is its leaf-root paths, cut off at every node above; the structure score of two subtrees sums min(width,
-    width) · ipf over the paths that they share, ipf = ln(N / pf) from all *formulas*; the best pair of subtrees
-    counts. σ credits its symbols (`assign_symbols`); the score is structure / (1 + (1 - σ)²), less a penalty for
-    length. *formulas* are LaTeX, or trees (layout or operator). *symbol_weights*: same symbol and operators, same
-    symbol, neither; None: symbols do not count. *eta*: weight of the length penalty. *use_ipf*: False gives every path
-    1. At most the first 64 leaves of a formula count. Every formula is parsed once, when the scorer is made.
+    A formula is its first 64 leaf-root paths, cut off at every node above. The structure score of two subtrees sums
+    min(width, width) · ipf over their common paths, ipf = ln(N / pf) from all *formulas* (1 without *use_ipf*); the
+    best pair of subtrees counts. The score is structure / (1 + (1 - σ)²), where σ credits symbols by *symbol_weights*
+    (`assign_symbols`; None: they do not count), less a penalty for length of weight *eta*. *formulas* are LaTeX or
+    trees.
 
     >>> scorer = Approach0Scorer([r"x^2 + y^2", r"x + y", r"a^2 + b^2 = c^2"])
     >>> scorer.score(r"y^2 + x^2", [0, 1, 2]).argsort().tolist()
@@ -372,22 +215,25 @@ class Approach0Scorer:
     ) -> None:
         self.symbol_weights = symbol_weights
         self.eta = eta
-        self._book = PathBook()
+        self._numbers: PathNumbers = {}
         self._formulas: list[NumberedPaths] = []
         with progress(len(formulas), "leaf-root paths", "formula") as bar:
-            for own in formulas:
-                self._formulas.append(number_paths(_to_operator_tree(own), self._book))
+            for formula in formulas:
+                self._formulas.append(self._read(formula))
                 bar.update(1)
-        counts = path_frequencies(self._formulas, len(self._book))
-        total = counts.sum()
-        self._ipf = np.log(total / np.maximum(counts, 1)) if use_ipf else np.ones(len(counts))
+        paths = [np.empty(0, np.int32), *(formula.path for formula in self._formulas)]
+        counts = np.bincount(np.concatenate(paths), minlength=len(self._numbers))
+        self._ipf = np.log(counts.sum() / np.maximum(counts, 1)) if use_ipf else np.ones(len(counts))
+
+    def _read(self, formula: str | Tree) -> NumberedPaths:
+        return number_paths(operator_tree(layout_trees([formula])[0]), self._numbers)
 
     def __len__(self) -> int:
         return len(self._formulas)
 
     def score(self, query: str | Tree, documents: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the score of each document, float32, 0 and up; *documents* are positions in the collection."""
-        own = number_paths(_to_operator_tree(query), self._book)
+        own = self._read(query)
         places = np.asarray(documents, np.int64)
         if places.size and (places.min() < 0 or places.max() >= len(self)):
             raise MirblabError(f"a scorer of {len(self):,} formulas has no positions {places.min()} to {places.max()}")
@@ -403,8 +249,8 @@ class Approach0Scorer:
         return scores
 
     def explain(self, query: str | Tree, document: int) -> Match:
-        """Return what *query* and the document at this position have in common, and what it scores."""
-        own, found = number_paths(_to_operator_tree(query), self._book), self._formulas[document]
+        """Return what *query* and the document at this position have in common, and its score."""
+        own, found = self._read(query), self._formulas[document]
         structure, query_root, doc_root = self._structure(own, [found])
         if not structure[0]:
             return Match(0.0, 0.0, 0.0, [], [], [], [])
@@ -429,7 +275,7 @@ class Approach0Scorer:
         best = np.zeros((3, len(found)))
         if not n_roots or not starts[-1]:
             return best[0], best[1], best[2]
-        known = np.full(len(self._book), -1)
+        known = np.full(len(self._numbers), -1)
         wanted = np.unique(query.path)
         known[wanted] = np.arange(len(wanted))
         width = np.zeros((len(wanted), n_roots))
@@ -457,10 +303,102 @@ class Approach0Scorer:
     ) -> tuple[float, float, list[tuple[str, str]]]:
         """Return the score of one pair of subtrees, the share of its symbols, and the pairs of symbols."""
         total, pairs = assign_symbols(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
-        share = total / query.n_leaves
+        share = total / len(query.numbers)
         symbols = 1 / (1 + (1 - share) ** 2) if self.symbol_weights else 1.0
-        length = (1 - self.eta) + self.eta / np.log(1 + found.n_leaves)
+        length = (1 - self.eta) + self.eta / np.log(1 + len(found.numbers))
         return float(structure * symbols * length), share, pairs
+
+
+def number_paths(tree: Tree, known: PathNumbers) -> NumberedPaths:
+    """Return the paths of an operator *tree*, new ones numbered in *known*; 0 and 1 begin separate paths."""
+    paths, numbers = leaf_paths(tree), []
+    widths: Counter[tuple[int, int]] = Counter()
+    for symbol, steps in zip(paths.symbols, paths.steps, strict=True):
+        leaf_type = symbol if symbol in ("N!0", "N!1") else operator_type(symbol)
+        last, row = known.setdefault((-1, leaf_type), len(known)), []
+        for kind, root, _ in steps:
+            last = known.setdefault((last, kind), len(known))
+            row.append(last)
+            widths[last, root] += 1
+        numbers.append(row)
+    table = np.array([(path, root, width) for (path, root), width in widths.items()], np.int32).reshape(-1, 3)
+    return NumberedPaths(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
+
+
+def align_leaves(
+    query: NumberedPaths, query_root: int, found: NumberedPaths, doc_root: int, symbols: list[tuple[str, str]]
+) -> list[tuple[int, int]]:
+    """Return pairs of leaves on equal paths, one to one: equal symbols first, then assigned ones, then any."""
+    left, right = _leaves_by_path(query, query_root), _leaves_by_path(found, doc_root)
+    ours, theirs = query.paths.symbols, found.paths.symbols
+    assigned_to = dict(symbols)
+    pairs: list[tuple[int, int]] = []
+    for path in left.keys() & right.keys():
+        ranked = sorted(
+            (2 - (assigned_to.get(ours[own]) == theirs[other]) - (ours[own] == theirs[other]), own, other)
+            for own in left[path]
+            for other in right[path]
+        )
+        taken: set[tuple[str, int]] = set()
+        for _, own, other in ranked:
+            if taken.isdisjoint({("ours", own), ("theirs", other)}):
+                taken |= {("ours", own), ("theirs", other)}
+                pairs.append((own, other))
+    return sorted(pairs)
+
+
+def _leaves_by_path(own: NumberedPaths, root: int) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for leaf, (steps, numbers) in enumerate(zip(own.paths.steps, own.numbers, strict=True)):
+        for step, number in zip(steps, numbers, strict=True):
+            if step[1] == root:
+                found.setdefault(number, []).append(leaf)
+    return found
+
+
+def covered_nodes(own: NumberedPaths, root: int, leaves: list[int]) -> list[int]:
+    """Return the nodes of the operator tree on the way from *leaves* up to an inner node, ascending."""
+    nodes = {own.paths.leaves[leaf] for leaf in leaves}
+    for leaf in leaves:
+        for step in own.paths.steps[leaf]:
+            nodes.add(own.paths.roots[step[1]])
+            if step[1] == root:
+                break
+    return sorted(nodes)
+
+
+def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
+    """Return the sum of symbol credits over two sectors, and the pairs of symbols that were assigned to each other.
+
+    Each common path gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94 where the
+    symbol does, 0.90 else (*weights*). Symbols of the query, the most frequent first, take one to one the symbol of the
+    document that gives most (Approach0's greedy assignment).
+    """
+    gains: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    count: Counter[str] = Counter()
+    for path, asked in query.items():
+        for symbol, operators in asked.items():
+            count[symbol] += operators.total()
+        for symbol, operators in asked.items():
+            for other, others in document.get(path, {}).items():
+                gains[symbol][other] += _credit(symbol == other, operators, others, weights)
+    total, pairs, taken = 0.0, [], set()
+    for symbol in sorted(gains, key=lambda own: -count[own]):
+        free = [(gain, other == symbol, other) for other, gain in gains[symbol].items() if other not in taken]
+        if free:
+            gain, _, other = max(free, key=lambda pair: pair[:2])
+            total += gain
+            taken.add(other)
+            pairs.append((symbol, other))
+    return total, pairs
+
+
+def _credit(is_same: bool, asked: Counter, found: Counter, weights: Sequence[float]) -> float:
+    both = min(asked.total(), found.total())
+    if not is_same:
+        return weights[2] * both
+    exact = (asked & found).total()
+    return weights[0] * exact + weights[1] * (both - exact)
 
 
 def rescore(
@@ -468,10 +406,8 @@ def rescore(
 ) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
-    Formulas are read from texts as structure search does (`in_text.FormulaReader`). Each formula of the query counts by
-    the document's formula that scores best for it, and a document scores their sum, as Approach0 adds up the keywords
-    of a query; a document without formulas scores 0. *scorer* holds the distinct formulas of *collection* in order of
-    first appearance (None: one is made, which parses them all). Raises MirblabError for a scorer of another size.
+    A document's score is the sum over the query's formulas of the best score of one of its formulas, 0 without
+    formulas. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is made).
     """
     documents, reader = FormulaReader.of(collection).owned(collection.texts), FormulaReader.of(collection, "query")
     scorer = scorer or Approach0Scorer(documents.formulas)
@@ -479,8 +415,8 @@ def rescore(
         n = len(documents.formulas)
         raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {n:,}")
     shortlist = runs.cut_run(run, depth)
-    queries = collection.query_ids.get_indexer(shortlist.query_id.astype(str))
-    places = collection.doc_ids.get_indexer(shortlist.doc_id.astype(str))
+    queries = collection.query_ids.get_indexer(pd.Index(shortlist.query_id.astype(str)))
+    places = collection.doc_ids.get_indexer(pd.Index(shortlist.doc_id.astype(str)))
     scores = np.zeros(len(shortlist), np.float32)
     wanted = np.unique(queries)
     with progress(len(wanted), f"{collection.name}: Approach0", "query") as bar:
@@ -495,11 +431,3 @@ def rescore(
     return runs.from_positions(
         queries, places, scores, collection.query_ids, collection.doc_ids, "approach0", collection.name
     )
-
-
-def _to_operator_tree(formula: str | Tree) -> Tree:
-    if isinstance(formula, Tree):
-        return operator_tree(formula)
-    from mirblab.formula.latex.parser import parse_latex
-
-    return operator_tree(parse_latex(formula))

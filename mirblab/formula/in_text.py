@@ -33,34 +33,6 @@ _LANGUAGES = (
     ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
 )  # fmt: skip
 _ENOUGH_SIGNS = 1000  # texts of a collection that are looked at
-
-
-@lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
-def is_formal(text: str) -> str:
-    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
-
-    >>> is_formal("∀ (n : ℕ), n.divisors.sum Nat.totient = n"), is_formal("|- !x. x = x"), is_formal(r"f : X \\to Y")
-    ('Lean', 'HOL', '')
-    """
-    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
-
-
-def formal_language(texts: Sequence[str]) -> str:
-    """Return the proof assistant whose language most of *texts* are in; "" where most are in none.
-
-    One text may have no sign of its language, or a misleading one; at most a thousand, evenly spread, are looked at.
-
-    >>> formal_language(["|- !x. x = x", "T", "|- !x y. x + y = y + x"])
-    'HOL'
-    >>> formal_language(["Let $x$ be one.", "|- !x. x = x"])
-    ''
-    """
-    looked_at = texts[:: max(1, len(texts) // _ENOUGH_SIGNS)]
-    names = Counter(map(is_formal, looked_at))
-    n_others = names.pop("", 0)
-    return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""
-
-
 _DISPLAYS = (
     "align|alignat|aligned|alignedat|array|[bBpvV]?matrix|cases|CD|displaymath|eqnarray|equation|flalign|gather|"
     "gathered|math|multline|smallmatrix|split|subequations|xalignat"
@@ -90,81 +62,44 @@ _LONE_WORD = re.compile(r"\s*[A-Z]?[a-z]{4,}[.,;:?!]*\s*")
 _SIGNS_PER_WORD = 4  # of mathematics, in what has no delimiters and may be a formula
 _MANY_WORDS = 3  # without a sign of mathematics these are prose
 _BEGINS, _ENDS = " \n,.;:?!)", " \n("  # of prose between two formulas
-
 Token = tuple[str, int, int]  # kind, start, end
 # Start and end without delimiters, with them, and whether these are signs outside of any text group.
 Span = tuple[int, int, int, int, bool]
+FORMULA_TASK = "Formula Retrieval"
+_IN_CONTEXT = re.compile(r"\s*Formula:\s*(?P<formula>.*?)\s*(?:Context:.*)?", re.DOTALL)
+_DELIMITERS = ("$", "\\(", "\\[", "math]")
+_OPENS = re.compile(r"(\$+|\\[(\[]|\[i?math\])\s*\Z")
+_CLOSES = re.compile(r"\s*(\$+|\\[)\]]|\[/i?math\])")
+_MATHS = re.compile(r"[\\^_={}&+<>]")
+_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
+_MOST_WORDS = 2  # neither commands nor in braces, as names and texts are
+_ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them that must be formulas
+
+
+@lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
+def is_formal(text: str) -> str:
+    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none."""
+    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
+
+
+def formal_language(texts: Sequence[str]) -> str:
+    """Return the proof assistant of most of *texts* (of a thousand of them, evenly spread); "" where most have none."""
+    looked_at = texts[:: max(1, len(texts) // _ENOUGH_SIGNS)]
+    names = Counter(map(is_formal, looked_at))
+    n_others = names.pop("", 0)
+    return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""
 
 
 def marked_formulas(text: str) -> list[tuple[str, int, int]]:
     r"""Return the formulas of a text in order: LaTeX without delimiters, and where it starts and ends in the text.
 
-    `text[start:end]` is the LaTeX. Delimiters: `$`, `$$`, `\(`, `\[`, `[imath]`, `[math]`; display environments
-    stay part of the LaTeX. An escaped `\$` is none, a dollar in `\text{}` belongs to the formula around it, sums
-    of money are no formulas, and a dollar without partner is passed over: where it may be either of two, what
-    stands between them decides. Empty formulas are left out. The time grows with the length of the text.
-
-    >>> marked_formulas(r"Is \(x\) or $\text{some $y$}$ worth $5 or $6?")
-    [('x', 5, 6), ('\\text{some $y$}', 13, 28)]
+    Delimiters are `$`, `$$`, `\(`, `\[`, `[imath]`, `[math]`; display environments stay part of the LaTeX. An escaped
+    `\$` is none, a dollar in `\text{}` belongs to the formula around it, and sums of money are no formulas.
     """
     return [(text[start:end], start, end) for start, end, _, _, _ in _formula_spans(text)]
 
 
-def split_at_formulas(text: str) -> list[str]:
-    r"""Return the parts of a text: prose, formula, prose, ..., prose; at odd positions the LaTeX of the formulas.
-
-    Delimiters are left out; prose between two formulas may be empty.
-
-    >>> split_at_formulas("Let $x$ be one.")
-    ['Let ', 'x', ' be one.']
-    """
-    return _cut_at_spans(text, _formula_spans(text))
-
-
-def split_text(text: str) -> list[str]:
-    r"""Return the parts of a text as `split_at_formulas` does; ["", text, ""] for a formula without delimiters.
-
-    An environment, or a dollar in `\text{}`, says nothing about what is around it, so it is no delimiter here. A
-    statement for a proof assistant is prose, whatever its dollars and backslashes mean there.
-
-    >>> split_text(r"\frac{1}{2}"), split_text("half of $x$")
-    (['', '\\frac{1}{2}', ''], ['half of ', 'x', ''])
-    """
-    if is_formal(text):
-        return [text]
-    spans = list(_formula_spans(text))
-    found = _cut_at_spans(text, spans)
-    if any(is_plain for *_, is_plain in spans) or not text.strip():
-        return found
-    outside = "".join(found[::2])
-    return ["", text, ""] if is_bare_formula(outside) or not outside.strip() else found
-
-
-def is_bare_formula(text: str) -> bool:
-    r"""Return whether a text without delimiters is a formula: it has hardly any words, or far more mathematics.
-
-    >>> is_bare_formula(r"\sum_{n}^{\infty} a_n"), is_bare_formula("n")
-    (True, True)
-    >>> is_bare_formula("Every ring is commutative"), is_bare_formula("")
-    (False, False)
-    """
-    if not text.strip() or _LONE_WORD.fullmatch(text):
-        return False
-    n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS_IN_DELIMITERS.findall(text))
-    is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
-    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not is_formal(text)
-
-
-def _cut_at_spans(text: str, spans: Iterable[Span]) -> list[str]:
-    found, last = [], 0
-    for start, end, outer, after, _ in spans:
-        found += [text[last:outer], text[start:end]]
-        last = after
-    return [*found, text[last:]]
-
-
 def _formula_spans(text: str) -> Iterator[Span]:
-    """Yield each formula that is not empty."""
     if "$" not in text and "\\" not in text and "[/" not in text:
         return
     tokens = _tokens(text)
@@ -187,12 +122,9 @@ def _formula_spans(text: str) -> Iterator[Span]:
         inner = text[start:end]
         if inner.strip():
             is_plain = not kind.startswith("begin") and limits[at] == len(tokens)
-            yield *_strip_span(inner, start, end), outer, after, is_plain
+            start, end = start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+            yield start, end, outer, after, is_plain
         at = closer + 1
-
-
-def _strip_span(inner: str, start: int, end: int) -> tuple[int, int]:
-    return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
 
 
 def _tokens(text: str) -> list[Token]:
@@ -212,27 +144,26 @@ def _kind(sign: str) -> str:
 
 def _groups(tokens: list[Token]) -> tuple[list[int], dict[int, int]]:
     """Return for each token where the innermost text group around it ends, and for each such group its last token."""
-    limits, jumps = [len(tokens)] * len(tokens), {}
+    jumps: dict[int, int] = {}
     opened: list[int] = []
     for place, (kind, _, _) in enumerate(tokens):
         if kind in ("{", "text"):
             opened.append(place)
-        elif kind == "}" and opened:
-            first = opened.pop()
-            if tokens[first][0] == "text":
-                jumps[first] = place
-    inside: list[int] = []
+        elif kind == "}" and opened and tokens[first := opened.pop()][0] == "text":
+            jumps[first] = place
+    limits: list[int] = []
+    inside = [len(tokens)]
     for place in range(len(tokens)):
-        while inside and inside[-1] <= place:
+        while inside[-1] <= place:
             inside.pop()
-        limits[place] = inside[-1] if inside else len(tokens)
+        limits.append(inside[-1])
         if place in jumps:
             inside.append(jumps[place])
     return limits, jumps
 
 
 class _Search:
-    """The partners of opening tokens; what was not found once in a group is not looked for there again."""
+    """The partners of opening tokens; a search that failed once in a group is not repeated there."""
 
     def __init__(self, text: str, tokens: list[Token], limits: list[int], jumps: dict[int, int]) -> None:
         self.text, self.tokens, self.limits, self.jumps = text, tokens, limits, jumps
@@ -240,7 +171,6 @@ class _Search:
         self.dollars = sum(end - start for kind, start, end in tokens if kind[0] == "$")
 
     def closer(self, at: int) -> int:
-        """Return the position of the token that closes the one at *at*, or -1 where that opens no formula."""
         kind, _, start = self.tokens[at]
         wanted = "end" + kind[5:] if kind.startswith("begin") else _CLOSER.get(kind, "")
         found = self._next(at, wanted) if wanted else -1
@@ -279,7 +209,7 @@ class _Search:
         return -1
 
     def _is_prose(self, start: int, closer: int) -> bool:
-        """Return whether what stands between two dollars is money, or prose where one dollar has no partner."""
+        """Return whether the text between two dollars is money, or prose where one dollar has no partner."""
         end = self.tokens[closer][1]
         inner, following = self.text[start:end], self.text[end + 1 : end + 2]
         if _MATHS_IN_DELIMITERS.search(inner):
@@ -293,23 +223,43 @@ class _Search:
         return n_words > _MANY_WORDS or (n_words > 0 and inner[0] in _BEGINS and inner[-1] in _ENDS)
 
 
-FORMULA_TASK = "Formula Retrieval"
-_IN_CONTEXT = re.compile(r"\s*Formula:\s*(?P<formula>.*?)\s*(?:Context:.*)?", re.DOTALL)
-_DELIMITERS = ("$", "\\(", "\\[", "math]")
-_OPENS = re.compile(r"(\$+|\\[(\[]|\[i?math\])\s*\Z")
-_CLOSES = re.compile(r"\s*(\$+|\\[)\]]|\[/i?math\])")
-_MATHS = re.compile(r"[\\^_={}&+<>]")
-_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{4,}")
-_MOST_WORDS = 2
-_ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them that must be formulas
+def split_at_formulas(text: str) -> list[str]:
+    """Return the parts of a text: prose (possibly empty), LaTeX, prose, ..., prose, without the delimiters."""
+    return _cut_at_spans(text, _formula_spans(text))
+
+
+def _cut_at_spans(text: str, spans: Iterable[Span]) -> list[str]:
+    found, last = [], 0
+    for start, end, outer, after, _ in spans:
+        found += [text[last:outer], text[start:end]]
+        last = after
+    return [*found, text[last:]]
+
+
+def split_text(text: str) -> list[str]:
+    """Return the parts of a text as `split_at_formulas` does; ["", text, ""] for a formula without delimiters."""
+    if is_formal(text):
+        return [text]
+    spans = list(_formula_spans(text))
+    found = _cut_at_spans(text, spans)
+    if any(is_plain for *_, is_plain in spans) or not text.strip():
+        return found
+    outside = "".join(found[::2])
+    return ["", text, ""] if is_bare_formula(outside) or not outside.strip() else found
+
+
+def is_bare_formula(text: str) -> bool:
+    """Return whether a text without delimiters is a formula: it has hardly any words, or far more mathematics."""
+    if not text.strip() or _LONE_WORD.fullmatch(text):
+        return False
+    n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS_IN_DELIMITERS.findall(text))
+    is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
+    return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not is_formal(text)
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormulas:
-    """The distinct formulas of some texts, in order of first appearance, and where they are.
-
-    The formulas of text i are `numbers[starts[i] : starts[i + 1]]`, positions in `formulas`, as often as it has them.
-    """
+    """The distinct formulas of texts; text i has `numbers[starts[i] : starts[i + 1]]`, positions in `formulas`."""
 
     formulas: list[str]
     numbers: np.ndarray
@@ -321,7 +271,7 @@ class TextFormulas:
         return bool(np.diff(self.starts).max(initial=0) <= 1)
 
     def column(self) -> list[str]:
-        """Return the formula of each text, empty where there is none, when no text has several."""
+        """Return the formula of each text, empty where there is none; only when no text has several."""
         sizes, first = np.diff(self.starts).tolist(), self.starts.tolist()
         return [self.formulas[self.numbers[at]] if size else "" for size, at in zip(sizes, first, strict=False)]
 
@@ -334,11 +284,7 @@ class TextFormulas:
         return found
 
     def take(self, places: np.ndarray) -> TextFormulas:
-        """Return the formulas of the texts at *places*, in that order, with the same numbers.
-
-        >>> collect_formulas(["$x$", "$y$ $z$"], bare=False).take(np.array([1])).numbers.tolist()
-        [1, 2]
-        """
+        """Return the formulas of the texts at *places*, in that order, with the same numbers."""
         sizes = np.diff(self.starts)[places]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(starts[-1]) + np.repeat(self.starts[places] - starts[:-1], sizes)
@@ -347,23 +293,14 @@ class TextFormulas:
 
 @dataclass(frozen=True, slots=True)
 class FormulaReader:
-    """How formulas are read from the documents, or the queries, of a collection: decided once for all of its texts.
-
-    `is_bare`: each text is one formula. `language`: the proof assistant whose language the texts are in, "" for none;
-    in such a language a dollar or a backslash is no LaTeX, so that there is no formula.
-    """
+    """How a collection's formulas are read: `is_bare`, each text is one; `language`, a proof assistant, has none."""
 
     is_bare: bool
     language: str = ""
 
     @classmethod
     def of(cls, collection: Collection, role: str = "document") -> FormulaReader:
-        """Return the reader of a collection's documents, or with *role* "query" of its queries.
-
-        >>> from mirblab.sources.catalogue import load
-        >>> FormulaReader.of(load("mini-hol")), FormulaReader.of(load("mini-wfb"), "query")
-        (FormulaReader(is_bare=False, language='HOL'), FormulaReader(is_bare=True, language=''))
-        """
+        """Return the reader of a collection's documents, or with *role* "query" of its queries."""
         card = collection.card
         if card.task == FORMULA_TASK:
             return cls(is_bare=True)
@@ -383,27 +320,24 @@ class FormulaReader:
 
 
 def collection_language(collection: Collection) -> str:
-    """Return the proof assistant whose language a collection's documents are in, or else its queries; "" for none.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> [collection_language(load(name)) for name in ("mini-lean", "mini-views-signature-informal", "mini-qa")]
-    ['Lean', 'Lean', '']
-    """
+    """Return the proof assistant whose language a collection's documents are in, or else its queries; "" for none."""
     return FormulaReader.of(collection).language or FormulaReader.of(collection, "query").language
 
 
-def count_without_formula(queries: Sequence[bool], documents: Sequence[bool], language: str = "") -> dict[str, Any]:
-    """Return what the attrs of a run say of texts in which the system found no formula.
+def count_without_formula(
+    queries: Sequence[bool] | np.ndarray, documents: Sequence[bool] | np.ndarray, language: str = ""
+) -> dict[str, Any]:
+    """Return the attrs of a run about texts without a formula; *queries* and *documents* say which texts have one.
 
-    *queries* and *documents* say of each text whether there is one. `no_formula` has the four counts; where most
-    queries or most documents have none, `note` says so, and what became of code in a *language* that was read as words.
+    `note` is there where most queries or documents have none; it names the *language* that was read as words.
 
     >>> count_without_formula([True, True], [False, False, True])["note"]
     'no formula in 0 of 2 queries and 2 of 3 documents'
     >>> count_without_formula([True, True], [True, True, True])
     {'no_formula': {'queries': [0, 2], 'documents': [0, 3]}}
     """
-    counts = {"queries": _count_missing(queries), "documents": _count_missing(documents)}
+    texts = {"queries": queries, "documents": documents}
+    counts = {name: [len(have) - int(np.count_nonzero(have)), len(have)] for name, have in texts.items()}
     found: dict[str, Any] = {"no_formula": counts}
     if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
         said = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
@@ -411,36 +345,39 @@ def count_without_formula(queries: Sequence[bool], documents: Sequence[bool], la
     return found
 
 
-def _count_missing(has_formula: Sequence[bool]) -> list[int]:
-    return [len(has_formula) - int(np.count_nonzero(has_formula)), len(has_formula)]
-
-
 def are_formulas(task: str, texts: Sequence[str]) -> bool:
-    """Return whether each of a collection's texts is one formula: what the *task* says, else how most of them look.
-
-    >>> are_formulas("", ["x^2", "a_1+b"]), are_formulas("", ["Let $x$ be 1.", "n"]), are_formulas("Why?", ["x^2"])
-    (True, False, False)
-    """
+    """Return whether each of a collection's texts is one formula: what the *task* says, else how most of them look."""
     if task:
         return task == FORMULA_TASK
     looked_at = [text for text in texts[:: max(1, len(texts) // _ENOUGH)] if text.strip()]
     alone = sum(
-        (bool(_MATHS.search(text)) or len(text.split()) == 1) and not _marked_only(text) and not _is_prose(text)
+        (bool(_MATHS.search(text)) or len(text.split()) == 1)
+        and not _marked_only(text)
+        and len(_WORD.findall(text)) <= _MOST_WORDS
         for text in looked_at
     )
     return bool(looked_at) and alone >= _MOST * len(looked_at)
 
 
-def _is_prose(text: str) -> bool:
-    """Return whether a text has several words that are neither commands nor in braces, as names and texts are."""
-    return len(_WORD.findall(text)) > _MOST_WORDS
+def _marked_only(text: str) -> list[str]:
+    """Return the formulas that delimiters mark in a text; none where mathematics stands between them, too."""
+    if not any(delimiter in text for delimiter in _DELIMITERS):
+        return []
+    found, last = marked_formulas(text), 0
+    for _, start, end in found:
+        before = text[last:start]
+        delimiter = _OPENS.search(before)
+        if delimiter is None or _MATHS.search(_CLOSES.sub("", before[: delimiter.start()], count=1)):
+            return []
+        last = end
+    return [] if _MATHS.search(_CLOSES.sub("", text[last:], count=1)) else [latex for latex, _, _ in found]
 
 
 def text_formulas(text: str, bare: bool) -> list[str]:
     r"""Return the LaTeX of the formulas in a text; with *bare* those of a collection whose texts are formulas.
 
-    A bare text is one formula unless it marks its formulas by delimiters; of "Formula: ... Context: ..." it is the
-    first part. Elsewhere only what is marked is a formula.
+    A bare text is one formula unless delimiters mark its formulas; of "Formula: ... Context: ..." it is the first part.
+    Elsewhere only what is marked is a formula.
 
     >>> text_formulas(r"x^2 + \text{if $x$ is odd}", bare=True), text_formulas("$x$ and $y$", bare=True)
     (['x^2 + \\text{if $x$ is odd}'], ['x', 'y'])
@@ -455,12 +392,7 @@ def text_formulas(text: str, bare: bool) -> list[str]:
 
 
 def collect_formulas(texts: Iterable[str], bare: bool) -> TextFormulas:
-    """Return the formulas of *texts*, read as `text_formulas` does.
-
-    >>> found = collect_formulas(["$x$ and $y$", "", "$y$"], bare=False)
-    >>> found.formulas, found.numbers.tolist(), found.starts.tolist()
-    (['x', 'y'], [0, 1, 1], [0, 2, 2, 3])
-    """
+    """Return the formulas of *texts*, read as `text_formulas` does."""
     known: dict[str, int] = {}
     numbers: list[int] = []
     starts = [0]
@@ -468,21 +400,3 @@ def collect_formulas(texts: Iterable[str], bare: bool) -> TextFormulas:
         numbers += [known.setdefault(latex, len(known)) for latex in text_formulas(text, bare)]
         starts.append(len(numbers))
     return TextFormulas(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))
-
-
-def _marked_only(text: str) -> list[str]:
-    """Return the formulas that delimiters mark in a text; none where what is between them is mathematics, too.
-
-    A dollar may stand inside of a formula: in a text, or in what LaTeXML writes for an equation array; and an
-    environment needs no delimiter.
-    """
-    if not any(delimiter in text for delimiter in _DELIMITERS):
-        return []
-    found, last = marked_formulas(text), 0
-    for _, start, end in found:
-        before = text[last:start]
-        delimiter = _OPENS.search(before)
-        if delimiter is None or _MATHS.search(_CLOSES.sub("", before[: delimiter.start()], count=1)):
-            return []
-        last = end
-    return [] if _MATHS.search(_CLOSES.sub("", text[last:], count=1)) else [latex for latex, _, _ in found]

@@ -29,10 +29,9 @@ def to_mathml(
 ) -> str:
     """Return a layout tree as Presentation MathML, the *matched* nodes marked; no script, everything escaped.
 
-    *matched* holds places of nodes, or how strongly each is to be marked, 0 to 1; a symbol gets an orange ground, a
-    fraction or a root a frame. *latex* becomes the text that a screen reader reads; *display*: on a line by itself.
-    `mathml.parse_mathml` of the result is the tree again, for trees from LaTeX nearly always. Operator trees are
-    written as functions of their operands. Takes linear time and no stack.
+    *matched* holds nodes, or how strongly each is to be marked, 0 to 1. *latex* is the text for screen readers;
+    *display*: on a separate line. `mathml.parse_mathml` nearly always restores the tree. Operator trees are written as
+    functions.
 
     >>> print(to_mathml(Tree(["V!x", "N!2"], [-1, 0], "-a"), latex="x^2").partition('aria-label="x^2">')[2])
     <mrow><msup><mi>x</mi><mrow><mn>2</mn></mrow></msup></mrow></math>
@@ -43,49 +42,8 @@ def to_mathml(
     return f'{head}alttext="{label}" aria-label="{label}"><mrow>{"".join(writer.written())}</mrow></math>'
 
 
-def highlight_latex(latex: str, tree: Tree, matched: Iterable[int] | Mapping[int, float] = ()) -> str:
-    """Return the source of *tree* as HTML, the spans of the *matched* nodes in `<mark>`; everything escaped.
-
-    >>> tree = Tree(["V!x", "<", "V!y"], [-1, 0, 1], "-nn", [(0, 1), (1, 2), (2, 3)])
-    >>> print(highlight_latex("x<y", tree, {1: 1.0}).partition("style=")[2])
-    "background:rgba(230,159,0,0.65);color:inherit;border-radius:2px">&lt;</mark>y</code>
-    """
-    strength = [0.0] * len(latex)
-    for node, weight in _match_weights(matched).items():
-        start, end = tree.spans[node] if tree.spans else (0, 0)
-        for place in range(max(start, 0), min(end, len(latex))):
-            strength[place] = max(strength[place], weight)
-    written, start = [], 0
-    for end in range(1, len(latex) + 1):
-        if end == len(latex) or strength[end] != strength[start]:
-            text = _escape(latex[start:end])
-            written.append(f"<mark{_match_style(strength[start], 2)}>{text}</mark>" if strength[start] else text)
-            start = end
-    return f'<code class="mirblab-latex">{"".join(written)}</code>'
-
-
-def _match_weights(matched: Iterable[int] | Mapping[int, float]) -> dict[int, float]:
-    pairs = matched.items() if isinstance(matched, Mapping) else ((node, 1.0) for node in matched)
-    return {int(node): min(1.0, float(weight)) for node, weight in pairs if weight > 0}
-
-
-def _escape(text: str) -> str:
-    return html.escape(_CONTROL.sub("\ufffd", text))
-
-
-def _match_style(weight: float, radius: int = 0) -> str:
-    corner = f";border-radius:{radius}px" if radius else ""
-    return f' class="mirblab-match" style="background:rgba({_ORANGE},{0.2 + 0.45 * weight:.2f});color:inherit{corner}"'
-
-
-def _is_at_corner(label: str, relation: str) -> bool:
-    """Return whether a script above or below a sign is written at its corner."""
-    is_plain = label[1:2] != "!" and label[:1] != "?" and label not in _STACKED and not _ARROWS.match(label)
-    return is_plain and (relation == "u" or label not in _RELATIONS)
-
-
 class _Writer:
-    """The elements of a tree in order; what is still to be written is on a stack."""
+    """The elements of a tree in order, with a stack of what is still to be written."""
 
     def __init__(self, tree: Tree, weights: Mapping[int, float]) -> None:
         self.tree, self.weights = tree, weights
@@ -98,7 +56,6 @@ class _Writer:
             self.is_tall[parent] |= self.is_tall[child] or relation in "uo"
 
     def written(self) -> Iterator[str]:
-        """Yield the tags and texts in order, without recursion."""
         waiting: _Work = [0] if len(self.tree) else []
         while waiting:
             work = waiting.pop()
@@ -108,7 +65,6 @@ class _Writer:
                 waiting += reversed(self.function(work) if self.is_operation else self.line(work))
 
     def function(self, node: int) -> _Work:
-        """Return an operation in an operator tree: its name and its operands in brackets."""
         kind, name = self.tree.labels[node][:2], self.tree.labels[node]
         work: _Work = [self.token(node, _TOKENS.get(kind, "mi"), shown_label(name))]
         for place, child in enumerate(self.below[node].values()):
@@ -116,7 +72,6 @@ class _Writer:
         return [*work, "<mo>)</mo>"] if len(work) > 1 else work
 
     def line(self, node: int) -> _Work:
-        """Return a node with its scripts, and the line that goes on behind it."""
         below = self.below[node]
         name, relations = self.scripts(node)
         work = self.base(node)
@@ -136,7 +91,6 @@ class _Writer:
         return [*work, below["n"]] if "n" in below else work
 
     def scripts(self, node: int) -> tuple[str, str]:
-        """Return the element of a node's innermost scripts and their relations in its order, none: two empty ones."""
         below, label = self.below[node], self.tree.labels[node]
         if ("c" in below or "d" in below) and label != "O!root":
             return "mmultiscripts", "ba|dc"
@@ -148,7 +102,6 @@ class _Writer:
         return _SCRIPTS[inner], inner
 
     def arguments(self, node: int, relations: str) -> _Work:
-        """Return the work that writes what hangs on a node by these relations, each as one element."""
         work: _Work = []
         for relation in relations:
             if relation == "|":
@@ -160,7 +113,6 @@ class _Writer:
         return work
 
     def base(self, node: int) -> _Work:
-        """Return a node without its scripts."""
         label, below = self.tree.labels[node], self.below[node]
         kind = label[:2]
         if label == "O!divide":
@@ -187,7 +139,7 @@ class _Writer:
                 self.token(node, "mi", label)]  # fmt: skip
 
     def operator(self, node: int) -> str:
-        """Return an operator; a bracket or a comma says when it is neither fence nor separator."""
+        """Return an operator; a bracket or a comma states when it is neither fence nor separator."""
         label, says = self.tree.labels[node], ""
         if label in OPENING or label in CLOSING:
             says = ' fence="false" stretchy="false"'
@@ -200,7 +152,6 @@ class _Writer:
         return self.token(node, "mo", "−" if label == "-" else label, says)
 
     def fence(self, node: int) -> _Work:
-        """Return brackets around elements, or around a table of cells."""
         fence, rows, columns = matrix_shape(self.tree.labels[node])
         cells = []
         cell = self.below[node].get("w")
@@ -224,18 +175,16 @@ class _Writer:
         return [*work, "</mtable>", end, "</mrow>"]
 
     def ends_with_comma(self, node: int) -> bool:
-        """Return whether the line that starts at a node ends with a comma."""
         while "n" in self.below[node]:
             node = self.below[node]["n"]
         return self.tree.labels[node] == ","
 
     def token(self, node: int, name: str, text: str, says: str = "") -> str:
-        """Return a leaf, with its ground where the node is matched."""
+        """Return a leaf, with its background where the node is matched."""
         ground = _match_style(self.weights[node]) if node in self.weights else ""
         return f"<{name}{says}{ground}>{_escape(text)}</{name}>"
 
     def framed(self, name: str, node: int) -> str:
-        """Return an opening tag, with a frame where the node is matched."""
         outline = f"outline:2px solid rgba({_ORANGE},{0.3 + 0.7 * self.weights.get(node, 0):.2f})"
         return f'<{name} class="mirblab-match" style="{outline}">' if node in self.weights else f"<{name}>"
 
@@ -245,6 +194,40 @@ def _count_rows(label: str) -> int:
 
 
 def _row(work: _Work) -> _Work:
-    """Return one element: the base of scripts."""
     is_one = len(work) == 1 or str(work[0])[1:].startswith(("mrow", "mfrac", "msqrt", "mroot"))
     return work if is_one else ["<mrow>", *work, "</mrow>"]
+
+
+def _is_at_corner(label: str, relation: str) -> bool:
+    is_plain = label[1:2] != "!" and label[:1] != "?" and label not in _STACKED and not _ARROWS.match(label)
+    return is_plain and (relation == "u" or label not in _RELATIONS)
+
+
+def _escape(text: str) -> str:
+    return html.escape(_CONTROL.sub("\ufffd", text))
+
+
+def _match_style(weight: float, radius: int = 0) -> str:
+    corner = f";border-radius:{radius}px" if radius else ""
+    return f' class="mirblab-match" style="background:rgba({_ORANGE},{0.2 + 0.45 * weight:.2f});color:inherit{corner}"'
+
+
+def _match_weights(matched: Iterable[int] | Mapping[int, float]) -> dict[int, float]:
+    pairs = matched.items() if isinstance(matched, Mapping) else ((node, 1.0) for node in matched)
+    return {int(node): min(1.0, float(weight)) for node, weight in pairs if weight > 0}
+
+
+def highlight_latex(latex: str, tree: Tree, matched: Iterable[int] | Mapping[int, float] = ()) -> str:
+    """Return the source of *tree* as HTML, the spans of the *matched* nodes in `<mark>`; everything escaped."""
+    strength = [0.0] * len(latex)
+    for node, weight in _match_weights(matched).items():
+        start, end = tree.spans[node] if tree.spans else (0, 0)
+        for place in range(max(start, 0), min(end, len(latex))):
+            strength[place] = max(strength[place], weight)
+    written, start = [], 0
+    for end in range(1, len(latex) + 1):
+        if end == len(latex) or strength[end] != strength[start]:
+            text = _escape(latex[start:end])
+            written.append(f"<mark{_match_style(strength[start], 2)}>{text}</mark>" if strength[start] else text)
+            start = end
+    return f'<code class="mirblab-latex">{"".join(written)}</code>'

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.data.topk import pack_keys, unpack_keys
+from mirblab.data.topk import compiled, pack_keys, unpack_keys
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK, KINDS
 
@@ -23,16 +22,14 @@ ABSENT = 0.5  # in how many formulas a token counts as being that no formula has
 # it the way an index is cut into parts, changes no bit of a score, and a formula scores exactly 1 against itself.
 _STEP, _KIND_STEP = 2.0**20, 2.0**10
 _AT_ONCE = 1 << 22  # postings
+COMPILE_FROM = 5_000_000  # postings in an index from which on compiling the loop pays
+WIDE, NARROW = 1 << 22, 1 << 15  # formulas in one block: of arrays, and of a loop whose sums stay in the core's cache
+_SAFE = 1 - 1e-6  # scores are compared as float32, whose rounding must not cost a formula its place
+Allowed = Callable[[np.ndarray], np.ndarray]  # positions of formulas -> those that may be returned
 
 
 def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
-    """Return the weight of each kind of `tokens.KINDS`, float64, those not in *weights* as in WEIGHTS.
-
-    They are rounded to multiples of 1/1024. MirblabError for an unknown kind, a negative weight, and none above 0.
-
-    >>> kind_weights({"whole": 2}).tolist()
-    [1.0, 0.25, 0.5, 2.0, 0.5, 0.5]
-    """
+    """Return the weights of `tokens.KINDS`, in multiples of 1/1024 (default: WEIGHTS); MirblabError for wrong ones."""
     for name, weight in (weights or {}).items():
         if name not in TOKEN_WEIGHTS:
             raise unknown("kind of token", name, TOKEN_WEIGHTS)
@@ -46,19 +43,12 @@ def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
 
 
 def rarity(n: int, documents: np.ndarray) -> np.ndarray:
-    """Return ln(1 + n / documents) for tokens in so many of *n* formulas, rounded to multiples of 2**-20.
-
-    >>> rarity(3, np.array([3, 1])).round(3).tolist()
-    [0.693, 1.386]
-    """
+    """Return ln(1 + n / documents) for tokens in so many of *n* formulas, rounded to multiples of 2**-20."""
     return np.round(np.log1p(n / np.maximum(documents, ABSENT)) * _STEP) / _STEP
 
 
 def sum_by_kind(segments: Sequence[Segment]) -> np.ndarray:
-    """Return for each formula and kind of token the sum of count times rarity, float64 (n_formulas, n_kinds).
-
-    The length of a formula is the product of its row with the weights of the kinds.
-    """
+    """Return for each formula and kind of token the sum of count times rarity, float64 (n_formulas, n_kinds)."""
     n, kinds = sum(part.n for part in segments), len(KINDS)
     total = np.zeros(n * kinds)
     keys, documents = _document_counts(segments)
@@ -71,7 +61,6 @@ def sum_by_kind(segments: Sequence[Segment]) -> np.ndarray:
 
 
 def _document_counts(segments: Sequence[Segment]) -> tuple[np.ndarray, np.ndarray]:
-    """Return all keys, ascending, and in how many formulas each occurs."""
     if len(segments) == 1:
         return segments[0].keys, segments[0].sizes()
     keys = np.unique(np.concatenate([part.keys for part in segments])) if segments else np.empty(0, np.uint64)
@@ -82,78 +71,16 @@ def _document_counts(segments: Sequence[Segment]) -> tuple[np.ndarray, np.ndarra
 
 
 def _segment_lengths(part: Segment, rare: np.ndarray) -> np.ndarray:
-    """Return the sums of one segment, flat, some millions of postings at a time."""
     kinds, total = len(KINDS), np.zeros(part.n * len(KINDS))
     cuts = np.searchsorted(part.starts, np.arange(0, len(part.postings) + _AT_ONCE, _AT_ONCE))
     edges = np.minimum(cuts, len(part.keys)).tolist()
     for begin, end in zip(edges[:-1], edges[1:], strict=True):
-        sizes = np.diff(part.starts[begin : end + 1].astype(np.int64))
+        sizes = part.starts[begin + 1 : end + 1].astype(np.int64) - part.starts[begin:end]
         some = slice(part.starts[begin], part.starts[end])
         cell = (part.postings[some] >> COUNT_BITS).astype(np.int64) * kinds
         cell += np.repeat((part.keys[begin:end] & KIND_MASK).astype(np.int64), sizes)
         total += np.bincount(cell, (part.postings[some] & COUNT_MASK) * np.repeat(rare[begin:end], sizes), len(total))
     return total
-
-
-COMPILE_FROM = 5_000_000  # postings in an index from which on compiling the loop pays
-WIDE, NARROW = 1 << 22, 1 << 15  # formulas in one block: of arrays, and of a loop whose sums stay in the core's cache
-
-
-def choose_adder(n_postings: int) -> tuple[Callable, int]:
-    """Return the function that adds up a block, for an index of so many postings, and how many formulas a block has.
-
-    It takes cursors and stops, int64 (n_tokens,), into the postings of a query's tokens, weights, float64, how often
-    the query has each, uint8, the postings, the first and the last formula (not included) of the block, and the sums
-    to add to, float64. It moves the cursors to the block's end. Both forms give the same bits.
-    """
-    return (_compiled(), NARROW) if n_postings >= COMPILE_FROM else (_add, WIDE)
-
-
-def _add(
-    cursors: np.ndarray,
-    stops: np.ndarray,
-    weights: np.ndarray,
-    often: np.ndarray,
-    postings: np.ndarray,
-    start: int,
-    end: int,
-    sums: np.ndarray,
-) -> None:
-    """Add weight times the smaller count for each token that query and formula share."""
-    for token in range(len(cursors)):
-        here = postings[cursors[token] : stops[token]]
-        here = here[: np.searchsorted(here, np.uint32((end - 1) << 8 | 255), "right")]
-        shared = np.minimum(here & COUNT_MASK, often[token])
-        sums[(here >> COUNT_BITS).astype(np.int64) - start] += weights[token] * shared
-        cursors[token] += len(here)
-
-
-@lru_cache
-def _compiled() -> Callable:
-    """Return `_add` as machine code that runs in threads beside each other."""
-    from numba import njit
-
-    @njit(nogil=True, cache=True)
-    def add(cursors, stops, weights, often, postings, start, end, sums):  # noqa: ANN001, ANN202
-        limit = np.uint64(end) << np.uint64(8)
-        for token in range(len(cursors)):
-            at, stop, weight, most = cursors[token], stops[token], weights[token], often[token]
-            if most == 1:
-                while at < stop and postings[at] < limit:
-                    sums[np.int64(postings[at] >> COUNT_BITS) - start] += weight
-                    at += 1
-            else:
-                while at < stop and postings[at] < limit:
-                    sums[np.int64(postings[at] >> COUNT_BITS) - start] += weight * min(postings[at] & COUNT_MASK, most)
-                    at += 1
-            cursors[token] = at
-
-    return add
-
-
-_SAFE = 1 - 1e-6  # scores are compared as float32, whose rounding must not cost a formula its place
-
-Allowed = Callable[[np.ndarray], np.ndarray]  # positions of formulas -> those that may be returned
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +97,7 @@ class WeightedQuery:
 
 
 def weigh_query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment], kinds: np.ndarray) -> WeightedQuery:
-    """Return the query of distinct tokens and how often each occurs, weighed by all *segments* together."""
+    """Return the query of distinct tokens with their counts, weighted by all *segments* together."""
     documents = np.zeros(len(keys), dtype=np.int64)
     for part in segments:
         begin, end = part.find(keys)
@@ -181,16 +108,10 @@ def weigh_query(keys: np.ndarray, counts: np.ndarray, segments: Sequence[Segment
 
 
 def score_formulas(shared: np.ndarray, asked: float | np.ndarray, lengths: np.ndarray, b: float) -> np.ndarray:
-    """Return (1 + b) shared / (b asked + length): the harmonic mean of two shares, float32, 0 to 1.
+    """Return (1 + b) shared / (b asked + length): the weighted harmonic mean of two shares, float32, 0 to 1.
 
-    *shared* is the weight in common, *asked* the query's length, *lengths* those of the formulas; the share of the
-    query that was found counts b times as much as the share of the formula that was used. Of a formula longer than
-    LONG times the query, what is beyond that counts by its logarithm: a query deep in a long derivation is still found.
-
-    >>> score_formulas(np.array([2.0, 2.0, 0.0]), 2.0, np.array([2.0, 4.0, 4.0]), b=3.0).tolist()
-    [1.0, 0.800000011920929, 0.0]
-    >>> [f"{found:.2f}" for found in score_formulas(np.full(2, 2.0), 2.0, np.array([4.0, 40.0]), b=3.0)]
-    ['0.80', '0.42']
+    *shared* is the weight in common, *asked* the query's length, *lengths* those of the formulas. Length beyond
+    LONG_RATIO times the query counts by its logarithm, so that a query inside a long derivation can still rank high.
     """
     most = np.maximum(LONG_RATIO * asked, np.finfo(np.float64).tiny)
     used = np.where(lengths > most, most * (1 + np.log(np.maximum(lengths / most, 1))), lengths)
@@ -198,12 +119,12 @@ def score_formulas(shared: np.ndarray, asked: float | np.ndarray, lengths: np.nd
 
 
 def shared_weights(asked: WeightedQuery, segments: Sequence[Segment]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield for one run of formulas after another the position of its first, and the weight that each one shares.
-
-    The array is used again for the next run.
-    """
+    """Yield for each block of formulas the first position, and the weight that each shares, in one reused array."""
     first, counted = 0, asked.weights > 0
-    add, width = choose_adder(sum(len(part.postings) for part in segments))
+    n_postings = sum(len(part.postings) for part in segments)
+    add, width = (
+        (compiled(_add_compiled), NARROW) if n_postings >= COMPILE_FROM else (_add, WIDE)
+    )  # both give the same bits
     weights, often = asked.weights[counted], asked.counts[counted]
     sums = np.empty(min(width, max((part.n for part in segments), default=0)))
     for part in segments:
@@ -219,14 +140,59 @@ def shared_weights(asked: WeightedQuery, segments: Sequence[Segment]) -> Iterato
         first += part.n
 
 
-class TopFormulas:
-    """The *depth* best formulas of one query, ties by rank: `ranks` int32 per position, None: the position itself.
+def _add_compiled(
+    cursors: np.ndarray,
+    stops: np.ndarray,
+    weights: np.ndarray,
+    often: np.ndarray,
+    postings: np.ndarray,
+    start: int,
+    end: int,
+    sums: np.ndarray,
+) -> None:
+    """Do the same as `_add`, one posting after the other: the form that numba compiles."""
+    limit = np.uint64(end) << np.uint64(8)
+    for token in range(len(cursors)):
+        at, stop, weight, most = cursors[token], stops[token], weights[token], often[token]
+        if most == 1:
+            while at < stop and postings[at] < limit:
+                sums[np.int64(postings[at] >> COUNT_BITS) - start] += weight
+                at += 1
+        else:
+            while at < stop and postings[at] < limit:
+                sums[np.int64(postings[at] >> COUNT_BITS) - start] += weight * min(postings[at] & COUNT_MASK, most)
+                at += 1
+        cursors[token] = at
 
-    `order` is the inverse of `ranks`.
+
+def _add(
+    cursors: np.ndarray,
+    stops: np.ndarray,
+    weights: np.ndarray,
+    often: np.ndarray,
+    postings: np.ndarray,
+    start: int,
+    end: int,
+    sums: np.ndarray,
+) -> None:
+    """Add weight times the smaller count for each token that query and formula share.
+
+    *cursors* and *stops*, int64 (n_tokens,), are where a query token's postings begin and end, *often* its count in the
+    query; *start* and *end* (not included) bound the block of formulas, *sums*, float64, has one entry for each. The
+    cursors move to the block's end.
     """
+    for token in range(len(cursors)):
+        here = postings[cursors[token] : stops[token]]
+        here = here[: np.searchsorted(here, np.uint32((end - 1) << 8 | 255), "right")]
+        shared = np.minimum(here & COUNT_MASK, often[token])
+        sums[(here >> COUNT_BITS).astype(np.int64) - start] += weights[token] * shared
+        cursors[token] += len(here)
+
+
+class TopFormulas:
+    """The *depth* best formulas of one query, ties by `ranks` per position (None: itself); `order` inverts it."""
 
     def __init__(self, depth: int, ranks: np.ndarray | None, order: np.ndarray | None) -> None:
-        """Start empty."""
         self.depth, self.ranks, self.order = depth, ranks, order
         self.keys = np.empty(0, dtype=np.uint64)
         self.floor = 0.0
@@ -252,17 +218,11 @@ def best_formulas(
     lengths: np.ndarray,
     b: float,
     top: TopFormulas,
-    allowed: Allowed | None = None,
+    allowed: Allowed,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (positions, scores) of the best formulas of one query, best first; none that shares no token.
-
-    A formula is at least as long as what it shares, so that a bound on the weight in common, which follows from the
-    worst score kept so far, spares all but a few the division.
-    """
+    """Return (positions, scores) of the best formulas of one query, best first; none that shares no token."""
     for start, sums in shared_weights(asked, segments):
-        found = np.flatnonzero(sums > least_shared(top.floor, asked.length, b))
-        if allowed is not None and len(found):
-            found = allowed(found + start) - start
+        found = allowed(np.flatnonzero(sums > least_shared(top.floor, asked.length, b)) + start) - start
         scores = score_formulas(sums[found], asked.length, lengths[found + start], b)
         is_good = scores >= max(top.floor, np.finfo(np.float32).tiny)
         top.add(found[is_good] + start, scores[is_good])
@@ -270,9 +230,5 @@ def best_formulas(
 
 
 def least_shared(floor: float, asked: float, b: float) -> float:
-    """Return a weight in common without which no formula can score *floor*; 0 when the floor is 0.
-
-    >>> least_shared(0.5, asked=7.0, b=3.0) <= 3.0
-    True
-    """
+    """Return the shared weight that a formula needs at least to score *floor*; 0 when the floor is 0."""
     return floor * b * asked / max(1 + b - floor, np.finfo(np.float64).tiny) * _SAFE

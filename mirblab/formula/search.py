@@ -14,125 +14,23 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
+from mirblab.data.topk import top_k
 from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK
 
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
+
 K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
 _AT_ONCE = 256  # queries
 
 
-def score_texts(
-    index: Index, documents: TextFormulas, queries: Sequence[Sequence[str]], weights: Mapping[str, float] | None = None
-) -> Iterator[np.ndarray]:
-    """Yield for each query, a list of LaTeX formulas, the score of every text, float32 (n_texts,), 0 and up.
-
-    The tokens of all formulas of a text are one bag. A token that the query has c times and the text n times earns
-    c · w · n (k + 1) / (n + k (1 - b + b · length)), k = 1.2 and b = 0.75, where w is the weight of its kind times
-    its rarity among the texts, and a text's length counts its tokens and is 1 on average: BM25 (Robertson and
-    Zaragoza 2009). *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
-
-    >>> from mirblab.formula.in_text import collect_formulas
-    >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
-    >>> index = Index.build(zip("abc", documents.formulas))
-    >>> [[round(float(score), 2) for score in found] for found in score_texts(index, documents, [["a^2"]])]
-    [[1.79, 0.0]]
-    """
-    kinds, segments = kind_weights(weights), index.state.segments
-    owners = _formulas_by_text(documents)
-    lengths = owners @ np.concatenate([np.zeros(0), *(_count_by_formula(part) for part in segments)])
-    average = lengths[lengths > 0].mean() if lengths.any() else 1.0
-    excess = K1 * (1 - LENGTH + LENGTH * lengths / average)
-    for start in range(0, len(queries), _AT_ONCE):
-        asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
-        keys = np.unique(np.concatenate([own for own, _ in asked]))
-        bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
-        bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
-        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rarity(len(lengths), np.diff(bags.indptr))
-        for own, counts in asked:
-            rows = np.searchsorted(keys, own)
-            yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
-
-
-def _query_tokens(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tokens of all formulas of a query, ascending, and how often they occur."""
-    found = index.queries(list(query))
-    keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
-    counts = np.concatenate([np.empty(0), *(own.counts for own in found)])
-    keys, place = np.unique(keys, return_inverse=True)
-    return keys, np.bincount(place, counts, len(keys))
-
-
-def _formulas_by_text(documents: TextFormulas) -> Any:
-    """Return how often each text has each formula, a sparse matrix (n_texts, n_formulas)."""
-    from scipy.sparse import csr_matrix
-
-    shape = len(documents.starts) - 1, len(documents.formulas)
-    return csr_matrix((np.ones(len(documents.numbers)), documents.numbers, documents.starts), shape=shape)
-
-
-def _count_by_formula(part: Segment) -> np.ndarray:
-    """Return how many tokens each formula of a segment has."""
-    return np.bincount(part.postings >> COUNT_BITS, part.postings & COUNT_MASK, part.n)
-
-
-def _occurrences(segments: Sequence[Segment], keys: np.ndarray) -> Any:
-    """Return how often each formula has each of *keys*, a sparse matrix (n_keys, n_formulas)."""
-    from scipy.sparse import csr_matrix, hstack
-
-    parts = [csr_matrix((len(keys), 0))]
-    for part in segments:
-        begin, end = part.find(keys)
-        sizes = end - begin
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        postings = part.postings[np.arange(starts[-1]) + np.repeat(begin - starts[:-1], sizes)]
-        columns, counts = (postings >> COUNT_BITS).astype(np.int64), (postings & COUNT_MASK).astype(np.float64)
-        parts.append(csr_matrix((counts, columns, starts), shape=(len(keys), part.n)))
-    return hstack(parts, format="csr")
-
-
-def search(
-    collection: Collection, *, depth: int, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B
-) -> pd.DataFrame:
-    """Return the run of structure search: at most *depth* documents per query, best first.
-
-    In a collection for formula retrieval (by its card, else by the look of its texts) a document scores as
-    `Index.search` says; where there are several formulas, the best of the document for each of the query counts, by
-    their lengths. A post scores by all of its formulas together (`search.score_texts`), because questions and answers
-    share many small formulas rather than one. *weights* are those of kinds of tokens (None: the usual ones), and *b*
-    says how much more the matched share of the query's formula counts than that of the document's; posts do not use it.
-
-    A text in the language of a proof assistant has no formulas (`in_text.FormulaReader`); how many queries and
-    documents have none stands in the attrs (`in_text.count_without_formula`).
-
-    A document that shares nothing, or that the candidates exclude, never comes back. The index of a larger collection
-    is kept in the cache, under a hash of its formulas and of the code that reads them.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> run = search(load("mini-wfb"), depth=3)
-    >>> int(run["rank"].max()), run.attrs["b"]
-    (3, 4.0)
-    """
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
-    queries, candidates = collection.query_texts, collection.candidates
-    prepared = IndexedFormulas.of(collection)
-    found = prepared.search(queries, depth, candidates, weights=weights, b=b)
-    notes = {"b": b, "weights": dict(zip(TOKEN_WEIGHTS, kind_weights(weights).tolist(), strict=True))}
-    have = [bool(prepared.reader.formulas(text)) for text in queries]
-    notes |= count_without_formula(have, np.diff(prepared.documents.starts) > 0)
-    return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)
-
-
 @dataclass(frozen=True)
 class IndexedFormulas:
-    """The formulas of a collection's documents, indexed once for many searches.
-
-    `reader` reads queries; `is_single`: the index has one formula, or none, for each document, not the distinct ones,
-    because neither documents nor queries have several.
-    """
+    """A collection's formulas, indexed once for many searches; `is_single`: at most one per document, not distinct."""
 
     reader: FormulaReader
     is_single: bool
@@ -175,10 +73,79 @@ class IndexedFormulas:
         return TextFormulas(self.documents.column(), places, self.documents.starts)
 
 
+def _rank_documents(
+    scored: Iterable[np.ndarray], candidates: Candidates, depth: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    for row, scores in enumerate(scored):
+        allowed = candidates.allowed(np.array([row]))
+        _, positions, best = top_k(np.where(scores > 0, scores, -np.inf)[None], depth, allowed)
+        parts.append((np.full(len(positions), row), positions, best))
+    rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, positions, scores
+
+
+def score_texts(
+    index: Index, documents: TextFormulas, queries: Sequence[Sequence[str]], weights: Mapping[str, float] | None = None
+) -> Iterator[np.ndarray]:
+    """Yield for each query, a list of LaTeX formulas, the score of every text, float32 (n_texts,), 0 and up.
+
+    The tokens of all formulas of a text are one bag, scored by BM25 (Robertson and Zaragoza 2009): a token that the
+    query has c times and the text n times earns c · w · n (k + 1) / (n + k (1 - b + b · length)), k = 1.2 and b = 0.75,
+    where w is the weight of its kind times its rarity among the texts, and length, the number of tokens, is 1 on
+    average. *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
+
+    >>> from mirblab.formula.in_text import collect_formulas
+    >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
+    >>> index = Index.build(zip("abc", documents.formulas))
+    >>> [[round(float(score), 2) for score in found] for found in score_texts(index, documents, [["a^2"]])]
+    [[1.79, 0.0]]
+    """
+    from scipy.sparse import csr_matrix
+
+    kinds, segments = kind_weights(weights), index.state.segments
+    shape = len(documents.starts) - 1, len(documents.formulas)
+    owners = csr_matrix((np.ones(len(documents.numbers)), documents.numbers, documents.starts), shape=shape)
+    sizes = [np.bincount(part.postings >> COUNT_BITS, part.postings & COUNT_MASK, part.n) for part in segments]
+    lengths = owners @ np.concatenate([np.zeros(0), *sizes])
+    average = lengths[lengths > 0].mean() if lengths.any() else 1.0
+    excess = K1 * (1 - LENGTH + LENGTH * lengths / average)
+    for start in range(0, len(queries), _AT_ONCE):
+        asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
+        keys = np.unique(np.concatenate([own for own, _ in asked]))
+        bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
+        bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
+        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rarity(len(lengths), np.diff(bags.indptr))
+        for own, counts in asked:
+            rows = np.searchsorted(keys, own)
+            yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
+
+
+def _query_tokens(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    found = index.queries(list(query))
+    keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
+    counts = np.concatenate([np.empty(0), *(own.counts for own in found)])
+    keys, place = np.unique(keys, return_inverse=True)
+    return keys, np.bincount(place, counts, len(keys))
+
+
+def _occurrences(segments: Sequence[Segment], keys: np.ndarray) -> Any:
+    from scipy.sparse import csr_matrix, hstack
+
+    parts = [csr_matrix((len(keys), 0))]
+    for part in segments:
+        begin, end = part.find(keys)
+        sizes = end - begin
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        postings = part.postings[np.arange(starts[-1]) + np.repeat(begin - starts[:-1], sizes)]
+        columns, counts = (postings >> COUNT_BITS).astype(np.int64), (postings & COUNT_MASK).astype(np.float64)
+        parts.append(csr_matrix((counts, columns, starts), shape=(len(keys), part.n)))
+    return hstack(parts, format="csr")
+
+
 def _score_queries(
     index: Index, documents: TextFormulas, queries: list[list[str]], weights: Mapping[str, float] | None, b: float
 ) -> Iterator[np.ndarray]:
-    """Yield each query's scores of all documents, float32: its formulas' best ones, weighted by their lengths."""
     for query in queries:
         asked = index.queries(list(dict.fromkeys(query)), weights)
         found, total = np.zeros(len(documents.starts) - 1), sum(own.length for own in asked)
@@ -188,14 +155,29 @@ def _score_queries(
         yield found.astype(np.float32)
 
 
-def _rank_documents(
-    scored: Iterable[np.ndarray], candidates: Candidates, depth: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (rows, positions, scores) of each query's best documents with a score above 0, flat, best first."""
-    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-    for row, scores in enumerate(scored):
-        allowed = candidates.allowed(np.array([row]))
-        _, positions, best = runs.top_k(np.where(scores > 0, scores, -np.inf)[None], depth, allowed)
-        parts.append((np.full(len(positions), row), positions, best))
-    rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, positions, scores
+def search(
+    collection: Collection, *, depth: int, weights: Mapping[str, float] | None = None, b: float = DEFAULT_B
+) -> pd.DataFrame:
+    """Return the run of structure search: at most *depth* documents per query, best first.
+
+    In a collection for formula retrieval (by its card, else by the look of its texts) a document scores as in
+    `Index.search`; with several formulas, the document's best for each of the query counts, weighted by length. A post
+    scores by all of its formulas together (`score_texts`). *weights* are those of kinds of tokens (None: the usual
+    ones); *b*, the weight of the query's matched share, is not used for posts. Documents that share nothing or are
+    excluded by the candidates are never returned. The attrs count texts without a formula
+    (`in_text.count_without_formula`).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> run = search(load("mini-wfb"), depth=3)
+    >>> int(run["rank"].max()), run.attrs["b"]
+    (3, 4.0)
+    """
+    if depth < 1:
+        raise MirblabError(f"depth must be at least 1, found {depth}")
+    queries, candidates = collection.query_texts, collection.candidates
+    prepared = IndexedFormulas.of(collection)
+    found = prepared.search(queries, depth, candidates, weights=weights, b=b)
+    notes: dict[str, Any] = {"b": b, "weights": dict(zip(TOKEN_WEIGHTS, kind_weights(weights).tolist(), strict=True))}
+    have = [bool(prepared.reader.formulas(text)) for text in queries]
+    notes |= count_without_formula(have, np.diff(prepared.documents.starts) > 0)
+    return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)

@@ -6,29 +6,34 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import xxhash
 
-from mirblab.core import paths
+from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError
+from mirblab.formula.tokens import count_tokens, formula_tokens, layout_trees
+from mirblab.formula.tree import Tree
 
 ARRAYS = {"keys": np.uint64, "starts": np.uint32, "postings": np.uint32}
 COUNT_BITS, COUNT_MASK = np.uint32(8), np.uint32(255)
 MOST_FORMULAS, MOST_POSTINGS = 1 << 24, (1 << 32) - 1  # in one segment
 _READ = 1 << 20  # bytes at a time; larger arrays are mapped
+FORMAT = "mirblab-structure-2"
+LENGTHS, ORDER, IDS = "lengths.npy", "order.npy", "ids.json"
+_MANIFEST, _DIGITS = "manifest.json", 6
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Which of *n* formulas has which token how often.
 
-    `keys` uint64 (n_keys,), ascending; `starts` uint32 (n_keys + 1,): the postings of key i are those from `starts[i]`
-    to `starts[i + 1]`. A posting, uint32, is the position of a formula, in the upper 24 bits, and how often it has
-    the token, in the lower 8; those of a key ascend.
+    `keys` uint64 (n_keys,), ascending; `starts` uint32 (n_keys + 1,): key i has the postings from `starts[i]` to
+    `starts[i + 1]`. A posting, uint32, is the position of a formula, in the upper 24 bits, and how often it has the
+    token, in the lower 8; those of a key ascend.
     """
 
     n: int
@@ -37,7 +42,7 @@ class Segment:
     postings: np.ndarray
 
     def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the postings of each of *keys* begin and end; the same place twice for one that is not here."""
+        """Return where the postings of each of *keys* begin and end; equal positions for one that is not here."""
         if not len(self.keys):
             return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -49,18 +54,39 @@ class Segment:
         return np.diff(self.starts.astype(np.int64))
 
 
-def build_segment(n: int, counted: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]) -> Segment:
-    """Return the segment of what `tokens.count_tokens` returned for *n* formulas."""
-    keys, documents, trees, counts = counted
-    return Segment(n, keys, _posting_starts(documents), trees.astype(np.uint32) << COUNT_BITS | counts)
+def make_segment(formulas: Iterable[str | Tree]) -> Segment:
+    """Return the segment of a few formulas, in memory."""
+    trees = layout_trees(formulas)
+    keys, documents, positions, counts = count_tokens(formula_tokens(trees))
+    return Segment(len(trees), keys, _posting_starts(documents), positions.astype(np.uint32) << COUNT_BITS | counts)
+
+
+def _posting_starts(sizes: np.ndarray) -> np.ndarray:
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    if starts[-1] > MOST_POSTINGS:
+        raise MirblabError(
+            f"one segment holds {MOST_POSTINGS:,} postings at most, found {starts[-1]:,}; leave them unmerged"
+        )
+    return starts.astype(np.uint32)
+
+
+def write_segment(formulas: Iterable[str | Tree], folder: Path) -> int:
+    """Write the segment of a few formulas into *folder*, and return how many they are."""
+    segment = make_segment(formulas)
+    atomic_files.make_folder(folder)
+    for name in ARRAYS:
+        write_array(folder / f"{name}.npy", getattr(segment, name))
+    return segment.n
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array in NumPy's format."""
+    with atomic_files.open_to_write(path) as file:
+        np.save(file, array)
 
 
 def merge_segments(parts: Sequence[Segment], folder: Path | None = None) -> Segment:
-    """Return one segment of the formulas of all *parts*, in that order, in *folder* or (None) in memory.
-
-    It is the same, byte for byte, however the formulas were divided into parts. MirblabError when they are more than
-    a segment holds.
-    """
+    """Return one segment of all *parts*, in order, in *folder* or (None) in memory; MirblabError if it is too large."""
     n = sum(part.n for part in parts)
     if n > MOST_FORMULAS:
         raise MirblabError(f"one segment holds {MOST_FORMULAS:,} formulas at most, found {n:,}; leave them unmerged")
@@ -86,16 +112,20 @@ def merge_segments(parts: Sequence[Segment], folder: Path | None = None) -> Segm
     return Segment(n, keys, starts, postings)
 
 
-def save_segment(part: Segment, folder: Path) -> Segment:
-    """Write a segment's arrays into *folder* and return it as it lies there."""
-    paths.make_folder(folder)
-    for name in ARRAYS:
-        write_array(folder / f"{name}.npy", getattr(part, name))
-    return load_segment(part.n, folder)
+def _allocate_postings(folder: Path | None, size: int) -> np.ndarray:
+    path = folder and folder / "postings.npy"
+    if path is None or size == 0:  # an empty file cannot be mapped
+        empty = np.empty(size, np.uint32)
+        if path is not None:
+            write_array(path, empty)
+        return empty
+    room = np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
+    atomic_files.reserve_space(path)
+    return room
 
 
 def load_segment(n: int, folder: Path) -> Segment:
-    """Return the segment of *n* formulas in *folder*, mapped; MirblabError when an array is not what it must be."""
+    """Return the segment of *n* formulas in *folder*, mapped; MirblabError when an array is damaged."""
     return Segment(n, **{name: read_array(folder / f"{name}.npy", dtype, 1) for name, dtype in ARRAYS.items()})
 
 
@@ -111,62 +141,19 @@ def read_array(path: Path, dtype: type, dimensions: int) -> np.ndarray:
     return found
 
 
-def write_array(path: Path, array: np.ndarray) -> None:
-    """Write an array in NumPy's format."""
-    with paths.open_to_write(path) as file:
-        np.save(file, array)
-
-
-def file_digest(path: Path) -> str:
-    """Return a checksum of a file's bytes; FileNotFoundError when there is none."""
-    state = xxhash.xxh3_128()
-    with open(path, "rb") as file:
-        while block := file.read(_READ):
-            state.update(block)
-    return state.hexdigest()
-
-
-def _posting_starts(sizes: np.ndarray) -> np.ndarray:
-    """Return where the postings of each key begin, and their end; MirblabError when there are too many to count."""
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    if starts[-1] > MOST_POSTINGS:
-        raise MirblabError(
-            f"one segment holds {MOST_POSTINGS:,} postings at most, found {starts[-1]:,}; leave them unmerged"
-        )
-    return starts.astype(np.uint32)
-
-
-def _allocate_postings(folder: Path | None, size: int) -> np.ndarray:
-    """Return room for postings, in a file of *folder* where there is one."""
-    path = folder and folder / "postings.npy"
-    if path is None or size == 0:  # an empty file cannot be mapped
-        empty = np.empty(size, np.uint32)
-        if path is not None:
-            write_array(path, empty)
-        return empty
-    room = np.lib.format.open_memmap(path, "w+", np.uint32, (size,))
-    paths.reserve_space(path)
-    return room
-
-
-FORMAT = "mirblab-structure-2"
-LENGTHS, ORDER, IDS = "lengths.npy", "order.npy", "ids.json"
-_MANIFEST, _DIGITS = "manifest.json", 6
-
-
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the generation in force says: its number (0: there is none yet), its segments, the lengths, the order.
+    """The state of an index: its number (0: there is none yet), its segments, the lengths, the order.
 
     `homes` names the folder of each segment; `lengths` float64 (n_formulas,) are those by the weights of kinds
-    `weights`; `order` int32 holds positions by id, None where ids ascend already; `files` has the checksum of every
-    file, and `code` the hash of the code that made the index.
+    `weights`; `order` int32 holds positions by id (None: ids ascend); `files` checksums, and `code` the hash of the
+    code.
     """
 
     number: int = 0
     homes: list[str] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
-    lengths: np.ndarray | None = None
+    lengths: np.ndarray = field(default_factory=lambda: np.empty(0))
     weights: list[float] = field(default_factory=list)
     order: np.ndarray | None = None
     files: dict[str, str] = field(default_factory=dict)
@@ -174,10 +161,7 @@ class Generation:
 
 
 def read_generation(folder: Path) -> Generation:
-    """Return the generation in force of the index in *folder*, its arrays mapped and the bytes of all files checked.
-
-    FileNotFoundError when nothing is there; MirblabError when it is of another format or damaged.
-    """
+    """Return the current generation, arrays mapped, files checked; FileNotFoundError, or MirblabError for damage."""
     number = last_generation(folder)
     if number == 0:
         what = "is empty or holds something else" if folder.is_dir() else "does not exist"
@@ -185,7 +169,12 @@ def read_generation(folder: Path) -> Generation:
     home = folder / _folder_name(number)
     manifest = _read_manifest(home / _MANIFEST)
     for name, expected in manifest["files"].items():
-        _check_digest(folder / name, expected)
+        path = folder / name
+        found = file_digest(path) if path.is_file() else "no such file"
+        if found != expected:
+            raise MirblabError(
+                f"{path} is damaged: its checksum is {found}, expected {expected}; build the index again"
+            )
     parts = [load_segment(part["n"], folder / part["home"]) for part in manifest["segments"]]
     lengths = read_array(home / LENGTHS, np.float64, 1)
     if len(lengths) != sum(part.n for part in parts):
@@ -195,107 +184,8 @@ def read_generation(folder: Path) -> Generation:
     return Generation(number, homes, parts, lengths, manifest["weights"], order, manifest["files"], manifest["code"])
 
 
-def read_ids(folder: Path, homes: Sequence[str]) -> list[str]:
-    """Return the ids of the formulas in the segments *homes*, in order."""
-    return [name for home in homes for name in json.loads((folder / home / IDS).read_text("utf-8"))]
-
-
-def write_ids(home: Path, names: Sequence[str]) -> None:
-    """Write the ids of the formulas of a segment into its folder."""
-    with paths.open_to_write(home / IDS, "w") as file:
-        file.write(json.dumps(list(names)))
-
-
-@contextlib.contextmanager
-def new_generation(folder: Path, before: Generation) -> Iterator[tuple[Path, str]]:
-    """Yield a new folder to fill and its later name; on success it is the generation that follows *before*.
-
-    MirblabError when another process has made that one meanwhile; on failure nothing changes (StorageError: the disk
-    or the rights do not allow it). What killed processes
-    were making is removed.
-    """
-    paths.make_folder(folder)
-    paths.remove_abandoned(folder)
-    name = _folder_name(before.number + 1)
-    beside = paths.unfinished_name(folder / name)
-    with paths.writing(folder / name):
-        try:
-            paths.make_folder(beside)
-            yield beside, name
-            _commit(beside, folder / name)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    for old in folder.glob("[0-9]*"):  # what the generations before needed and this one does not
-        if old.name != name:
-            _remove_unused(old, _read_manifest(folder / name / _MANIFEST)["files"])
-
-
-def write_manifest(beside: Path, name: str, before: Generation, after: Generation) -> None:
-    """Write what the generation *name*, which is being filled in the folder *beside*, says beyond its segments.
-
-    All files are flushed to disk first, so that a manifest never speaks of bytes that a loss of power can take.
-    """
-    write_array(beside / LENGTHS, after.lengths)
-    if after.order is not None:
-        write_array(beside / ORDER, after.order)
-    files = {key: value for key, value in before.files.items() if key.rpartition("/")[0] in after.homes}
-    for path in sorted(path for path in beside.rglob("*") if path.is_file()):
-        paths.flush_file(path)
-        files[f"{name}/{path.relative_to(beside).as_posix()}"] = file_digest(path)
-    manifest = {
-        "format": FORMAT,
-        "code": after.code,
-        "weights": after.weights,
-        "formulas": sum(part.n for part in after.segments),
-        "postings": sum(len(part.postings) for part in after.segments),
-        "segments": [{"home": home, "n": part.n} for home, part in zip(after.homes, after.segments, strict=True)],
-        "files": files,
-    }
-    paths.write_text(beside / _MANIFEST, json.dumps(manifest | {"check": manifest_checksum(manifest)}, indent=1))
-    for folder in (beside, *(path for path in beside.iterdir() if path.is_dir())):
-        paths.flush_folder(folder)
-
-
-def _commit(beside: Path, target: Path) -> None:
-    """Rename a finished generation; who comes second finds the name taken, so that nobody's formulas are lost."""
-    try:
-        paths.rename_path(beside, target)
-    except OSError as error:
-        if not target.exists():
-            raise
-        found = f"generation {target.name} of {target.parent} is there by now"
-        raise MirblabError(f"another process has changed the index: {found}; open it again and repeat") from error
-    paths.flush_folder(target.parent)
-
-
-def _remove_unused(old: Path, needed: dict[str, str]) -> None:
-    """Remove what nothing needs any more; where the system does not let go of a mapped file, it stays."""
-    for path in sorted(old.rglob("*"), reverse=True):
-        if path.is_file() and path.relative_to(old.parent).as_posix() not in needed:
-            with contextlib.suppress(OSError):
-                path.unlink()
-    for path in (*old.glob("*/"), old):
-        with contextlib.suppress(OSError):
-            path.rmdir()
-
-
 def _folder_name(number: int) -> str:
     return f"{number:0{_DIGITS}d}"
-
-
-def last_generation(folder: Path) -> int:
-    """Return the number of the generation in force of the index in *folder*, 0 when there is none."""
-    found = (path.parent.name for path in folder.glob(f"[0-9]*/{_MANIFEST}"))
-    return max((int(name) for name in found if name.isdecimal() and len(name) >= _DIGITS), default=0)
-
-
-def read_format(folder: Path) -> tuple[str, str]:
-    """Return format and code of the index in *folder*, "" where its manifest does not say them; nothing is checked."""
-    try:
-        found = json.loads((folder / _folder_name(last_generation(folder)) / _MANIFEST).read_text("utf-8"))
-        return str(found.get("format", "")), str(found.get("code", ""))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return "", ""
 
 
 def _read_manifest(path: Path) -> dict:
@@ -312,11 +202,104 @@ def _read_manifest(path: Path) -> dict:
 
 
 def manifest_checksum(manifest: dict) -> str:
-    """Return a checksum of what a manifest says, the checksum itself left out."""
+    """Return a checksum of a manifest, without its field for the checksum."""
     return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def _check_digest(path: Path, expected: str) -> None:
-    found = file_digest(path) if path.is_file() else "no such file"
-    if found != expected:
-        raise MirblabError(f"{path} is damaged: its checksum is {found}, expected {expected}; build the index again")
+def file_digest(path: Path) -> str:
+    """Return a checksum of a file's bytes; FileNotFoundError when there is none."""
+    state = xxhash.xxh3_128()
+    with open(path, "rb") as file:
+        while block := file.read(_READ):
+            state.update(block)
+    return state.hexdigest()
+
+
+def read_ids(folder: Path, homes: Sequence[str]) -> list[str]:
+    """Return the ids of the formulas in the segments *homes*, in order."""
+    return [name for home in homes for name in json.loads((folder / home / IDS).read_text("utf-8"))]
+
+
+def write_ids(home: Path, names: Sequence[str]) -> None:
+    """Write the ids of the formulas of a segment into its folder."""
+    with atomic_files.open_to_write(home / IDS, "w") as file:
+        file.write(json.dumps(list(names)))
+
+
+@contextlib.contextmanager
+def new_generation(folder: Path, before: Generation) -> Iterator[tuple[Path, str]]:
+    """Yield a folder to fill and its later name; MirblabError when another process made that generation meanwhile."""
+    atomic_files.make_folder(folder)
+    atomic_files.remove_abandoned(folder)
+    name = _folder_name(before.number + 1)
+    beside = atomic_files.unfinished_name(folder / name)
+    with atomic_files.writing(folder / name):
+        try:
+            atomic_files.make_folder(beside)
+            yield beside, name
+            _commit(beside, folder / name)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    for old in folder.glob("[0-9]*"):  # what the generations before needed and this one does not
+        if old.name != name:
+            _remove_unused(old, _read_manifest(folder / name / _MANIFEST)["files"])
+
+
+def _commit(beside: Path, target: Path) -> None:
+    """Rename a finished generation; the second process fails, since the name is taken, so that no formulas are lost."""
+    try:
+        atomic_files.rename_path(beside, target)
+    except OSError as error:
+        if not target.exists():
+            raise
+        found = f"generation {target.name} of {target.parent} is there by now"
+        raise MirblabError(f"another process has changed the index: {found}; open it again and repeat") from error
+    atomic_files.flush_folder(target.parent)
+
+
+def _remove_unused(old: Path, needed: dict[str, str]) -> None:
+    for path in sorted(old.rglob("*"), reverse=True):
+        if path.is_file() and path.relative_to(old.parent).as_posix() not in needed:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    for path in (*old.glob("*/"), old):
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def write_manifest(beside: Path, name: str, before: Generation, after: Generation) -> None:
+    """Write the manifest of the generation *name* in the folder *beside*, after all its files are flushed to disk."""
+    write_array(beside / LENGTHS, after.lengths)
+    if after.order is not None:
+        write_array(beside / ORDER, after.order)
+    files = {key: value for key, value in before.files.items() if key.rpartition("/")[0] in after.homes}
+    for path in sorted(path for path in beside.rglob("*") if path.is_file()):
+        atomic_files.flush_file(path)
+        files[f"{name}/{path.relative_to(beside).as_posix()}"] = file_digest(path)
+    manifest = {
+        "format": FORMAT,
+        "code": after.code,
+        "weights": after.weights,
+        "formulas": sum(part.n for part in after.segments),
+        "postings": sum(len(part.postings) for part in after.segments),
+        "segments": [{"home": home, "n": part.n} for home, part in zip(after.homes, after.segments, strict=True)],
+        "files": files,
+    }
+    atomic_files.write_text(beside / _MANIFEST, json.dumps(manifest | {"check": manifest_checksum(manifest)}, indent=1))
+    for folder in (beside, *(path for path in beside.iterdir() if path.is_dir())):
+        atomic_files.flush_folder(folder)
+
+
+def last_generation(folder: Path) -> int:
+    """Return the number of the current generation of the index in *folder*, 0 when there is none."""
+    found = (path.parent.name for path in folder.glob(f"[0-9]*/{_MANIFEST}"))
+    return max((int(name) for name in found if name.isdecimal() and len(name) >= _DIGITS), default=0)
+
+
+def read_format(folder: Path) -> tuple[str, str]:
+    """Return format and code of the index in *folder*, "" where its manifest has none; nothing is checked."""
+    try:
+        found = json.loads((folder / _folder_name(last_generation(folder)) / _MANIFEST).read_text("utf-8"))
+        return str(found.get("format", "")), str(found.get("code", ""))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return "", ""

@@ -10,39 +10,131 @@ from itertools import chain
 
 import numpy as np
 
-from mirblab.formula.operators import COMMUTATIVE
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.operators import COMMUTATIVE, operator_tree
 from mirblab.formula.tree import Tree, label_type
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # those of the splitmix64 generator
 _BASE = np.uint64(0x9E3779B97F4A7C15)
+RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔⟹⟺")
+REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
+MAX_SUBEXPRESSION = (
+    60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
+)
+_RENAMED = np.uint64(0x5851F42D4C957F2D)
+_AT_ONCE = 1 << 21  # pairs of a subexpression and a node in it
+HashedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]
+KINDS = ("symbol", "located pair", "typed duplicate", "whole", "operation", "subexpression")
+KIND_BITS, KIND_MASK = np.uint64(4), np.uint64(15)
+MAX_COUNT = 255
+_LONGEST_PLACE, _MOST_REPEATS, _DEEPEST_REPEAT = 7, 8, 40
+_HALF = np.uint64(32)
 
 
-def hash_paths(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each node's number of steps from where its line of *parents* begins (-1), and a hash of that path.
+class LabelTable(dict):
+    """A number for every label, and its attributes by number.
 
-    The hash is a polynomial in the steps, so that the hash of a part of a path follows from those of two nodes. Each
-    round doubles the distance covered.
+    `hashes` and `types` are 64-bit hashes of the label and of its type, the same in every process; `flags` say whether
+    the label's repetitions count (REPEATS: variables, numbers, wildcards), and whether it is a relation symbol
+    (RELATES), a wildcard (WILD), a commutative operation (COMMUTES) or a variable (VARIABLE).
     """
-    up = parents.copy()
-    length = (up >= 0).astype(np.int64)
-    path = np.where(up >= 0, relations + np.uint64(1), np.uint64(0))
-    moving = np.flatnonzero(up >= 0)
-    while len(moving):
-        at = up[moving]
-        path[moving] += path[at] * _power(length[moving])
-        length[moving] += length[at]
-        up[moving] = up[at]
-        moving = moving[up[moving] >= 0]
-    return length, path
+
+    def __init__(self) -> None:
+        self.hashes: list[int] = []
+        self.types: list[int] = []
+        self.flags: list[int] = []
+
+    def __missing__(self, label: str) -> int:
+        is_wild = len(label) > 1 and label[0] == "?"
+        plain = label if is_wild else normalise_label(label)
+        of = "V" if is_wild else label_type(plain)
+        self.hashes.append(_hash(plain))
+        self.types.append(_hash(of))
+        facts = (
+            *((REPEATS, of in ("V", "N")), (RELATES, plain in RELATION_SYMBOLS), (WILD, is_wild)),
+            *((COMMUTES, plain in COMMUTATIVE), (VARIABLE, of == "V" and not is_wild)),
+        )
+        self.flags.append(sum(int(flag) for flag, holds in facts if holds))
+        self[label] = len(self)
+        return self[label]
 
 
-def base_powers(most: int) -> np.ndarray:
-    """Return the powers of the base of the path hash modulo 2**64, from 0 to *most*."""
-    return np.concatenate([[np.uint64(1)], np.cumprod(np.full(most, _BASE), dtype=np.uint64)])
+def normalise_label(label: str) -> str:
+    """Return a label as matching compares it: the part after the type in NFKC, so that the font does not matter."""
+    if len(label) > 2 and label[1] == "!" and not label.isascii():
+        return label[:2] + unicodedata.normalize("NFKC", label[2:])
+    return label
 
 
-def _power(exponents: np.ndarray) -> np.ndarray:
-    return base_powers(int(exponents.max(initial=0)))[exponents]
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The nodes of *n* trees one after the other, as arrays of one entry per node.
+
+    `trees` int32, the tree of each node; `parents` int64, positions in this forest, -1 for roots; `relations` uint64,
+    the character's code; `hashes`, `types`, `flags` as in `LabelTable`; `starts` int64 (n + 1,), the first node of each
+    tree.
+    """
+
+    n: int
+    trees: np.ndarray
+    parents: np.ndarray
+    relations: np.ndarray
+    hashes: np.ndarray
+    types: np.ndarray
+    flags: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens as arrays of one entry each: `keys` uint64, kind in the four low bits; `trees` int32, whose it is.
+
+    `firsts` and `seconds`, int64, are the nodes of the forest it is made of, equal for a single node.
+    """
+
+    keys: np.ndarray
+    trees: np.ndarray
+    firsts: np.ndarray
+    seconds: np.ndarray
+
+
+def layout_trees(formulas: Iterable[str | Tree]) -> list[Tree]:
+    """Return the layout trees of formulas, which are LaTeX or trees already."""
+    return [formula if isinstance(formula, Tree) else parse_latex(formula) for formula in formulas]
+
+
+def formula_tokens(layouts: list[Tree]) -> Tokens:
+    """Return all tokens of layout trees and of their operator trees; nodes are positions in either kind of forest."""
+    labels = LabelTable()
+    layout = layout_tokens(build_forest(layouts, labels))
+    operation = operation_tokens(build_forest(map(operator_tree, layouts), labels))
+    return Tokens(*(np.concatenate([getattr(layout, name), getattr(operation, name)]) for name in Tokens.__slots__))
+
+
+def layout_tokens(forest: Forest) -> Tokens:
+    """Return the tokens of all layout trees of a *forest*, a token as often as it occurs.
+
+    They are of the first four of `KINDS`: symbol (every node), located pair (a node and its child, with the path from
+    the root or the nearest relation symbol above), typed duplicate (two occurrences of a variable or a number, with the
+    paths from their common ancestor) and whole (the formula up to a consistent renaming of its variables). The first
+    three are of Tangent-3 and of Waterloo's mathtuples. A wildcard is no symbol and in no pair, so it costs nothing.
+    """
+    return _gather_tokens(forest, [_symbols(forest), _located(forest), _duplicates(forest), whole_formulas(forest)], 0)
+
+
+def _gather_tokens(forest: Forest, parts: list[HashedSpans], kind: int) -> Tokens:
+    keys = [hashes << KIND_BITS | np.uint64(kind + place) for place, (hashes, _, _) in enumerate(parts)]
+    firsts, seconds = (np.concatenate([part[column] for part in parts]) for column in (1, 2))
+    return Tokens(np.concatenate(keys), forest.trees[firsts], firsts, seconds)
+
+
+def _symbols(forest: Forest) -> HashedSpans:
+    nodes = np.flatnonzero((forest.flags & WILD) == 0)
+    return mix_hashes(forest.hashes[nodes]), nodes, nodes
 
 
 def mix_hashes(*parts: np.ndarray) -> np.ndarray:
@@ -59,331 +151,7 @@ def mix_hashes(*parts: np.ndarray) -> np.ndarray:
     return state
 
 
-RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔⟹⟺")
-REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
-
-
-class LabelTable(dict):
-    """A number for every label that was asked for, and its attributes by number.
-
-    `hashes` and `types` are 64-bit hashes of the label and of its type, the same in every process; `flags` say
-    whether the label's repetitions count (REPEATS: variables, numbers, wildcards), and whether it is a relation symbol
-    (RELATES), a wildcard (WILD), a commutative operation (COMMUTES) or a variable (VARIABLE).
-
-    >>> labels = LabelTable()
-    >>> labels["V!x"], labels["V!𝑥"], labels["V!x"], labels.hashes[0] == labels.hashes[1]
-    (0, 1, 0, True)
-    """
-
-    def __init__(self) -> None:
-        """Start without any label."""
-        self.hashes: list[int] = []
-        self.types: list[int] = []
-        self.flags: list[int] = []
-
-    def __missing__(self, label: str) -> int:
-        """Number a new label and work out its attributes."""
-        is_wild = len(label) > 1 and label[0] == "?"
-        plain = label if is_wild else normalise_label(label)
-        of = "V" if is_wild else label_type(plain)
-        self.hashes.append(_hash(plain))
-        self.types.append(_hash(of))
-        facts = (
-            *((REPEATS, of in ("V", "N")), (RELATES, plain in RELATION_SYMBOLS), (WILD, is_wild)),
-            *((COMMUTES, plain in COMMUTATIVE), (VARIABLE, of == "V" and not is_wild)),
-        )
-        self.flags.append(sum(int(flag) for flag, holds in facts if holds))
-        self[label] = len(self)
-        return self[label]
-
-
-def _hash(text: str) -> int:
-    """Return BLAKE2b of a text, 64 bits, the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-def normalise_label(label: str) -> str:
-    """Return what matching compares of a label: the part after the type in NFKC, so that the font does not matter.
-
-    >>> normalise_label("V!ℝ"), normalise_label("V!𝐱"), normalise_label("!"), normalise_label("≤")
-    ('V!R', 'V!x', '!', '≤')
-    """
-    if len(label) > 2 and label[1] == "!" and not label.isascii():
-        return label[:2] + unicodedata.normalize("NFKC", label[2:])
-    return label
-
-
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """The nodes of *n* trees one after the other, as arrays of one entry per node.
-
-    `trees` int32, to which tree a node belongs; `parents` int64, positions in this forest, -1 for roots;
-    `relations` uint64, the code of the character; `hashes`, `types` uint64 and `flags` uint8 as in `LabelTable`;
-    `starts` int64 (n + 1,), where each tree begins.
-    """
-
-    n: int
-    trees: np.ndarray
-    parents: np.ndarray
-    relations: np.ndarray
-    hashes: np.ndarray
-    types: np.ndarray
-    flags: np.ndarray
-    starts: np.ndarray
-
-
-def build_forest(trees: Iterable[Tree], labels: LabelTable | None = None) -> Forest:
-    """Return the forest of *trees*; *labels* remembers what was worked out for earlier ones.
-
-    >>> forest = build_forest([Tree(["V!x", "N!2"], [-1, 0], "-a"), Tree(["V!y"], [-1], "-")])
-    >>> forest.n, forest.parents.tolist(), forest.starts.tolist()
-    (2, [-1, 0, -1], [0, 2, 3])
-    """
-    trees, labels = list(trees), LabelTable() if labels is None else labels
-    sizes = np.fromiter(map(len, trees), np.int64, len(trees))
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    total = int(starts[-1])
-    numbers = np.fromiter(map(labels.__getitem__, chain.from_iterable(tree.labels for tree in trees)), np.int64, total)
-    parents = np.fromiter(chain.from_iterable(tree.parents for tree in trees), np.int64, total)
-    parents = np.where(parents < 0, -1, parents + np.repeat(starts[:-1], sizes))
-    codes = np.frombuffer("".join(tree.relations for tree in trees).encode("latin-1", "replace"), np.uint8)
-    attributes = (np.array(column, dtype) for column, dtype in (
-        (labels.hashes, np.uint64), (labels.types, np.uint64), (labels.flags, np.uint8)
-    ))  # fmt: skip
-    hashes, types, flags = (column[numbers] for column in attributes)
-    own = np.repeat(np.arange(len(trees), dtype=np.int32), sizes)
-    return Forest(len(trees), own, parents, codes.astype(np.uint64), hashes, types, flags, starts)
-
-
-MAX_SUBEXPRESSION = (
-    60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
-)
-_RENAMED = np.uint64(0x5851F42D4C957F2D)
-_AT_ONCE = 1 << 21  # pairs of a subexpression and a node in it
-
-HashedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def whole_formulas(forest: Forest) -> HashedSpans:
-    """Return (hashes, firsts, lasts) of each tree up to a consistent renaming of its variables.
-
-    Hashes are uint64; first and last node of the tree, int64. x + y has the hash of a + b, but not that of a + a. Trees
-    with wildcards are left out.
-
-    >>> from mirblab.formula.tokens import build_forest
-    >>> from mirblab.formula.tree import Tree
-    >>> names = (("V!x", "V!y"), ("V!a", "V!b"), ("V!a", "V!a"))
-    >>> trees = [Tree([one, "+", other], [-1, 0, 1], "-nn") for one, other in names]
-    >>> hashes, _, _ = whole_formulas(build_forest(trees))
-    >>> bool(hashes[0] == hashes[1]), bool(hashes[0] == hashes[2])
-    (True, False)
-    """
-    nodes, roots = np.arange(len(forest.parents)), forest.starts[forest.trees]
-    before, depth = _previous_occurrences(forest), hash_paths(forest.parents, forest.relations)[0]
-    # Where a variable stood last says which ones are the same and nothing else of them.
-    gap = np.where(before >= 0, nodes - before, 0).astype(np.uint64)
-    what = np.where(forest.flags & VARIABLE, _RENAMED + gap, forest.hashes)
-    how = np.where(nodes == roots, np.uint64(0), forest.relations)
-    hashes = np.zeros(len(nodes), dtype=np.uint64)
-    np.add.at(hashes, roots, mix_hashes(what, how, (nodes - roots).astype(np.uint64), depth.astype(np.uint64)))
-    sizes = np.diff(forest.starts)
-    firsts, sizes = forest.starts[:-1][sizes > 0], sizes[sizes > 0]
-    is_plain = np.bincount(roots[(forest.flags & WILD) > 0], minlength=len(nodes))[firsts] == 0
-    return hashes[firsts][is_plain], firsts[is_plain], (firsts + sizes - 1)[is_plain]
-
-
-def subexpressions(forest: Forest) -> HashedSpans:
-    """Return (hashes, firsts, lasts) of each subtree of 2 to LARGEST nodes of operator trees.
-
-    As in `whole_formulas` the names of variables do not matter, nor does the order of operands where the operation has
-    none: a + b is x + y and y + x. Subtrees with wildcards are left out. A subtree lies in one piece, from its first to
-    its last node.
-    """
-    step, before = _hash_steps(forest), _previous_occurrences(forest)
-    depth, path = hash_paths(forest.parents, step)
-    sizes = _subtree_sizes(forest.parents, depth)
-    wild = np.cumsum(np.concatenate([[0], (forest.flags & WILD) > 0]))
-    firsts = np.flatnonzero((sizes > 1) & (sizes <= MAX_SUBEXPRESSION))
-    lasts = firsts + sizes[firsts] - 1
-    firsts = firsts[wild[lasts + 1] == wild[firsts]]
-    cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
-    parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
-    hashes = [_hash_subtrees(forest, own, sizes[own], before, step, depth, path) for own in parts]
-    return np.concatenate([np.empty(0, np.uint64), *hashes]), firsts, firsts + sizes[firsts] - 1
-
-
-def triples(forest: Forest) -> HashedSpans:
-    """Return (hashes, upper, lower) of each node with its parent and grandparent, by their types and operands' places.
-
-    A place counts only below an operation whose operands are ordered, such as a division or a power.
-    """
-    parents, step = forest.parents, _hash_steps(forest)
-    lower = np.flatnonzero(parents >= 0)
-    lower = lower[parents[parents[lower]] >= 0]
-    middle = parents[lower]
-    upper = parents[middle]
-    return mix_hashes(step[middle], step[lower], forest.types[lower]), upper, lower
-
-
-def _hash_subtrees(
-    forest: Forest,
-    roots: np.ndarray,
-    sizes: np.ndarray,
-    before: np.ndarray,
-    step: np.ndarray,
-    depth: np.ndarray,
-    path: np.ndarray,
-) -> np.ndarray:
-    """Return the hash of each subtree under *roots*, of so many nodes each.
-
-    All pairs of a root and a node below it stand one after the other. A variable is known by where it stands, all its
-    occurrences together; each operation adds what its operands are and how it is reached from the root.
-    """
-    begins = np.cumsum(sizes) - sizes
-    shift = np.repeat(begins - roots, sizes)  # from a node to its pair
-    pairs = np.arange(int(sizes.sum()))
-    nodes, own = pairs - shift, np.repeat(np.arange(len(roots)), sizes)
-    ways = depth[nodes] - depth[roots[own]]
-    place = path[nodes] - path[roots[own]] * base_powers(MAX_SUBEXPRESSION)[ways]
-    known = np.where(before[nodes] >= roots[own], before[nodes] + shift, pairs)  # the occurrence before, else itself
-    while not np.array_equal(known, further := known[known]):
-        known = further
-    seen = np.zeros(len(pairs), dtype=np.uint64)
-    np.add.at(seen, known, mix_hashes(place))
-    what = np.where(forest.flags[nodes] & VARIABLE, mix_hashes(seen[known]), forest.hashes[nodes])
-    operands = np.zeros(len(pairs), dtype=np.uint64)
-    below = np.flatnonzero(ways > 0)
-    np.add.at(operands, forest.parents[nodes[below]] + shift[below], mix_hashes(what[below], step[nodes[below]]))
-    hashes = np.zeros(len(roots), dtype=np.uint64)
-    np.add.at(hashes, own, mix_hashes(what, operands, place))
-    return hashes
-
-
-def _hash_steps(forest: Forest) -> np.ndarray:
-    """Return for each node a hash of its parent's type and of its place there, if that counts; 0 for roots."""
-    below = np.flatnonzero(forest.parents >= 0)
-    above = forest.parents[below]
-    place = np.where(forest.flags[above] & COMMUTES, np.uint64(0), forest.relations[below])
-    step = np.zeros(len(forest.parents), dtype=np.uint64)
-    step[below] = mix_hashes(forest.types[above], place)
-    return step
-
-
-def _subtree_sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Return how many nodes the subtree of each node has, added up from the deepest."""
-    sizes = np.ones(len(depth), dtype=np.int64)
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        nodes = np.flatnonzero(depth == level)
-        np.add.at(sizes, parents[nodes], sizes[nodes])
-    return sizes
-
-
-def _previous_occurrences(forest: Forest) -> np.ndarray:
-    """Return for each variable the position where it stood last in its tree; -1 for its first and for other nodes."""
-    nodes = np.flatnonzero((forest.flags & VARIABLE) > 0)
-    order = nodes[np.lexsort((forest.hashes[nodes], forest.trees[nodes]))]
-    hashes, trees = forest.hashes[order], forest.trees[order]
-    is_same = (hashes[1:] == hashes[:-1]) & (trees[1:] == trees[:-1])
-    before = np.full(len(forest.parents), -1, dtype=np.int64)
-    before[order[1:][is_same]] = order[:-1][is_same]
-    return before
-
-
-KINDS = ("symbol", "located pair", "typed duplicate", "whole", "operation", "subexpression")
-KIND_BITS, KIND_MASK = np.uint64(4), np.uint64(15)
-MAX_COUNT = 255
-_LONGEST_PLACE, _MOST_REPEATS, _DEEPEST_REPEAT = 7, 8, 40
-_HALF = np.uint64(32)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens as arrays of one entry each: `keys` uint64, kind in the four low bits; `trees` int32, whose it is.
-
-    `firsts` and `seconds`, int64, are the nodes of the forest it is made of, the same one twice for a single node.
-    """
-
-    keys: np.ndarray
-    trees: np.ndarray
-    firsts: np.ndarray
-    seconds: np.ndarray
-
-
-def layout_tokens(forest: Forest) -> Tokens:
-    """Return the tokens of all layout trees of a *forest*, a token as often as it occurs.
-
-    They are of the first four of `KINDS`: symbol (every node), located pair (a node and its child, with the path from
-    the root or the nearest relation symbol above), typed duplicate (two occurrences of a variable or a number, with
-    the paths from where they part) and whole (the formula up to a consistent renaming of its variables). The first
-    three are of Tangent-3 and of Waterloo's mathtuples.
-
-    A wildcard is no symbol and in no pair, so that it costs nothing; its repetition asks for a repeated variable.
-
-    >>> from mirblab.formula.tokens import build_forest
-    >>> from mirblab.formula.tree import Tree
-    >>> kinds = layout_tokens(build_forest([Tree(["V!x", "N!2"], [-1, 0], "-a")])).keys & KIND_MASK
-    >>> [KINDS[kind] for kind in kinds]
-    ['symbol', 'symbol', 'located pair', 'whole']
-    """
-    return _gather_tokens(forest, [_symbols(forest), _located(forest), _duplicates(forest), whole_formulas(forest)], 0)
-
-
-def operation_tokens(forest: Forest) -> Tokens:
-    """Return the tokens of all operator trees of a *forest*: operations and subexpressions, the last two of `KINDS`.
-
-    An operation is a node with its parent and grandparent, by their types; a subexpression is a subtree up to a
-    consistent renaming of its variables. The order of operands counts only where it matters: a + b has what y + x has.
-
-    >>> from mirblab.formula.tokens import build_forest
-    >>> from mirblab.formula.tree import Tree
-    >>> sums = [Tree(["U!plus", one, other], [-1, 0, 0], "-01") for one, other in (("V!a", "N!2"), ("N!2", "V!x"))]
-    >>> found = operation_tokens(build_forest(sums))
-    >>> set(found.keys[found.trees == 0]) == set(found.keys[found.trees == 1])
-    True
-    """
-    return _gather_tokens(forest, [triples(forest), subexpressions(forest)], 4)
-
-
-def _gather_tokens(forest: Forest, parts: list[HashedSpans], kind: int) -> Tokens:
-    """Return tokens of hashes and their nodes, *kind* and those after it."""
-    keys = [hashes << KIND_BITS | np.uint64(kind + place) for place, (hashes, _, _) in enumerate(parts)]
-    firsts, seconds = (np.concatenate([part[column] for part in parts]) for column in (1, 2))
-    return Tokens(np.concatenate(keys), forest.trees[firsts], firsts, seconds)
-
-
-def concatenate_tokens(*parts: Tokens) -> Tokens:
-    """Return the tokens of all *parts*, which are of the same trees; nodes keep the positions of their own forest."""
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in Tokens.__slots__]
-    return Tokens(*columns)
-
-
-def count_tokens(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct keys, ascending, how many trees have each, and those trees with how often, flat.
-
-    That is keys uint64 (n_keys,), documents int64 (n_keys,), trees int32 and counts uint8, at most MOST_COUNTED,
-    (n_postings,), by key and then tree.
-    """
-    keys, own = np.unique(found.keys, return_inverse=True)
-    pairs = np.sort(own.astype(np.uint64) << _HALF | found.trees.astype(np.uint64))
-    edges = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]])) if len(pairs) else np.empty(0, np.int64)
-    often = np.diff(np.append(edges, len(pairs)))
-    distinct = pairs[edges]
-    documents = np.bincount((distinct >> _HALF).astype(np.int64), minlength=len(keys))
-    return (
-        keys,
-        documents,
-        distinct.astype(np.uint32).astype(np.int32),
-        np.minimum(often, MAX_COUNT).astype(np.uint8),
-    )
-
-
-def _symbols(forest: Forest) -> HashedSpans:
-    nodes = np.flatnonzero((forest.flags & WILD) == 0)
-    return mix_hashes(forest.hashes[nodes]), nodes, nodes
-
-
 def _located(forest: Forest) -> HashedSpans:
-    """Return pairs of a node and its child that lie near the root or a relation symbol."""
     parents, is_exact = forest.parents, (forest.flags & WILD) == 0
     is_start = (parents < 0) | ((forest.flags & RELATES) > 0)
     length, place = hash_paths(np.where(is_start, -1, parents), forest.relations)
@@ -395,8 +163,30 @@ def _located(forest: Forest) -> HashedSpans:
     return mix_hashes(forest.hashes[above], forest.hashes[below], forest.relations[below], where), above, below
 
 
+def hash_paths(parents: np.ndarray, relations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each node's number of steps from the start of its line of *parents* (-1), and a hash of these steps.
+
+    The hash is a polynomial in the steps, so that the hash of part of a path follows from those of two nodes.
+    """
+    up = parents.copy()
+    length = (up >= 0).astype(np.int64)
+    path = np.where(up >= 0, relations + np.uint64(1), np.uint64(0))
+    moving = np.flatnonzero(up >= 0)
+    while len(moving):
+        at = up[moving]
+        path[moving] += path[at] * base_powers(int(length[moving].max()))[length[moving]]
+        length[moving] += length[at]
+        up[moving] = up[at]
+        moving = moving[up[moving] >= 0]
+    return length, path
+
+
+def base_powers(most: int) -> np.ndarray:
+    """Return the powers of the base of the path hash modulo 2**64, from 0 to *most*."""
+    return np.concatenate([[np.uint64(1)], np.cumprod(np.full(most, _BASE), dtype=np.uint64)])
+
+
 def _duplicates(forest: Forest) -> HashedSpans:
-    """Return pairs among the first occurrences of a variable or a number, in reading order."""
     depth, path = hash_paths(forest.parents, forest.relations)
     first, second = _repeats(forest, depth)
     top, power = _meeting(forest.parents, first, second), base_powers(_DEEPEST_REPEAT)
@@ -425,10 +215,7 @@ def _repeats(forest: Forest, depth: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _meeting(parents: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return for each pair of nodes of a tree their deepest common ancestor, which may be one of them.
-
-    A parent has a smaller position than its children, so the larger of two positions can always step up.
-    """
+    """Return for each pair of nodes of a tree their deepest common ancestor; parents have smaller positions."""
     one, other = first.copy(), second.copy()
     apart = np.arange(len(one))
     while len(apart):
@@ -436,3 +223,148 @@ def _meeting(parents: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
         one[apart], other[apart] = low, parents[high]
         apart = apart[low != other[apart]]
     return one
+
+
+def whole_formulas(forest: Forest) -> HashedSpans:
+    """Return (hashes, firsts, lasts) of each tree without wildcards, up to a consistent renaming of its variables."""
+    nodes, roots = np.arange(len(forest.parents)), forest.starts[forest.trees]
+    before, depth = _previous_occurrences(forest), hash_paths(forest.parents, forest.relations)[0]
+    # Where a variable stood last says which ones are the same and nothing else of them.
+    gap = np.where(before >= 0, nodes - before, 0).astype(np.uint64)
+    what = np.where(forest.flags & VARIABLE, _RENAMED + gap, forest.hashes)
+    how = np.where(nodes == roots, np.uint64(0), forest.relations)
+    hashes = np.zeros(len(nodes), dtype=np.uint64)
+    np.add.at(hashes, roots, mix_hashes(what, how, (nodes - roots).astype(np.uint64), depth.astype(np.uint64)))
+    sizes = np.diff(forest.starts)
+    firsts, sizes = forest.starts[:-1][sizes > 0], sizes[sizes > 0]
+    is_plain = np.bincount(roots[(forest.flags & WILD) > 0], minlength=len(nodes))[firsts] == 0
+    return hashes[firsts][is_plain], firsts[is_plain], (firsts + sizes - 1)[is_plain]
+
+
+def _previous_occurrences(forest: Forest) -> np.ndarray:
+    """Return for each variable the position of its last occurrence before in its tree, else -1; -1 for other nodes."""
+    nodes = np.flatnonzero((forest.flags & VARIABLE) > 0)
+    order = nodes[np.lexsort((forest.hashes[nodes], forest.trees[nodes]))]
+    hashes, trees = forest.hashes[order], forest.trees[order]
+    is_same = (hashes[1:] == hashes[:-1]) & (trees[1:] == trees[:-1])
+    before = np.full(len(forest.parents), -1, dtype=np.int64)
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before
+
+
+def build_forest(trees: Iterable[Tree], labels: LabelTable | None = None) -> Forest:
+    """Return the forest of *trees*; *labels* keeps the attributes of labels between calls."""
+    trees, labels = list(trees), LabelTable() if labels is None else labels
+    sizes = np.fromiter(map(len, trees), np.int64, len(trees))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    total = int(starts[-1])
+    numbers = np.fromiter(map(labels.__getitem__, chain.from_iterable(tree.labels for tree in trees)), np.int64, total)
+    parents = np.fromiter(chain.from_iterable(tree.parents for tree in trees), np.int64, total)
+    parents = np.where(parents < 0, -1, parents + np.repeat(starts[:-1], sizes))
+    codes = np.frombuffer("".join(tree.relations for tree in trees).encode("latin-1", "replace"), np.uint8)
+    attributes = (np.array(column, dtype) for column, dtype in (
+        (labels.hashes, np.uint64), (labels.types, np.uint64), (labels.flags, np.uint8)
+    ))  # fmt: skip
+    hashes, types, flags = (column[numbers] for column in attributes)
+    own = np.repeat(np.arange(len(trees), dtype=np.int32), sizes)
+    return Forest(len(trees), own, parents, codes.astype(np.uint64), hashes, types, flags, starts)
+
+
+def operation_tokens(forest: Forest) -> Tokens:
+    """Return the tokens of all operator trees of a *forest*: operations (`triples`) and `subexpressions`."""
+    return _gather_tokens(forest, [triples(forest), subexpressions(forest)], 4)
+
+
+def triples(forest: Forest) -> HashedSpans:
+    """Return (hashes, upper, lower) of nodes with parent and grandparent, by type and position of ordered operands."""
+    parents, step = forest.parents, _hash_steps(forest)
+    lower = np.flatnonzero(parents >= 0)
+    lower = lower[parents[parents[lower]] >= 0]
+    middle = parents[lower]
+    upper = parents[middle]
+    return mix_hashes(step[middle], step[lower], forest.types[lower]), upper, lower
+
+
+def _hash_steps(forest: Forest) -> np.ndarray:
+    """Return for each node a hash of its parent's type and of its position there, if that counts; 0 for roots."""
+    below = np.flatnonzero(forest.parents >= 0)
+    above = forest.parents[below]
+    place = np.where(forest.flags[above] & COMMUTES, np.uint64(0), forest.relations[below])
+    step = np.zeros(len(forest.parents), dtype=np.uint64)
+    step[below] = mix_hashes(forest.types[above], place)
+    return step
+
+
+def subexpressions(forest: Forest) -> HashedSpans:
+    """Return (hashes, firsts, lasts) of each subtree of 2 to MAX_SUBEXPRESSION nodes of operator trees.
+
+    Neither names of variables nor the order of commutative operands matter: a + b is y + x. Wildcards are left out.
+    """
+    step, before = _hash_steps(forest), _previous_occurrences(forest)
+    depth, path = hash_paths(forest.parents, step)
+    sizes = _subtree_sizes(forest.parents, depth)
+    wild = np.cumsum(np.concatenate([[0], (forest.flags & WILD) > 0]))
+    firsts = np.flatnonzero((sizes > 1) & (sizes <= MAX_SUBEXPRESSION))
+    lasts = firsts + sizes[firsts] - 1
+    firsts = firsts[wild[lasts + 1] == wild[firsts]]
+    cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
+    parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
+    hashes = [_hash_subtrees(forest, own, sizes[own], before, step, depth, path) for own in parts]
+    return np.concatenate([np.empty(0, np.uint64), *hashes]), firsts, firsts + sizes[firsts] - 1
+
+
+def _subtree_sizes(parents: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    sizes = np.ones(len(depth), dtype=np.int64)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        nodes = np.flatnonzero(depth == level)
+        np.add.at(sizes, parents[nodes], sizes[nodes])
+    return sizes
+
+
+def _hash_subtrees(
+    forest: Forest,
+    roots: np.ndarray,
+    sizes: np.ndarray,
+    before: np.ndarray,
+    step: np.ndarray,
+    depth: np.ndarray,
+    path: np.ndarray,
+) -> np.ndarray:
+    """Return the hash of each subtree under *roots* with so many nodes; variables are identified by their positions."""
+    begins = np.cumsum(sizes) - sizes
+    shift = np.repeat(begins - roots, sizes)  # from a node to its pair
+    pairs = np.arange(int(sizes.sum()))
+    nodes, own = pairs - shift, np.repeat(np.arange(len(roots)), sizes)
+    ways = depth[nodes] - depth[roots[own]]
+    place = path[nodes] - path[roots[own]] * base_powers(MAX_SUBEXPRESSION)[ways]
+    known = np.where(before[nodes] >= roots[own], before[nodes] + shift, pairs)  # the occurrence before, else itself
+    while not np.array_equal(known, further := known[known]):
+        known = further
+    seen = np.zeros(len(pairs), dtype=np.uint64)
+    np.add.at(seen, known, mix_hashes(place))
+    what = np.where(forest.flags[nodes] & VARIABLE, mix_hashes(seen[known]), forest.hashes[nodes])
+    operands = np.zeros(len(pairs), dtype=np.uint64)
+    below = np.flatnonzero(ways > 0)
+    np.add.at(operands, forest.parents[nodes[below]] + shift[below], mix_hashes(what[below], step[nodes[below]]))
+    hashes = np.zeros(len(roots), dtype=np.uint64)
+    np.add.at(hashes, own, mix_hashes(what, operands, place))
+    return hashes
+
+
+def count_tokens(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct keys, ascending, how many trees have each, and those trees with how often, flat.
+
+    Keys are uint64, documents int64 (n_keys,), trees int32, counts uint8 (n_postings,), at most MOST_COUNTED.
+    """
+    keys, own = np.unique(found.keys, return_inverse=True)
+    pairs = np.sort(own.astype(np.uint64) << _HALF | found.trees.astype(np.uint64))
+    edges = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]])) if len(pairs) else np.empty(0, np.int64)
+    often = np.diff(np.append(edges, len(pairs)))
+    distinct = pairs[edges]
+    documents = np.bincount((distinct >> _HALF).astype(np.int64), minlength=len(keys))
+    return (
+        keys,
+        documents,
+        distinct.astype(np.uint32).astype(np.int32),
+        np.minimum(often, MAX_COUNT).astype(np.uint8),
+    )

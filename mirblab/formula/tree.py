@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
@@ -15,6 +16,16 @@ from mirblab.core.errors import MirblabError
 RELATIONS = "cdwoubane"
 OPERANDS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ROOT = "-"
+_PART = re.compile(r"(?:,([0-9A-Za-z]))?\[([^\[\],]*)|\]")
+_NAMES = {"comma": ",", "lsqb": "[", "rsqb": "]", "quest": "?", "lt": "<", "gt": ">", "amp": "&"}
+_ENTITY = re.compile(f"&({'|'.join(_NAMES)});")
+# What Tangent escapes, and an ampersand that would read as one of its entities.
+_ESCAPED = re.compile(rf"[,\[\]?]|&(?=(?:{'|'.join(_NAMES)});)")
+_ENTITIES = {",": "&comma;", "[": "&lsqb;", "]": "&rsqb;", "?": "&quest;", "&": "&amp;"}
+_QUOTED = re.compile(r'\\?"(\[.*\])\\?"', re.DOTALL)
+_QUOTE = re.compile(r'\\?"\\?"')
+# The next symbol comes first, then the others as Tangent writes them most often.
+_WRITTEN = {relation: place for place, relation in enumerate("nabcdouwe")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +33,10 @@ class Tree:
     """A formula's nodes in reading order: depth first, a parent before its children, siblings by `RELATIONS`.
 
     `labels` are Tangent's: `V!x` a variable, `N!2` a number, `T!text`, `O!divide`, `O!root`, `M!()1x2` a fence or a
-    matrix with its shape, `W!` empty, `U!times` an operation (operator trees), operators and relations bare.
-    `parents` holds positions, -1 for the root, which is node 0; `relations` one character per node, "-" for the
-    root; in an operator tree those of `OPERANDS`. `spans` are the (start, end) of each node in the source, (0, 0)
-    where there is none, or empty; `problems` says what was not understood. Two trees are equal when labels, parents
-    and relations are.
+    matrix with its shape, `W!` empty, `U!times` an operation (operator trees), operators and relations bare. `parents`
+    holds positions, -1 for the root, node 0; `relations` one character per node, "-" for the root (operator trees:
+    `OPERANDS`). `spans` are the (start, end) of each node in the source, (0, 0) where there is none, or empty;
+    `problems` says what was not understood. Two trees are equal when labels, parents and relations are.
 
     >>> square = Tree(["V!x", "N!2", "=", "N!4"], [-1, 0, 0, 2], "-ann")
     >>> square.children(0), len(square), square == Tree(["V!x"], [-1], "-")
@@ -58,54 +68,24 @@ class Tree:
         return max(depths, default=-1)
 
     def table(self) -> pd.DataFrame:
-        """Return the nodes: node, parent (-1: none), relation, label, start, end (of the source; 0 and 0: unknown).
-
-        >>> Tree(["V!x", "N!2"], [-1, 0], "-a").table().relation.tolist()
-        ['-', 'a']
-        """
-        spans = self.spans or [(0, 0)] * len(self)
-        return pd.DataFrame(
-            {
-                "node": range(len(self)),
-                "parent": self.parents,
-                "relation": list(self.relations),
-                "label": self.labels,
-                "start": [start for start, _ in spans],
-                "end": [end for _, end in spans],
-            }
-        )
-
-
-def check_tree(tree: Tree) -> Tree:
-    """Return the *tree* when its parts fit together; MirblabError that names the first node that does not.
-
-    >>> check_tree(Tree(["V!x", "N!2"], [-1, 1], "-a"))
-    Traceback (most recent call last):
-    mirblab.core.errors.MirblabError: node 1 of a tree has parent 1; a parent comes before its children, ...
-    """
-    sizes = {len(tree.labels), len(tree.parents), len(tree.relations)} | ({len(tree.spans)} if tree.spans else set())
-    if len(sizes) > 1:
-        raise MirblabError(f"the lists of a tree have {sorted(sizes)} entries; each node needs one of each")
-    for node, parent in enumerate(tree.parents):
-        if not (0 <= parent < node or node == 0 and parent == -1):
-            raise MirblabError(
-                f"node {node} of a tree has parent {parent}; a parent comes before its children, and only node 0 has "
-                "none (-1)"
-            )
-    return tree
+        """Return the nodes: node, parent (-1: none), relation, label, start, end (of the source; 0 and 0: unknown)."""
+        table = {
+            "node": range(len(self)),
+            "parent": self.parents,
+            "relation": list(self.relations),
+            "label": self.labels,
+        }
+        spans = np.array(self.spans or [(0, 0)] * len(self), np.int64).reshape(-1, 2)
+        return pd.DataFrame(table | {"start": spans[:, 0], "end": spans[:, 1]})
 
 
 def label_type(label: str) -> str:
-    """Return the type of a label, by which renamed symbols agree: V, N, or the label itself.
-
-    >>> label_type("V!x"), label_type("N!12"), label_type("+"), label_type("O!divide")
-    ('V', 'N', '+', 'O!divide')
-    """
+    """Return the type of a label, by which renamed symbols agree: V, N, or the label itself."""
     return label[0] if label[:2] in ("V!", "N!") else label
 
 
 def shown_label(label: str) -> str:
-    """Return a label as a reader wants to see it: without its type, and a dot where nothing is.
+    """Return a label without its type, and a dot for the empty one, to show it to a reader.
 
     >>> [shown_label(label) for label in ("V!x", "O!divide", "M!()1x2", "!", "+!F!sin", "W!")]
     ['x', 'divide', '()1x2', '!', 'sin', '·']
@@ -126,14 +106,8 @@ def node_paths(tree: Tree) -> Sequence[str]:
     return found
 
 
-_LAYOUT = {relation: place for place, relation in enumerate(RELATIONS)}
-_OPERATION = {relation: place for place, relation in enumerate(OPERANDS)}
-
-
 class Node:
     """One symbol of a tree that is still being built: a label and its (relation, child) pairs, in any order."""
-
-    __slots__ = ("children", "label")
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -150,22 +124,8 @@ class Node:
         return next((child for name, child in self.children if name == relation), None)
 
 
-def operand_relation(place: int) -> str:
-    """Return the relation of the operand at *place*, from 0; those beyond the 62nd share the last name.
-
-    >>> operand_relation(0), operand_relation(10), operand_relation(1000)
-    ('0', 'A', 'z')
-    """
-    return OPERANDS[min(place, len(OPERANDS) - 1)]
-
-
 def build_tree(root: Node | None, *, problems: Sequence[str] = ()) -> Tree:
-    """Return the Tree below *root*, siblings in `RELATIONS` order (`OPERANDS` for operator trees); None: an empty one.
-
-    >>> root = Node("V!x").add("n", Node("=")).add("a", Node("N!2"))
-    >>> build_tree(root).labels
-    ['V!x', 'N!2', '=']
-    """
+    """Return the tree below *root* (None: an empty one), siblings in the order of `RELATIONS` or `OPERANDS`."""
     labels: list[str] = []
     parents: list[int] = []
     relations: list[str] = []
@@ -176,36 +136,20 @@ def build_tree(root: Node | None, *, problems: Sequence[str] = ()) -> Tree:
         labels.append(node.label)
         parents.append(parent)
         relations.append(relation)
-        for name, child in reversed(_sorted(node.children)):
+        children = node.children
+        if len(children) > 1:
+            order = OPERANDS if any(name in "0123456789" for name, _ in children) else RELATIONS
+            children = sorted(children, key=lambda pair: order.find(pair[0]) % (len(order) + 1))  # what is unknown last
+        for name, child in reversed(children):
             waiting.append((child, place, name))
     return Tree(labels, parents, "".join(relations), problems=tuple(problems))
 
 
-def _sorted(children: list[tuple[str, Node]]) -> list[tuple[str, Node]]:
-    if len(children) < 2:
-        return children
-    order = _OPERATION if any(name in "0123456789" for name, _ in children) else _LAYOUT
-    return sorted(children, key=lambda pair: order.get(pair[0], len(order)))
-
-
-_PART = re.compile(r"(?:,([0-9A-Za-z]))?\[([^\[\],]*)|\]")
-_NAMES = {"comma": ",", "lsqb": "[", "rsqb": "]", "quest": "?", "lt": "<", "gt": ">", "amp": "&"}
-_ENTITY = re.compile(f"&({'|'.join(_NAMES)});")
-# What Tangent escapes, and an ampersand that would read as one of its entities.
-_ESCAPED = re.compile(rf"[,\[\]?]|&(?=(?:{'|'.join(_NAMES)});)")
-_ENTITIES = {",": "&comma;", "[": "&lsqb;", "]": "&rsqb;", "?": "&quest;", "&": "&amp;"}
-_QUOTED = re.compile(r'\\?"(\[.*\])\\?"', re.DOTALL)
-_QUOTE = re.compile(r'\\?"\\?"')
-# The next symbol comes first, then the others as Tangent writes them most often.
-_WRITTEN = {relation: place for place, relation in enumerate("nabcdouwe")}
-
-
 def read_tangent(text: str) -> Tree:
-    """Return the tree of a Tangent string, layout or operator tree; the empty tree for an empty string.
+    """Return the layout or operator tree of a Tangent string; the empty tree for an empty string.
 
-    Children come back in reading order, whatever their order in *text*. A string that still carries the quotes of a
-    CSV file (the judged formulas of ARQMath have 24) is unquoted first. Raises MirblabError that names the position
-    (in characters, from 1) of what is malformed. Takes time linear in the length, and no stack.
+    Children are in reading order. The quotes of a CSV file are removed first. MirblabError names the position (in
+    characters, from 1) of what is malformed. Linear time.
 
     >>> read_tangent("[V!f[M!()1x2,w[V!x[&comma;],e[N!2]]]]").labels
     ['V!f', 'M!()1x2', 'V!x', ',', 'N!2']
@@ -229,7 +173,7 @@ def read_tangent(text: str) -> Tree:
                 break
             opened.pop()
         else:
-            node = Node(_ENTITY.sub(_character, label) if "&" in label else label)
+            node = Node(_ENTITY.sub(lambda entity: _NAMES[entity[1]], label) if "&" in label else label)
             if opened:
                 opened[-1].children.append((relation or "n", node))
             elif relation:
@@ -244,8 +188,16 @@ def read_tangent(text: str) -> Tree:
     return build_tree(root)
 
 
+def _malformed(text: str, end: int, what: str) -> MirblabError:
+    place = "its end" if end == len(text) else repr(text[end : end + 20])
+    found = text if len(text) <= 60 else text[:57] + "..."
+    return MirblabError(
+        f"malformed tree string at character {end + (end < len(text))}, {place}: {what}; found {found!r}"
+    )
+
+
 def write_tangent(tree: Tree) -> str:
-    """Return the Tangent string of *tree*, such that `read` gives the same tree; an empty one for the empty tree.
+    """Return the Tangent string of *tree*, which `read_tangent` reads back; an empty one for the empty tree.
 
     >>> write_tangent(Tree(["V!x", "N!2", "=", "?"], [-1, 0, 0, 2], "-ann"))
     '[V!x[=[&quest;]],a[N!2]]'
@@ -263,26 +215,10 @@ def write_tangent(tree: Tree) -> str:
             continue
         relation = tree.relations[node]
         written.append("[" if relation == "-" or (relation == "n" and is_layout) else f",{relation}[")
-        written.append(_ESCAPED.sub(_entity, tree.labels[node]))
+        written.append(_ESCAPED.sub(lambda character: _ENTITIES[character[0]], tree.labels[node]))
         waiting.append(-1)
         children = below[node]
         if len(children) > 1 and is_layout:
             children = sorted(children, key=lambda child: _WRITTEN.get(tree.relations[child], 9))
         waiting.extend(reversed(children))
     return "".join(written)
-
-
-def _character(entity: re.Match[str]) -> str:
-    return _NAMES[entity[1]]
-
-
-def _entity(character: re.Match[str]) -> str:
-    return _ENTITIES[character[0]]
-
-
-def _malformed(text: str, end: int, what: str) -> MirblabError:
-    place = "its end" if end == len(text) else repr(text[end : end + 20])
-    found = text if len(text) <= 60 else text[:57] + "..."
-    return MirblabError(
-        f"malformed tree string at character {end + (end < len(text))}, {place}: {what}; found {found!r}"
-    )

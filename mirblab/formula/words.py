@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from mirblab.core.errors import unknown
 from mirblab.formula.in_text import split_text
@@ -43,7 +44,6 @@ KNOWN = frozenset(
     dots ldots cdots vdots ddots iddots dotsb dotsc dotsm dotso ddot dddot quad qquad enspace atop And
     """.split()
 )
-
 # Commands that it takes for another one.
 MERGED = dict(
     pair.split("=")
@@ -53,19 +53,16 @@ MERGED = dict(
     lvert=vert rvert=vert lVert=Vert rVert=Vert vec=rvect overrightarrow=rvect overleftarrow=lvect
     """.split()
 )
-
 # Commands that stay as they are written, backslash included: they shape a formula but are no symbols.
 SHAPES = frozenset(
     "over of overset underset stackrel underbrace overbrace lbrace rbrace lbrack rbrack lfloor rfloor lceil rceil "
     "qvar".split()
 )
-
 # Function names that count also without a backslash, longest first so that "arcsin" is not "arc sin".
 FUNCTIONS = (
     "arccos arcsin arctan sinh cosh tanh sign sin cos tan cot sec csc log exp max min sup inf gcd lcm mod det dim ker "
     "deg arg hom sgn ln lg"
 ).split()
-
 SIGNS = {
     "+": "plus", "-": "minus", "*": "ast", "/": "frac", "=": "equal", "<": "lt", ">": "gt", "!": "fact",
     ",": "comma", ";": "semicolon", ":": "colon", "|": "vert", "^": "supscript", "_": "subscript", "'": "prime",
@@ -73,7 +70,6 @@ SIGNS = {
     "α": "alpha", "β": "beta", "π": "pi", "φ": "phi", "ε": "epsilon", "∞": "infty", "∑": "sum", "∫": "int",
     "→": "to", "∀": "forall", "∃": "exists", "±": "pm",
 }  # fmt: skip
-
 # What it leaves apart, or drops, although the meaning is the same; merged on request.
 ALSO = dict(
     pair.split("=")
@@ -83,11 +79,9 @@ ALSO = dict(
     leftrightarrow=iff ldots=dots cdots=dots dotsb=dots dotsc=dots dotsm=dots dotso=dots varepsilon=epsilon
     varphi=phi vartheta=theta varrho=rho varkappa=kappa varsigma=sigma varpi=pi varnothing=emptyset empty=emptyset
     land=wedge lor=vee lnot=neg coloneqq=equal mid=vert smallsetminus=setminus backslash=setminus over=frac
-    preceq=preccurlyeq succeq=succcurlyeq owns=ni bot=perp
+    preceq=preccurlyeq succeq=succcurlyeq owns=ni bot=perp lbrace=\\{ rbrace=\\} lbrack=[ rbrack=]
     """.split()
 )
-ALSO |= {"lbrace": "\\{", "rbrace": "\\}", "lbrack": "[", "rbrack": "]"}
-
 # Names that are nothing but style, size, space or font.
 SILENT = frozenset(
     """
@@ -97,13 +91,10 @@ SILENT = frozenset(
     boldsymbol bm bold pmb rm bf it sf tt cal frak Bbb operatorname textrm textbf textit textsf texttt textup
     """.split()
 )
-
-
 # Part of the key of stored vectors: count it up when the words of any formula change.
 VERSION = 2
 # How encoders may ask for it: as published, without the dollars around each word, and with more spellings merged.
-FORMS = {"pya0": {}, "pya0-plain": {"mark": ""}, "pya0-wide": {"wide": True}}
-
+FORMS: dict[str, dict[str, Any]] = {"pya0": {}, "pya0-plain": {"mark": ""}, "pya0-wide": {"wide": True}}
 _UNWRAPPED = r"(?:align|aligned|alignat|equation|gather|gathered|split|eqnarray|multline)\*?"
 _TABLES = r"(?:[bBpvV]?matrix|smallmatrix|array|cases)"
 _INNER = r"\s*\{(?:[^{}]|\{[^{}]*\})*\}"
@@ -130,14 +121,14 @@ _TOKEN = re.compile(
 _FONTS = {"cal": "calligraphic", "scr": "calligraphic", "bb": "blackboard", "frak": "fraktur"}
 _KEPT = frozenset(("{", "}", "(", ")", "[", "]", "\\{", "\\}"))
 _PLAIN = {chr(code): SIGNS.get(chr(code), chr(code)) for code in range(33, 127)}
+LONGEST = 3
+BRACES = ("few", "all", "none")
+_SPACES = frozenset(r"\, \; \: \! \> ~ %".split()) | {"\\ ", ""}
+_EDGE = "$"  # no symbol of a formula
 
 
 def named_pretokenisation(name: str) -> Callable[[str], str]:
-    """Return the pre-tokenisation of that name, one of `FORMS`, as a function of a text; MirblabError else.
-
-    >>> named_pretokenisation("pya0-plain")("Is $x\\\\le y$ so?")
-    'is x le y so?'
-    """
+    """Return the pre-tokenisation of that name, one of `FORMS`, as a function of a text; MirblabError else."""
     if name not in FORMS:
         raise unknown("pre-tokenisation", name, FORMS)
     return partial(pretokenise, **FORMS[name])
@@ -148,10 +139,9 @@ def pretokenise(
 ) -> str:
     r"""Return a text with each formula as words between dollars, one per symbol; other text in lower case.
 
-    Formulas are those of `in_text.marked_formulas`, or the whole text where it is a bare one. The switches are those of
-    `pya0_symbols`; *lower* is for the text outside, *mark* stands on both sides of each word. Zhong et al. (Findings of
-    EMNLP 2022, Figure 1) describe it, and with the defaults the words are those of PyA0's
-    `preprocess_for_transformer` (version 3), with the few exceptions that `pya0_symbols` names.
+    The switches are those of `pya0_symbols`; *lower* is for the text outside, *mark* stands on both sides of each word.
+    With the defaults the words are those of PyA0's `preprocess_for_transformer` (version 3; Zhong et al., Findings of
+    EMNLP 2022, Figure 1), up to few exceptions.
 
     >>> pretokenise(r"Bound of $\|A\|_2\le\dfrac{1}{12}$")
     'bound of $Vert$ $A$ $Vert$ $subscript$ $2$ $le$ $frac$ ${$ $1$ $}$ ${$ $1$ $2$ $}$'
@@ -169,12 +159,11 @@ def pretokenise(
 def pya0_symbols(latex: str, *, wide: bool = False, digits: bool = True, fonts: bool = False) -> list[str]:
     r"""Return the symbols of a formula in reading order: names of operators, letters, digits, braces, fences.
 
-    `\frac`, `\dfrac`, `/` and `\div` are "frac", `\leq` and `\le` "le", `\cdot` and `\times` "times"; displays are
-    unwrapped; `\text{...}` is "ast"; sizes, spaces, accents and commands that PyA0 does not know vanish. *digits*
-    cuts numbers into digits. *fonts* keeps the four fonts PyA0 tells apart ("blackboard-R"), which its words for
-    transformers drop. *wide* merges what PyA0 leaves apart (`\leqslant`, `\rightarrow`, `\ldots`, `\varphi`,
-    `\neq`) and keeps what it loses: unknown commands by name, the numbers of `\frac12`. HTML entities are read, and
-    `%`, for PyA0 the begin of a comment, is passed over, since collections without line breaks have it in formulas.
+    `\frac`, `\dfrac`, `/` and `\div` are "frac", `\cdot` and `\times` "times"; displays are unwrapped; `\text{...}` is
+    "ast"; sizes, spaces, accents and commands that PyA0 does not know vanish. *digits* cuts numbers into digits.
+    *fonts* keeps the four fonts that PyA0 knows ("blackboard-R"). *wide* merges what PyA0 keeps separate (`\leqslant`,
+    `\ldots`, `\varphi`) and keeps what it drops: unknown commands by name, the numbers of `\frac12`. HTML entities are
+    read, and `%`, for PyA0 the begin of a comment, is passed over.
 
     >>> pya0_symbols(r"\mathbb{R} \leqslant \frac12"), pya0_symbols(r"\mathbb{R} \leqslant \frac12", wide=True)
     (['R', 'leqslant', 'frac'], ['R', 'le', 'frac', '1', '2'])
@@ -212,19 +201,7 @@ def _symbols(latex: str, wide: bool, digits: bool, fonts: bool) -> Iterator[str]
             yield MERGED.get(found, found)
 
 
-def _fence(match: re.Match[str], wide: bool) -> tuple[str, ...]:
-    fence = match["fence"]
-    if not wide:
-        return (f"\\{match['side']}{fence}",)
-    if fence in _KEPT:
-        return (fence,)
-    name = fence.removeprefix("\\")
-    symbol = SIGNS.get(fence) or ALSO.get(name) or MERGED.get(name) or (fence if name in SHAPES else name)
-    return () if fence == "." else (symbol,)
-
-
 def _symbol(match: re.Match[str], is_table: bool, wide: bool) -> str:
-    """Return the symbol of a command or a sign; empty where it has none."""
     found = match[0]
     if found == "\\\\" or is_table and found in ("\\cr", "\\newline"):
         return "row" if is_table else "newline"
@@ -242,10 +219,15 @@ def _symbol(match: re.Match[str], is_table: bool, wide: bool) -> str:
     return MERGED.get(name) or (name if name in KNOWN or wide else "")
 
 
-LONGEST = 3
-BRACES = ("few", "all", "none")
-_SPACES = frozenset(r"\, \; \: \! \> ~ %".split()) | {"\\ ", ""}
-_EDGE = "$"  # no symbol of a formula
+def _fence(match: re.Match[str], wide: bool) -> tuple[str, ...]:
+    fence = match["fence"]
+    if not wide:
+        return (f"\\{match['side']}{fence}",)
+    if fence in _KEPT:
+        return (fence,)
+    name = fence.removeprefix("\\")
+    symbol = SIGNS.get(fence) or ALSO.get(name) or MERGED.get(name) or (fence if name in SHAPES else name)
+    return () if fence == "." else (symbol,)
 
 
 def latex_ngrams(
@@ -253,12 +235,10 @@ def latex_ngrams(
 ) -> list[str]:
     r"""Return the 1- to *longest*-grams of symbols of each formula of a text, symbols joined by a blank.
 
-    Only formulas count, none reaches over two of them, and a text without delimiters is one formula where it reads
-    as one (`in_text.split_text`). Sizes, styles and spaces vanish. *braces*: "few" leaves out those around one symbol
-    (`x^{2}` is `x^2`), "none" leaves out all, "all" keeps them. *merged* takes spellings of a symbol for one
-    (`words.pya0_symbols`, wide), else LaTeX tokens stay as they are written. With *edges* the begin and the end of a
-    formula count as a symbol, `$`, of longer grams. The defaults were chosen by cross-validation over the topics of
-    ARQMath: benchmarks/ngram_choice.py.
+    Sizes, styles and spaces vanish. *braces*: "few" leaves out those around one symbol (`x^{2}` is `x^2`), "none" all,
+    "all" keeps them. *merged* merges spellings of a symbol (`pya0_symbols`, wide). With *edges* the begin and the end
+    of a formula count as a symbol, `$`, of longer grams. The defaults were chosen by cross-validation over the topics
+    of ARQMath: benchmarks/ngram_choice.py.
 
     >>> latex_ngrams(r"$x^{2}\,$ is $y$")
     ['x', 'supscript', '2', '$ x', 'x supscript', ..., 'supscript 2 $', 'y', '$ y', 'y $', '$ y $']
@@ -267,7 +247,11 @@ def latex_ngrams(
         raise unknown("way to treat braces called", braces, BRACES)
     found: list[str] = []
     for latex in split_text(text)[1::2]:
-        kept = pya0_symbols(latex, wide=True, digits=False) if merged else _latex_tokens(latex)
+        if merged:
+            kept = pya0_symbols(latex, wide=True, digits=False)
+        else:
+            tokens = tokenize(unescape_entities(latex)[0])[0]
+            kept = [token for token in tokens if token not in _SPACES and token[1:] not in SILENT]
         if braces == "few":
             kept = _drop_single_braces(kept)
         elif braces == "none":
@@ -280,18 +264,7 @@ def latex_ngrams(
     return found
 
 
-def _latex_tokens(latex: str) -> list[str]:
-    """Return the LaTeX tokens of a formula but for sizes, styles and spaces."""
-    tokens = tokenize(unescape_entities(latex)[0])[0]
-    return [token for token in tokens if token not in _SPACES and token[1:] not in SILENT]
-
-
 def _drop_single_braces(symbols: list[str]) -> list[str]:
-    """Return *symbols* without the braces around a single one, or around what is left of such.
-
-    >>> _drop_single_braces(list("x^{{2}}{ab}"))
-    ['x', '^', '2', '{', 'a', 'b', '}']
-    """
     kept: list[str] = []
     for symbol in symbols:
         kept.append(symbol)

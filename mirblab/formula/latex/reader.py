@@ -4,31 +4,59 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from mirblab.formula.latex.symbols import PLAIN
 
+
+class End:
+    """Where a line ends.
+
+    GROUP with its brace, SINGLE after one thing, REST before whatever ends the line around it, BRACKET with its
+    bracket, CELL with `&`, a new row or the end of its environment, TOP with the formula.
+    """
+
+    GROUP, SINGLE, REST, BRACKET, CELL, TOP = range(6)
+
+
+class Fence:
+    """The entries of `Line.fences`, which wait for a partner.
+
+    OPENING an opening fence, BAR a bar that may be one, DOUBTFUL a bar that divides if it has no partner, LEFT a fence
+    after \\left, NOTHING the full stop after \\left.
+    """
+
+    OPENING, BAR, DOUBTFUL, LEFT, NOTHING = range(5)
+
+
 MAX_DEPTH = 200  # how far lines and fences may be nested
 # Which relations must already be there when one is added, or the nodes are not in reading order.
 _LATER = {"a": "", "b": "a", "u": "ba", "o": "uba", "w": "uba", "c": "woub", "d": "woub"}
-# What waits in `Line.fences` for a partner: an opening fence; a bar that may be one; a bar that divides if it finds
-# none; a fence after \left; nothing, after \left and a full stop.
-OPENING, BAR, DOUBTFUL, LEFT, NOTHING = range(5)
 GONE = -2  # the parent of a node that was put and then taken away
-GROUP, SINGLE, REST, BRACKET, CELL, TOP = range(6)  # where a line ends
-_SKIPPED = {GROUP: "{}", SINGLE: "{}", BRACKET: "[]"}
+_SKIPPED = {End.GROUP: "{}", End.SINGLE: "{}", End.BRACKET: "[]"}
 ENDS = frozenset({"", "}", "&", "\\\\", "\\right", "\\end"})
+Handler = Callable[["Reader", "Line", str], None]
+HANDLERS: dict[str, Handler] = {}  # what reads a token that is not one node by itself
+
+
+def handles(*tokens: str, commands: str | Iterable[str] = ()) -> Callable[[Handler], Handler]:
+    """Return a decorator that registers a function as handler of *tokens* and of *commands* (without backslash)."""
+    names = commands.split() if isinstance(commands, str) else commands
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys([*tokens, *(f"\\{name}" for name in names)], handler))
+        return handler
+
+    return register
 
 
 class Line:
     """One baseline: its nodes so far, where its first node hangs, and where it ends.
 
-    `kind` GROUP ends with its brace, SINGLE after one thing, REST before whatever ends the line around it, BRACKET
-    with its bracket, CELL with `&`, a new row or the end of its environment, TOP with the formula. `groups` are the
-    open braces on the line, `fences` the places in `nodes` of opening fences that wait for their partner. At the end
-    `after(reader, nodes, data)` is called.
+    `groups` are the open braces on the line, `fences` the positions in `nodes` of opening fences that wait for their
+    partner. At the end `after(reader, nodes, data)` is called.
     """
 
     __slots__ = ("parent", "relation", "kind", "after", "data", "nodes", "groups", "fences", "plain", "font", "depth")
@@ -42,7 +70,7 @@ class Line:
 
 
 class Reader:
-    """The tokens, the place among them, the nodes made so far and the stack of open lines."""
+    """The tokens, the position among them, the nodes made so far and the stack of open lines."""
 
     __slots__ = (
         *("bare", "braced", "cells", "ends", "has_integral", "i", "is_ordered", "labels", "parents", "problems"),
@@ -61,7 +89,7 @@ class Reader:
         self.problems: dict[str, int] = {}  # what was not understood, and where first
         self.is_ordered, self.has_integral = True, False
         self.cells, self.unopened = 0, 0  # cells that are open; environments nested too deep to be opened
-        self.stack = [Line(-1, "-", TOP, None, None, 0)]
+        self.stack = [Line(-1, "-", End.TOP, None, None, 0)]
 
     def put(self, line: Line, label: str, span: tuple[int, int]) -> int:
         """Add a node at the end of the line and return it."""
@@ -86,7 +114,7 @@ class Reader:
         return len(self.labels) - 1
 
     def wrap(self, line: Line, first: int, label: str, relation: str, span: tuple[int, int]) -> int:
-        """Put the nodes of the line from place *first* on under a new node, by *relation*; return the new node."""
+        """Put the nodes of the line from position *first* on under a new node, by *relation*; return the new node."""
         node = len(self.labels)
         head = line.nodes[first] if first < len(line.nodes) else -1
         if head < 0:
@@ -122,7 +150,7 @@ class Reader:
                 self.i = i + 3
                 node = self.add(label, self.spans[i + 1], parent, relation)
             else:
-                self.open(parent, relation, GROUP, after, data)
+                self.open(parent, relation, End.GROUP, after, data)
                 return
         elif (label := line.plain.get(token)) is not None:
             self.i = i + 1
@@ -138,7 +166,7 @@ class Reader:
             self.problem("argument missing", i)
             node = self.add("W!", (self.spans[i][0],) * 2, parent, relation)
         else:
-            self.open(parent, relation, SINGLE, after, data)
+            self.open(parent, relation, End.SINGLE, after, data)
             return
         if after is not None:
             after(self, [node], data)
@@ -160,7 +188,7 @@ class Reader:
     def close(self, line: Line) -> None:
         """End the line, which is the innermost one."""
         self.stack.pop()
-        if not line.nodes and line.kind not in (TOP, CELL):
+        if not line.nodes and line.kind not in (End.TOP, End.CELL):
             self.put(line, "W!", (self.spans[self.i][0],) * 2)
         if line.after is not None:
             line.after(self, line.nodes, line.data)
@@ -170,14 +198,25 @@ class Reader:
         if len(self.problems) < 20:
             self.problems.setdefault(what, self.spans[i][0])
 
+    def bracket(self) -> list[str]:
+        """Return the tokens in the bracket that begins here; none when there is no bracket, or a long one."""
+        if self.tokens[self.i] != "[":
+            return []
+        inner = self.tokens[self.i + 1 : self.i + 12]
+        return inner[: inner.index("]")] if "]" in inner else []
+
+    def skip_braces(self) -> None:
+        """Pass over an argument in braces, if there is one."""
+        if self.tokens[self.i] == "{":
+            self._skip_to_end("{}", 0)
+
     def _skip(self, kind: int) -> None:
-        """Pass over what is nested too deep."""
         self.problem(f"nested deeper than {MAX_DEPTH}: left out", self.i)
-        opening, closing = _SKIPPED[kind]
-        level = int(kind != SINGLE)
-        while self.tokens[self.i]:
-            token = self.tokens[self.i]
-            level += (token == opening) - (token == closing)
+        self._skip_to_end(_SKIPPED[kind], int(kind != End.SINGLE))
+
+    def _skip_to_end(self, pair: str, level: int) -> None:
+        while token := self.tokens[self.i]:
+            level += (token == pair[0]) - (token == pair[1])
             self.i += 1
             if level <= 0:
                 break
@@ -200,11 +239,7 @@ SENTINELS = ("", "", "", "")  # nobody who looks three tokens ahead falls off th
 
 
 def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
-    """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each.
-
-    >>> tokenize(r"\\frac 12 x")
-    (['\\\\frac', '12', 'x', '', '', '', ''], [(0, 5), (6, 8), (9, 10), (10, 10), (10, 10), (10, 10), (10, 10)])
-    """
+    """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each."""
     tokens = TOKEN.findall(latex)
     ends = list(accumulate(map(len, tokens)))
     spans = list(zip([0, *ends], ends, strict=False))
@@ -217,11 +252,7 @@ def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def unescape_entities(latex: str) -> tuple[str, list[int] | None]:
-    """Return *latex* without HTML entities, and for each of its positions the one in the source; None: the same.
-
-    >>> unescape_entities("a &lt; b")
-    ('a < b', [0, 1, 2, 6, 7, 8])
-    """
+    """Return *latex* without HTML entities, and for each of its positions the one in the source; None: the same."""
     places: list[int] | None = None
     for _ in range(2):  # &amp;lt; is escaped twice
         if "&" not in latex or not ENTITY.search(latex):
@@ -231,7 +262,6 @@ def unescape_entities(latex: str) -> tuple[str, list[int] | None]:
 
 
 def _unescape_once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
-    """Return *latex* with each entity replaced once, and the places of what is left."""
     parts, kept, last = [], [], 0
     for found in ENTITY.finditer(latex):
         plain = html.unescape(found[0])
@@ -249,14 +279,9 @@ Pair = tuple[str, tuple[int, int]]
 def expand_macros(
     tokens: list[str], spans: list[tuple[int, int]], macros: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[int, int]], bool]:
-    r"""Return tokens and spans with the macros put in place, again and again, and whether that was cut short.
+    """Return tokens and spans with macros expanded repeatedly, and whether that was cut short.
 
-    What a macro brings has the span of its command; its arguments keep theirs. `#1` to `#9` are arguments, in braces
-    or one token each.
-
-    >>> tokens, spans, _ = expand_macros(["\\Gr", "2", ""], [(0, 3), (4, 5), (5, 5)], {"\\Gr": "G_#1"})
-    >>> tokens, spans
-    (['G', '_', '{', '2', '}', ''], [(0, 3), (0, 3), (4, 5), (4, 5), (4, 5), (5, 5)])
+    Tokens of a macro's text have the span of its command, arguments (in braces, or one token each) their own.
     """
     waiting = list(zip(reversed(tokens), reversed(spans), strict=True))
     done: list[Pair] = []
@@ -276,7 +301,6 @@ def expand_macros(
 
 
 def _read_body(text: str) -> tuple[list[str], int]:
-    """Return the tokens of a macro's text, with #1 to #9 as tokens, and how many arguments it takes."""
     tokens: list[str] = []
     for place, part in enumerate(_PARAMETER.split(text)):
         tokens += [f"#{part}"] if place % 2 else [token for token in TOKEN.findall(part) if not token.isspace()]
@@ -284,7 +308,6 @@ def _read_body(text: str) -> tuple[list[str], int]:
 
 
 def _take_argument(waiting: list[Pair]) -> list[Pair]:
-    """Take the next argument off the stack: what is in braces, or one token."""
     if not waiting or not waiting[-1][0]:
         return []
     if waiting[-1][0] != "{":
@@ -303,7 +326,6 @@ def _take_argument(waiting: list[Pair]) -> list[Pair]:
 
 
 def _fill_body(body: list[str], arguments: list[list[Pair]], span: tuple[int, int], most: int) -> list[Pair]:
-    """Return the body with its arguments, each in braces of its own; no longer than *most*."""
     brought: list[Pair] = []
     for token in body:
         if len(brought) > most:

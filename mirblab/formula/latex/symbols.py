@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import string
 import unicodedata
 from functools import lru_cache
 
@@ -80,17 +83,6 @@ OPENERS = {"(": "(", "[": "[", r"\{": "{", r"\lbrace": "{", r"\lbrack": "[", r"\
 CLOSERS = {")": ")", "]": "]", r"\}": "}", r"\rbrace": "}", r"\rbrack": "]", r"\rvert": "|", r"\rVert": "∥"}
 BARS = {"|": "|", r"\vert": "|", r"\|": "∥", r"\Vert": "∥", "||": "∥", "∥": "∥", "‖": "∥"}
 CLOSING = frozenset(")]}|∥")  # unlike other operators they have their scripts behind, not above and below
-
-# Letters of each font: the code point of its A, of its a and of its 0 (0: none), and its exceptions.
-_FONTS = {
-    "bf": (0x1D400, 0x1D41A, 0x1D7CE, ""),
-    "bit": (0x1D468, 0x1D482, 0x1D7CE, ""),
-    "bb": (0x1D538, 0x1D552, 0x1D7D8, "CℂHℍNℕPℙQℚRℝZℤ"),
-    "cal": (0x1D49C, 0x1D4B6, 0, "BℬEℰFℱHℋIℐLℒMℳRℛeℯgℊoℴ"),
-    "frak": (0x1D504, 0x1D51E, 0, "CℭHℌIℑRℜZℨ"),
-    "sf": (0x1D5A0, 0x1D5BA, 0x1D7E2, ""),
-    "tt": (0x1D670, 0x1D68A, 0x1D7F6, ""),
-}
 FONT_COMMANDS = {
     rf"\{name}": font
     for font, names in {
@@ -105,6 +97,16 @@ FONT_COMMANDS = {
     }.items()
     for name in names.split()
 }
+# Unicode's words for the letters of a font; other fonts, such as italics, are plain letters.
+_STYLES = {
+    "bf": "BOLD",
+    "bb": "DOUBLE-STRUCK",
+    "cal": "SCRIPT",
+    "frak": "FRAKTUR",
+    "sf": "SANS-SERIF",
+    "tt": "MONOSPACE",
+}
+_LETTER_NAME = re.compile("(?:(?:LATIN|GREEK) (CAPITAL|SMALL) LETTER|(DIGIT)) (.+)")
 MERGING = frozenset({"bf", "sf", "tt", "rm", "it"})  # adjacent letters of these fonts are one name
 
 
@@ -114,16 +116,26 @@ def _table(rows: str, prefix: str) -> dict[str, str]:
     return {"\\" + command: prefix + label for label, *commands in entries for command in commands}
 
 
+def styled_character(character: str, style: str) -> str:
+    """Return a letter or digit in one of Unicode's styles, such as "BOLD SCRIPT", or unchanged where it has none."""
+    match = _LETTER_NAME.fullmatch(unicodedata.name(character, ""))
+    if match is None:
+        return character
+    letter = f"{match[1] or match[2]} {match[3]}"
+    older = style.replace("FRAKTUR", "BLACK-LETTER")
+    for full in (f"MATHEMATICAL {style} {letter}", f"{older} {letter}"):
+        with contextlib.suppress(KeyError):
+            return unicodedata.lookup(full)
+    return character
+
+
 def _letters(font: str) -> dict[str, str]:
-    """Return the letters and digits of a font, letter -> label."""
-    plain = [chr(code) for base in (65, 97) for code in range(base, base + 26)]
-    if font not in _FONTS:
-        return {letter: "V!" + letter for letter in plain}
-    upper, lower, zero, odd = _FONTS[font]
-    found = {letter: chr((upper - 65 if letter < "a" else lower - 97) + ord(letter)) for letter in plain}
-    found |= dict(zip(odd[::2], odd[1::2], strict=True))
-    digits = {str(digit): f"N!{chr(zero + digit)}" for digit in range(10)} if zero else {}
-    return {letter: "V!" + styled for letter, styled in found.items()} | digits
+    style = _STYLES.get(font, "")
+    found = {letter: styled_character(letter, style) if style else letter for letter in string.ascii_letters}
+    digits = {digit: styled_character(digit, style) for digit in string.digits} if style else {}
+    return {letter: f"V!{styled}" for letter, styled in found.items()} | {
+        digit: f"N!{styled}" for digit, styled in digits.items() if styled != digit
+    }
 
 
 COMMANDS = (
@@ -154,11 +166,7 @@ _KNOWN = {label[-1]: label for label in COMMANDS.values() if len(label) in (1, 3
 
 @lru_cache(maxsize=4096)
 def character_label(char: str) -> str:
-    """Return the label of a character that no table lists: a variable, a number, or an operator, bare.
-
-    >>> character_label("≤"), character_label("α"), character_label("字"), character_label("٣")
-    ('≤', 'V!α', 'V!字', 'N!٣')
-    """
+    """Return the label of a character that no table lists: a variable, a number, or an operator, bare."""
     if char in _KNOWN:
         return _KNOWN[char]
     category = unicodedata.category(char)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from itertools import chain
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core import ids, paths
+from mirblab.core import atomic_files, ids
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.text_files import LineProblems, find_file, read_lines, read_records
 
@@ -19,49 +20,42 @@ BLOCK = 1 << 15
 
 
 def read_texts(folder: Path, stem: str) -> pd.DataFrame:
-    """Return corpus or queries of a folder, sorted by id, with order and tags where the rows carry them.
-
-    Raises FileNotFoundError, and MirblabError for duplicate or missing ids, missing texts and broken lines.
-    """
+    """Return corpus or queries, sorted by id; FileNotFoundError, or MirblabError for wrong ids, texts and lines."""
     path = find_file(folder, stem)
     if path is None:
         raise FileNotFoundError(_missing_file_message(folder, stem))
-    problems, seen = LineProblems(path), {}
+    problems, parts, key = LineProblems(path), [], "doc_id" if stem == "corpus" else "query_id"
+    lines: dict[str, int] = {}  # the line of each id
     rows: list[tuple[str, str, str, object, object]] = []
-    parts, key = [], "doc_id" if stem == "corpus" else "query_id"
     for number, record in read_records(path, problems):
         try:
             name, text = ids.read_id(record, "_id"), record.get("text")
         except MirblabError as error:
             problems.note(number, str(error))
             continue
-        if name in seen:
-            problems.note(number, f"duplicate _id '{name}', first on line {seen[name]}")
+        if name in lines:
+            problems.note(number, f"duplicate _id '{name}', first on line {lines[name]}")
         elif not isinstance(text, str):
             problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
         else:
-            seen[name] = number
+            lines[name] = number
             rows.append((name, str(record.get("title") or ""), text, *_order_and_tags(record)))
             if len(rows) == BLOCK:  # a table holds texts in a third of the memory
                 parts.append(_text_table(rows, key))
                 rows = []
     problems.raise_if_any()
-    table, names = pd.concat([*parts, _text_table(rows, key)], ignore_index=True), list(seen)
+    table, names = pd.concat([*parts, _text_table(rows, key)], ignore_index=True), list(lines)
     table = table.drop(columns=[name for name in ("order", "tags") if table[name].isna().all()])
-    places = sorted(range(len(names)), key=names.__getitem__)
-    return table if places == list(range(len(names))) else table.take(places).reset_index(drop=True)
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return table if order == list(range(len(names))) else table.take(order).reset_index(drop=True)
 
 
 def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
-    """Return the judgements of one split: query_id, doc_id, relevance (whole numbers, 0 kept).
-
-    Raises FileNotFoundError for a missing split, and MirblabError for judgements of unknown queries or
-    documents, for relevances that are not whole numbers, and for a pair that is judged twice.
-    """
+    """Return a split's judgements: query_id, doc_id, relevance (whole, 0 kept); errors for unknown or repeated ones."""
     path = folder / "qrels" / f"{split}.tsv"
     if not path.is_file():
-        found = split_names(folder)
-        hint = f"found the splits {', '.join(found)}{suggest(split, found)}" if found else "found no qrels/*.tsv"
+        splits = split_names(folder)
+        hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else "found no qrels/*.tsv"
         raise FileNotFoundError(f"no {path}; {hint}")
     problems, known_queries, known_docs = LineProblems(path), set(query_ids), set(doc_ids)
     judged: dict[tuple[str, str], int] = {}
@@ -84,63 +78,42 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
         else:
             judged[query_id, doc_id] = relevance
     problems.raise_if_any()
-    pairs = list(judged)
-    return pd.DataFrame(
-        {
-            "query_id": pd.Series([pair[0] for pair in pairs], dtype="str"),
-            "doc_id": pd.Series([pair[1] for pair in pairs], dtype="str"),
-            "relevance": pd.Series(list(judged.values()), dtype="int32"),
-        }
-    )
+    table = pd.DataFrame(list(judged), columns=["query_id", "doc_id"], dtype="str")
+    return table.assign(relevance=np.array(list(judged.values()), np.int32))
 
 
 def read_id_lists(
-    folder: Path,
-    stem: str,
-    key: str,
-    asked: pd.DataFrame,
-    queries: pd.DataFrame,
-    corpus: pd.DataFrame,
-    *,
-    every_query: bool,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the positions (queries, documents) of a list file such as excluded_ids.jsonl, or None without one.
+    path: Path, key: str, query_ids: pd.Index, all_query_ids: Set[str], doc_ids: pd.Index, *, every_query: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions (queries, documents) of the pairs in a list file such as excluded_ids.jsonl.
 
-    Lists of queries outside the split are skipped. Raises MirblabError for unknown ids and broken lines, and,
-    with *every_query*, when a query of the split has no list.
+    Lists of queries outside the split are skipped. MirblabError for unknown ids and broken lines, and, with
+    *every_query*, when a query of the split has no list.
     """
-    path = find_file(folder, stem)
-    if path is None:
-        return None
-    problems, known = LineProblems(path), set(queries.query_id)
-    query_index, doc_index = pd.Index(asked.query_id), pd.Index(corpus.doc_id)
-    at: list[np.ndarray] = []
-    listed: list[np.ndarray] = []
+    problems, lists = LineProblems(path), list[tuple[int, np.ndarray]]()
     for number, record in read_records(path, problems):
         try:
             query_id, names = ids.read_id(record, "query-id"), _ids_of_list(record.get(key), key)
         except MirblabError as error:
             problems.note(number, str(error))
             continue
-        if query_id not in known:
+        if query_id not in all_query_ids:
             problems.note(number, f"names the query '{query_id}', which is not in queries")
-        elif query_id in query_index:
-            places = doc_index.get_indexer(names)
-            if (places < 0).any():
-                problems.note(number, f"names the document '{names[places.argmin()]}', which is not in corpus")
-            places = np.unique(places)
-            at.append(np.full(len(places), query_index.get_loc(query_id), dtype=np.int64))
-            listed.append(places.astype(np.int64))
+        elif query_id in query_ids:
+            positions = doc_ids.get_indexer(pd.Index(names, dtype="str"))
+            if (positions < 0).any():
+                problems.note(number, f"names the document '{names[positions.argmin()]}', which is not in corpus")
+            lists.append((int(query_ids.searchsorted(query_id)), np.unique(positions)))
     problems.raise_if_any()
-    rows = np.concatenate(at) if at else np.empty(0, np.int64)
-    without = sorted(set(range(len(asked))) - {int(part[0]) for part in at if len(part)}) if every_query else []
-    if without:
-        first = asked.query_id.iloc[without[0]]
+    sizes = np.array([len(positions) for _, positions in lists], np.int64)
+    queries = np.repeat(np.array([query for query, _ in lists], np.int64), sizes)
+    without = np.setdiff1d(np.arange(len(query_ids)), queries)
+    if every_query and len(without):
         raise MirblabError(
-            f"{path} lists no candidates for {len(without):,} queries of the split, first '{first}'; "
+            f"{path} lists no candidates for {len(without):,} queries of the split, first '{query_ids[without[0]]}'; "
             "add a line for each"
         )
-    return rows, np.concatenate(listed) if listed else np.empty(0, np.int64)
+    return queries, np.concatenate([np.empty(0, np.int64), *(positions for _, positions in lists)])
 
 
 def split_names(folder: Path) -> list[str]:
@@ -149,11 +122,7 @@ def split_names(folder: Path) -> list[str]:
 
 
 def iterate_texts(column: pd.Series) -> Iterator[str]:
-    """Yield a column's texts; a list of all of them would take as much memory again as a large corpus.
-
-    >>> list(iterate_texts(pd.Series(["a", "b"], dtype="str")))
-    ['a', 'b']
-    """
+    """Yield a column's texts in blocks, since a list of them all would need as much memory again as a large corpus."""
     for start in range(0, len(column), BLOCK):
         yield from column.iloc[start : start + BLOCK].to_list()
 
@@ -165,33 +134,29 @@ def write_collection(
     qrels: Mapping[str, Iterable[tuple[str, str, int]]],
     card: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
 ) -> Path:
-    """Write a collection; every file appears whole, and the card last, so that a half-written one has no card.
+    """Write a collection and return *folder*; the card is written last, so that an unfinished collection has none.
 
-    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance).
-    A *card* that counts rows is a function, called when they are written. The same content gives the same bytes.
-    Returns *folder*.
+    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance). A *card*
+    that counts rows is a function, called after they are written. Equal content gives equal bytes.
     """
     import tomli_w
 
     for stem, rows in (("corpus", corpus), ("queries", queries)):
-        with (
-            paths.write_atomically(folder / f"{stem}.jsonl") as path,
-            paths.open_to_write(path, "w") as file,
-        ):
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        _write_lines(folder / f"{stem}.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
     for split, judgements in qrels.items():
-        with (
-            paths.write_atomically(folder / "qrels" / f"{split}.tsv") as path,
-            paths.open_to_write(path, "w") as file,
-        ):
-            file.write("query-id\tcorpus-id\tscore\n")
-            file.writelines(f"{query}\t{document}\t{relevance}\n" for query, document, relevance in judgements)
-    paths.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
+        lines = (f"{query}\t{document}\t{relevance}" for query, document, relevance in judgements)
+        _write_lines(folder / "qrels" / f"{split}.tsv", chain(["query-id\tcorpus-id\tscore"], lines))
+    atomic_files.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
     return folder
 
 
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with atomic_files.write_atomically(path) as beside, atomic_files.open_to_write(beside, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
 def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
-    """Return order and tags of a row, from its top level or from its `metadata`; tags may be one text with commas."""
+    """Return order and tags of a row, at its top level or in its `metadata`; tags may be one text with commas."""
     metadata = record.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
     order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
@@ -231,7 +196,5 @@ def _ids_of_list(names: object, key: str) -> list[str]:
 def _missing_file_message(folder: Path, stem: str) -> str:
     if not folder.is_dir():
         return f"no folder {folder}"
-    found = sorted(path.name for path in folder.iterdir())[:12]
-    return (
-        f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {', '.join(found) or 'nothing'}"
-    )
+    names = ", ".join(sorted(path.name for path in folder.iterdir())[:12])
+    return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {names or 'nothing'}"

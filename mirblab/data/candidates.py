@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pandas as pd
 
-_PAIRWISE_SHARE = 1 / 128  # the share of a block up to which asking pair by pair is faster
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_PAIRWISE_SHARE = 1 / 128  # the share of a block up to which checking pair by pair is faster
 
 
 class Rule(Protocol):
     """One restriction; several may hold at once."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return the rule's name in a card."""
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
-        """Set to False in *mask* (n_queries, n_docs) what the queries at these positions may not return.
-
-        The columns are the documents from position *first* on.
-        """
+        """Set to False in *mask* (n_queries, n_docs), which begins at document *first*, what may not be returned."""
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-        """Return for each pair of positions, query and document, whether the one may return the other, (n_pairs,)."""
+        """Return for each pair of positions whether the query may return the document, bool (n_pairs,)."""
 
     def content(self) -> Sequence[np.ndarray]:
         """Return the arrays that determine the rule, for the collection's fingerprint."""
@@ -41,59 +43,49 @@ class Candidates:
 
     n_docs: int
     rules: tuple[Rule, ...] = ()
-    rows: np.ndarray | None = None  # where each query stands in the rules; None: query i at i
+    rows: np.ndarray | None = None  # the position of each query in the rules; None: query i at i
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the rules in force; empty when every query may return every document."""
+        """Return the names of the rules; empty when every query may return every document."""
         return [rule.name for rule in self.rules]
 
     def allowed(self, query_positions: np.ndarray, docs: slice | None = None) -> np.ndarray | None:
         """Return True where a document may be returned, (n_positions, n_docs), or None when nothing is restricted.
 
-        *docs*, from start to stop, is the run of documents asked for, None: all. Ask for it block by block: a
-        mask over all queries of a large collection does not fit in memory.
-
-        >>> Candidates(3).allowed(np.array([0])) is None
-        True
+        *docs* limits the columns (None: all): a mask over all queries of a large collection does not fit in memory.
         """
         if not self.rules:
             return None
         first, stop = (0, self.n_docs) if docs is None else (docs.start, docs.stop)
-        mask, places = np.ones((len(query_positions), stop - first), dtype=bool), self._places(query_positions)
+        mask, rows = np.ones((len(query_positions), stop - first), dtype=bool), self._rule_rows(query_positions)
         for rule in self.rules:
-            rule.restrict(mask, places, first)
+            rule.restrict(mask, rows, first)
         return mask
 
     def permits(self, query_positions: np.ndarray, doc_positions: np.ndarray) -> np.ndarray:
-        """Return for each pair, query and document, whether the one may return the other, (n_pairs,).
-
-        >>> Candidates(3).permits(np.array([0, 0]), np.array([1, 2])).tolist()
-        [True, True]
-        """
-        kept, places = np.ones(len(query_positions), dtype=bool), self._places(query_positions)
+        """Return for each pair of positions whether the query may return the document, bool (n_pairs,)."""
+        permitted, rows = np.ones(len(query_positions), dtype=bool), self._rule_rows(query_positions)
         for rule in self.rules:
-            kept &= rule.permits(places, doc_positions)
-        return kept
+            permitted &= rule.permits(rows, doc_positions)
+        return permitted
 
     def among(self, query_positions: np.ndarray, docs: slice, cells: np.ndarray) -> np.ndarray:
-        """Return those of *cells*, flat positions in a block of queries by *docs*, that may be returned.
-
-        A few cells are checked pair by pair, many through the mask of the block.
-        """
+        """Return those of *cells*, flat positions in a block of queries by *docs*, that may be returned."""
         width = docs.stop - docs.start
         if len(cells) > _PAIRWISE_SHARE * len(query_positions) * width:
-            return cells[self.allowed(query_positions, docs).ravel()[cells]]
+            mask = self.allowed(query_positions, docs)
+            return cells if mask is None else cells[mask.ravel()[cells]]
         rows, columns = np.divmod(cells, width)
         return cells[self.permits(np.asarray(query_positions)[rows], columns + docs.start)]
 
-    def _places(self, query_positions: np.ndarray) -> np.ndarray:
-        places = np.asarray(query_positions)
-        return places if self.rows is None else self.rows[places]
+    def _rule_rows(self, query_positions: np.ndarray) -> np.ndarray:
+        positions = np.asarray(query_positions)
+        return positions if self.rows is None else self.rows[positions]
 
     def select(self, query_positions: np.ndarray) -> Candidates:
         """Return the candidates of some of the queries, in the order given."""
-        return Candidates(self.n_docs, self.rules, self._places(query_positions))
+        return Candidates(self.n_docs, self.rules, self._rule_rows(query_positions))
 
 
 @dataclass(frozen=True)
@@ -130,13 +122,14 @@ class ListRule:
 
     def has(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
         """Return whether each document is listed for its query, (n_pairs,)."""
-        wanted = queries.astype(np.int64) << 32 | docs
-        places = self._pairs.searchsorted(wanted)
-        return self._pairs[np.minimum(places, len(self._pairs) - 1)] == wanted if len(self._pairs) else places > 0
+        pairs = queries.astype(np.int64) << 32 | docs
+        if not len(self._pairs):
+            return np.zeros(len(pairs), bool)
+        positions = np.minimum(self._pairs.searchsorted(pairs), len(self._pairs) - 1)
+        return self._pairs[positions] == pairs
 
     @cached_property
     def _pairs(self) -> np.ndarray:
-        """Return query and document of each listed pair in one number, ascending."""
         queries = np.repeat(np.arange(len(self.starts) - 1, dtype=np.int64), np.diff(self.starts))
         return queries << 32 | self.docs
 
@@ -147,23 +140,23 @@ class ListRule:
 
 @dataclass(frozen=True)
 class NotSelfRule:
-    """A query may not return the document of the same id; `own[i]` is its position, or -1."""
+    """A query may not return the document of the same id, whose position is `own[i]` (-1: there is none)."""
 
     own: np.ndarray
     name: str = "not-self"
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
-        """Drop each query's own document."""
+        """Exclude the document of each query's id."""
         own = self.own[queries] - first
         rows = np.flatnonzero((self.own[queries] >= 0) & (own >= 0) & (own < mask.shape[1]))
         mask[rows, own[rows]] = False
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-        """Return whether each document is another than the query's own."""
+        """Return whether each document has another id than its query."""
         return self.own[queries] != docs
 
     def content(self) -> Sequence[np.ndarray]:
-        """Return the positions of the own documents."""
+        """Return the positions of the excluded documents."""
         return (self.own,)
 
 
@@ -190,20 +183,20 @@ class EarlierRule:
 
 @dataclass(frozen=True)
 class TagRule:
-    """A query may not return a non-gold document that shares at least half of its tags (MIRB, section 3.1).
+    """A query may not return a document that shares many of its tags, unless it is relevant (MIRB, section 3.1).
 
-    Excluded is what has |T(Q) ∩ T(Q')| / |T(Q)| >= `share`; judged relevant documents are kept. Tags are
-    sparse matrices (n, n_tags) of ones, so that one block of queries costs one sparse product.
+    Excluded is what has |T(Q) ∩ T(Q')| / |T(Q)| >= `share`. Tags are sparse matrices (n, n_tags) of ones, so that one
+    block of queries costs one sparse product.
     """
 
-    query_tags: object
-    doc_tags: object
+    query_tags: csr_array
+    doc_tags: csr_array
     gold: ListRule
     share: float = 0.5
     name: str = "tags"
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
-        """Drop the documents that share too many tags with the query, except relevant ones."""
+        """Exclude the documents that share too many tags with the query, except relevant ones."""
         shared = (self.query_tags[queries] @ self.doc_tags[first : first + mask.shape[1]].T).tocoo()
         near = shared.data >= self._needed[queries][shared.row]
         rows, docs = shared.row[near], shared.col[near]
@@ -216,18 +209,17 @@ class TagRule:
         pairs = np.repeat(np.arange(len(docs)), sizes)
         within = np.arange(len(pairs)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         tags = self.doc_tags.indices[self.doc_tags.indptr[docs][pairs] + within]
-        shared = np.bincount(pairs, self._asked.has(queries[pairs], tags), minlength=len(docs))
+        shared = np.bincount(pairs, self._tags_by_query.has(queries[pairs], tags), minlength=len(docs))
         return (shared < self._needed[queries]) | self.gold.has(queries, docs)
 
     @cached_property
     def _needed(self) -> np.ndarray:
-        """Return how many shared tags exclude a document; a query without tags shares none and excludes nothing."""
+        """Return how many shared tags exclude a document; without tags a query excludes nothing."""
         counts = np.asarray(self.query_tags.sum(axis=1)).ravel()
         return np.maximum(counts * self.share, 0.5)
 
     @cached_property
-    def _asked(self) -> ListRule:
-        """Return the tags of the queries as lists."""
+    def _tags_by_query(self) -> ListRule:
         tags = self.query_tags.tocoo()
         return ListRule.from_pairs("tags", tags.row, tags.col, self.query_tags.shape[0], allow=True)
 
@@ -237,11 +229,11 @@ class TagRule:
         return [*parts[0], *parts[1], *self.gold.content(), np.array([self.share])]
 
 
-def tag_matrix(tags: pd.Series, names: pd.Index) -> object:
+def tag_matrix(tags: pd.Series, names: pd.Index) -> csr_array:
     """Return a sparse matrix (n_rows, n_tags) of ones for a column of lists of tags."""
     from scipy.sparse import csr_array
 
     lists = [sorted(set(row)) if isinstance(row, list) else [] for row in tags]
     rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
-    columns = names.get_indexer([tag for row in lists for tag in row])
+    columns = names.get_indexer(pd.Index([tag for row in lists for tag in row], dtype=object))
     return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(lists), len(names)))

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveInt
 
 from mirblab.core import paths
-from mirblab.core.errors import MirblabError, unknown
-from mirblab.core.registry import line_of_key, read_toml
-from mirblab.core.text_files import collect_digests
+from mirblab.core.errors import MirblabError
+from mirblab.core.registry import check_table, line_of_key, read_toml
+from mirblab.core.text_files import collect_digests, find_file
 from mirblab.data import beir as on_disk
 from mirblab.data import digests
 from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
 
-RULE_NAMES = ("judged", "not-self", "earlier", "tags")
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 # Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
@@ -37,9 +37,9 @@ _loaded: dict[tuple[Path, str], tuple[bytes, Collection]] = {}
 class Collection:
     """Corpus, queries and judgements of one split, with the candidates of each query and a card.
 
-    `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id;
-    `queries` has query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a
-    judgement too. The position of a document in `corpus` is its code in every run.
+    `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id; `queries` has
+    query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a judgement too. The
+    position of a document in `corpus` is its code in every run.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
@@ -102,16 +102,13 @@ class Collection:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash (32 hexadecimal digits) over ids, texts, judgements, candidates, instruction, and a language.
-
-        The same content gives the same fingerprint, whatever its compression or the order of its lines.
-        """
-        digest = hashlib.blake2b(digest_size=16)
+        """Return a hash (32 hexadecimal digits) of ids, texts, judgements, candidates, instruction and language."""
+        digest = blake2b(digest_size=16)
         columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
         for column in columns:
-            lengths = np.fromiter(map(len, on_disk.iterate_texts(column)), np.int64, len(column))
+            lengths = np.fromiter(map(len, iterate_texts(column)), np.int64, len(column))
             digest.update(np.concatenate([[len(column)], lengths]).tobytes())
-            for text in on_disk.iterate_texts(column):
+            for text in iterate_texts(column):
                 digest.update(text.encode())
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
@@ -125,21 +122,18 @@ class Collection:
         return digest.hexdigest()
 
     def sample(self, n_queries: int, seed: int = 0) -> Collection:
-        """Return the collection with at most *n_queries* of its queries, drawn by *seed*; 0 keeps all.
-
-        The corpus stays whole, so that values stay comparable with those of all queries.
-        """
+        """Return the collection with its whole corpus and at most *n_queries* queries (0: all), drawn by *seed*."""
         if n_queries < 0:
             raise MirblabError(f"n_queries must not be negative, found {n_queries}")
         if not 0 < n_queries < len(self.queries):
             return self
-        places = np.sort(np.random.default_rng(seed).permutation(len(self.queries))[:n_queries])
-        queries = self.queries.iloc[places].reset_index(drop=True)
+        rows = np.sort(np.random.default_rng(seed).permutation(len(self.queries))[:n_queries])
+        queries = self.queries.iloc[rows].reset_index(drop=True)
         qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
         ids = pd.Index(queries.query_id, name=None)
         qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
         odd = count_oddities(self.corpus, queries, qrels, self.card.relevant_from)
-        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(places), oddities=odd)
+        return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(rows), oddities=odd)
 
     def example(self, longest: int = 400) -> dict[str, str]:
         """Return task, a query and the best document judged for it, texts cut to *longest* characters."""
@@ -181,11 +175,10 @@ class Collection:
 def load_folder(path: str | Path, split: str = "test") -> Collection:
     """Read and check the collection in a folder with corpus, queries and qrels; a card is optional.
 
-    Where digests were kept (`mirblab build`, `mirblab add`), the bytes that are read, and all other files, are compared
-    with them. A small collection that this process has read before is not parsed and counted again while its files
-    still have these digests. Raises MirblabError for a file that differs, is missing or is new, and, with file, line
-    and number of such lines, for duplicate or missing ids, broken JSON, wrong encoding, and judgements of unknown
-    documents; FileNotFoundError for a missing file or split.
+    Files are compared with their digests where these were stored (`mirblab build`, `mirblab add`). A small collection
+    is parsed once per process while its files keep these digests. FileNotFoundError for a missing file or split;
+    MirblabError for a file that differs from its digest or is new, and, with file, line and number of such lines, for
+    duplicate or missing ids, broken JSON, wrong encoding and judgements of unknown documents.
     """
     folder = Path(path)
     key, before, read = (folder.absolute(), split), digests.read_digest_file(folder), dict[Path, str]()
@@ -210,13 +203,13 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
 
 
 def _copied(collection: Collection) -> Collection:
-    """Return a collection of its own tables and card, so that who changes them changes no other one."""
+    """Return a copy with its own tables and card, so that changing them alters no other collection."""
     tables = {name: getattr(collection, name).copy(deep=False) for name in ("corpus", "queries", "qrels")}
     return replace(collection, **tables, card=deepcopy(collection.card), oddities=dict(collection.oddities))
 
 
 def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
-    """Return the collection of each of the *splits* (none: all that are there), whatever its digests say."""
+    """Return the collection of each of the *splits* (none: all that exist), without a check of digests."""
     corpus = on_disk.read_texts(folder, "corpus")
     queries = on_disk.read_texts(folder, "queries")
     card = Card.read(folder)
@@ -228,12 +221,12 @@ def read_splits(folder: Path, splits: Sequence[str] = ()) -> list[Collection]:
 class Card:
     """Task, source, licence, revision, relevance levels, instruction and candidate rules of a collection.
 
-    Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only
-    what was judged for the query), "not-self" (not the document of the query's own id), "earlier" (documents
-    of a smaller `order`), "tags" (MIRB's rule of shared tags). `follows` is the published collection that this
-    one rebuilds, `paper` the name that it is printed under; where several share a column, that is `group` instead.
-    `relevant_from` is the smallest relevance that binary measures count as relevant. `language` names the proof
-    assistant whose language the texts are in, where their signs do not tell. Keys that are no field are in `extra`.
+    Every field has a default, so that a folder without a card loads. `candidates` names rules: "judged" (only documents
+    judged for the query), "not-self" (not the document of the query's id), "earlier" (documents of a smaller `order`),
+    "tags" (MIRB's rule of shared tags). `follows` is the published collection that this one rebuilds, `paper` its
+    printed name, or `group` where several share a column. `relevant_from` is the smallest relevance that binary
+    measures count as relevant. `language` names the proof assistant whose language the texts use, where their signs do
+    not show it. Unknown keys are in `extra`.
     """
 
     name: str = ""
@@ -248,53 +241,30 @@ class Card:
     follows: str = ""
     language: str = ""
     relevance_levels: list[int] = field(default_factory=list)
-    relevant_from: int = 1
-    candidates: list[str] = field(default_factory=list)
+    relevant_from: PositiveInt = 1
+    candidates: list[Literal["judged", "not-self", "earlier", "tags"]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Card:
         """Return the card in *folder*, or an empty one; MirblabError, with file and line, for a field that is wrong."""
-        try:
-            return cls.from_dict(read_card_table(folder))
-        except _WrongField as error:
+
+        def where(key: str) -> str:
             path = folder / "card.toml"
-            raise MirblabError(f"{path}{line_of_key(path.read_text('utf-8-sig'), error.key)}: {error}") from error
+            return f"{path}{line_of_key(path.read_text('utf-8-sig'), key)}"
 
-    @classmethod
-    def from_dict(cls, table: dict[str, Any]) -> Card:
-        """Return the card with the values of *table*, checked; MirblabError for one that is wrong.
-
-        >>> Card.from_dict({"candidates": "judged"}).candidates
-        ['judged']
-        """
-        known = {item.name: item.default for item in fields(cls) if item.name != "extra"}
-        values = {key: value for key, value in table.items() if key in known}
-        rules = values.get("candidates", [])
-        if not isinstance(rules, (str, list)):
-            raise _WrongField("candidates", f"must be a rule or a list of rules, found {rules!r:.60}")
-        values["candidates"] = [rules] if isinstance(rules, str) and rules else list(rules)
-        for rule in values["candidates"]:
-            if rule not in RULE_NAMES:
-                raise _WrongField("candidates", str(unknown("candidate rule", str(rule)[:60], RULE_NAMES)))
-        card = cls(**values, extra={key: value for key, value in table.items() if key not in known})
-        card._check()
-        return card
-
-    def _check(self) -> None:
-        for key in (item.name for item in fields(self) if item.type == "str"):
-            if not isinstance(getattr(self, key), str):
-                raise _WrongField(key, f"must be a text, found {getattr(self, key)!r:.60}")
-        if self.name:
+        types = get_type_hints(cls, include_extras=True)
+        del types["extra"]
+        table = read_card_table(folder)
+        if isinstance(table.get("candidates"), str):
+            table["candidates"] = [table["candidates"]] if table["candidates"] else []
+        values = check_table(where, {key: value for key, value in table.items() if key in types}, types)
+        if values.get("name"):
             try:
-                paths.checked_name(self.name)
+                paths.checked_name(values["name"])
             except MirblabError as error:
-                raise _WrongField("name", str(error)) from error
-        levels = self.relevance_levels
-        if not isinstance(levels, list) or not all(type(level) is int for level in levels):
-            raise _WrongField("relevance_levels", f"must be a list of whole numbers, found {levels!r:.60}")
-        if type(self.relevant_from) is not int or self.relevant_from < 1:
-            raise _WrongField("relevant_from", f"must be a whole number from 1, found {self.relevant_from!r:.60}")
+                raise MirblabError(f"{where('name')}: {error}") from error
+        return cls(**values, extra={key: value for key, value in table.items() if key not in types})
 
 
 def read_card_table(folder: Path) -> dict[str, Any]:
@@ -304,79 +274,73 @@ def read_card_table(folder: Path) -> dict[str, Any]:
 
 
 def count_oddities(
-    corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
+    corpus: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, relevant_from: int
 ) -> dict[str, int]:
     """Return how many documents and queries have each oddity of real data; oddities that do not occur are left out."""
     relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
-    whole = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
+    titled_texts = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
     counts = {
         "documents without text": sum(not text.strip() for text in iterate_texts(corpus.text)),
-        "queries without text": sum(not text.strip() for text in iterate_texts(asked.text)),
-        "documents that repeat another's text": _count_repeats(map(" ".join, whole)),
-        "queries that repeat another's text": _count_repeats(iterate_texts(asked.text)),
+        "queries without text": sum(not text.strip() for text in iterate_texts(queries.text)),
+        "documents that repeat another's text": _count_repeats(map(" ".join, titled_texts)),
+        "queries that repeat another's text": _count_repeats(iterate_texts(queries.text)),
         "texts with HTML entities": sum(
             "&" in text and _ENTITY.search(text) is not None
-            for table in (corpus, asked)
-            for text in iterate_texts(table.text)
+            for text in chain(iterate_texts(corpus.text), iterate_texts(queries.text))
         ),
-        "queries without a relevant document": len(asked) - relevant,
-        "queries that are documents of the same id": int(asked.query_id.isin(corpus.doc_id).sum()),
+        "queries without a relevant document": len(queries) - relevant,
+        "queries that are documents of the same id": int(queries.query_id.isin(corpus.doc_id).sum()),
     }
     return {what: count for what, count in counts.items() if count}
 
 
 def candidate_rules(
-    folder: Path, card: Card, corpus: pd.DataFrame, asked: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame
+    folder: Path, card: Card, corpus: pd.DataFrame, queries: pd.DataFrame, all_query_ids: Set[str], qrels: pd.DataFrame
 ) -> list[Rule]:
-    """Return the rules that the folder's lists and the card's `candidates` impose on the queries."""
+    """Return the rules that the folder's lists and the card's `candidates` impose on the *queries* of a split."""
     rules: list[Rule] = []
+    query_ids, doc_ids = pd.Index(queries.query_id), pd.Index(corpus.doc_id)
     for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
-        pairs = on_disk.read_id_lists(folder, stem, key, asked, queries, corpus, every_query=allow)
-        if pairs is not None:
-            rules.append(ListRule.from_pairs(stem, *pairs, len(asked), allow=allow))
-    judged = ListRule.from_pairs("judged", _codes(qrels.query_id), _codes(qrels.doc_id), len(asked), allow=True)
+        if path := find_file(folder, stem):
+            pairs = on_disk.read_id_lists(path, key, query_ids, all_query_ids, doc_ids, every_query=allow)
+            rules.append(ListRule.from_pairs(stem, *pairs, len(queries), allow=allow))
     for name in card.candidates:
         if name == "judged":
-            rules.append(judged)
+            rules.append(_judged_rule("judged", qrels, len(queries)))
         elif name == "not-self":
-            rules.append(NotSelfRule(pd.Index(corpus.doc_id).get_indexer(asked.query_id)))
+            rules.append(NotSelfRule(doc_ids.get_indexer(query_ids)))
         elif name == "earlier":
-            rules.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(asked, "queries", folder)))
+            rules.append(EarlierRule(_orders(corpus, "corpus", folder), _orders(queries, "queries", folder)))
         elif name == "tags":
-            rules.append(_tag_rule(corpus, asked, qrels, card, folder))
+            rules.append(_tag_rule(corpus, queries, qrels, card, folder))
     return rules
-
-
-class _WrongField(MirblabError):
-    """A wrong value in a card; its key is kept, so that its line can be found in the file."""
-
-    def __init__(self, key: str, what: str) -> None:
-        super().__init__(f"'{key}' {what}" if what.startswith("must") else what)
-        self.key = key
 
 
 def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
     judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
-    asked = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
-    qrels = pd.DataFrame(
-        {
-            "query_id": pd.Categorical(judged.query_id, pd.Index(asked.query_id, name=None)),
-            "doc_id": pd.Categorical(judged.doc_id, pd.Index(corpus.doc_id, name=None)),
-            "relevance": judged.relevance.astype(np.int32),
-        }
+    all_query_ids = set(queries.query_id)
+    queries = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
+    qrels = judged.assign(
+        query_id=pd.Categorical(judged.query_id, pd.Index(queries.query_id, name=None)),
+        doc_id=pd.Categorical(judged.doc_id, pd.Index(corpus.doc_id, name=None)),
     ).sort_values(["query_id", "doc_id"], ignore_index=True)
-    candidates = Candidates(len(corpus), tuple(candidate_rules(folder, card, corpus, asked, queries, qrels)))
-    oddities = count_oddities(corpus, asked, qrels, card.relevant_from)
-    return Collection(card.name or folder.resolve().name, split, corpus, asked, qrels, candidates, card, oddities)
+    rules = candidate_rules(folder, card, corpus, queries, all_query_ids, qrels)
+    candidates = Candidates(len(corpus), tuple(rules))
+    oddities = count_oddities(corpus, queries, qrels, card.relevant_from)
+    return Collection(card.name or folder.resolve().name, split, corpus, queries, qrels, candidates, card, oddities)
 
 
-def _tag_rule(corpus: pd.DataFrame, asked: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:
-    if "tags" not in corpus or "tags" not in asked:
+def _tag_rule(corpus: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:
+    if "tags" not in corpus or "tags" not in queries:
         raise MirblabError(f"{folder}: the card says candidates = 'tags', but no text has 'tags'; add them")
-    names = pd.Index(sorted({tag for column in (corpus.tags, asked.tags) for row in column for tag in row or []}))
-    gold = qrels[qrels.relevance >= card.relevant_from]
-    kept = ListRule.from_pairs("gold", _codes(gold.query_id), _codes(gold.doc_id), len(asked), allow=True)
-    return TagRule(tag_matrix(asked.tags, names), tag_matrix(corpus.tags, names), kept)
+    names = pd.Index(sorted({tag for column in (corpus.tags, queries.tags) for row in column for tag in row or []}))
+    gold = _judged_rule("gold", qrels[qrels.relevance >= card.relevant_from], len(queries))
+    return TagRule(tag_matrix(queries.tags, names), tag_matrix(corpus.tags, names), gold)
+
+
+def _judged_rule(name: str, qrels: pd.DataFrame, n_queries: int) -> ListRule:
+    queries, docs = (qrels[column].cat.codes.to_numpy().astype(np.int64) for column in ("query_id", "doc_id"))
+    return ListRule.from_pairs(name, queries, docs, n_queries, allow=True)
 
 
 def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
@@ -388,10 +352,6 @@ def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
     return orders.to_numpy(dtype=np.int64)
 
 
-def _codes(column: pd.Series) -> np.ndarray:
-    return column.cat.codes.to_numpy().astype(np.int64)
-
-
 def _count_repeats(texts: Iterable[str]) -> int:
     """Return how many texts repeat an earlier one, by hashes of 128 bits."""
     hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
@@ -399,7 +359,6 @@ def _count_repeats(texts: Iterable[str]) -> int:
 
 
 def _shortened(text: str, longest: int) -> str:
-    """Return *text* cut to *longest* characters, never inside a formula."""
     if len(text) <= longest:
         return text
     kept = text[: max(0, longest - 2)]

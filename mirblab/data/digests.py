@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mirblab.core import paths, stored_files
+from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
 
 DIGEST_FILE = "digests.txt"
@@ -18,19 +18,13 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 def write_digests(folder: Path) -> None:
-    """Write the BLAKE2b digest (32 bytes) of every file below *folder* into its `digests.txt`, hidden files left out.
-
-    The lines are those of `b2sum --length=256`, so that `b2sum --check digests.txt` compares them, too.
-    """
+    """Write the BLAKE2b digests of all files below *folder* to `digests.txt`, in the format of `b2sum --length=256`."""
     text = "".join(f"{digest}  {name}\n" for name, digest in _current_digests(folder).items())
-    paths.write_bytes(folder / DIGEST_FILE, text.encode("utf-8", "surrogateescape"))
+    atomic_files.write_bytes(folder / DIGEST_FILE, text.encode("utf-8", "surrogateescape"))
 
 
 def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> None:
-    """Raise MirblabError when a file of *folder* differs, is missing or is new since its digests were kept.
-
-    *read* is as in `differences`.
-    """
+    """Raise MirblabError when a file of *folder* differs from its digest, is missing or new; see `find_differences`."""
     wrong = find_differences(folder, read)
     if wrong:
         more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
@@ -41,10 +35,9 @@ def check_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({}))
 
 
 def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> list[str]:
-    """Return a phrase for each file of *folder* that differs from its digest; an empty list where none were stored.
+    """Return a phrase for each file of *folder* that differs from its digest; none where no digests were stored.
 
-    Every file is read and hashed, except those that were just read, whose digests are in *read*; sizes and times are
-    not trusted. MirblabError for a folder that cannot be read.
+    Every file is hashed, except those just read, whose digests are in *read*. MirblabError for an unreadable folder.
     """
     content = read_digest_file(folder)
     if content is None:
@@ -65,10 +58,7 @@ def find_differences(folder: Path, read: Mapping[Path, str] = MappingProxyType({
 
 
 def verify_collections(folder: Path) -> list[str]:
-    """Compare the collections in *folder* with their digests; return a line for each difference and unknown file.
-
-    These collections are made again whenever they are needed.
-    """
+    """Compare the collections in *folder* with their digests; return a line for each difference and unknown file."""
     wrong = [stored_files.unknown_file_message(path) for path in stored_files.sound_paths(folder) if not path.is_dir()]
     folders = [path for path in stored_files.sound_paths(folder) if path.is_dir()]
     return wrong + [f"{path}: {line}; it is made again" for path in folders for line in find_differences(path)[:3]]
@@ -90,7 +80,7 @@ def read_digest_file(folder: Path) -> bytes | None:
 
 
 def _current_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the digest of every file below *folder* by its name there; a line feed in a name is written as \\n."""
+    """Return the digest of every file below *folder* by relative name; a line feed in a name is written as \\n."""
     names = {name.replace("\n", "\\n"): path for name, path in _walk_files(str(folder), "")}
     return {
         name: read.get(Path(names[name])) or _file_digest(names[name]) for name in sorted(names) if name != DIGEST_FILE

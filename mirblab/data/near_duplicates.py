@@ -1,4 +1,4 @@
-"""Texts that are nearly the same, found by MinHash."""
+"""Pairs of texts that are nearly equal, by MinHash."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -15,15 +16,12 @@ from mirblab.core.terminal import progress
 from mirblab.data.topk import n_cores, run_in_threads, split_range
 
 WORDS_PER_SHINGLE = 3  # words in a shingle
-N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and how many pairs at the threshold must be found
-_TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = (
-    256,
-    1 << 12,
-)  # texts and pairs that are worked on at once, so that they stay in the cache
-_LARGEST_BUCKET = 64  # in a larger bucket a text is compared with that many that follow it
-_ESTIMATE_SLACK = 0.25  # pairs whose estimate lies that far below the threshold are not checked: six standard errors
+N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and the least share of pairs at the threshold to find
+_TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = 256, 1 << 12  # handled at once, so that they stay in the cache
+_LARGEST_BUCKET = 64  # in a larger bucket a text is compared with this number of following texts
+_ESTIMATE_SLACK = 0.25  # pairs with an estimate further below the threshold are not checked: six standard errors
 _LETTER, _SIGN = 1, 2
-_DROPPED = b'$\\{},.;:?"`'  # separate words like blanks; other signs are words of their own
+_DROPPED = b'$\\{},.;:?"`'  # separate words like blanks; each other sign is a word
 _SLASH, _BACKSLASH = b"/\\"
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
 _INVERSE = pow(_BASE, -1, 2**64)
@@ -31,10 +29,10 @@ _INVERSE = pow(_BASE, -1, 2**64)
 
 @dataclass(frozen=True)
 class NearPairs:
-    """Pairs of texts at or above a Jaccard similarity, and how many of all such pairs are found.
+    """Pairs of texts at or above a Jaccard similarity, and the recall of the search for them.
 
-    `left` < `right` are positions, `jaccard` is exact; `recall` is the chance that a pair at the threshold is
-    found (one above it: more), `n_cut` how many texts stood in a bucket too large to compare all with all.
+    `left` < `right` are positions, `jaccard` is exact; `recall` is the probability that the search returns a pair at
+    the threshold (a pair above it: more), `n_cut` the number of texts in buckets too large to compare all pairs.
     """
 
     left: np.ndarray
@@ -46,9 +44,9 @@ class NearPairs:
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """Texts in classes that are equal but for case and white space, and the pairs of classes that are nearly equal.
+    """Classes of texts that differ only in case and white space, and the pairs of classes that are nearly equal.
 
-    `classes[g]` has the class of each text of group g, -1 for an empty one; `pairs` has left < right, jaccard.
+    `classes[g]` has the class of each text of group g, -1 for an empty text; `pairs` has left < right, jaccard.
     """
 
     classes: list[np.ndarray]
@@ -57,10 +55,7 @@ class RepeatedTexts:
     n_cut: int
 
     def between(self, one: int, other: int) -> pd.DataFrame:
-        """Return the texts of one group that repeat those of another: positions one, other, and jaccard.
-
-        Texts that fold to the same have 1; ordered by position.
-        """
+        """Return which texts of one group repeat those of another: positions one, other; jaccard (1: same class)."""
         near = pd.concat([self.pairs, self.pairs.rename(columns={"left": "right", "right": "left"})])
         known = np.unique(np.concatenate([self.classes[one], self.classes[other]]))
         known = known[known >= 0]
@@ -69,58 +64,49 @@ class RepeatedTexts:
             pd.DataFrame({name: np.arange(len(self.classes[group])), side: self.classes[group]})
             for name, group, side in (("one", one, "left"), ("other", other, "right"))
         ]
-        found = sides[0].merge(pd.concat([same, near]), on="left").merge(sides[1], on="right")
-        return found[["one", "other", "jaccard"]].sort_values(["one", "other"], ignore_index=True)
+        repeats = sides[0].merge(pd.concat([same, near]), on="left").merge(sides[1], on="right")
+        return repeats[["one", "other", "jaccard"]].sort_values(["one", "other"], ignore_index=True)
 
     def within(self, group: int) -> pd.DataFrame:
-        """Return the pairs inside one group, as `between` does: each copy with the first one, and near ones once."""
-        own = pd.DataFrame({"one": np.arange(len(self.classes[group])), "left": self.classes[group]})
-        own = own[own.left >= 0]
-        first = own.groupby("left").one.first()
-        copies = own.assign(other=own.left.map(first), jaccard=1.0)
+        """Return the pairs inside one group, as `between` does: each copy with its first text, and near pairs once."""
+        texts = pd.DataFrame({"one": np.arange(len(self.classes[group])), "left": self.classes[group]})
+        texts = texts[texts.left >= 0]
+        first = texts.groupby("left").one.first()
+        copies = texts.assign(other=texts.left.map(first), jaccard=1.0)
         copies = copies[copies.one != copies.other].rename(columns={"one": "other", "other": "one"})
         near = self.pairs[self.pairs.left.isin(first.index) & self.pairs.right.isin(first.index)]
         ends = np.sort([near.left.map(first), near.right.map(first)], axis=0)
         near = near.assign(one=ends[0], other=ends[1])
-        found = pd.concat([copies, near])[["one", "other", "jaccard"]].astype({"one": int, "other": int})
-        return found.sort_values(["one", "other"], ignore_index=True)
+        pairs = pd.concat([copies, near])[["one", "other", "jaccard"]].astype({"one": int, "other": int})
+        return pairs.sort_values(["one", "other"], ignore_index=True)
 
     def shared(self, one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
         """Return which texts of *one* occur in *other*, and which at least nearly do, bool (n_texts,) each."""
-        own, theirs = self.classes[one], np.unique(self.classes[other])
-        theirs = theirs[theirs >= 0]
-        touched = np.concatenate([
-            self.pairs.left[self.pairs.right.isin(theirs)], self.pairs.right[self.pairs.left.isin(theirs)], theirs
-        ])  # fmt: skip
-        return np.isin(own, theirs), np.isin(own, touched)
+        classes, known = self.classes[one], np.unique(self.classes[other])
+        known = known[known >= 0]
+        near = [self.pairs.left[self.pairs.right.isin(known)], self.pairs.right[self.pairs.left.isin(known)]]
+        return np.isin(classes, known), np.isin(classes, np.concatenate([*near, known]))
 
 
 def find_repeats(
     groups: Sequence[Sequence[str]], threshold: float = 0.8, seed: int = 0, n_asked: int = 0
 ) -> RepeatedTexts:
-    """Return how the texts of *groups* repeat each other, nearly: from the Jaccard similarity *threshold* on.
-
-    Only pairs with a text of the first *n_asked* groups are looked for (0: all). Equal texts are compared once.
-    Errors are those of `near_duplicates.near_pairs`.
-
-    >>> found = find_repeats([["a ring"], ["A  ring", "a field", ""]])
-    >>> found.between(0, 1).to_numpy().tolist(), found.classes[1].tolist()[-1]
-    ([[0.0, 0.0, 1.0]], -1)
-    """
-    marks = np.concatenate([text_digests(group) for group in groups])
-    names, first, places = np.unique(marks, return_index=True, return_inverse=True)
+    """Return which texts of *groups* repeat each other, in pairs with one of the first *n_asked* groups (0: all)."""
+    digests, first, classes = np.unique(
+        np.concatenate([text_digests(group) for group in groups]), return_index=True, return_inverse=True
+    )
     ends = np.cumsum([len(group) for group in groups])
-    texts = [text for group in groups for text in group]
-    chosen = [texts[position] for position in first.tolist()]
+    texts = list(chain.from_iterable(groups))
+    distinct = [texts[position] for position in first.tolist()]
     del texts
     asked = None
     if n_asked:
-        asked = np.zeros(len(names), bool)
-        asked[places[: ends[n_asked - 1]]] = True
-    found = near_pairs(chosen, threshold, seed, asked)
-    classes = np.where(names[places] == 0, -1, places)
-    pairs = pd.DataFrame({"left": found.left, "right": found.right, "jaccard": found.jaccard})
-    return RepeatedTexts(np.split(classes, ends[:-1]), pairs, found.recall, found.n_cut)
+        asked = np.zeros(len(digests), bool)
+        asked[classes[: ends[n_asked - 1]]] = True
+    near = near_pairs(distinct, threshold, seed, asked)
+    classes = np.where(digests[classes] == 0, -1, classes)
+    pairs = pd.DataFrame({"left": near.left, "right": near.right, "jaccard": near.jaccard})
+    return RepeatedTexts(np.split(classes, ends[:-1]), pairs, near.recall, near.n_cut)
 
 
 def near_pairs(
@@ -128,14 +114,9 @@ def near_pairs(
 ) -> NearPairs:
     """Return the pairs of *texts* whose sets of word triples have a Jaccard similarity of *threshold* or more.
 
-    *asked*, bool (n_texts,): only pairs with at least one of these; None: all. A text without words is in no pair.
-    Candidates share a band of their MinHash signature (Broder, SEQUENCES 1997; Indyk & Motwani, STOC 1998);
-    each is then checked on the sets themselves. Deterministic by *seed*. MirblabError for a threshold outside 0 to 1.
-
-    >>> text = "every finitely generated module over a noetherian ring is noetherian itself and conversely"
-    >>> found = near_pairs([text, "a field", text + " too"])
-    >>> list(zip(found.left, found.right, found.jaccard.round(2)))
-    [(np.int64(0), np.int64(2), np.float64(0.92))]
+    *asked*, bool (n_texts,), limits the pairs to those with at least one of these texts (None: all). A text without
+    words is in no pair. Candidates share a band of their MinHash signature (Broder, SEQUENCES 1997; Indyk & Motwani,
+    STOC 1998) and are then checked on the sets. Deterministic by *seed*. MirblabError for a threshold outside 0 to 1.
     """
     if not 0 < threshold <= 1:
         raise MirblabError(f"the threshold of near-duplicates lies above 0 and up to 1, found {threshold}")
@@ -150,26 +131,25 @@ def near_pairs(
 
 
 def signature_shape(threshold: float) -> tuple[int, int]:
-    """Return (rows, bands) of the signature: as many rows as still find RECALL of the pairs at *threshold*.
+    """Return (rows, bands) of the signature: the most rows with a recall of RECALL for pairs at *threshold*.
 
     >>> signature_shape(0.8), round(match_probability(0.8, *signature_shape(0.8)), 4)
     ((6, 21), 0.9983)
     """
-    found = [rows for rows in range(1, N_HASHES + 1) if match_probability(threshold, rows, N_HASHES // rows) >= RECALL]
-    rows = max(found, default=1)
-    return rows, N_HASHES // rows
+    shapes = [(rows, N_HASHES // rows) for rows in range(1, N_HASHES + 1)]
+    return max((shape for shape in shapes if match_probability(threshold, *shape) >= RECALL), default=(1, N_HASHES))
 
 
 def match_probability(jaccard: float, rows: int, bands: int) -> float:
-    """Return how likely a pair of this similarity agrees in all rows of at least one band, 0 to 1."""
+    """Return the probability that a pair of this similarity agrees in all rows of at least one band."""
     return 1 - (1 - jaccard**rows) ** bands
 
 
 def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return MinHash signatures, uint32 (n_texts, n_hashes), and which texts have words, bool (n_texts,).
 
-    Two texts agree in a column with a chance of their Jaccard similarity. Each column is the least of (x ^ b) · a
-    modulo 2^32 over the hashes x of a text, with random b and odd a, which permutes the numbers.
+    Two texts agree in a column with the probability of their Jaccard similarity. Each column is the minimum of (x ^ b)
+    · a modulo 2^32 over the hashes x of a text, with random b and odd a, which permutes the numbers.
     """
     random = np.random.default_rng(seed)
     masks = random.integers(0, 2**32, n_hashes, dtype=np.uint32)
@@ -196,8 +176,8 @@ def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tu
 def candidate_pairs(
     signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large ones."""
-    here, found, cut = np.flatnonzero(has_words), [np.empty(0, np.int64)], np.zeros(len(signature), bool)
+    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large buckets."""
+    here, packed, cut = np.flatnonzero(has_words), [np.empty(0, np.int64)], np.zeros(len(signature), bool)
     for first in range(0, signature.shape[1], rows):
         key = np.zeros(len(here), np.uint64)
         for column in range(first, first + rows):
@@ -213,57 +193,45 @@ def candidate_pairs(
             if asked is not None:
                 wanted = asked[one] | asked[other]
                 one, other = one[wanted], other[wanted]
-            found.append(one << 32 | other)
+            packed.append(one << 32 | other)
             if step == _LARGEST_BUCKET:
                 cut[one] = True
-    pairs = np.unique(np.concatenate(found))
+    pairs = np.unique(np.concatenate(packed))
     return pairs >> 32, pairs & 0xFFFFFFFF, int(cut.sum())
 
 
 def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,).
-
-    >>> jaccard_similarity(["a b c d", "a b c e"], np.array([0]), np.array([1])).round(3).tolist()
-    [0.333]
-    """
-    involved, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,)."""
+    involved, positions = np.unique(np.concatenate([left, right]), return_inverse=True)
     starts, sets = _sets([texts[position] for position in involved.tolist()])
-    one, other = np.split(places, 2)
-    parts = run_in_threads(
-        partial(_jaccard, starts, sets, one, other), split_range(len(left), _PAIRS_PER_BLOCK), n_cores()
-    )
-    return np.concatenate(parts) if parts else np.empty(0)
+    task = partial(_jaccard, starts, sets, positions[: len(left)], positions[len(left) :])
+    return np.concatenate([np.empty(0), *run_in_threads(task, split_range(len(left), _PAIRS_PER_BLOCK), n_cores())])
 
 
 def shingles(texts: Sequence[str], size: int = WORDS_PER_SHINGLE) -> tuple[np.ndarray, np.ndarray]:
     """Return (starts, hashes): text i has the shingles `hashes[starts[i]:starts[i + 1]]`, uint32, repeats included.
 
-    A shingle is *size* words in a row, or all of a shorter text; a word is a run of letters, digits and `_`, or
-    one other sign. Case, white space, full stops, commas and LaTeX's `$ \\ { }` make no difference. A text without
-    words has no shingle. Hashes are polynomials in the bytes modulo 2^64, mixed and cut to 32 bits.
-
-    >>> starts, hashes = shingles(["let $x$ be one", "Let x be one.", "x", ""])
-    >>> starts.tolist(), bool((hashes[:2] == hashes[2:4]).all())
-    ([0, 2, 4, 5, 5], True)
+    A shingle is *size* words in a row, or all of a shorter text; a word is a run of letters, digits and `_`, or one
+    other sign. Case, white space, full stops, commas and LaTeX's `$ \\ { }` make no difference. A text without words
+    has no shingle. Hashes are polynomials in the bytes modulo 2^64, mixed and cut to 32 bits.
     """
     words, n_words = _words(texts)
     ends = np.cumsum(n_words)
     counts = np.where(n_words > 0, np.maximum(n_words - size + 1, 1), 0)
     starts = np.concatenate([[0], np.cumsum(counts)])
-    place = np.arange(starts[-1]) + np.repeat(ends - n_words - starts[:-1], counts)
-    stop, found = np.repeat(ends, counts), np.zeros(len(place), np.uint64)
-    for step in range(size):
-        at = place + step
-        inside = at < stop
-        word = np.where(inside, words[np.minimum(at, len(words) - 1)], np.uint64(0)) if len(words) else found
-        found = found * np.uint64(_BASE) + word
-    return starts, (_mixed(found) >> np.uint64(32)).astype(np.uint32)
+    first = np.arange(starts[-1]) + np.repeat(ends - n_words - starts[:-1], counts)
+    stop, hashes = np.repeat(ends, counts), np.zeros(len(first), np.uint64)
+    for step in range(size if len(words) else 0):
+        at = first + step
+        word = np.where(at < stop, words[np.minimum(at, len(words) - 1)], np.uint64(0))
+        hashes = hashes * np.uint64(_BASE) + word
+    return starts, (_mixed(hashes) >> np.uint64(32)).astype(np.uint32)
 
 
 def text_digests(texts: Sequence[str]) -> np.ndarray:
-    """Return one uint64 per text, (n_texts,): equal for texts that fold to the same, and 0 for empty ones.
+    """Return one uint64 per text, (n_texts,): equal for texts that `fold_text` makes equal, and 0 for empty texts.
 
-    64 bits: among two million texts a wrong match has a chance of one in ten million.
+    Among two million texts the probability of a false match is one in ten million.
 
     >>> a, b, c, empty = text_digests(["A ring", "a  RING", "a field", " "])
     >>> bool(a == b), bool(a == c), int(empty)
@@ -275,22 +243,17 @@ def text_digests(texts: Sequence[str]) -> np.ndarray:
 
 
 def fold_text(text: str) -> str:
-    """Return *text* without differences of case and white space.
-
-    >>> fold_text(" Every  Ring\\nhas a UNIT. ")
-    'every ring has a unit.'
-    """
+    """Return *text* without differences of case and white space."""
     return " ".join(text.casefold().split())
 
 
 def _agreement(signature: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the share of columns in which each pair agrees, (n_pairs,): an estimate of its similarity."""
     parts = [(signature[left[b]] == signature[right[b]]).mean(axis=1) for b in split_range(len(left), _PAIRS_PER_BLOCK)]
-    return np.concatenate(parts) if parts else np.empty(0)
+    return np.concatenate([np.empty(0), *parts])
 
 
 def _sets(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return (starts, hashes) of the texts' shingles, each once and ascending within its text."""
+    """Return (starts, hashes) of the texts' shingles, distinct and ascending within each text."""
     sizes, sets = [np.zeros(1, np.int64)], []
     for block in split_range(len(texts), _TEXTS_PER_BLOCK):
         starts, hashes = shingles(texts[block])
@@ -302,7 +265,7 @@ def _sets(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _jaccard(starts: np.ndarray, sets: np.ndarray, left: np.ndarray, right: np.ndarray, block: slice) -> np.ndarray:
-    """Return the similarity of the pairs in *block*: what both have stands twice among their sorted elements."""
+    """Return the similarity of the pairs in *block*; shared elements occur twice among those of a pair."""
     sides = np.concatenate([left[block], right[block]])
     sizes = starts[sides + 1] - starts[sides]
     begins = np.cumsum(sizes) - sizes
@@ -319,7 +282,7 @@ def _jaccard(starts: np.ndarray, sets: np.ndarray, left: np.ndarray, right: np.n
 def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the hash of each word of all texts, in order, and how many words each text has."""
     encoded = [fold_text(text).encode("utf-8", "surrogatepass") for text in texts]
-    # A blank after each text, so that no word goes on into the next one.
+    # A blank after each text, so that no word continues in the next text.
     letters = np.frombuffer(b" ".join([*encoded, b""]), dtype=np.uint8)
     kind = _KINDS[letters]
     # "/\" and "\/" are the signs "and" and "or" of formal languages; elsewhere a backslash begins a command.
@@ -338,7 +301,6 @@ def _words(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _powers(base: int, count: int) -> np.ndarray:
-    """Return base^0, base^1, … modulo 2^64, (count,)."""
     return _powers_table(base, max(count - 1, 1).bit_length())[:count]
 
 
@@ -357,7 +319,7 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 
 def _kinds() -> np.ndarray:
-    """Return for each byte whether it separates words, belongs to one, or is one of its own, uint8 (256,)."""
+    """Return for each byte whether it separates words, belongs to a word, or is a word, uint8 (256,)."""
     kinds = np.full(256, _SIGN, np.uint8)
     letters = [code for code in range(256) if code >= 128 or chr(code).isalnum() or chr(code) == "_"]
     kinds[letters] = _LETTER

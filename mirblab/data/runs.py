@@ -14,18 +14,18 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import text_files
+from mirblab.core.atomic_files import open_to_write, write_atomically
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import open_to_write, write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as arrow
 
 RUN_COLUMNS = ("query_id", "doc_id", "score")
-FOREIGN_MARK = "§"  # stands wherever a run or a value is shown that no system here made: its attrs have an `origin`
+FOREIGN_MARK = "§"  # marks runs and values that no system here made, whose attrs have an `origin`
 LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 _LINES_PER_PART = 1 << 20  # lines read at once
-_BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
+_BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
 
 
@@ -33,9 +33,8 @@ def order_run(run: pd.DataFrame) -> pd.DataFrame:
     """Return *run* best first within each query, with `rank` from 1: query_id, doc_id, score, rank, and its attrs.
 
     Scores are compared as float32 and equal ones ordered by doc_id, descending, as trec_eval does. Ids become
-    categories sorted by code point, whole numbers become strings, other columns are dropped. A run that is in
-    order already is not sorted again. MirblabError for missing columns or ids, scores that are NaN or infinite as
-    float32 (nobody could order or fuse them), and a pair given twice.
+    categories sorted by code point, whole numbers become strings, other columns are dropped. MirblabError for missing
+    columns or ids, scores that are NaN or infinite as float32, and repeated pairs.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [0.5, 0.9, 0.5]})
     >>> order_run(run).doc_id.tolist()
@@ -52,11 +51,7 @@ def order_run(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """Return the first *depth* documents of each query; a run without ranks is put in order first.
-
-    >>> cut_run(pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]}), 1).doc_id.tolist()
-    ['b']
-    """
+    """Return the first *depth* documents of each query; a run without ranks is ordered first."""
     if depth < 1:
         raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
     ranked = run if "rank" in run.columns else order_run(run)
@@ -73,14 +68,7 @@ def from_positions(
     collection: str,
     **notes: Any,
 ) -> pd.DataFrame:
-    """Return the ordered run of flat arrays: row into *query_ids*, position in *doc_ids*, score; in any order.
-
-    System, collection and the notes become the run's attrs. Errors are those of `order`.
-
-    >>> run = from_positions([0, 0], [1, 0], [0.5, 0.9], pd.Index(["q1"]), pd.Index(["a", "b"]), "bm25", "mini-qa")
-    >>> run.doc_id.tolist(), run.attrs["system"]
-    (['a', 'b'], 'bm25')
-    """
+    """Return the ordered run of flat arrays: row of *query_ids*, position in *doc_ids*, score; *notes* become attrs."""
     attrs = {"system": system, "collection": collection, **notes}
     rows, positions = _checked_positions(rows, query_ids, "query"), _checked_positions(positions, doc_ids, "document")
     queries = categorical(pd.Series(pd.Categorical.from_codes(rows, query_ids)))
@@ -89,37 +77,12 @@ def from_positions(
     return _order_arrays(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
 
 
-def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the *k* best columns of each row as flat (rows, positions, scores), best first within each row.
-
-    *scores* is (n_rows, n_columns), taken as float32; *allowed* is a mask of that shape, None: everything. Of equal
-    scores the larger position is the better one, which is doc_id descending where positions follow sorted ids.
-    What is -inf, NaN or not allowed never comes back, so a row may give fewer than *k*.
-
-    >>> top_k(np.array([[0.5, 0.9, 0.5], [-np.inf, 1, np.nan]]), 2)[1].tolist()
-    [1, 2, 1]
-    """
-    scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
-    if k < 1:
-        raise MirblabError(f"k counts documents and is at least 1; found {k}")
-    if allowed is not None and np.shape(allowed) != scores.shape:
-        raise MirblabError(f"scores have the shape {scores.shape}, but allowed has {np.shape(allowed)}")
-    height = max(1, (1 << 22) // max(1, scores.shape[1]))
-    parts: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-    for begin in range(0, len(scores), height):
-        mask = None if allowed is None else np.asarray(allowed, dtype=bool)[begin : begin + height]
-        rows, positions, kept = _top_of_block(scores[begin : begin + height], k, mask)
-        parts.append((rows + begin, positions, kept))
-    rows, positions, kept = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return rows, positions, kept
-
-
 def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
     """Return the run in a TREC file (query_id, Q0, doc_id, rank, score, system; `.gz` by suffix), in order.
 
-    As trec_eval does, it sorts by score and ignores the rank column. *system*, else the most frequent name in the last
-    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, since nobody knows who made it: tables mark its
-    values. An empty file gives an empty run. MirblabError names file and line, and counts.
+    As in trec_eval, scores decide and the rank column is ignored. *system*, else the most frequent name in the last
+    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. An
+    empty file gives an empty run. MirblabError names file, line and number of such lines.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -140,25 +103,24 @@ def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
 def write_run(run: pd.DataFrame, path: str | Path) -> None:
     """Write *run* as a TREC file, in order; `.gz` by suffix; the system is `attrs["system"]`, else "run".
 
-    The scores read back are the same float32. The file appears whole or not at all. MirblabError for an id
-    or a system's name that is empty or has white space, which such a file cannot hold.
+    The scores read back are the same float32. The file is written whole or not at all. MirblabError for an id or a
+    system's name that is empty or has white space.
 
     >>> from tempfile import TemporaryDirectory
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]})
     >>> with TemporaryDirectory() as folder:
-    ...     write_run(run, Path(folder, "own.trec.gz"))
-    ...     read_run(Path(folder, "own.trec.gz")).doc_id.tolist()
+    ...     write_run(run, Path(folder, "bm25.trec.gz"))
+    ...     read_run(Path(folder, "bm25.trec.gz")).doc_id.tolist()
     ['b', 'a']
     """
     write_trec(order_run(run), Path(path))
 
 
 def read_trec_rows(path: Path) -> pd.DataFrame:
-    """Return the rows of a run file as they stand: query_id, doc_id, score, system; blank lines are skipped.
+    """Return the rows of a run file in their order: query_id, doc_id, score, system; blank lines are skipped.
 
-    Ids are text: `001`, `1e5` and `True` stay what they are. MirblabError with file, line and number of such lines
-    when a line does not have six columns or its score is no number that a float32 can hold; also for a gzip file
-    that is damaged or cut off.
+    Ids are text: `001`, `1e5` and `True` stay unchanged. MirblabError for a damaged gzip file, and, with file, line and
+    number of such lines, for lines without six columns or with a score that is no number that a float32 can hold.
     """
     import pyarrow as arrow
 
@@ -179,15 +141,12 @@ def read_trec_rows(path: Path) -> pd.DataFrame:
 
 
 def write_trec(run: pd.DataFrame, path: Path) -> None:
-    """Write an ordered *run*: nine significant digits a score, the same bytes for the same run, whole or not at all.
-
-    MirblabError for an id or a system's name that is empty or has white space.
-    """
+    """Write an ordered *run*, nine significant digits a score, whole or not at all; errors are those of `write_run`."""
     queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
     system = str(run.attrs.get("system") or "run")
     if system.split() != [system]:
         raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
-    with write_atomically(path) as beside, _text_bytes(beside) as file:
+    with write_atomically(path) as beside, _open_text_bytes(beside) as file:
         for begin in range(0, len(run), _BLOCK):
             part = run.iloc[begin : begin + _BLOCK]
             ids = queries[part.query_id.cat.codes], docs[part.doc_id.cat.codes]
@@ -196,14 +155,8 @@ def write_trec(run: pd.DataFrame, path: Path) -> None:
             file.write("".join(lines).encode("utf-8"))
 
 
-def categorical(ids: pd.Series) -> pd.Categorical:
-    """Return a column of ids as strings in categories sorted by code point, so that code order is id order.
-
-    Whole numbers become their digits. MirblabError for missing or empty ids and for what is neither text nor integer.
-
-    >>> categorical(pd.Series([10, 9, 10])).categories.tolist()
-    ['10', '9']
-    """
+def categorical(ids: pd.Series) -> pd.Categorical[Any]:
+    """Return ids as a categorical sorted by code point; MirblabError for missing, empty and otherwise invalid ids."""
     if isinstance(ids.dtype, pd.CategoricalDtype):
         codes, known = ids.cat.codes.to_numpy(), ids.cat.categories
     else:
@@ -216,8 +169,8 @@ def categorical(ids: pd.Series) -> pd.Categorical:
     if known.dtype == "str" and known.is_monotonic_increasing:
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
     names = [_as_text(name, ids.name) for name in known]
-    ordered, place = np.unique(np.array(names, dtype=object), return_inverse=True)
-    return pd.Categorical.from_codes(place[codes], pd.Index(ordered, dtype="str"), validate=False)
+    ordered, position = np.unique(np.array(names, dtype=object), return_inverse=True)
+    return pd.Categorical.from_codes(position[codes], pd.Index(ordered, dtype="str"), validate=False)
 
 
 def query_bounds(queries: np.ndarray) -> np.ndarray:
@@ -227,7 +180,7 @@ def query_bounds(queries: np.ndarray) -> np.ndarray:
 
 
 def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> bool:
-    """Tell in one pass whether queries rise, and scores, then documents, fall within each query."""
+    """Return whether queries ascend, and scores, then documents, descend within each query, in one pass."""
     for begin in range(0, len(queries) - 1, _BLOCK):
         query, doc, score = (array[begin : begin + _BLOCK + 1] for array in (queries, docs, scores))
         if (query[1:] < query[:-1]).any():
@@ -242,8 +195,7 @@ def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> boo
 def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the three arrays in order: by query, then score, then document, the last two descending.
 
-    Score and document are packed into one integer each row, so that plain sorting of short pieces, one a query,
-    does all; numpy sorts values several times faster than it finds the permutation.
+    Each row is packed into one integer, since numpy sorts values several times faster than it finds a permutation.
     """
     keys = np.empty(len(scores), dtype=np.uint64)
     for part in _blocks(len(keys)):
@@ -251,8 +203,8 @@ def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tupl
         rising = np.where(bits >> 31, ~bits, bits | _SIGN)
         keys[part] = ~((rising.astype(np.uint64) << _HALF) | docs[part].astype(np.uint64))
     if (queries[1:] < queries[:-1]).any():
-        place = _by_query(queries)
-        queries, keys = queries[place], keys[place]
+        order = _order_by_query(queries)
+        queries, keys = queries[order], keys[order]
     bounds = query_bounds(queries).tolist()
     for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
         keys[begin:end].sort()
@@ -266,10 +218,7 @@ def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tupl
 
 
 def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
-    """Return how many rows repeat a document of their query, and the first such (query, document), or (-1, -1).
-
-    Rows are grouped by query; each query's documents are sorted apart.
-    """
+    """Return how many rows, sorted by query and document, repeat a pair, and the first such pair, or (-1, -1)."""
     count, pair, bounds = 0, (-1, -1), edges.tolist()
     per_block = max(1, _BLOCK * len(bounds) // max(1, len(docs)))
     for first in range(0, len(bounds) - 1, per_block):
@@ -288,7 +237,6 @@ def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> t
 def _order_arrays(
     queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index, attrs: dict
 ) -> pd.DataFrame:
-    """Return the run of codes and scores as a table, sorted where it has to be."""
     if not np.isfinite((scores.min(initial=0), scores.max(initial=0))).all():
         bad = np.flatnonzero(~np.isfinite(scores))
         what = "NaN" if np.isnan(scores[bad]).all() else "NaN or infinite"
@@ -315,7 +263,6 @@ def _order_arrays(
 
 
 def _scores(run: pd.DataFrame) -> np.ndarray:
-    """Return the scores as float32, as trec_eval holds them."""
     try:
         with np.errstate(over="ignore"):  # what becomes infinite is refused
             return run.score.to_numpy(dtype=np.float32, na_value=np.nan)
@@ -323,14 +270,14 @@ def _scores(run: pd.DataFrame) -> np.ndarray:
         raise MirblabError(f"the column score must hold numbers; found {run.score.dtype}: {error}") from error
 
 
-def _checked_positions(places: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
-    """Return positions as integers, checked against the number of ids."""
-    places = np.asarray(places)
-    places = places.astype(np.int64) if places.size == 0 else places
-    if places.size and (places.min() < 0 or places.max() >= len(ids)):
-        found = f"{places.min()} to {places.max()}"
-        raise MirblabError(f"{kind} positions run from {found}, but there are {len(ids):,} ids")
-    return places
+def _checked_positions(positions: np.ndarray, ids: pd.Index, kind: str) -> np.ndarray:
+    positions = np.asarray(positions)
+    if not positions.size:
+        return positions.astype(np.int64)
+    if positions.min() < 0 or positions.max() >= len(ids):
+        span = f"{positions.min()} to {positions.max()}"
+        raise MirblabError(f"{kind} positions run from {span}, but there are {len(ids):,} ids")
+    return positions
 
 
 def _as_text(name: object, column: object) -> str:
@@ -342,51 +289,20 @@ def _as_text(name: object, column: object) -> str:
 
 
 def _blocks(length: int) -> Iterator[slice]:
-    """Yield slices that cover *length* rows, short enough for the cache."""
+    """Yield slices that cover *length* rows, short enough for the processor's cache."""
     return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
 
 
-def _by_query(queries: np.ndarray) -> np.ndarray:
-    """Return the permutation that groups rows by query; numpy counts instead of comparing up to 16 bits."""
+def _order_by_query(queries: np.ndarray) -> np.ndarray:
+    """Return the permutation that groups rows by query; numpy sorts 16-bit numbers by counting, without comparisons."""
     low = np.argsort(queries.astype(np.uint16), kind="stable")
     if queries.itemsize <= 2:
         return low
     return low[np.argsort((queries >> 16).astype(np.uint16)[low], kind="stable")]
 
 
-def _top_of_block(scores: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `top_k` of a few rows: everything from a lower bound of the k-th score on, sorted, then cut."""
-    if allowed is not None:
-        scores = np.where(allowed, scores, np.float32(-np.inf))
-    if np.isnan(scores.min(initial=0)):
-        scores = np.where(np.isnan(scores), np.float32(-np.inf), scores)
-    flat = np.flatnonzero((scores >= _kth_bound(scores, k)[:, None]) & (scores > -np.inf))
-    rows, positions = np.divmod(flat, scores.shape[1])
-    rows, positions, kept = sort_rows(rows, positions, scores.ravel()[flat])
-    bounds = query_bounds(rows)
-    first = np.arange(len(rows)) - np.repeat(bounds[:-1], np.diff(bounds)) < k
-    return rows[first], positions[first], kept[first]
-
-
-def _kth_bound(scores: np.ndarray, k: int) -> np.ndarray:
-    """Return for each row a number that at least *k* entries reach, and few more: shape (n_rows,).
-
-    The k-th largest among the maxima of disjoint groups of columns is one, and costs one pass.
-    """
-    n_rows, n_columns = scores.shape
-    if k >= n_columns:
-        return np.full(n_rows, -np.inf, dtype=np.float32)
-    size = max(1, min(64, n_columns // (8 * k)))
-    width = n_columns // size
-    maxima = scores[:, : size * width].reshape(n_rows, size, width).max(axis=1)
-    return np.partition(maxima, width - k, axis=1)[:, width - k]
-
-
 def _trec_tables(path: Path) -> Iterator[arrow.Table]:
-    """Yield the rows as Arrow tables of at most a million: ids, system and what stands too much as dictionaries.
-
-    Every column is read as text: pandas takes a column of categories that all look like numbers for numbers (issue 17).
-    """
+    """Yield Arrow tables of at most a million rows; all is text, since pandas would convert ids like 001 (issue 17)."""
     import pyarrow as arrow
     from pyarrow import compute
 
@@ -415,8 +331,8 @@ def _writable_ids(ids: pd.Series) -> np.ndarray:
 
 
 @contextmanager
-def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open *path* for writing; compressed without a time when it ends in `.gz`, so that bytes repeat."""
+def _open_text_bytes(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open *path* for writing; a `.gz` file gets no time stamp, so that equal content gives equal bytes."""
     with open_to_write(path) as file:
         if path.suffix != ".gz":
             yield file
@@ -426,7 +342,6 @@ def _text_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _refuse_lines(path: Path) -> None:
-    """Raise MirblabError for the first line of a run file that is malformed, with the number of such lines."""
     bad: list[tuple[int, str]] = []
     with text_files.open_unpacked(path) as file:
         for number, line in text_files.numbered_lines(path, file):
@@ -440,7 +355,6 @@ def _refuse_lines(path: Path) -> None:
 
 
 def _line_problem(fields: list[bytes]) -> str:
-    """Return what is wrong with the fields of a line, or an empty string."""
     if len(fields) != len(_TREC_COLUMNS):
         return f"found {len(fields)} columns instead of {len(_TREC_COLUMNS)}"
     try:

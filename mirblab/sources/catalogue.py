@@ -1,4 +1,4 @@
-"""catalogue: collections by name: loaded, added, built."""
+"""catalogue: load, add and build collections by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab.core import paths, registry
+from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
@@ -45,9 +45,8 @@ from mirblab.sources.stackexchange import build as stackexchange
 def build(source: str, origin: str = "", **options: Any) -> list[Path]:
     """Build the collections of a *source* under the data folder and return their folders.
 
-    *origin* is a folder, an archive or a URL ("": the source's public repository); the *options* are those of the
-    source's builder, such as `name` and `seed`. Raises MirblabError with a suggestion for an unknown source, and
-    for an option that the source does not have.
+    *origin* is a folder, an archive or a URL ("": the source's public repository); *options* are those of the builder,
+    such as `name` and `seed`. Raises MirblabError for an unknown source or option.
 
     >>> [folder.name for folder in build("mini")][:2]
     ['mini-mathlib', 'mini-mse-dup']
@@ -60,21 +59,21 @@ def build(source: str, origin: str = "", **options: Any) -> list[Path]:
     known = list(inspect.signature(builder).parameters)[2:]
     for option in options:
         if option not in known:
-            raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {_options(known)}")
+            takes = ", ".join(f"--set {name}=..." for name in known) or "--from only"
+            raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {takes}")
     return builder(origin or None, paths.data(), **options)
 
 
 def built_names() -> list[str]:
-    """Return the collections that were built or added, the bundled ones left out."""
+    """Return the names of the collections that were built or added, without the bundled ones."""
     return sorted(set(_on_disk()) - set(mini.COLLECTIONS))
 
 
 def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     """Return a collection by its name, or from a folder in BEIR's layout.
 
-    One of MIRB's published collections (`mirb-…`) is fetched from the Hub when it is not here yet. Raises
-    MirblabError with a suggestion for an unknown name, with the command that builds it, or with what to do without
-    a network, and FileNotFoundError for a folder that is no collection.
+    A published collection of MIRB (`mirb-…`) is fetched from the Hub if it is missing. Raises MirblabError, which names
+    the command that helps, for an unknown or unbuilt name, and FileNotFoundError for a folder that is no collection.
 
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
@@ -89,48 +88,47 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
 
 
 def collection_table() -> pd.DataFrame:
-    """Return what the registry says of each collection: title, task, instruction, paper, revision; by name.
+    """Return the registry's title, task, instruction, printed name (`paper`) and revision of each collection, by name.
 
-    `paper` is the printed name, that of its group where several share one column; nothing is loaded or fetched.
+    Collections that share a column of the paper have its name.
 
     >>> collection_table().loc["mirb-hol", ["paper", "revision"]].str[:7].tolist()
     ['HolStep', 'a227207']
     """
     rows = {}
     for name, entry in registry.read_registry("collections").items():
-        found = {key: str(entry.get(key, "")) for key in ("title", "task", "instruction", "paper", "revision")}
-        rows[name] = found | {"paper": entry.get("group") or found["paper"]}
+        row = {key: str(entry.get(key, "")) for key in ("title", "task", "instruction", "paper", "revision")}
+        rows[name] = row | {"paper": entry.get("group") or row["paper"]}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def collection_groups(collections: Iterable[Collection] = ()) -> dict[str, str]:
     """Return the printed name that several collections share, by collection, for `main_table`.
 
-    Every published part of a group stands there under its own name, unless it is not among the *collections* while
-    one is whose card says that it follows it; so a group is whole only when each part is published or rebuilt.
+    A collection of *collections* replaces the published part that its card follows, if that part is not among them.
 
     >>> collection_groups()["mirb-stacks-premise"]
     'NaturalProofs'
     """
     held = list(collections)
-    names = {one.name for one in held}
-    rebuilt = {one.card.follows: one.name for one in reversed(held) if one.card.follows}
+    names = {collection.name for collection in held}
+    rebuilt = {each.card.follows: each.name for each in reversed(held) if each.card.follows}
     entries = registry.read_registry("collections").items()
     parts = {name: str(entry["group"]) for name, entry in entries if entry.get("group")}
     return {part if part in names else rebuilt.get(part, part): group for part, group in parts.items()}
 
 
 def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Path:
-    """Return the folder of a collection; a bundled one is derived from its cards when it is missing or old.
-
-    With *fetch* a published one that is not here yet comes from the Hub. Else, and for what has to be built, raises
-    MirblabError with the command.
-    """
+    """Return the folder of a collection, derived if it is bundled, from the Hub with *fetch*; else MirblabError."""
     name = str(name_or_folder)
     if isinstance(name_or_folder, Path) or any(sign in name for sign in "/\\") or name in (".", ".."):
         return paths.expand_home(name_or_folder)
     if name in mini.COLLECTIONS:
-        return _fresh(name)
+        folder = paths.data() / name
+        if _is_fresh(folder) or atomic_files.try_to_store("miniature collections", mini.build, name, folder):
+            return folder
+        aside = paths.scratch_folder() / name  # where the data folder cannot be written
+        return aside if _is_fresh(aside) else mini.build(name, aside)
     if name not in _on_disk() and paths.data().is_dir():
         with suppress(OSError):  # a folder that cannot be written is left as it is
             finish_interrupted_builds(paths.data())
@@ -149,9 +147,7 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
 
 
 def collection_names() -> list[str]:
-    """Return the collections that are here by name: the bundled ones, and those built or added.
-
-    `load` knows more: MIRB's published ones, which it fetches.
+    """Return the names of the bundled, built and added collections; `load` also fetches published ones.
 
     >>> "mini-qa" in collection_names()
     True
@@ -160,12 +156,11 @@ def collection_names() -> list[str]:
 
 
 def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
-    """Copy a collection into the data folder under *name* (default: the folder's), so that suites find it.
+    """Copy a collection into the data folder under *name* ("": the folder's) and return its folder and notes on it.
 
-    Keyword arguments go into the card (task, candidates, relevant_from …). It is read and checked first, and
-    appears whole or not at all. Where nearly every query is a document of the same id, the card gets
-    `candidates = ["not-self"]` unless *candidates* is given, since a query would find itself. Returns the new
-    folder and what the user should know. Raises MirblabError when the name is taken by other content.
+    Keyword arguments go into the card (task, candidates, relevant_from …). Where nearly every query is a document of
+    the same id, the card gets `candidates = ["not-self"]` unless *candidates* is given. Raises MirblabError for an
+    unreadable collection and for a name that another one has.
 
     >>> from tempfile import TemporaryDirectory
     >>> from mirblab.data.beir import write_collection
@@ -181,22 +176,19 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     collection = load_folder(source)
     name = paths.checked_name(name or source.resolve().name)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
-    found = (
-        read_card_table(source)
-        | {"name": name}
-        | {key: value for key, value in card.items() if value not in (None, "")}
-    )
-    own = collection.oddities.get("queries that are documents of the same id", 0)
-    if "candidates" not in found and own > 0.9 * len(collection.queries):
-        found["candidates"] = ["not-self"]
+    given = {key: value for key, value in card.items() if value not in (None, "")}
+    card = {**read_card_table(source), "name": name, **given}
+    n_documents = collection.oddities.get("queries that are documents of the same id", 0)
+    if "candidates" not in card and n_documents > 0.9 * len(collection.queries):
+        card["candidates"] = ["not-self"]
         notes.append("the card says candidates = 'not-self': a query may not return itself; --candidates all keeps it")
-    if found.get("candidates") in ("all", ["all"]):
-        del found["candidates"]
+    if card.get("candidates") in ("all", ["all"]):
+        del card["candidates"]
     printed = registry.printed_names()
-    if found.get("paper") and found["paper"] not in printed:
+    if card.get("paper") and card["paper"] not in printed:
         notes.append(
-            f"the card says paper = {found['paper']!r}, which is no published collection"
-            f"{suggest(found['paper'], printed)}; no distance to a paper's number will be shown"
+            f"the card says paper = {card['paper']!r}, which is no published collection"
+            f"{suggest(card['paper'], printed)}; no distance to a paper's number will be shown"
         )
     target = paths.data() / name
     if name in mini.COLLECTIONS:
@@ -205,28 +197,16 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
         raise MirblabError(
             f"{target} is in the data folder already; load('{name}') finds it; --again accepts what was changed in it"
         )
-    if target.exists() and not _same(read_splits(target, ["test"])[0], collection):
+    if target.exists() and not _has_same_content(read_splits(target, ["test"])[0], collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
     with replace_folders(paths.data(), (name,)) as [beside]:
         _copy(source, beside)
-        paths.write_text(beside / "card.toml", tomli_w.dumps(found))
+        atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
     return target, notes
 
 
 def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
-    """Accept a changed collection as a new one, in place: it is read in every split, and new digests are kept.
-
-    Also for a collection that has no digests yet; it keeps its name and card, so none are taken here. Returns the
-    folder and what the user should know. Raises MirblabError for a bundled collection, which is derived from its cards,
-    and for what cannot be read.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from mirblab.data.beir import write_collection
-    >>> rows = [{"_id": "d1", "text": "Every group has a unit."}], [{"_id": "q1", "text": "neutral element"}]
-    >>> with TemporaryDirectory() as place:
-    ...     accept_changes(write_collection(Path(place), *rows, {"test": [("q1", "d1", 1)]}, {}))[1]
-    ['its digests were kept; card.toml is as it was, so say there what is different now']
-    """
+    """Keep new digests of a changed collection, which must be readable; return its folder and notes. Its card stays."""
     target = paths.expand_home(folder)
     if name or any(card.values()):
         raise MirblabError("--again takes the folder as it is, with its own card; leave the other options out")
@@ -244,8 +224,7 @@ def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Pat
 def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:
     """Return the folders of <name>-hard and <name>-hard-pool, made from a collection of statements and proofs.
 
-    They stand in the cache, not among the collections that suites find; `build("hard", name)` puts them there. See
-    `sources.hard_negatives.build` for what they hold, and for *near* and *seed*.
+    They are in the cache; `build("hard", name)` puts them into the data folder. See `sources.hard_negatives.build`.
 
     >>> [folder.name for folder in build_hard_negatives("mini-stacks", near=1)]  # doctest: +ELLIPSIS
     mini-stacks-hard: documents ...
@@ -255,10 +234,9 @@ def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Pat
 
 
 def build_from_files(origin: str = "", **options: Any) -> list[Path]:
-    """Return the folders of the collections made from one's own files, or from the two bundled examples ("").
+    """Return the folders of the collections made from your own files, or from the two bundled examples ("").
 
-    They stand in the cache, not among the collections that suites find; `build("own", origin)` puts them there. See
-    `sources.own.build.build` for the *options*.
+    They are in the cache; `build("own", origin)` puts them into the data folder. *options*: `sources.own.build.build`.
 
     >>> [folder.name for folder in build_from_files()]  # doctest: +ELLIPSIS
     own-latex: 2 .tex files, 12 statements...
@@ -266,7 +244,8 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     """
     examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
     into = paths.cache() / "collections"
-    return [folder for one in ([origin] if origin else examples) for folder in own.build(one, into, **options)]
+    origins = [origin] if origin else examples
+    return [folder for each in origins for folder in own.build(each, into, **options)]
 
 
 def _on_disk() -> list[str]:
@@ -280,20 +259,7 @@ def _on_disk() -> list[str]:
     ]
 
 
-def _fresh(name: str) -> Path:
-    """Return the folder of a miniature collection, derived anew when the cards have changed since, or a file has.
-
-    Where `<home>/data` cannot be written it is derived into a temporary folder of this process.
-    """
-    folder = paths.data() / name
-    if _is_fresh(folder) or paths.try_to_store("miniature collections", mini.build, name, folder):
-        return folder
-    aside = paths.scratch_folder() / name
-    return aside if _is_fresh(aside) else mini.build(name, aside)
-
-
 def _is_fresh(folder: Path) -> bool:
-    """Return whether a miniature collection is there, undamaged, and made from the cards as they are now."""
     damage = digests.find_differences(folder)
     if damage:
         say(f"{folder} was damaged and is made anew: {', '.join(damage)}", to=sys.stderr)
@@ -304,25 +270,19 @@ def _is_fresh(folder: Path) -> bool:
     )
 
 
-def _same(one: Collection, other: Collection) -> bool:
-    """Return whether two collections have the same texts and judgements, whatever their cards say."""
+def _has_same_content(collection: Collection, other: Collection) -> bool:
     tables = ("corpus", "queries", "qrels")
-    return all(getattr(one, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
+    return all(getattr(collection, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy what belongs to a collection, and nothing else."""
-    paths.make_folder(target / "qrels")
+    atomic_files.make_folder(target / "qrels")
     for stem in ("corpus", "queries", "candidates", "excluded_ids"):
         path = find_file(source, stem)
         if path:
             shutil.copyfile(path, target / path.name)
     for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
         shutil.copyfile(path, target / path.relative_to(source))
-
-
-def _options(names: list[str]) -> str:
-    return ", ".join(f"--set {name}=..." for name in names) or "--from only"
 
 
 def _mini(origin: str | None, out: Path) -> list[Path]:

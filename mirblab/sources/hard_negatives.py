@@ -1,4 +1,4 @@
-"""hard_negatives: wrong proofs, made by rule, and the proofs of similar statements, for collections of proofs."""
+"""hard_negatives: wrong proofs, made by rule, and proofs of similar statements, for collections of proofs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, find_file, read_records
@@ -21,15 +22,11 @@ from mirblab.data import beir as on_disk
 from mirblab.data import digests
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
-from mirblab.sources.shared import builder
-from mirblab.sources.shared.builder import CollectionRows, Row, fold_text
+from mirblab.sources.shared import builder, latex
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, fold_text
 from mirblab.sources.shared.release import Origin
 
 HIDDEN = "\ue000"
-_OPEN = re.compile(
-    r"\\\[|\\\(|\\begin\{((?:equation|align|alignat|eqnarray|gather|multline)\*?)\}|\\.|\$\$?", re.DOTALL
-)
-_INSIDE = re.compile(r"\\.|[{}]|\$\$?", re.DOTALL)
 _NOTIONS = """
 injective surjective|injection surjection|injectivity surjectivity|monomorphism epimorphism|kernel cokernel
 left-exact right-exact|left-adjoint right-adjoint|open-immersion closed-immersion|open-subset closed-subset
@@ -43,7 +40,7 @@ _ARROWS = r"\Rightarrow \Leftarrow|\Longrightarrow \Longleftarrow|\implies \impl
 
 
 def _both_ways(pairs: list[list[str]]) -> dict[str, str]:
-    """Return each word of a pair to the other one; a hyphen stands for a blank."""
+    """Return each word of a pair to its opposite; a hyphen stands for a blank."""
     named = [[name.replace("-", " ") for name in pair] for pair in pairs]
     return {one: other for first, second in named for one, other in ((first, second), (second, first))}
 
@@ -57,13 +54,8 @@ OPPOSITE_NOTION = _both_ways([pair.split() for pair in re.split(r"[|\n]", _NOTIO
 _OPERATIONS = r"\cup \cap|\bigcup \bigcap|\sup \inf|\max \min|\Ker \Coker|\ker \coker"
 OPPOSITE_OPERATION = _both_ways([pair.split() for pair in _OPERATIONS.split("|")])
 OPPOSITE_LOGIC = {r"\forall": r"\exists", r"\exists": r"\forall"}
-OPPOSITE_QUANTIFIER = {
-    "for every": "for some",
-    "for all": "for some",
-    "for each": "for some",
-    "for some": "for every",
-    "every": "some",
-}
+OPPOSITE_QUANTIFIER = dict.fromkeys(("for every", "for all", "for each"), "for some")
+OPPOSITE_QUANTIFIER |= {"for some": "for every", "every": "some"}
 QUANTIFIER = re.compile(
     r"(?<!almost )\b(?:for (?:every|all|each|some)|every)\b(?! (?:but|time|other)\b)", re.IGNORECASE
 )
@@ -114,15 +106,14 @@ _COMMANDS = [name for name in OPPOSITE_RELATION if name[0] == "\\"]
 
 
 def command_pattern(names: Iterable[str]) -> str:
-    """Return a pattern for commands, none of which goes on, longest first."""
+    """Return a pattern for whole commands, longest first."""
     return "(?:" + "|".join(re.escape(name) for name in sorted(names, reverse=True)) + ")(?![A-Za-z])"
 
 
 _RELATION = re.compile(rf"(?<!\\not)(?<!\\not ){command_pattern(_COMMANDS)}|(?<![@\-=\\<>])[<>](?![@\-=<>])")
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One edit: the text from `start` to `end` becomes `new`."""
 
     start: int
@@ -130,25 +121,21 @@ class Change:
     new: str
 
 
-@dataclass(frozen=True)
-class Corrupted:
-    """A proof with one mistake: its kind, the words before and after the change, and the whole text."""
+class Corrupted(NamedTuple):
+    """A proof with one mistake: the words before and after the change, and the whole text."""
 
-    kind: str
     before: str
     after: str
     text: str
 
 
 def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5) -> list[Path]:
-    """Write <name>-hard and <name>-hard-pool under *out*, print what was made, and return their folders.
+    """Write <name>-hard and <name>-hard-pool under *out* and return their folders.
 
-    *origin* is a collection, statement to proof, by its name (None: stacks-qa) or folder; its test queries are
-    kept. For each of them the corpus gains at most one corrupted copy of each relevant proof per kind of mistake
-    (`KINDS`), drawn with *seed* and judged 0, and the proofs of the *near* statements that are nearest to
-    the query are marked. In <name>-hard every query may return every document; in <name>-hard-pool only its own
-    proofs, their corrupted copies and the near ones, so that nDCG@1 and RR tell whether a system prefers the true
-    proof. The same input and seed give the same bytes. Raises MirblabError for what is no collection.
+    *origin* is a collection, statement to proof, by name or folder (None: stacks-qa). Its corpus gains at most one
+    wrong copy per relevant proof of test and kind of mistake (`KINDS`), drawn with *seed* and judged 0. In
+    <name>-hard-pool a query may return only its proofs, their wrong copies, and the proofs of the *near* most similar
+    statements, so that nDCG@1 and RR show whether a system prefers the true proof.
     """
     if near < 0:
         raise MirblabError(f"near must be 0 or more, found {near}")
@@ -161,9 +148,11 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
     licence = str(source.card.get("licence") or "unknown")
     where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
     with builder.replace_folders(out, names) as folders:
-        for target, pools in zip(folders, ({}, _pools(source, negatives)), strict=True):
+        for target, pools in zip(folders, ({}, negatives.pools(source.proofs)), strict=True):
             if pools:
-                _write_pools(target / "candidates.jsonl", pools)
+                lists = [{"query-id": query, "candidate-ids": names} for query, names in pools.items()]
+                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in lists)
+                atomic_files.write_text(target / "candidates.jsonl", "".join(lines))
             about = _about(source, negatives, bool(pools)) | {"seed": seed, "near": near}
             parts = _parts(source, negatives, pools)
             builder.write_collection(target, parts, about, where, builder="hard", revision="unknown", licence=licence)
@@ -172,7 +161,6 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
 
 @contextlib.contextmanager
 def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the folder of a collection given by folder or name, and what to call it in a command."""
     if name in mini.COLLECTIONS:
         with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
             yield mini.build(name, Path(folder) / name), name
@@ -185,20 +173,19 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _read(folder: Path) -> _Source:
-    """Return a collection's rows as they are, after the checks that loading makes."""
     digests.check_digests(folder)
     corpus, queries = (on_disk.read_texts(folder, stem) for stem in ("corpus", "queries"))
     about = read_card_table(folder)
-    asked: list[tuple[str, str, int]] = []
+    judged: dict[str, list[Judgement]] = {}
     proofs: dict[str, list[str]] = {}
     for split in sorted({"test", *on_disk.split_names(folder)}):
-        judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
-        pairs = list(zip(judged.query_id, judged.doc_id, judged.relevance.tolist(), strict=True))
-        asked = pairs if split == "test" else asked
-        for query, doc, relevance in pairs:
-            own = proofs.setdefault(query, [])
-            own += [doc] if relevance >= about.get("relevant_from", 1) and doc not in own else []
-    return _Source(_rows(folder, "corpus"), _rows(folder, "queries"), about, asked, proofs)
+        qrels = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+        judged[split] = list(zip(qrels.query_id, qrels.doc_id, qrels.relevance.tolist(), strict=True))
+        for query, doc, relevance in judged[split]:
+            relevant = proofs.setdefault(query, [])
+            if relevance >= about.get("relevant_from", 1) and doc not in relevant:
+                relevant.append(doc)
+    return _Source(_rows(folder, "corpus"), _rows(folder, "queries"), about, judged["test"], proofs)
 
 
 def _rows(folder: Path, stem: str) -> dict[str, Row]:
@@ -207,36 +194,27 @@ def _rows(folder: Path, stem: str) -> dict[str, Row]:
 
 
 def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:
-    """Return the wrong proofs of every test query."""
     left_out: Counter[str] = Counter()
-    asked = list(dict.fromkeys(query for query, *_ in source.judged))
-    if not any(source.proofs[query] for query in asked):
+    query_ids = list(dict.fromkeys(query for query, *_ in source.judged))
+    if not any(source.proofs[query] for query in query_ids):
         raise MirblabError("no query of test has a relevant document, so that there is no proof to corrupt")
-    right = sorted({doc for query in asked for doc in source.proofs[query]})
-    by_proof = corrupt_documents(source.corpus, right, seed, left_out)
+    proof_ids = sorted({doc for query in query_ids for doc in source.proofs[query]})
+    by_proof = corrupt_documents(source.corpus, proof_ids, seed, left_out)
     texts = {name: row["text"] for name, row in source.queries.items()}
-    near = find_nearest_proofs(texts, source.proofs, asked, n_near)
-    copies = {query: [row for doc in source.proofs[query] for row in by_proof[doc]] for query in asked}
+    near = find_nearest_proofs(texts, source.proofs, query_ids, n_near)
+    copies = {query: [row for doc in source.proofs[query] for row in by_proof[doc]] for query in query_ids}
     left_out["queries without a corrupted copy of their proof"] = sum(not rows for rows in copies.values())
-    left_out["queries without a relevant document"] = sum(not source.proofs[query] for query in asked)
-    left_out["queries of other splits"] = len(source.queries) - len(asked)
+    left_out["queries without a relevant document"] = sum(not source.proofs[query] for query in query_ids)
+    left_out["queries of other splits"] = len(source.queries) - len(query_ids)
     return _Negatives(copies, near, left_out)
 
 
 def corrupt_documents(
     corpus: Mapping[str, Row], wanted: Sequence[str], seed: int, left_out: Counter[str]
 ) -> dict[str, list[Row]]:
-    """Return, for each *wanted* document, at most one copy per kind of mistake; ids are `<document>~<kind>`.
-
-    The metadata say what was changed. A copy whose text, blanks and case folded, is that of another document is
-    left out, and so is a kind that finds no place; both are added to *left_out*.
-
-    >>> rows = {"p": {"_id": "p", "text": "Since $f$ is flat, we are done."}}
-    >>> [row["text"] for row in corrupt_documents(rows, ["p"], 0, Counter())["p"]]
-    ['Since $f$ is not flat, we are done.']
-    """
+    """Return, for each *wanted* document, at most one copy per kind of mistake, with the id `<document>~<kind>`."""
     texts = {fold_text(row["text"]) for row in corpus.values()}
-    found: dict[str, list[Row]] = {name: [] for name in wanted}
+    copies: dict[str, list[Row]] = {name: [] for name in wanted}
     with progress(len(wanted), "corrupting proofs", "proof") as bar:
         for name, kind in itertools.product(wanted, KINDS):
             row, bad = corpus[name], corrupt(corpus[name]["text"], kind, f"{seed}:{name}")
@@ -249,152 +227,127 @@ def corrupt_documents(
                 texts.add(fold_text(bad.text))
                 edit = {"of": name, "before": bad.before[:_LONGEST], "after": bad.after[:_LONGEST]}
                 more = {**(row.get("metadata") or {}), "corrupted": kind, **edit}
-                found[name].append(
+                copies[name].append(
                     {"_id": f"{name}~{kind}", "title": row.get("title") or "", "text": bad.text, "metadata": more}
                 )
-    return found
+    return copies
 
 
 def corrupt(proof: str, kind: str, seed: str) -> Corrupted | None:
-    """Return *proof* with one mistake of a *kind*, at a place drawn by *seed*, or None when it has no such place.
-
-    The text differs from *proof* in more than blanks. Whether the mistake is fatal is not checked.
-
-    >>> corrupt("Hence $f$ is injective, so $a < b$.", "relation-reversed", "0").text
-    'Hence $f$ is injective, so $a > b$.'
-    """
-    changes = [change for change in KINDS[kind](proof) if _folded(_applied(proof, change)) != _folded(proof)]
-    if not changes:
+    """Return *proof* with one mistake of a *kind* drawn by *seed*, or None; the mistake may be harmless."""
+    options = [(change, proof[: change.start] + change.new + proof[change.end :]) for change in KINDS[kind](proof)]
+    options = [(change, text) for change, text in options if text.split() != proof.split()]
+    if not options:
         return None
-    change = random.Random(f"{seed}:{kind}").choice(changes)
-    return Corrupted(kind, proof[change.start : change.end], change.new, _applied(proof, change))
+    change, text = random.Random(f"{seed}:{kind}").choice(options)
+    return Corrupted(proof[change.start : change.end], change.new, text)
 
 
-def reverse_relations(proof: str) -> list[Change]:
-    """Return the inequalities and inclusions of the formulas, turned round; not in indices or diagrams."""
-    found: list[Change] = []
+def reverse_relations(proof: str) -> Iterator[Change]:
+    """Yield the inequalities and inclusions of the formulas, reversed, except in indices and diagrams."""
     for start, formula in _formulas(proof):
-        if _DIAGRAM.search(formula) or {"<", ">"} <= set(formula):
-            continue
-        for match in _RELATION.finditer(formula):
-            if not _in_script(formula, match.start()):
-                new = OPPOSITE_RELATION[match[0]]
-                found.append(Change(start + match.start(), start + match.end(), new))
-    return found
+        if not _DIAGRAM.search(formula) and not {"<", ">"} <= set(formula):
+            for match in _RELATION.finditer(formula):
+                if not _in_script(formula, match.start()):
+                    yield Change(start + match.start(), start + match.end(), OPPOSITE_RELATION[match[0]])
 
 
-def change_quantifiers(proof: str) -> list[Change]:
-    r"""Return "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
-    found = [Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
-             for match in QUANTIFIER.finditer(mask_formulas(proof))]  # fmt: skip
-    return found + list(_exchanged(proof, OPPOSITE_LOGIC))
+def change_quantifiers(proof: str) -> Iterator[Change]:
+    r"""Yield "for all", "every" and "for some" of the prose, and \forall and \exists of formulas, exchanged."""
+    for match in QUANTIFIER.finditer(mask_formulas(proof)):
+        yield Change(match.start(), match.end(), _alike(match[0], OPPOSITE_QUANTIFIER[match[0].lower()]))
+    yield from _exchanged(proof, OPPOSITE_LOGIC)
 
 
-def exchange_notions(proof: str) -> list[Change]:
-    r"""Return words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
-    found: list[Change] = []
+def exchange_notions(proof: str) -> Iterator[Change]:
+    r"""Yield words exchanged for their opposite (injective, surjective; open, closed) and operations (\cup, \cap)."""
     for match in NOTION.finditer(mask_formulas(proof)):
         new = _alike(match["word"], OPPOSITE_NOTION[" ".join(match["word"].lower().split())])
-        article = match["article"] or ""
-        found.append(Change(match.start(), match.end(), fit_article(article, new) + new))
-    return found + list(_exchanged(proof, OPPOSITE_OPERATION))
+        yield Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new)
+    yield from _exchanged(proof, OPPOSITE_OPERATION)
 
 
-def change_hypotheses(proof: str) -> list[Change]:
-    """Return "since $x$ is ..." with a "not" added, and "nonzero" and its like without their "non"."""
+def change_hypotheses(proof: str) -> Iterator[Change]:
+    """Yield "since $x$ is ..." with a "not" added, and words such as "nonzero" without their "non"."""
     prose = mask_formulas(proof)
-    found = [Change(match.end("verb"), match.end("verb"), " not") for match in _HYPOTHESIS.finditer(prose)]
+    for match in _HYPOTHESIS.finditer(prose):
+        yield Change(match.end("verb"), match.end("verb"), " not")
     for match in NON.finditer(prose):
         new = _alike(match["word"], match["rest"].lower())
-        found.append(Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new))
-    return found
+        yield Change(match.start(), match.end(), fit_article(match["article"] or "", new) + new)
 
 
 def fit_article(old: str, new: str) -> str:
-    """Return the article and blank that stood before a word, right for the word *new*; "" when none did.
-
-    >>> fit_article("an", "surjective"), fit_article("A", "intersection"), fit_article("", "odd")
-    ('a ', 'An ', '')
-    """
+    """Return the article *old* with its blank in the form that the word *new* needs; "" stays ""."""
     if not old:
         return ""
     with_n = new[0].lower() in "aeiou" and not new.lower().startswith("uni")
     return f"{old[0]}{'n' if with_n else ''} "
 
 
-def drop_steps(proof: str) -> list[Change]:
-    """Return the inner sentences that argue or refer, each left out; not those that begin a list's item."""
+def drop_steps(proof: str) -> Iterator[Change]:
+    """Yield the inner sentences that argue or refer, each removed, except at the beginning of a list item."""
     spans = list(_sentences(proof))
-    found: list[Change] = []
     for (start, end), (later, _) in zip(spans[1:-1], spans[2:], strict=True):
         text = proof[start:end]
         argues = _STEP.search(mask_formulas(text)) and not _SIGNPOST.search(text)
         if argues and text[0] not in "(*" and "\n" not in proof[end:later]:
-            found.append(Change(start, later, ""))
-    return found
+            yield Change(start, later, "")
 
 
-def swap_indices(proof: str) -> list[Change]:
-    """Return formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
-    found: list[Change] = []
+def swap_indices(proof: str) -> Iterator[Change]:
+    """Yield formulas with the indices of two different letters exchanged, _{ij} turned round, or n + 1 as n - 1."""
     for start, formula in ((start, formula) for start, formula in _formulas(proof) if not _DIAGRAM.search(formula)):
         indices = [match for match in _INDEX.finditer(formula) if not _OPERATOR.match(match["base"])]
-        for one, other in zip(indices, indices[1:], strict=False):
-            if one["base"] != other["base"] and _index(one) != _index(other):
-                middle = formula[one.end() : other.start()]
-                new = f"{one['base']}{_subscript(other)}{middle}{other['base']}{_subscript(one)}"
-                found.append(Change(start + one.start(), start + other.end(), new))
+        for one, other in itertools.pairwise(indices):
+            if one["base"] != other["base"] and (one["bare"] or one["braced"]) != (other["bare"] or other["braced"]):
+                first, second = formula[one.end("base") : one.end()], formula[other.end("base") : other.end()]
+                new = f"{one['base']}{second}{formula[one.end() : other.end('base')]}{first}"
+                yield Change(start + one.start(), start + other.end(), new)
         for match in _SHIFT.finditer(formula):
-            place = start + match.start("sign")
-            found.append(Change(place, place + 1, {"+": "-", "-": "+"}[match["sign"]]))
+            sign = start + match.start("sign")
+            yield Change(sign, sign + 1, {"+": "-", "-": "+"}[match["sign"]])
         for match in _PAIR.finditer(formula):
-            found.append(Change(start + match.start("pair"), start + match.end("pair"), match["pair"][::-1]))
-    return found
+            yield Change(start + match.start("pair"), start + match.end("pair"), match["pair"][::-1])
 
 
-def reverse_implications(proof: str) -> list[Change]:
-    r"""Return "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
-    found: list[Change] = []
-    for pattern in (_IF_THEN, _IMPLIES):
-        for match in pattern.finditer(mask_formulas(proof)):
-            (first, one_end), (other_start, last) = match.span("one"), match.span("other")
-            if "only if" not in match[0]:
-                new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
-                found.append(Change(first, last, new))
-    return found + list(_exchanged(proof, OPPOSITE_ARROW))
+def reverse_implications(proof: str) -> Iterator[Change]:
+    r"""Yield "if A, then B" as "if B, then A", "A implies B" as "B implies A", and \Rightarrow as \Leftarrow."""
+    prose = mask_formulas(proof)
+    for match in itertools.chain(_IF_THEN.finditer(prose), _IMPLIES.finditer(prose)):
+        (first, one_end), (other_start, last) = match.span("one"), match.span("other")
+        if "only if" not in match[0]:
+            new = proof[other_start:last] + proof[one_end:other_start] + proof[first:one_end]
+            yield Change(first, last, new)
+    yield from _exchanged(proof, OPPOSITE_ARROW)
 
 
 def find_nearest_proofs(
-    texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], asked: Sequence[str], n: int
+    texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], query_ids: Sequence[str], n: int
 ) -> dict[str, list[str]]:
-    """Return for each statement *asked* the first proofs of the *n* other ones whose texts are nearest to it.
+    """Return for each query the first proofs of the *n* other statements whose texts score highest by BM25.
 
-    *proofs* are the documents of each statement. Near is what BM25 (lucene, k1 = 1.2, b = 0.75) scores highest,
-    equal scores by id; statements without a shared word, or with a proof of the query's own, are passed over.
-
-    >>> texts = {"a": "open sets", "b": "open maps", "c": "rings"}
-    >>> find_nearest_proofs(texts, {"a": ["pa"], "b": ["pb"], "c": ["pc"]}, ["a"], 5)
-    {'a': ['pb']}
+    BM25 is that of Lucene (k1 = 1.2, b = 0.75); ties go by id. Statements without a shared word or with its proof do
+    not count.
     """
     import bm25s
     import numpy as np
 
     stated = sorted(name for name in proofs if proofs[name])
     index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
-    index.index([_tokens(texts[name]) for name in stated], show_progress=False)
-    found: dict[str, list[str]] = {}
-    with progress(len(asked), "looking for near statements", "query") as bar:
-        for query in asked:
-            scores, own = index.get_scores(_tokens(texts[query])), set(proofs[query])
-            ranked = (stated[place] for place in np.argsort(-scores, kind="stable") if scores[place] > 0)
-            others = (proofs[name][0] for name in ranked if name != query and not own.intersection(proofs[name]))
-            found[query] = list(itertools.islice(dict.fromkeys(others), n))
+    index.index([_TOKEN.findall(texts[name].casefold()) for name in stated], show_progress=False)
+    nearest: dict[str, list[str]] = {}
+    with progress(len(query_ids), "looking for near statements", "query") as bar:
+        for query in query_ids:
+            scores, relevant = index.get_scores(_TOKEN.findall(texts[query].casefold())), set(proofs[query])
+            ranked = (stated[number] for number in np.argsort(-scores, kind="stable") if scores[number] > 0)
+            others = (proofs[name][0] for name in ranked if name != query and not relevant.intersection(proofs[name]))
+            nearest[query] = list(itertools.islice(dict.fromkeys(others), n))
             bar.update()
-    return found
+    return nearest
 
 
 def _in_script(formula: str, place: int) -> bool:
-    """Return whether a place lies inside the braces of an index or exponent."""
     depths: list[bool] = []
     for match in re.finditer(r"\\.|[_^]\{|[{}]", formula[:place]):
         if match[0] == "}":
@@ -422,22 +375,10 @@ def _sentences(proof: str) -> Iterator[tuple[int, int]]:
 
 
 def mask_formulas(text: str) -> str:
-    """Return the text, as long as before, with a private sign in place of every sign of a formula.
-
-    >>> mask_formulas("if $x$, then").replace(HIDDEN, "*")
-    'if ***, then'
-    """
+    """Return the text, as long as before, with `HIDDEN` for every character of a formula."""
     for start, end in find_formula_spans(text):
         text = text[:start] + HIDDEN * (end - start) + text[end:]
     return text
-
-
-def _index(match: re.Match[str]) -> str:
-    return match["bare"] or match["braced"]
-
-
-def _subscript(match: re.Match[str]) -> str:
-    return match[0][len(match["base"]) :]
 
 
 def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
@@ -449,133 +390,85 @@ def _exchanged(proof: str, commands: dict[str, str]) -> Iterator[Change]:
 
 
 def _formulas(proof: str) -> Iterator[tuple[int, str]]:
-    """Yield where each formula begins, and its source."""
     for start, end in find_formula_spans(proof):
         yield start, proof[start:end]
 
 
 def find_formula_spans(text: str) -> list[tuple[int, int]]:
-    r"""Return start and end of each formula of a text, delimiters included; a dollar inside braces ends none.
-
-    >>> find_formula_spans(r"Let $x \text{ be $y$}$ and \[a\], costs \$5.")
-    [(4, 22), (27, 32)]
-    """
-    found: list[tuple[int, int]] = []
-    place = 0
-    while opening := _OPEN.search(text, place):
-        end = _end(text, opening)
-        if end > 0:
-            found.append((opening.start(), end))
-        place = max(end, opening.end())
-    return found
-
-
-def _end(text: str, opening: re.Match[str]) -> int:
-    """Return where the formula ends that begins with *opening*, 0 when none does."""
-    mark = opening[0]
-    if mark in (r"\[", r"\(") or opening[1]:
-        closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
-        end = text.find(closing, opening.end())
-        return end + len(closing) if end >= 0 else 0
-    depth = 0
-    for match in _INSIDE.finditer(text, opening.end()) if mark[0] == "$" else ():
-        if match[0][0] == "$" and depth <= 0:
-            return match.start() + len(mark) if match[0].startswith(mark) else 0
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-    return 0
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _applied(proof: str, change: Change) -> str:
-    return proof[: change.start] + change.new + proof[change.end :]
-
-
-def _tokens(text: str) -> list[str]:
-    """Return words, numbers and single signs in small letters, without brackets and punctuation."""
-    return _TOKEN.findall(text.casefold())
-
-
-def _pools(source: _Source, negatives: _Negatives) -> dict[str, list[str]]:
-    """Return the documents that each query of the pool may return, right ones first."""
-    found = {
-        query: [*source.proofs[query], *(row["_id"] for row in rows), *negatives.near[query]]
-        for query, rows in negatives.copies.items()
-    }
-    return {query: list(dict.fromkeys(names)) for query, names in found.items() if names}
-
-
-def _write_pools(path: Path, pools: dict[str, list[str]]) -> None:
-    with paths.write_atomically(path) as beside, paths.open_to_write(beside, "w") as file:
-        for query, names in pools.items():
-            file.write(json.dumps({"query-id": query, "candidate-ids": names}, ensure_ascii=False) + "\n")
+    """Return start and end of each formula, delimiters included; a dollar inside braces ends none."""
+    return [(start, end) for start, end, is_closed in latex.find_formulas(text) if is_closed]
 
 
 def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) -> CollectionRows:
-    """Return the collection over all documents, or, with *pools*, over what is in one."""
+    """Return the collection over all documents, or, with *pools*, over those that are in one."""
     near_to: dict[str, list[str]] = defaultdict(list)
     for query, docs in negatives.near.items():
         for doc in docs:
             near_to[doc].append(query)
-    corpus = {name: _marked(row, {"near_to": near_to[name]} if name in near_to else {})
-              for name, row in source.corpus.items()}  # fmt: skip
-    copies = {row["_id"]: row for rows in negatives.copies.values() for row in rows}
-    wanted = {name for names in pools.values() for name in names}
-    rows = {name: row for name, row in (corpus | copies).items() if not pools or name in wanted}
+    corpus = {
+        name: _with_metadata(row, {"near_to": near_to[name]}) if name in near_to else row
+        for name, row in source.corpus.items()
+    }
+    corpus |= {row["_id"]: row for rows in negatives.copies.values() for row in rows}
+    if pools:
+        wanted = {name for names in pools.values() for name in names}
+        corpus = {name: row for name, row in corpus.items() if name in wanted}
     queries = (
-        _marked(source.queries[query], {"negatives": dict(sorted(negatives.counts(query).items())), "near": docs})
-        for query, docs in negatives.near.items() if not pools or query in pools
-    )  # fmt: skip
-    wrong = [(query, row["_id"], 0) for query, made in negatives.copies.items() for row in made]
-    judged = [pair for pair in (*source.judged, *wrong) if pair[1] in rows]
-    return CollectionRows(rows.values(), queries, {"test": judged}, Counter(negatives.left_out))
+        _with_metadata(
+            source.queries[query], {"negatives": dict(sorted(negatives.counts(query).items())), "near": docs}
+        )
+        for query, docs in negatives.near.items()
+        if not pools or query in pools
+    )
+    wrong = [(query, row["_id"], 0) for query, rows in negatives.copies.items() for row in rows]
+    judged = [pair for pair in (*source.judged, *wrong) if pair[1] in corpus]
+    return CollectionRows(corpus.values(), queries, {"test": judged}, Counter(negatives.left_out))
 
 
-def _marked(row: Row, more: Row) -> Row:
-    return {**row, "metadata": {**(row.get("metadata") or {}), **more}} if more else row
+def _with_metadata(row: Row, more: Row) -> Row:
+    return {**row, "metadata": {**(row.get("metadata") or {}), **more}}
 
 
 def _about(source: _Source, negatives: _Negatives, is_pool: bool) -> Row:
-    """Return the card: the fields kept from the source's card, the title, and the number of negatives of each kind."""
     total = sum((negatives.counts(query) for query in negatives.copies), Counter[str]())
     title = str(source.card.get("title") or "Statement to its proof")
     more = "among corrupted copies and near proofs only" if is_pool else "with corrupted copies among the documents"
     kept = {key: source.card[key] for key in KEPT if key in source.card}
-    return {
-        **kept,
-        "title": f"{title}, {more}",
-        "note": NOTE,
-        "negatives": dict(sorted(total.items())),
-    }
+    return {**kept, "title": f"{title}, {more}", "note": NOTE, "negatives": dict(sorted(total.items()))}
 
 
 @dataclass
 class _Source:
-    """What is made harder: rows by id, the card, the judgements of test, and every statement's relevant documents."""
+    """A collection to be made harder: rows by id, card, judgements of test, relevant documents of each statement."""
 
     corpus: dict[str, Row]
     queries: dict[str, Row]
     card: Row
-    judged: list[tuple[str, str, int]]
+    judged: list[Judgement]
     proofs: dict[str, list[str]]
 
 
 @dataclass
 class _Negatives:
-    """By query of test, the corrupted copies of its proofs and the proofs of near statements."""
+    """By test query, the corrupted copies of its proofs and the proofs of similar statements."""
 
     copies: dict[str, list[Row]]
     near: dict[str, list[str]]
     left_out: Counter[str]
 
+    def pools(self, proofs: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Return the candidates of each query, relevant documents first."""
+        pools = {
+            query: [*proofs[query], *(row["_id"] for row in rows), *self.near[query]]
+            for query, rows in self.copies.items()
+        }
+        return {query: list(dict.fromkeys(names)) for query, names in pools.items() if names}
+
     def counts(self, query: str) -> Counter[str]:
-        """Return how many negatives of which kind a query has."""
         return Counter(row["metadata"]["corrupted"] for row in self.copies[query]) + Counter(near=len(self.near[query]))
 
 
-KINDS: dict[str, Callable[[str], list[Change]]] = {
+KINDS: dict[str, Callable[[str], Iterator[Change]]] = {
     "relation-reversed": reverse_relations,
     "quantifier-changed": change_quantifiers,
     "notion-exchanged": exchange_notions,

@@ -12,7 +12,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.blueprints import lean_source
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, replace_folders
 from mirblab.sources.shared.readers import read_field, require_object
 
 Position = tuple[int, int]
@@ -22,25 +22,16 @@ NAME = "leandojo"
 STRATEGIES = ("novel_premises", "random")
 CODE = ("statements", "published")
 FILES = {"test": "test", "dev": "val", "train": "train"}
-ABOUT: Row = {
-    "title": "LeanDojo: Lean 4 proof state to the premises that the next tactic names",
-    "follows": "mirb-lean",
-    "task": "Premise Retrieval",
-    "instruction": "Given a Lean 4 proof state, retrieve the declarations that are useful for proving it.",
-}
 
 
 def build(
     origin: str | Path | None, out: Path, *, code: str = "statements", strategy: str = "novel_premises"
 ) -> list[Path]:
-    """Write the collection `leandojo` under *out*, print what was left out, and return its folder.
+    """Write the collection `leandojo` under *out* and return its folder.
 
-    Queries are the distinct states before a tactic that names a premise, documents all premises of corpus.jsonl.
-    *code* "published" keeps comments, docstrings, attributes and proofs in them. The split *strategy* is per
-    theorem, so that a state need not use a premise unseen in training: those that do not are counted and kept. A
-    state of test is no query of dev or train. Files are read theorem by theorem; in memory are the names and
-    places of the premises, and of each state a hash and its judgements. *origin* is the release, unpacked or packed.
-    Raises MirblabError, with file, line and item, and FileNotFoundError.
+    Queries are the distinct states before a tactic that names a premise, documents all premises. *code* "published"
+    keeps comments, docstrings, attributes and proofs in them. The split *strategy* is per theorem, so a test state may
+    use only premises known from training; no state of test is a query of dev or train. *origin* is the release.
     """
     for what, given, known in (("treatment of code", code, CODE), ("split of LeanDojo", strategy, STRATEGIES)):
         if given not in known:
@@ -56,13 +47,12 @@ def build(
         }
         left_out: Counter[str] = Counter()
         states = _States(files, Premises(corpus, left_out, published=code == "published"), left_out)
-        parts = CollectionRows(states.premises.rows(), states.queries(), states.judged, left_out)
-        about = ABOUT | {"code": code, "split": strategy}
+        rows = CollectionRows(states.premises.rows(), states.queries(), states.judged, left_out)
+        about = builder.read_about(NAME) | {"code": code, "split": strategy}
+        options = {"code": code, "strategy": strategy}
         revision = releases.hash_files([corpus, *files.values()])
-        made = {"builder": "leandojo", "revision": revision, "licence": LICENCE}
-        builder.write_collection(
-            folder, parts, about, release.origin, **made, options={"code": code, "strategy": strategy}
-        )
+        how = {"builder": "leandojo", "revision": revision, "licence": LICENCE}
+        builder.write_collection(folder, rows, about, release.origin, options=options, **how)
     return [out / NAME]
 
 
@@ -71,12 +61,12 @@ class _States:
 
     def __init__(self, files: dict[str, Path], premises: Premises, left_out: Counter[str]) -> None:
         self.files, self.premises, self.left_out = files, premises, left_out
-        self.judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in files}
+        self.judged: dict[str, list[Judgement]] = {split: [] for split in files}
         self._names = UniqueIds()
         self._seen: dict[bytes, tuple[str, str]] = {}
 
     def queries(self) -> Iterator[Row]:
-        """Yield the queries; the judgements are filled when they are through."""
+        """Yield the queries; the judgements are complete after the last one."""
         used: dict[str, dict[str, dict[str, None]]] = {split: {} for split in self.files}
         trained: set[str] = set()
         for split in self.files:
@@ -94,9 +84,6 @@ class _States:
                     self._seen[key] = (split, query)
                     yield {"_id": query, "text": state}
                 used[split].setdefault(query, {}).update(dict.fromkeys(premises))
-        self._judge(used, trained)
-
-    def _judge(self, used: dict[str, dict[str, dict[str, None]]], trained: set[str]) -> None:
         for split, queries in used.items():
             self.judged[split] += [(query, doc, 1) for query, docs in queries.items() for doc in docs]
             if split != "train":
@@ -109,7 +96,6 @@ class _States:
                 )
 
     def _tactics(self, split: str) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield state, name and premises of each tactic that names a premise of the corpus."""
         for place, theorem in readers.read_json_records(self.files[split]):
             name = read_field(theorem, "full_name", str, place)
             for number, record in enumerate(read_field(theorem, "traced_tactics", list, place)):
@@ -126,20 +112,15 @@ class _States:
 
 
 class Premises:
-    """The premises of all files of a traced repository; they are known after `rows` has run through.
-
-    As in ReProver (Yang et al. 2023), declarations without a name or code, names with `user__.n` and bracketed
-    names of mutual definitions are no premises.
-    """
+    """The premises of a traced repository, complete after the last of `rows`; *published* keeps code as it is."""
 
     def __init__(self, path: Path, left_out: Counter[str], *, published: bool) -> None:
-        """Take the corpus.jsonl at *path*; *published* keeps code as it is instead of `extract_statement` of it."""
         self.path, self.left_out, self.published = path, left_out, published
         self._by_name: dict[tuple[str, str], str] = {}
         self._by_place: dict[str, list[tuple[Position, Position, str]]] = {}
 
     def rows(self) -> Iterator[Row]:
-        """Yield one document per premise: its full name as id (`#2` for a second one), its code as text."""
+        """Yield one document per premise, with its full name as id (`#2` for a second one) and its code as text."""
         names = UniqueIds()
         for place, file in readers.read_json_records(self.path):
             path = read_field(file, "path", str, place)
@@ -169,29 +150,24 @@ class Premises:
     def find(self, mention: Mapping[str, Any], place: str) -> str:
         """Return the document that a provenance (`full_name`, `def_path`, `def_pos`) names, or "".
 
-        It is the premise of that name in that file, else the first one of the file that holds the position, which is
-        how ReProver finds all of them: generated declarations and fields lie inside another one.
+        Without that name it is the first premise around the position, as in ReProver (Yang et al. 2023).
         """
         path, name = read_field(mention, "def_path", str, place), read_field(mention, "full_name", str, place)
         at = read_position(mention, "def_pos", place)
         if (path, name) in self._by_name:
             return self._by_name[path, name]
-        found = next((doc for start, end, doc in self._by_place.get(path, ()) if start <= at <= end), "")
-        self.left_out["mentions found by their position, not by name"] += bool(found)
-        self.left_out["mentions of no premise in the corpus"] += not found
-        return found
+        premise = next((doc for start, end, doc in self._by_place.get(path, ()) if start <= at <= end), "")
+        self.left_out["mentions found by their position, not by name"] += bool(premise)
+        self.left_out["mentions of no premise in the corpus"] += not premise
+        return premise
 
 
 def read_position(record: Mapping[str, Any], key: str, place: str) -> Position:
-    """Return a position, [line, column] from 1; MirblabError with *place* for anything else.
-
-    >>> read_position({"start": [3, 1]}, "start", "corpus.jsonl, line 1")
-    (3, 1)
-    """
-    found = read_field(record, key, list, place)
-    if len(found) != 2 or not all(type(number) is int for number in found):
-        raise MirblabError(f"{place}: '{key}' must be [line, column], found {found}")
-    return found[0], found[1]
+    """Return a position, [line, column] from 1; MirblabError with *place* for anything else."""
+    position = read_field(record, key, list, place)
+    if len(position) != 2 or not all(type(number) is int for number in position):
+        raise MirblabError(f"{place}: '{key}' must be [line, column], found {position}")
+    return position[0], position[1]
 
 
 def _no_premise(name: object, code: str) -> str:

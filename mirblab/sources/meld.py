@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, fold_text, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, fold_text, replace_folders
 from mirblab.sources.shared.release import Origin, Release, fetch_dataset
 
 # The nine pairs of fields of Ye et al. 2026, Table 1.
@@ -29,6 +28,7 @@ DOMAINS = (
     ("representation theory", "fourier analysis"),
     ("symmetric functions", "tableaux"),
 )
+# The roles of columns: first and second where a row is a pair, text where it is one statement.
 ROLES = ("first", "second", "first_field", "second_field", "text", "field", "pair", "domains", "kind")
 _SIDES = ({"1", "a", "first", "left", "one", "anchor"}, {"2", "b", "second", "right", "two", "positive"})
 _BARE = {"first", "second", "left", "right", "a", "b", "anchor", "positive"}
@@ -45,35 +45,12 @@ HUB = "uw-math-ai/MELD-dataset"
 ADDRESS = f"https://huggingface.co/datasets/{HUB}"
 NAME = "meld"
 PAIRS = 270  # in the published set
-ABOUT: Row = {
-    "title": "Statement to the same fact in another field's language",
-    "task": "Equivalence",
-    "follows": "meld",
-    "instruction": "Given a mathematical query, retrieve relevant theorems.",
-    "relevance_levels": [0, 1],
-    "candidates": "not-self",
-}
 _NO_DATA = re.compile(r"(?:.*/)?(?:dataset_infos?|state|config|croissant|metadata)\.json")
 
 
 @dataclass(frozen=True)
-class ColumnRoles:
-    """The column of each role ("" for none): first and second for a pair in a row, else text for one statement."""
-
-    first: str = ""
-    second: str = ""
-    first_field: str = ""
-    second_field: str = ""
-    text: str = ""
-    field: str = ""
-    pair: str = ""
-    domains: str = ""
-    kind: str = ""
-
-
-@dataclass(frozen=True)
 class Pair:
-    """Two statements that say the same: their texts and fields, the pair's name ("" for none), and where it stands."""
+    """Two equivalent statements: texts, fields, the pair's name ("" for none), and its place in the files."""
 
     texts: tuple[str, str]
     fields: Fields
@@ -83,12 +60,21 @@ class Pair:
 
 @dataclass(frozen=True)
 class Distractor:
-    """A statement without a partner, its field, the fields of the pairs among which it stands, and where."""
+    """A statement without a partner, its field, the fields of the pairs beside it, and its place in the files."""
 
     text: str
     field: str
     fields: Fields
     place: str
+
+
+@dataclass
+class _Statements:
+    """The content of the files: pairs, statements without a partner, and halves of pairs by their common key."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    alone: list[Distractor] = field(default_factory=list)
+    halves: dict[tuple[str, ...], list[Distractor]] = field(default_factory=lambda: defaultdict(list))
 
 
 def build(
@@ -107,17 +93,13 @@ def build(
     domains: str = "",
     kind: str = "",
 ) -> list[Path]:
-    """Write the collection `meld` under *out*, print what was left out, and return its folder.
+    """Write the collection `meld` under *out* and return its folder.
 
-    *origin* is a folder or an archive with .parquet, .jsonl, .json, .csv or .tsv files; without one the set comes from
-    the Hub at the commit *revision*, of 40 hexadecimal digits. *files* is a regular expression for the paths that are
-    read ("": all). The others name the columns of both statements and their fields (*first*, *second*, *first_field*,
-    *second_field*) where a row is a pair, or of one statement (*text*, *field*, *pair*), of what names both fields
-    (*domains*) and of what marks distractors (*kind*); "": told by the columns' names.
-
-    Each statement of a pair is a query and a document under one id, that of its pair and -1 or -2, with its field as
-    tag; a statement without a partner is a document. A pair that stands in several files counts once. Raises
-    MirblabError, with file and line or row, for columns that are not understood and for broken pairs.
+    *origin* is a folder or an archive with files of `FORMS`; without one they come from the Hub at the commit
+    *revision*. *files* is a regular expression for their paths. The other options name columns ("": recognised by
+    name): of both statements and their fields (*first*, *second*, *first_field*, *second_field*) where a row is a pair,
+    or of one statement (*text*, *field*, *pair*), of both fields (*domains*) and of distractors (*kind*). A statement
+    is a query and a document, with the id of its pair and -1 or -2; one without a partner is a document.
     """
     named = dict(zip(ROLES, (first, second, first_field, second_field, text, field, pair, domains, kind), strict=True))
     given = {role: name for role, name in named.items() if name}
@@ -127,10 +109,10 @@ def build(
         chosen = _files(release, files)
         left_out = Counter[str]()
         pairs, alone = read_pairs(chosen, given, left_out)
-        about = ABOUT | {"published": _published(pairs)}
+        about = builder.read_about(NAME) | {"published": _published(pairs)}
         hashed = releases.hash_files(chosen.values())
         parts = _parts(pairs, alone, left_out)
-        how = {"builder": NAME, "revision": hashed, "licence": licence, "options": options}
+        how: Row = {"builder": NAME, "revision": hashed, "licence": licence, "options": options}
         builder.write_collection(folder, parts, about, release.origin, **how)
     say(f"  {about['published']}")
     return [out / NAME]
@@ -139,23 +121,18 @@ def build(
 def read_pairs(
     files: Mapping[str, Path], given: Mapping[str, str], left_out: Counter[str]
 ) -> tuple[list[Pair], list[Distractor]]:
-    """Return the pairs, and the statements without a partner, in *files* (by path inside the release), each once.
-
-    *given* maps roles to columns (`meld.ROLES`). What stands in several files or forms is counted in
-    *left_out*, and so are the values of columns that play no role. Raises MirblabError, with file and line or row, for
-    an empty statement, a pair that has not two, two equal statements, and fields that are not named anywhere.
-    """
-    found, known = _Found(), dict[tuple[str, ...], ColumnRoles]()
+    """Return the pairs, and the statements without a partner, each once; *given* maps `ROLES` to columns."""
+    statements, known = _Statements(), dict[tuple[str, ...], dict[str, str]]()
     for name, path in files.items():
         for place, row in read_rows(path):
             names = tuple(map(str, row))
             if names not in known:
                 known[names] = recognise_columns(names, given, place)
-            unused = set(names) - set(vars(known[names]).values()) - {"list"}
+            unused = set(names) - set(known[names].values()) - {"list"}
             left_out.update(f"values of the column {column} (not used)" for column in unused)
-            _add(found, known[names], row, name, place)
-    found.pairs += [_joined(key, halves) for key, halves in found.halves.items()]
-    pairs, alone = _once(found, left_out)
+            _add(statements, known[names], row, name, place)
+    statements.pairs += [_joined(key, halves) for key, halves in statements.halves.items()]
+    pairs, alone = _once(statements, left_out)
     if not pairs:
         columns = "; ".join(", ".join(names) for names in known) or "none"
         raise MirblabError(f"no pair in {', '.join(files)}, only statements without a partner; found the columns "
@@ -164,59 +141,39 @@ def read_pairs(
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the place, for messages, and all columns of each row.
-
-    A JSON object that holds lists of objects (`{"fields": ..., "pairs": [{...}], "distractors": [{...}]}`) stands for
-    these objects: each has the other entries as columns, too, and the name of its list as `list`. Raises MirblabError,
-    with file and line or row, for what cannot be read.
-    """
-    if path.suffix == ".parquet":
-        yield from readers.read_rows(path, _columns(path), Counter())
-    elif path.suffix in (".csv", ".tsv"):
-        yield from _separated(path)
+    """Yield place and columns of each row; objects in lists of a JSON object are rows with its other entries."""
+    if path.suffix in (".parquet", ".csv", ".tsv"):
+        yield from readers.read_rows(path, None, Counter())
     else:
         for place, record in readers.read_json_records(path):
             yield from ((place, row) for row in _spread(record))
 
 
-def recognise_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> ColumnRoles:
-    """Return which of a row's columns plays which role: as *given* (role to column), else by the column's name.
-
-    Two columns that differ in 1 and 2, a and b, first and second and the like hold the two sides of a pair; two that
-    are named like the fields of Table 1 do, too. Raises MirblabError, with the columns found and the options to name
-    them, where neither the two sides nor one statement with its pair can be told, or several columns would do.
-
-    >>> found = recognise_columns(["id", "domain_a", "domain_b", "statement_a", "statement_b"], {}, "")
-    >>> found.first, found.second, found.first_field, found.pair
-    ('statement_a', 'statement_b', 'domain_a', 'id')
-    """
-    found = {role: name for role, name in given.items() if name in names}
-    told: dict[str, list[str]] = {}
+def recognise_columns(names: Sequence[str], given: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the column of each role ("" for none): as *given*, else by its name; MirblabError if ambiguous."""
+    chosen = {role: name for role, name in given.items() if name in names}
+    candidates: dict[str, list[str]] = {}
     for name in names:
-        if name not in found.values() and (role := _role(name)):
-            told.setdefault(role, []).append(name)
-    told = {role: columns for role, columns in told.items() if role not in found}
-    if not told.get("first") and not found.get("first"):
-        found |= {role: name for role, name in _as_fields(names).items() if role not in found}
-    for role, columns in told.items():
+        if name not in chosen.values() and (role := _role(name)) and role not in chosen:
+            candidates.setdefault(role, []).append(name)
+    if not candidates.get("first") and not chosen.get("first"):
+        chosen = _as_fields(names) | chosen
+    for role, columns in candidates.items():
         if len(columns) > 1 and role in ("first", "second", "text"):
             raise MirblabError(f"{place}: {' and '.join(columns)} could be the {role} statement; {_how(names)}")
-        found.setdefault(role, next((name for name in columns if "distract" in name.lower()), columns[0]))
-    if "first" in found and "second" in found:
-        found.pop("text", None)
-        if "pair" not in found and "id" in names:
-            found["pair"] = "id"
-    elif "text" not in found or "first" in found or "second" in found:
+        chosen.setdefault(role, next((name for name in columns if "distract" in name.lower()), columns[0]))
+    if "first" in chosen and "second" in chosen:
+        chosen.pop("text", None)
+        if "id" in names:
+            chosen.setdefault("pair", "id")
+    elif "text" not in chosen or "first" in chosen or "second" in chosen:
         raise MirblabError(f"{place}: cannot tell the two statements of a pair; {_how(names)}")
-    return ColumnRoles(**{role: found[role] for role in ROLES if role in found})
+    return dict.fromkeys(ROLES, "") | chosen
 
 
 @contextlib.contextmanager
 def open_tables(origin: str | Path | None, revision: str) -> Iterator[tuple[Release, str]]:
-    """Yield the files, and their licence ("unknown" for a local copy), of *origin*, or of the Hub at *revision*.
-
-    Raises MirblabError for neither or both of the two, and for a revision that is no commit.
-    """
+    """Yield files and licence ("unknown" for a copy) of *origin* or, without it, of the Hub at *revision*."""
     if origin:
         if revision:
             raise MirblabError(f"a revision is for the Hub; --from {origin} is read as it is, so leave one of them out")
@@ -229,14 +186,21 @@ def open_tables(origin: str | Path | None, revision: str) -> Iterator[tuple[Rele
             f"mirblab build meld --set revision=COMMIT; found '{revision}'"
         )
     instead = "copy its files here and run: mirblab build meld --from FOLDER"
-    found = fetch_dataset(HUB, revision, choose=_tables, instead=instead)
-    found.checked("mirblab build meld")
-    files = {name: found.folder / name for name in sorted(found.parts["tables"])}
-    yield Release(Origin(found.folder, ADDRESS, found.commit, ""), files), found.licence or "unknown"
+
+    def choose(names: Iterable[str], where: str) -> dict[str, list[str]]:
+        listed = sorted(names)
+        tables = [name for name in listed if name.endswith(FORMS)]
+        if not tables:
+            raise MirblabError(f"{where} has no {', '.join(FORMS)} file; found {', '.join(listed[:12]) or 'nothing'}")
+        return {"tables": tables}
+
+    fetched = fetch_dataset(HUB, revision, choose=choose, instead=instead)
+    fetched.checked("mirblab build meld")
+    files = {name: fetched.folder / name for name in fetched.parts["tables"]}
+    yield Release(Origin(fetched.folder, ADDRESS, fetched.commit, ""), files), fetched.licence or "unknown"
 
 
 def _role(name: str) -> str:
-    """Return the role that a column's name tells, or ""."""
     words = _words(name)
     plain, rest = "_".join(words), set(words)
     for roles, known in ((_PAIR, "pair"), (_DOMAINS, "domains"), (_KIND, "kind")):
@@ -255,7 +219,7 @@ def _role(name: str) -> str:
 
 
 def _as_fields(names: Sequence[str]) -> dict[str, str]:
-    """Return the two columns that are named like the two fields of a pair of Table 1, if there are."""
+    """Return the two columns that are named like the fields of a pair of Table 1, if there are any."""
     plain = {normalise_field(name): name for name in names}
     for one, other in DOMAINS:
         if one in plain and other in plain:
@@ -271,65 +235,45 @@ def _how(names: Sequence[str]) -> str:
     )
 
 
-def _columns(path: Path) -> list[str]:
-    import pyarrow as arrow
-    from pyarrow.parquet import read_schema
-
-    try:
-        return list(read_schema(path).names)
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise MirblabError(f"{path} is no sound parquet file: {error}; fetch or copy it again") from error
-
-
-def _separated(path: Path) -> Iterator[tuple[str, Row]]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
-        try:
-            for row in reader:
-                place = f"{path}, line {reader.line_num}"
-                if None in row or None in row.values():
-                    raise MirblabError(
-                        f"{place}: the header has {len(reader.fieldnames or [])} columns, the row has not"
-                    )
-                yield place, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise MirblabError(f"{path}, line {reader.line_num}: {error}") from error
-
-
 def _spread(record: Row) -> list[Row]:
-    """Return the objects in the lists of a record, each with the other entries of the record, or the record itself."""
+    """Return the objects in the lists of a record, each with its other entries, or the record itself."""
     lists = {
         key: value for key, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)
     }
     beside = {key: value for key, value in record.items() if key not in lists}
-    return [beside | {"list": key} | item for key, items in lists.items() for item in items] if lists else [record]
+    return [beside | {"list": key} | item for key, items in lists.items() for item in items] or [record]
 
 
-def _add(found: _Found, columns: ColumnRoles, row: Row, name: str, place: str) -> None:
-    """Add what a row holds: a pair, half of one, or a statement without a partner."""
+def _add(statements: _Statements, columns: Mapping[str, str], row: Row, name: str, place: str) -> None:
     pieces = [piece.partition(".")[0] for piece in reversed(name.split("/"))]
-    spoken = [_cell_text(row, columns.domains), _cell_text(row, columns.kind), *pieces]
-    fields = next((told for text in spoken if text and (told := find_domains(text))), None)
-    distractor = _is_distractor(row, columns, name)
-    if columns.first and not distractor:
-        own = [_field(row, column, text) for column, text in
-               ((columns.first_field, columns.first), (columns.second_field, columns.second))]  # fmt: skip
-        texts = (_text(row, columns.first, place), _text(row, columns.second, place))
-        fields = (own[0], own[1]) if all(own) else fields or ("", "")
-        found.pairs.append(_ordered(Pair(texts, fields, _pair(row, columns.pair, place), place)))
+    spoken = [_cell_text(row, columns["domains"]), _cell_text(row, columns["kind"]), *pieces]
+    fields = next((named for text in spoken if text and (named := find_domains(text))), None)
+    kind = row.get(columns["kind"]) if columns["kind"] else None
+    is_flagged = "distract" in columns["kind"].lower() and str(kind).strip().lower() in ("true", "1", "yes")
+    is_distractor = is_flagged or "distract" in f"{kind} {name}".lower()
+    pair = _cell_text(row, columns["pair"]) and readers.read_id(row, columns["pair"], place).strip()
+    if columns["first"] and not is_distractor:
+        sides = (
+            _field(row, columns["first_field"], columns["first"]),
+            _field(row, columns["second_field"], columns["second"]),
+        )
+        texts = _text(row, columns["first"], place), _text(row, columns["second"], place)
+        statements.pairs.append(_ordered(Pair(texts, sides if all(sides) else fields or ("", ""), pair, place)))
         return
-    at, of = (columns.first, columns.first_field) if columns.first else (columns.text, columns.field)
-    own_field = _field(row, of, at)
-    one = Distractor(_text(row, at, place), own_field, fields or _home(own_field), place)
-    pair = _pair(row, columns.pair, place)
-    if distractor or not pair:
-        found.alone.append(replace(one, fields=_as_in_the_paper(one.fields)))
+    column, field_column = (
+        (columns["first"], columns["first_field"]) if columns["first"] else (columns["text"], columns["field"])
+    )
+    field = _field(row, field_column, column)
+    home = next((domains for domains in DOMAINS if field in domains), (field, field))
+    statement = Distractor(_text(row, column, place), field, fields or home, place)
+    if is_distractor or not pair:
+        statements.alone.append(replace(statement, fields=_as_in_table_1(statement.fields)))
     else:
-        found.halves.setdefault((name, *(fields or ()), pair), []).append(one)
+        statements.halves[(name, *(fields or ()), pair)].append(statement)
 
 
 def find_domains(text: str) -> tuple[str, str] | None:
-    """Return the two fields that a name speaks of, in its order: a pair of Table 1, or what "vs" or a slash divides.
+    """Return the two fields in a name, in its order: a pair of Table 1, or the parts around "vs" or a slash.
 
     >>> find_domains("module_theory-vector_spaces"), find_domains("knots vs braids"), find_domains("train")
     (('module theory', 'vector spaces'), ('knots', 'braids'), None)
@@ -355,71 +299,50 @@ def _ordered(pair: Pair) -> Pair:
     """Return the pair with its sides in the order of Table 1; MirblabError for two equal statements."""
     if fold_text(pair.texts[0]) == fold_text(pair.texts[1]):
         raise MirblabError(f"{pair.place}: both statements of the pair are the same: {pair.texts[0][:60]!r}")
-    fields = _as_in_the_paper(pair.fields)
+    fields = _as_in_table_1(pair.fields)
     return pair if fields == pair.fields else replace(pair, texts=(pair.texts[1], pair.texts[0]), fields=fields)
 
 
-def _once(found: _Found, left_out: Counter[str]) -> tuple[list[Pair], list[Distractor]]:
-    """Return pairs and lone statements without repeats, of several that with its fields; each needs fields."""
-    pairs: dict[frozenset[str], Pair] = {}
-    for pair in sorted(found.pairs, key=lambda pair: not all(pair.fields)):
-        pairs.setdefault(frozenset(map(fold_text, pair.texts)), pair)
-    alone: dict[str, Distractor] = {}
-    told = {text for key in pairs for text in key}
-    for one in sorted(found.alone, key=lambda one: not one.field):
-        if fold_text(one.text) not in told:
-            alone.setdefault(fold_text(one.text), one)
-    left_out["pairs that stand in the data several times (once here)"] += len(found.pairs) - len(pairs)
-    left_out["statements without a partner that stand elsewhere, too"] += len(found.alone) - len(alone)
-    for one in [*pairs.values(), *alone.values()]:
-        if not all(one.fields) or (isinstance(one, Distractor) and not one.field):
-            raise MirblabError(f"{one.place}: the fields are named in no column and not by the file; name the column: "
-                               "--set first_field=... and second_field=..., field=..., or domains=...")  # fmt: skip
-    return list(pairs.values()), list(alone.values())
-
-
-@dataclass
-class _Found:
-    pairs: list[Pair] = field(default_factory=list)
-    alone: list[Distractor] = field(default_factory=list)
-    halves: dict[tuple[str, ...], list[Distractor]] = field(default_factory=dict)
-
-
-def _is_distractor(row: Row, columns: ColumnRoles, name: str) -> bool:
-    value = row.get(columns.kind) if columns.kind else None
-    if "distract" in columns.kind.lower() and str(value).strip().lower() in ("true", "1", "yes"):
-        return True
-    return "distract" in f"{value} {name}".lower()
-
-
-def _as_in_the_paper(fields: Fields) -> Fields:
+def _as_in_table_1(fields: Fields) -> Fields:
     turned = (fields[1], fields[0])
     return turned if turned in DOMAINS else fields
 
 
-def _home(own: str) -> Fields:
-    """Return the pair of Table 1 that has the field, or the field by itself."""
-    return next((pair for pair in DOMAINS if own in pair), (own, own))
+def _once(statements: _Statements, left_out: Counter[str]) -> tuple[list[Pair], list[Distractor]]:
+    """Return pairs and lone statements without repeats, preferring those with fields; MirblabError without fields."""
+    pairs: dict[frozenset[str], Pair] = {}
+    for pair in sorted(statements.pairs, key=lambda pair: not all(pair.fields)):
+        pairs.setdefault(frozenset(map(fold_text, pair.texts)), pair)
+    alone: dict[str, Distractor] = {}
+    paired = {text for key in pairs for text in key}
+    for statement in sorted(statements.alone, key=lambda statement: not statement.field):
+        if fold_text(statement.text) not in paired:
+            alone.setdefault(fold_text(statement.text), statement)
+    left_out["pairs that stand in the data several times (once here)"] += len(statements.pairs) - len(pairs)
+    left_out["statements without a partner that stand elsewhere, too"] += len(statements.alone) - len(alone)
+    places = [(pair.place, pair.fields) for pair in pairs.values()]
+    places += [(each.place, each.fields if each.field else ("", "")) for each in alone.values()]
+    for place, fields in places:
+        if not all(fields):
+            raise MirblabError(f"{place}: the fields are named in no column and not by the file; name the column: "
+                               "--set first_field=... and second_field=..., field=..., or domains=...")  # fmt: skip
+    return list(pairs.values()), list(alone.values())
 
 
 def _field(row: Row, column: str, text_column: str) -> str:
-    """Return the field in a column; without one, a text's column may be named like its field."""
+    """Return the field in a column; without that column, the name of the text's column if it is a field."""
     plain = normalise_field(text_column)
     known = {name for pair in DOMAINS for name in pair}
     return normalise_field(_cell_text(row, column)) if column else plain if plain in known else ""
 
 
 def normalise_field(text: str) -> str:
-    """Return the name of a field as words in lower case.
-
-    >>> normalise_field("Vector_Spaces")
-    'vector spaces'
-    """
+    """Return the name of a field as words in lower case."""
     return " ".join(_words(text))
 
 
 def _words(name: str) -> list[str]:
-    """Return the words and numbers in a name, in lower case; a change of case or to digits begins a new one."""
+    """Return the words and numbers in a name, in lower case; `vectorSpaces2` has three."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+", name)]
 
 
@@ -430,33 +353,17 @@ def _text(row: Row, column: str, place: str) -> str:
     return value.strip()
 
 
-def _pair(row: Row, column: str, place: str) -> str:
-    """Return the id of a row's pair; "" for none."""
-    return readers.read_id(row, column, place).strip() if _cell_text(row, column) else ""
-
-
 def _cell_text(row: Row, column: str) -> str:
-    """Return what a column says as text; "" for nothing."""
     value = row.get(column) if column else None
     if isinstance(value, (list, tuple)):
         return " / ".join(map(str, value))
     return "" if value is None or value != value else str(value).strip()
 
 
-def _tables(names: Iterable[str], where: str) -> dict[str, list[str]]:
-    known = sorted(names)
-    tables = [name for name in known if name.endswith(FORMS)]
-    if not tables:
-        raise MirblabError(f"{where} has no {', '.join(FORMS)} file; found {', '.join(known[:12]) or 'nothing'}")
-    return {"tables": tables}
-
-
 def _files(release: Release, pattern: str) -> dict[str, Path]:
-    """Return the tables of a release by their paths inside it."""
     tables = {
-        name: path for name, path in release.files.items()
-        if name.endswith(FORMS) and not _NO_DATA.fullmatch(name) and not any(p.startswith(".") for p in name.split("/"))
-    }  # fmt: skip
+        name: path for name, path in release.files.items() if name.endswith(FORMS) and not _NO_DATA.fullmatch(name)
+    }
     chosen = {name: path for name, path in tables.items() if re.search(pattern, name)}
     if not chosen:
         among = f"matches '{pattern}'; found {', '.join(tables) or 'no table'}" if pattern else "is there"
@@ -465,9 +372,9 @@ def _files(release: Release, pattern: str) -> dict[str, Path]:
 
 
 def _parts(pairs: Iterable[Pair], alone: Iterable[Distractor], left_out: Counter[str]) -> CollectionRows:
-    """Return documents, queries and judgements, pairs in the order of their fields in the paper, then as they come."""
+    """Return the collection, its pairs in the order of the fields in Table 1, then in their order of appearance."""
     docs: list[Row] = []
-    judged: list[tuple[str, str, int]] = []
+    judged: list[Judgement] = []
     names, numbers = UniqueIds(), Counter[tuple[str, str]]()
     for pair in sorted(pairs, key=lambda pair: _place(pair.fields)):
         numbers[pair.fields] += 1
@@ -479,10 +386,10 @@ def _parts(pairs: Iterable[Pair], alone: Iterable[Distractor], left_out: Counter
         judged += [(ids[0], ids[1], 1), (ids[1], ids[0], 1)]
     queries = [{key: row[key] for key in ("_id", "text", "tags")} for row in docs]
     counts = Counter[str]()
-    for one in sorted(alone, key=lambda one: _place(one.fields)):
-        counts[one.field] += 1
-        name = names.new(f"{_slug(one.fields)}--{_name_part(one.field)}-d{counts[one.field]:02}")
-        docs.append({"_id": name, "title": "", "text": one.text, "tags": [one.field]})
+    for each in sorted(alone, key=lambda each: _place(each.fields)):
+        counts[each.field] += 1
+        name = names.new(f"{_slug(each.fields)}--{_name_part(each.field)}-d{counts[each.field]:02}")
+        docs.append({"_id": name, "title": "", "text": each.text, "tags": [each.field]})
     return CollectionRows(docs, queries, {"test": judged}, left_out)
 
 
@@ -499,7 +406,6 @@ def _name_part(name: str) -> str:
 
 
 def _published(pairs: list[Pair]) -> str:
-    """Return whether there are as many pairs, of as many pairs of fields, as the paper says."""
     n_domains = len({pair.fields for pair in pairs})
     if (len(pairs), n_domains) == (PAIRS, len(DOMAINS)):
         return f"as published: {PAIRS} pairs of {len(DOMAINS)} pairs of fields"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder, release
-from mirblab.sources.shared.builder import CollectionRows, LibraryStatement, Row
+from mirblab.sources.shared.builder import CollectionRows, Judgement, LibraryStatement, Row
 from mirblab.sources.shared.release import Origin
 
 _LONGEST = 12  # letters of a step
@@ -38,7 +39,7 @@ _SOURCE = re.compile(r"(?:[A-Z]\w+ )?\S+ (?:\([^)]*\) )?(?:of|in) \[\w+\]|\[\w+\
 
 @dataclass(frozen=True)
 class ProofLabels:
-    """The labels that a proof uses, each once; how many more a compressed one lists; whether steps are missing."""
+    """The distinct labels that a proof uses; how many more a compressed proof lists; whether steps are missing."""
 
     labels: list[str]
     idle: int = 0
@@ -47,12 +48,7 @@ class ProofLabels:
 
 @dataclass(eq=False, slots=True)
 class Assertion:
-    """A `$a` or `$p` whose statement begins with `|-`: an axiom, a definition, or a theorem.
-
-    `text` is `hypothesis & hypothesis => statement`; `uses` the assertions of this kind that its proof uses, all
-    of them earlier; `order` its place among all assertions of the file; `kind` axiom, theorem, or unproved, for a
-    theorem whose proof lacks steps.
-    """
+    """A `$a` or `$p` that begins with `|-`; `text` is `hypothesis & hypothesis => statement`, `order` counts from 0."""
 
     label: str
     kind: str
@@ -66,7 +62,7 @@ class Assertion:
 
 @dataclass
 class Database:
-    """The assertions in the order of the file, a hash of what was read, and what was odd."""
+    """The assertions in the order of the file, a hash of the files, and counts of irregularities."""
 
     assertions: list[Assertion]
     digest: str
@@ -74,31 +70,27 @@ class Database:
 
 
 def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
-    """Write metamath-premise and metamath-informal under *out*, print what was left out, return the folders.
+    """Write metamath-premise and metamath-informal under *out* and return their folders.
 
-    *origin* is a database (a .mm file, or that gzipped), a folder, archive or git URL with one, or None for a
-    shallow clone of the public set.mm. *seed* draws the test queries. The same input and seed give the same
-    bytes. Raises MirblabError for what is no Metamath. The licence in the card is that of set.mm.
+    *origin* is a .mm file (or gzipped), a folder, archive or git URL with one, or None for a shallow clone of the
+    public set.mm. *seed* draws the test queries. Raises MirblabError for other formats.
     """
     out = Path(out)
-    with _opened(origin) as (found, path), builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+    with _opened(origin) as (source, path), builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
         database = read_database(path)
         if not database.assertions:
             raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
         content = f"blake2b:{database.digest}"
-        for folder in folders:
-            derive, about = COLLECTIONS[folder.name]
-            parts, more = derive(database, seed)
-            about = about | {"content": content, "seed": seed, "database": path.name, **more}
-            builder.write_collection(folder, parts, about, found, builder="metamath", revision=content, licence=LICENCE)
+        for folder, derive in zip(folders, COLLECTIONS.values(), strict=True):
+            rows, more = derive(database, seed)
+            about = builder.read_about(folder.name)
+            about |= {"content": content, "seed": seed, "database": path.name, **more}
+            builder.write_collection(folder, rows, about, source, builder="metamath", revision=content, licence=LICENCE)
     return [out / name for name in COLLECTIONS]
 
 
 def read_database(path: Path) -> Database:
-    """Read a database, plain or gzipped, with the files that it includes, which must lie in the same folder.
-
-    Raises MirblabError with file and line for what is no Metamath, and FileNotFoundError for a missing file.
-    """
+    """Read a database, plain or gzipped, and the files that it includes; MirblabError with file and line."""
     tokens = _Tokens(path)
     reader = _Reader(tokens)
     reader.read()
@@ -106,8 +98,6 @@ def read_database(path: Path) -> Database:
 
 
 class _Reader:
-    """Follows the scopes of a database and collects what it asserts."""
-
     def __init__(self, tokens: _Tokens) -> None:
         self.tokens, self.stream = tokens, tokens.read(tokens.path)
         self.assertions: list[Assertion] = []
@@ -119,7 +109,6 @@ class _Reader:
         self.comment, self.section, self.n_assertions, self.in_mathbox = "", "", 0, False
 
     def read(self) -> None:
-        """Read to the end of the file."""
         label = ""
         for token in self.stream:
             if token.startswith("$("):
@@ -151,7 +140,6 @@ class _Reader:
             raise self._error(f"'{keyword}' has no place here")
 
     def _words(self) -> list[str]:
-        """Return the tokens up to `$.`, without comments."""
         words: list[str] = []
         for token in self.stream:
             if token == "$.":
@@ -186,27 +174,20 @@ class _Reader:
             proof = read_proof(words[split + 1 :], self._mandatory(statement), f"{self.tokens.where} ('{label}')")
         if not statement or statement[0] != PROVABLE:
             return
-        self._count(proof)
+        self.odd["labels that a compressed proof lists and does not use"] += proof.idle
+        self.odd["labels in proofs that nothing earlier has"] += sum(name not in self.codes for name in proof.labels)
+        self.odd["proofs that lack steps (documents, no queries)"] += proof.incomplete
         hypotheses = " & ".join(" ".join(tokens) for _, tokens in self.essential)
         text = f"{hypotheses} => {' '.join(statement)}" if hypotheses else " ".join(statement)
         kind = "axiom" if keyword == "$a" else "unproved" if proof.incomplete else "theorem"
         uses = [name for name in proof.labels if self.codes.get(name) == PROVABLE and name != label]
-        self.assertions.append(
-            Assertion(label, kind, text, uses, self.comment, self.section, self.in_mathbox, order)
-        )  # fmt: skip
+        self.assertions.append(Assertion(label, kind, text, uses, self.comment, self.section, self.in_mathbox, order))
 
     def _mandatory(self, statement: list[str]) -> list[str]:
-        """Return the labels of the hypotheses that an assertion has: of its variables, and the essential ones."""
-        symbols = {*statement, *(token for _, tokens in self.essential for token in tokens)}
-        return [
-            *(label for label, variable in self.floating if variable in symbols),
-            *(label for label, _ in self.essential),
-        ]
-
-    def _count(self, proof: ProofLabels) -> None:
-        self.odd["labels that a compressed proof lists and does not use"] += proof.idle
-        self.odd["labels in proofs that nothing earlier has"] += sum(name not in self.codes for name in proof.labels)
-        self.odd["proofs that lack steps (documents, no queries)"] += proof.incomplete
+        """Return the labels of the mandatory hypotheses: those of the variables, and the essential ones."""
+        symbols = set(statement).union(*(tokens for _, tokens in self.essential))
+        floating = [label for label, variable in self.floating if variable in symbols]
+        return floating + [label for label, _ in self.essential]
 
     def _remark(self, words: list[str]) -> None:
         """Keep a comment for the assertion that follows; a heading begins a section."""
@@ -222,16 +203,9 @@ class _Reader:
 
 
 def read_proof(proof: Sequence[str], mandatory: Sequence[str], where: str) -> ProofLabels:
-    """Return what the tokens between `$=` and `$.` use, in the order of first use, or of the list in parentheses.
+    """Return the labels that a proof uses; a compressed one counts the *mandatory* hypotheses before its list.
 
-    *mandatory* are the labels of the theorem's own hypotheses, which a compressed proof counts before its list.
-    Both notations are those of the Metamath book (Megill and Wheeler, 2019, section 4.4 and appendix B). Raises
-    MirblabError, which begins with *where*, for a proof that cannot be read.
-
-    >>> read_proof(["wph", "wps", "ax-mp", "ax-mp", "?"], [], "tiny.mm, line 1").labels
-    ['wph', 'wps', 'ax-mp']
-    >>> read_proof("( ax-mp idi ) AZBDC".split(), ["wph"], "tiny.mm, line 1")
-    ProofLabels(labels=['ax-mp', 'idi'], idle=0, incomplete=False)
+    Both notations are those of the Metamath book (Megill and Wheeler 2019, section 4.4 and appendix B).
     """
     if not proof:
         raise MirblabError(f"{where}: the proof is empty; an unfinished one is written '?'")
@@ -259,7 +233,7 @@ def read_proof(proof: Sequence[str], mandatory: Sequence[str], where: str) -> Pr
 
 
 def decode_step(code: str) -> int:
-    """Return the number, from 1, that some of U to Y and one of A to T write.
+    """Return the number, from 1, that a step of letters U to Y and a last letter A to T encodes.
 
     >>> [decode_step(code) for code in ("A", "T", "UA", "YT", "UUA")]
     [1, 20, 21, 120, 121]
@@ -271,7 +245,7 @@ def decode_step(code: str) -> int:
 
 
 class _Tokens:
-    """The tokens of a file and of those that it includes; a comment is one token, which begins with `$(`."""
+    """The tokens of a file and of the files that it includes; a comment is one token, which begins with `$(`."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.root = path, path.parent.resolve()
@@ -280,11 +254,11 @@ class _Tokens:
         self.where = path.name
 
     def read(self, path: Path) -> Iterator[str]:
-        """Yield the tokens of one file; of one that was read before, none, as Metamath has it."""
+        """Yield the tokens of one file; a file that was read before has none, as Metamath defines it."""
         if path.resolve() in self.seen:
             return
         self.seen.add(path.resolve())
-        problems, inside = LineProblems(path), []
+        problems, inside = LineProblems(path), list[str]()
         for number, line in read_lines(path, problems):
             self.digest.update(line.encode() + b"\n")
             self.where = f"{path.name}, line {number}"
@@ -308,88 +282,76 @@ class _Tokens:
             yield " ".join(inside[:-1])
             return
         path = (self.root / " ".join(inside[1:-1])).resolve()
-        if not path.is_relative_to(self.root) or not path.is_file():
+        if not path.is_relative_to(self.root) or not os.path.isfile(path):  # False also for a name that is too long
             raise MirblabError(
-                f"{self.where}: includes '{path.name}', which is not in the folder of {self.path.name}; put it there"
+                f"{self.where}: includes '{path.name:.100}', which is not in the folder of {self.path.name}; "
+                "put it there"
             )
         yield from self.read(path)
 
 
 @contextlib.contextmanager
 def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
-    """Yield what *origin* stands for, and the database in it."""
     path = None if origin is None else paths.expand_home(origin)
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
         yield Origin(path.parent, URL, "", path.name), path
         return
-    with release.open_origin(origin, URL) as found:
-        inside = [found.folder, *sorted(folder for folder in found.folder.iterdir() if folder.is_dir())]
-        known = [path for folder in inside for suffix in ("mm", "mm.gz") for path in sorted(folder.glob(f"*.{suffix}"))]
-        named = [path for path in known if path.name in ("set.mm", "set.mm.gz")]
-        if len(named or known) != 1:
-            names = ", ".join(path.name for path in (named or known)[:8]) or "none"
+    with release.open_origin(origin, URL) as source:
+        patterns = ("*.mm", "*.mm.gz", "*/*.mm", "*/*.mm.gz")
+        databases = [path for pattern in patterns for path in sorted(source.folder.glob(pattern))]
+        databases = [path for path in databases if path.name in ("set.mm", "set.mm.gz")] or databases
+        if len(databases) != 1:
+            names = ", ".join(path.name for path in databases[:8]) or "none"
             raise MirblabError(f"looked for set.mm, or one database *.mm, found {names}; name the file with --from")
-        yield found, (named or known)[0]
+        yield source, databases[0]
 
 
 def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
-    """Return statement to the assertions that its proof uses, and what the card says of hubs."""
-    left_out = Counter(database.odd)
-    stated = [
-        LibraryStatement(each.label, "", each.text, [] if each.kind == "unproved" else each.uses, each.order,
-               {"kind": each.kind, "section": each.section}, _bar(each))
-        for each in database.assertions
-    ]  # fmt: skip
-    parts = builder.premise_collection(stated, seed, left_out)
-    hubs = builder.find_hubs(stated)
-    parts.judged["test_nohub"] = builder.drop_documents(parts.judged["test"], hubs, left_out)
-    n_judged = sum(len(item.uses) for item in stated)
-    share = round(sum(hubs.values()) / max(1, n_judged), 4)
-    return parts, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
+    left_out, statements = Counter(database.odd), list[LibraryStatement]()
+    for each in database.assertions:
+        uses, about = [] if each.kind == "unproved" else each.uses, {"kind": each.kind, "section": each.section}
+        statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, _bar(each)))
+    rows = builder.premise_collection(statements, seed, left_out)
+    hubs = builder.find_hubs(statements)
+    rows.judged["test_nohub"] = builder.drop_documents(rows.judged["test"], hubs, left_out)
+    share = round(sum(hubs.values()) / max(1, sum(len(item.uses) for item in statements)), 4)
+    return rows, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
 
 
 def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:
-    """Return comment to statement; what does not describe one statement alone is left out."""
-    left_out = Counter(database.odd)
+    """Return comment to statement; comments that describe several statements or none are left out."""
+    left_out, asked = Counter(database.odd), list[str]()
     comments = {each.label: clean_comment(each.comment) for each in database.assertions}
     repeated, texts = Counter(comments.values()), Counter(each.text for each in database.assertions)
-    asked: list[Assertion] = []
     for each in database.assertions:
         reason = _bar(each) or _unfit(comments[each.label], each.label)
         reason = reason or ("the comment of another one" if repeated[comments[each.label]] > 1 else "")
-        reason = reason or ("the text of another one" if texts[each.text] > 1 else "")
-        left_out[f"assertions that are no query: {reason}"] += bool(reason)
-        asked += [] if reason else [each]
-    where = builder.draw_splits([each.label for each in asked], seed)
-    judged: dict[str, list[tuple[str, str, int]]] = {split: [] for split in (*builder.SIZES, "train")}
-    for each in asked:
-        judged[where[each.label]].append((f"{each.label}-comment", each.label, 1))
-    queries = ({"_id": f"{each.label}-comment", "text": comments[each.label], "metadata": _metadata(each)}
-               for each in asked)  # fmt: skip
-    corpus = ({"_id": each.label, "title": "", "text": each.text, "metadata": _metadata(each)}
-              for each in database.assertions)  # fmt: skip
+        if reason := reason or ("the text of another one" if texts[each.text] > 1 else ""):
+            left_out[f"assertions that are no query: {reason}"] += 1
+        else:
+            asked.append(each.label)
+    where = builder.draw_splits(asked, seed)
+    judged: dict[str, list[Judgement]] = {split: [] for split in (*builder.SIZES, "train")}
+    corpus, queries = list[Row](), list[Row]()
+    for each in database.assertions:
+        about = {"order": each.order, "kind": each.kind, "section": each.section}
+        corpus.append({"_id": each.label, "title": "", "text": each.text, "metadata": about})
+        if each.label in where:
+            queries.append({"_id": f"{each.label}-comment", "text": comments[each.label], "metadata": about})
+            judged[where[each.label]].append((f"{each.label}-comment", each.label, 1))
     return CollectionRows(corpus, queries, judged, left_out), {}
 
 
 def clean_comment(comment: str) -> str:
-    """Return a comment without the marks of labels and the notes on who contributed, shortened or revised what.
-
-    >>> clean_comment("Inference form of ~ con3 . (Contributed by N, 5-Aug-1993.) (Proof shortened by X, 3-Jan-2013.)")
-    'Inference form of con3 .'
-    """
+    """Return a comment without marks of labels and notes on contributions and revisions."""
     return " ".join(_LABEL_MARK.sub("", _NOTE.sub("", comment)).split())
 
 
 def _bar(each: Assertion) -> str:
-    """Return why an assertion may not be a query of test or dev, "" when it may."""
     if each.in_mathbox:
         return "in a mathbox"
     is_old = _OLD.search(each.label) or "obsolete" in each.comment.casefold()
     return "an old or alternative version" if is_old else ""
-
-
-def _metadata(each: Assertion) -> Row:
-    return {"order": each.order, "kind": each.kind, "section": each.section}
 
 
 def _unfit(text: str, label: str) -> str:
@@ -402,22 +364,4 @@ def _unfit(text: str, label: str) -> str:
     return "" if n_words >= 5 else "the comment has under five words, formulas and sources not counted"
 
 
-COLLECTIONS = {
-    "metamath-premise": (
-        _premises,
-        {
-            "title": "Metamath: statement to the assertions that its proof uses",
-            "task": "Premise Retrieval",
-            "instruction": "Given a Metamath statement, retrieve the assertions that are useful for proving it.",
-            "candidates": "earlier",
-        },
-    ),
-    "metamath-informal": (
-        _informal,
-        {
-            "title": "Metamath: comment to the formal statement that it describes",
-            "task": "Semantic Statement Retrieval",
-            "instruction": "Given a mathematical query, retrieve relevant theorems.",
-        },
-    ),
-}
+COLLECTIONS = {"metamath-premise": _premises, "metamath-informal": _informal}

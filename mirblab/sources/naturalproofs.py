@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, replace_folders, title_before_text
 from mirblab.sources.shared.readers import read_field, read_text_list, require_object
 from mirblab.sources.shared.release import Release
 
@@ -34,10 +34,6 @@ SUBSETS = {
     "stein": ("numbertheory", "number theory textbook", "see the textbook of W. Stein"),
 }
 WITH_PROOFS = ("proofwiki", "stacks")
-REFERENCES = (
-    "Given a math theorem, retrieve useful references, such as theorems, lemmas, and definitions, that are useful for "
-    "proving the given theorem."
-)
 
 
 @dataclass(frozen=True)
@@ -68,36 +64,31 @@ class Subset:
 
 
 def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> list[Path]:
-    """Write the collections of the subsets that are there under *out*, print what was left out, return the folders.
+    """Write the collections of the available subsets under *out* and return their folders.
 
-    For each subset `naturalproofs-<name>` (theorem to the references of its proof, among all theorems, definitions
-    and others with a text); for ProofWiki and Stacks also `naturalproofs-<name>-qa` (theorem to its proofs, among
-    all proofs). Test, dev and train are the released examples. Labels of LaTeX tell the answer: by default
-    references read `[ref]` and titles that are labels are dropped; *labels* "published" keeps both. *origin* is a
-    folder, an archive or a single file. Raises MirblabError, with file and line or item, and FileNotFoundError.
+    A subset gives `naturalproofs-<name>` (theorem to the references of its proof, among all items with a text);
+    ProofWiki and Stacks also give `naturalproofs-<name>-qa` (theorem to its proofs). Splits are the released ones.
+    LaTeX labels reveal the answer: unless *labels* is "published", references become `[ref]` and such titles are
+    dropped.
     """
     if labels not in LABELS:
         raise unknown("treatment of labels", labels, LABELS)
     out = Path(out)
     with releases.open_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
         files = _files(release)
-        names = tuple(name for stem in files for name in _names(stem))
-        with replace_folders(out, names) as folders:
+        stem_of = {f"naturalproofs-{SUBSETS[stem][0]}{task}": stem
+                   for stem in files for task in ("", "-qa") if not task or stem in WITH_PROOFS}  # fmt: skip
+        with replace_folders(out, tuple(stem_of)) as folders:
             for stem, path in files.items():
                 subset = read_subset(path, masked=labels == "masked")
                 for folder in folders:
-                    if folder.name in _names(stem):
+                    if stem_of[folder.name] == stem:
                         _save(folder, subset, stem, path, labels, release)
-    return [out / name for name in names]
+    return [out / name for name in stem_of]
 
 
 def read_subset(path: Path, *, masked: bool) -> Subset:
-    """Return what a naturalproofs_*.json says; *masked* hides labels (see `clean_lines`).
-
-    The whole file is held in memory, a few times its size (ProofWiki's is the largest, about 100 MB). Raises
-    MirblabError with file and line for broken JSON, and with file and item for what is not as in the release of
-    June 2021: `dataset` with `theorems`, `definitions` and `others`, and `splits` with `examples`.
-    """
+    """Return the content of a naturalproofs_*.json of June 2021; *masked* hides labels (see `clean_lines`)."""
     top = require_object(text_files.read_json(path), str(path))
     dataset, splits = (read_field(top, key, dict, str(path)) for key in ("dataset", "splits"))
     items: dict[int, Item] = {}
@@ -110,126 +101,93 @@ def read_subset(path: Path, *, masked: bool) -> Subset:
     return Subset(items, {ours: _examples(splits, theirs, items, path) for ours, theirs in SPLITS.items()})
 
 
-def _item(record: Row, kind: str, place: str, masked: bool) -> Item:
+def _item(record: Mapping[str, Any], kind: str, place: str, masked: bool) -> Item:
     number, place = read_field(record, "id", int, place), f"{place} (id {record['id']})"
     title, label = (str(record.get(key) or "").strip() for key in ("title", "label"))
-    # The Stacks subset has labels such as algebra-lemma-noetherian for titles: they tell what a statement is about.
+    # Titles of the Stacks subset are labels such as algebra-lemma-noetherian, which reveal what a statement is about.
     if masked and title == label and re.fullmatch(r"[\w:.]+-[\w:.-]+", title):
         title = ""
-    found = (
-        [require_object(proof, place) for proof in read_field(record, "proofs", list, place)]
-        if kind == "theorem"
-        else []
-    )
-    proofs = [
-        Proof(clean_lines(read_text_list(proof, "contents", place), masked=masked), _numbers(proof, "ref_ids", place))
-        for proof in found
-    ]
+    proofs: list[Proof] = []
+    for given in read_field(record, "proofs", list, place) if kind == "theorem" else ():
+        proof = require_object(given, place)
+        lines, references = read_text_list(proof, "contents", place), _numbers(proof, "ref_ids", place)
+        proofs.append(Proof(clean_lines(lines, masked=masked), references))
     return Item(number, kind, title, clean_lines(read_text_list(record, "contents", place), masked=masked), proofs)
 
 
 def clean_lines(lines: Sequence[str], *, masked: bool) -> str:
-    r"""Return the lines of a text joined, links of the wiki by what they show; *masked*: LaTeX labels as `[ref]`.
-
-    >>> clean_lines(["By [[Definition:Open Set|open]] sets and", r"Lemma \ref{lemma-finite}."], masked=True)
-    'By open sets and\nLemma [ref].'
-    """
+    """Return the lines joined, links of the wiki replaced by their text; *masked*: LaTeX labels become `[ref]`."""
     text = _WIKI_LINK.sub(lambda link: link[2] or link[1], _NO_LINK.sub("", "\n".join(lines)))
     if masked:
         text = _REFERENCE.sub("[ref]", _LABEL.sub("", _LINKED_TEXT.sub(r"\1", text)))
     return text.strip()
 
 
-def _numbers(record: Row, key: str, place: str) -> list[int]:
-    found = read_field(record, key, list, place)
-    if not all(type(number) is int for number in found):
-        raise MirblabError(f"{place}: '{key}' must be a list of whole numbers, found {str(found)[:60]}")
-    return found
+def _numbers(record: Mapping[str, Any], key: str, place: str) -> list[int]:
+    numbers: list[int] = read_field(record, key, list, place)
+    if not all(type(number) is int for number in numbers):
+        raise MirblabError(f"{place}: '{key}' must be a list of whole numbers, found {str(numbers)[:60]}")
+    return numbers
 
 
-def _examples(splits: Row, name: str, items: dict[int, Item], path: Path) -> list[tuple[int, int]]:
+def _examples(splits: Mapping[str, Any], name: str, items: dict[int, Item], path: Path) -> list[tuple[int, int]]:
     place = f"{path}, splits.{name}"
     split = require_object(read_field(splits, name, dict, f"{path}, splits"), place)
     if "examples" not in split and "example_ids" in split:
         raise MirblabError(f"{place} has example_ids, as in the first release; get that of June 2021, with examples")
     examples: list[tuple[int, int]] = []
     for number, pair in enumerate(read_field(split, "examples", list, place)):
-        if not _is_proof(pair, items):
+        is_pair = isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
+        if not (is_pair and pair[0] in items and 0 <= pair[1] < len(items[pair[0]].proofs)):
             raise MirblabError(f"{place}.examples[{number}] must be [id of a theorem, number of its proof], not {pair}")
         examples.append((pair[0], pair[1]))
     return examples
 
 
-def _is_proof(pair: Any, items: dict[int, Item]) -> bool:
-    if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):
-        return False
-    return pair[0] in items and 0 <= pair[1] < len(items[pair[0]].proofs)
-
-
 def _files(release: Release) -> dict[str, Path]:
-    files = {
-        stem: release.one(rf"naturalproofs_{stem}\.json", f"naturalproofs_{stem}.json")
-        for stem in SUBSETS
-        if release.matching(rf"naturalproofs_{stem}\.json")
-    }
-    if not files:
+    names = {stem: f"naturalproofs_{stem}.json" for stem in SUBSETS}
+    present = [stem for stem, name in names.items() if release.matching(re.escape(name))]
+    if not present:
         raise FileNotFoundError(
             f"no naturalproofs_*.json of {', '.join(SUBSETS)}; found {release.shown()}; give the folder that holds them"
         )
-    if missing := [f"naturalproofs_{stem}.json" for stem in SUBSETS if stem not in files]:
+    if missing := [name for stem, name in names.items() if stem not in present]:
         say(f"not there, so not built: {', '.join(missing)}")
-    return files
-
-
-def _names(stem: str) -> list[str]:
-    name = f"naturalproofs-{SUBSETS[stem][0]}"
-    return [name, *([f"{name}-qa"] if stem in WITH_PROOFS else [])]
+    return {stem: release.one(re.escape(names[stem]), names[stem]) for stem in present}
 
 
 def _save(folder: Path, subset: Subset, stem: str, path: Path, labels: str, release: Release) -> None:
-    _, shown, licence = SUBSETS[stem]
-    derive = proof_collection if folder.name.endswith("-qa") else reference_collection
-    about: Row = {
-        proof_collection: {
-            "title": f"NaturalProofs, {shown}: theorem to its proof",
-            "follows": f"mirb-{stem}-qa",
-            "task": "Question-Answer Retrieval",
-            "instruction": "Given a math theorem, retrieve its proof.",
-        },
-        reference_collection: {
-            "title": f"NaturalProofs, {shown}: theorem to the references of its proof",
-            "follows": f"mirb-{SUBSETS[stem][0]}-premise",
-            "task": "Premise Retrieval",
-            "instruction": REFERENCES,
-            "candidates": "not-self",
-        },
-    }[derive]
-    parts = derive(subset, published=labels == "published")
-    revision, about = releases.hash_files([path]), about | {"labels": labels}
-    made = {"builder": "naturalproofs", "revision": revision, "licence": licence}
-    builder.write_collection(folder, parts, about, release.origin, **made, options={"labels": labels})
+    name, shown, licence = SUBSETS[stem]
+    if folder.name.endswith("-qa"):
+        parts = proof_collection(subset, published=labels == "published")
+        about: Row = {"title": f"NaturalProofs, {shown}: theorem to its proof", "follows": f"mirb-{stem}-qa"}
+        about |= builder.read_task(f"mirb-{stem}-qa")
+    else:
+        parts = reference_collection(subset, published=labels == "published")
+        about = {"title": f"NaturalProofs, {shown}: theorem to the references of its proof"}
+        about |= {"follows": f"mirb-{name}-premise", **builder.read_task(f"mirb-{name}-premise")}
+        about |= {"candidates": "not-self"}
+    made: Row = {"builder": "naturalproofs", "revision": releases.hash_files([path]), "licence": licence}
+    about, options = about | {"labels": labels}, {"labels": labels}
+    builder.write_collection(folder, parts, about, release.origin, **made, options=options)
 
 
 def proof_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
-    """Return theorem to its proofs: trivial ones out, equal texts once, no query whose proof another one shares."""
+    """Return theorem to its proofs, without trivial proofs and queries that share a proof; equal proofs are one."""
     left_out: Counter[str] = Counter()
     items = {str(item.id): item for item in subset.items.values()}
-    proofs = [(name, n, proof.text) for name, item in items.items() for n, proof in enumerate(item.proofs, 1)]
-    documents, answers, shared = builder.merge_proofs(proofs, left_out)
+    proofs = {name: [proof.text for proof in item.proofs] for name, item in items.items()}
+    corpus, answers, shared = builder.merge_proofs(proofs, lambda name: _metadata(items[name]), left_out)
     left_out["theorems whose proof another one shares (documents, no queries)"] = len(shared)
     wanted: Wanted = {
         split: {theorem: answers.get(str(theorem), []) for theorem, _ in examples if str(theorem) not in shared}
         for split, examples in subset.examples.items()
     }
-    corpus = [_row(name, "", text, items[theorem]) for name, (theorem, text) in documents.items()]
     return _parts(corpus, subset, wanted, left_out, published)
 
 
 def reference_collection(subset: Subset, *, published: bool = False) -> CollectionRows:
-    """Return theorem to the items that the proofs of its examples refer to, among all items that have a text.
-
-    *published*: the title stands before the theorem after a blank, as MIRB prints it; else as a sentence.
-    """
+    """Return theorem to the items that its proofs refer to; *published*: title and text of a query as in MIRB."""
     docs = {item.id: item for item in subset.items.values() if item.text}
     left_out = Counter({"items without a text": len(subset.items) - len(docs)})
     used: dict[str, dict[int, set[int]]] = {split: {} for split in subset.examples}
@@ -241,41 +199,36 @@ def reference_collection(subset: Subset, *, published: bool = False) -> Collecti
             left_out["references of a proof to its own theorem"] += theorem in named
             used[split].setdefault(theorem, set()).update((named & docs.keys()) - {theorem})
     wanted = {
-        split: {key: [str(doc) for doc in sorted(found)] for key, found in of.items()} for split, of in used.items()
+        split: {theorem: [str(doc) for doc in sorted(ids)] for theorem, ids in theorems.items()}
+        for split, theorems in used.items()
     }
-    return _parts(
-        [_row(str(item.id), item.title, item.text, item) for item in docs.values()], subset, wanted, left_out, published
-    )
+    corpus = [
+        {"_id": str(item.id), "title": item.title, "text": item.text, "metadata": _metadata(item)}
+        for item in docs.values()
+    ]
+    return _parts(corpus, subset, wanted, left_out, published)
 
 
 def _parts(
     corpus: list[Row], subset: Subset, wanted: Wanted, left_out: Counter[str], published: bool
 ) -> CollectionRows:
-    """Return the collection whose queries are the theorems of each split that have a text and something to find."""
-    asked: dict[int, Row] = {}
-    judged: dict[str, list[tuple[str, str, int]]] = {}
+    queries: dict[int, Row] = {}
+    judged: dict[str, list[Judgement]] = {}
     for split, theorems in wanted.items():
-        pairs = judged[split] = []
+        pairs: list[Judgement] = []
         for theorem, docs in theorems.items():
             item = subset.items[theorem]
-            if theorem in asked:
+            if theorem in queries:
                 left_out["theorems of an earlier split, too (test before dev before train)"] += 1
             elif not docs or not item.text:
                 left_out[f"{split} theorems without {'a text' if docs else 'anything to find'} (no queries)"] += 1
             else:
-                asked[theorem] = {"_id": str(theorem), "text": _named(item, published)}
+                text = f"{item.title} {item.text}".strip() if published else title_before_text(item.title, item.text)
+                queries[theorem] = {"_id": str(theorem), "text": text}
                 pairs += [(str(theorem), doc, 1) for doc in docs]
-    return CollectionRows(
-        corpus, list(asked.values()), {split: pairs for split, pairs in judged.items() if pairs}, left_out
-    )
+        judged |= {split: pairs} if pairs else {}
+    return CollectionRows(corpus, list(queries.values()), judged, left_out)
 
 
-def _named(item: Item, published: bool) -> str:
-    """Return the theorem as a query, its name first when it has one."""
-    if published:
-        return f"{item.title} {item.text}".strip()
-    return f"{item.title.rstrip('.')}. {item.text}" if item.title else item.text
-
-
-def _row(name: str, title: str, text: str, item: Item) -> Row:
-    return {"_id": name, "title": title, "text": text, "metadata": {"kind": item.kind, "theorem": item.id}}
+def _metadata(item: Item) -> Row:
+    return {"kind": item.kind, "theorem": item.id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition")
 _GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Property", "Coercion", "Canonical")
 _LOCALS = ("Hypothesis", "Hypotheses", "Variable", "Variables", "Context", "Let")
 _ENDS = ("Qed", "Defined", "Admitted", "Abort", "Save")
-# What opens, closes or declares in a file and never stands in a proof script, so that a proof is over when it comes.
+# These words open, close or declare, and never occur in a proof script, so that they end a proof.
 _OUTSIDE = (*LEMMAS, "Definition", "Section", "Module", "End", "Hypothesis", "Variable", "Variables", "Notation")
 _MARK = re.compile(r'\(\*|\*\)|"[^"]*"|\.\.\.(?=\s|\Z)|(?<!\.)\.(?=\s|\Z)')
 _MODIFIER = re.compile(r"(?:#\[[^\]]*\]\s*|(?:Local|Global|Program|Polymorphic|Monomorphic|Cumulative)\s+)*")
@@ -33,7 +33,7 @@ NAME = "rocq-premise"
 PROJECTS = ("Make", "_RocqProject", "_CoqProject")
 _TESTS = re.compile(r"(?:^|/)(?:tests?|test[-_]suite)/")
 _MENTION = re.compile(r"(?<![\w'.])[^\W\d][\w']*(?:\.[^\W\d][\w']*)*")
-# Tactics, tacticals and vernacular words: in a script they are never a lemma, even when one has their name.
+# Tactics, tacticals and vernacular words: in a script they never name a lemma.
 _TACTICS = frozenset(
     """abstract admit apply assert assumption auto by case change clear congr constructor contradiction cut destruct
     discriminate do done eapply eauto elim else exact exists fail field first fix fold forall from fun gen
@@ -41,23 +41,11 @@ _TACTICS = frozenset(
     move nia now of pose reflexivity return revert rewrite right ring set simpl solve split subst suff
     suffices symmetry then transitivity trivial try under unfold unlock using where with without wlog yield""".split()
 )
-ABOUT = {
-    "title": "Mathematical Components (Rocq): lemma to the lemmas that its proof names",
-    "task": "Premise Retrieval",
-    "language": "Rocq",
-    "instruction": "Given a Rocq statement, retrieve the lemmas that are useful for proving it.",
-    "candidates": "earlier",
-    "note": "Read from text, without Rocq: variables and hypotheses of the enclosing section are not in the "
-    "statements; premises are the names in the script, so that lemmas used by automation or hints are missing.",
-}
 
 
 @dataclass(eq=False, slots=True)
 class Lemma:
-    """A lemma: its modules within the file, its statement without the name, its script, and the names that hide lemmas.
-
-    `local` are the variables, hypotheses and local definitions of the sections that it stands in.
-    """
+    """A lemma; `text` lacks its name; `local` are its sections' variables and hypotheses, which hide lemmas."""
 
     kind: str
     name: str
@@ -69,7 +57,7 @@ class Lemma:
 
 @dataclass
 class RocqFile:
-    """What a file requires (prefix, names), its lemmas in order, the tactics that it defines, and what was odd."""
+    """The requirements of a file (prefix, names), its lemmas in order, its tactics, and counts of irregularities."""
 
     requires: list[tuple[str, list[str]]] = field(default_factory=list)
     lemmas: list[Lemma] = field(default_factory=list)
@@ -78,38 +66,31 @@ class RocqFile:
 
 
 def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
-    """Write rocq-premise under *out*, print what was left out, and return its folder.
+    """Write rocq-premise under *out* and return its folder.
 
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository of math-comp.
-    Read are the files that its project file lists, or all, tests left out. *seed* draws the test queries. The
-    same input and seed give the same bytes. Raises MirblabError when there is no lemma, and for text that is not
-    UTF-8. The licence in the card is that of math-comp.
+    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of math-comp, whose licence the card has.
+    Only the files of its project file are read, or all without one; tests are not. *seed* draws the test queries.
     """
     out = Path(out)
-    with release.open_origin(origin, URL) as found, builder.replace_folders(out, (NAME,)) as [folder]:
+    with release.open_origin(origin, URL) as source, builder.replace_folders(out, (NAME,)) as [folder]:
         left_out: Counter[str] = Counter()
-        files, roots, digest = _read(found.folder, left_out)
+        files, roots, digest = _read(source.folder, left_out)
         ordered, needed = sort_by_requirements(files, roots, left_out)
         stated, more = _resolved(files, ordered, needed, left_out)
         if not stated:
-            raise MirblabError(f"{found.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?")
-        parts, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
-        about = ABOUT | {"content": content, "seed": seed, **more}
-        builder.write_collection(folder, parts, about, found, builder="rocq", revision=content, licence=LICENCE)
+            raise MirblabError(
+                f"{source.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?"
+            )
+        rows, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
+        about = builder.read_about(NAME) | {"content": content, "seed": seed, **more}
+        builder.write_collection(folder, rows, about, source, builder="rocq", revision=content, licence=LICENCE)
     return [out / NAME]
 
 
 def sort_by_requirements(
     files: dict[str, RocqFile], roots: set[str], left_out: Counter[str]
 ) -> tuple[list[str], dict[str, set[str]]]:
-    """Return the files so that each stands after those that it requires, and all that each requires, far or near.
-
-    Ties go by path. What is required from other libraries is passed over; a circle is broken and counted.
-
-    >>> files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile()}
-    >>> sort_by_requirements(files, set(), Counter())
-    (['b.v', 'a.v'], {'b.v': set(), 'a.v': {'b.v'}})
-    """
+    """Return the files, each after those that it requires, then by path; and all direct and indirect requirements."""
     by_stem: dict[str, list[str]] = defaultdict(list)
     for name in files:
         by_stem[Path(name).stem].append(name)
@@ -118,16 +99,16 @@ def sort_by_requirements(
 
     def visit(name: str) -> None:
         open_files.add(name)
-        found: set[str] = set()
+        required: set[str] = set()
         for other in _required(files[name], by_stem, roots):
             if other in open_files:
                 left_out["requirements in a circle"] += other != name
                 continue
             if other not in needed:
                 visit(other)
-            found |= {other, *needed[other]}
+            required |= {other, *needed[other]}
         open_files.discard(name)
-        needed[name] = found
+        needed[name] = required
 
     for name in sorted(files):
         if name not in needed:
@@ -136,14 +117,12 @@ def sort_by_requirements(
 
 
 def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
-    """Return the files by path, the logical names of the project, and a hash of what was read."""
     root, listed, roots = _project(folder)
     known = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.v"))}
     names = [name for name in listed if name in known] or list(known)
     kept = sorted({name for name in names if not _TESTS.search(name)})
     left_out["files of tests, or that the project does not list"] = len(known) - len(kept)
-    digest = hashlib.blake2b(digest_size=16)
-    files: dict[str, RocqFile] = {}
+    digest, files = hashlib.blake2b(digest_size=16), dict[str, RocqFile]()
     with progress(len(kept), "reading files", "file") as bar:
         for name in kept:
             raw = known[name].read_bytes()
@@ -159,7 +138,7 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], se
 
 
 def read_file(source: str) -> RocqFile:
-    """Return what a file says; nothing is run, and what cannot be read is counted, never an error."""
+    """Return the content of a file; what cannot be read is counted and raises no error."""
     reader = _Reader()
     for sentence in split_sentences(source):
         reader.take(sentence)
@@ -168,13 +147,7 @@ def read_file(source: str) -> RocqFile:
 
 
 def split_sentences(source: str) -> Iterator[str]:
-    r"""Yield the sentences of a file, each with its full stop, blanks folded, without comments, which may be nested.
-
-    A full stop in a string, in a comment, or without a blank after it ends nothing.
-
-    >>> list(split_sentences('Lemma a : x.1 = "b. ". (* c. (* d. *) " *) " e. *) by []. Qed.'))
-    ['Lemma a : x.1 = "b. ".', 'by [].', 'Qed.']
-    """
+    """Yield the sentences of a file without (nested) comments; a full stop counts outside strings, before a blank."""
     depth, start = 0, 0
     parts: list[str] = []
     for mark in _MARK.finditer(source):
@@ -190,8 +163,6 @@ def split_sentences(source: str) -> Iterator[str]:
 
 
 class _Reader:
-    """Takes sentence by sentence and keeps the open scopes and the open proof."""
-
     def __init__(self) -> None:
         self.file = RocqFile()
         self.scopes: list[tuple[str, bool, set[str]]] = []  # name, whether a module, names that it declares
@@ -199,9 +170,8 @@ class _Reader:
         self.script: list[str] = []
 
     def take(self, sentence: str) -> None:
-        """Take one sentence."""
         body = _MODIFIER.sub("", sentence, count=1)
-        word = re.match(r"[\w.]*\w|", body)[0]
+        word = match[0] if (match := re.match(r"[\w.]*\w", body)) else ""
         if self.proof:
             if word in _ENDS:
                 self._finish(word)
@@ -211,8 +181,7 @@ class _Reader:
                 return
             self.close("proofs that do not end")
         if required := _REQUIRE.match(body):
-            names = re.sub(r"\([^)]*\)|-", " ", required[2]).split()
-            self.file.requires.append((required[1] or "", names))
+            self.file.requires.append((required[1] or "", re.sub(r"\([^)]*\)|-", " ", required[2]).split()))
         elif tactic := _TACTIC.match(body):
             self.file.tactics.add(tactic[1] or tactic[2])
         elif word in ("Section", "Module", "End"):
@@ -264,7 +233,6 @@ class _Reader:
             self.file.lemmas.append(Lemma(kind, name, modules, stated, script, local - {name}))
 
     def close(self, reason: str) -> None:
-        """End an open proof without an end, and count it."""
         if self.proof and self.proof[0] in LEMMAS:
             self.file.odd[reason] += 1
             self._finish(reason)
@@ -283,13 +251,7 @@ class _Reader:
 
 
 def split_statement(text: str) -> tuple[str, str]:
-    """Return binders and type of what follows a lemma's name, and the term after `:=`, "" without one.
-
-    >>> split_statement("n : let m := n in P m := proof_of n.")
-    ('n : let m := n in P m', 'proof_of n')
-    >>> split_statement(": left_id 0 add.")
-    ('left_id 0 add', '')
-    """
+    """Return binders and type after a lemma's name, and the term after `:=` ("": none)."""
     text = text.strip().removesuffix(".")
     depth, lets, end = 0, 0, len(text)
     for mark in _BRACKET.finditer(text):
@@ -307,7 +269,6 @@ def split_statement(text: str) -> tuple[str, str]:
 
 
 def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
-    """Return the root of a library, the files that its project file lists, and the logical names that it gives."""
     inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
     for root in inside:
         texts = [(root / name).read_text("utf-8", "replace") for name in PROJECTS if (root / name).is_file()]
@@ -320,25 +281,24 @@ def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
 
 def _required(file: RocqFile, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:
     """Return the files that one requires; of several with the name, those in the folder that the prefix names."""
-    found: list[str] = []
+    required: set[str] = set()
     for prefix, names in file.requires:
         for name in names:
             parts = [*prefix.split("."), *name.split(".")] if prefix else name.split(".")
-            if roots and prefix and parts[0] not in roots:
-                continue
-            same = by_stem.get(parts[-1], [])
-            near = [path for path in same if set(parts[1:-1]) & set(Path(path).parts[:-1])]
-            found += near or same
-    return sorted(set(found))
+            if not (roots and prefix) or parts[0] in roots:
+                same = by_stem.get(parts[-1], [])
+                near = [path for path in same if set(parts[1:-1]) & set(Path(path).parts[:-1])]
+                required.update(near or same)
+    return sorted(required)
 
 
 def _resolved(
     files: dict[str, RocqFile], ordered: list[str], needed: dict[str, set[str]], left_out: Counter[str]
 ) -> tuple[list[LibraryStatement], Row]:
-    """Return the lemmas in order with the lemmas that they name, and how many names were ambiguous."""
+    """Return the lemmas in order with the lemmas that they name, and counts of ambiguous names."""
     tactics = _TACTICS.union(*(file.tactics for file in files.values()))
     stems = Counter(Path(name).stem for name in files)
-    known: dict[str, list[tuple[str, int, str]]] = defaultdict(list)  # name to path, order and id of each lemma
+    known: dict[str, list[tuple[str, str]]] = defaultdict(list)  # name to file and id of each lemma, in their order
     taken: Counter[str] = Counter()
     stated: list[LibraryStatement] = []
     mentions: Counter[str] = Counter()
@@ -348,15 +308,13 @@ def _resolved(
             uses = _uses(lemma, path, needed[path], known, tactics, mentions)
             name = ".".join([file, *lemma.modules, lemma.name])
             taken[name] += 1
-            name += f"#{taken[name]}" if taken[name] > 1 else ""
-            place = len(stated)
-            stated.append(
-                LibraryStatement(name, lemma.name, lemma.text, uses, place, {"file": path, "kind": lemma.kind})
+            left_out["lemmas with the name of an earlier one in the same module (their id ends with #2)"] += (
+                taken[name] > 1
             )
-            known[lemma.name].append((path, place, name))
-    left_out["lemmas with the name of an earlier one in the same module (their id ends with #2)"] = sum(
-        count - 1 for count in taken.values()
-    )
+            name += f"#{taken[name]}" if taken[name] > 1 else ""
+            about = {"file": path, "kind": lemma.kind}
+            stated.append(LibraryStatement(name, lemma.name, lemma.text, uses, len(stated), about))
+            known[lemma.name].append((path, name))
     left_out["mentions of a section's variable that has a lemma's name (no premises)"] = mentions.pop("local", 0)
     several = sum(len(places) > 1 for places in known.values())
     return stated, {"names": {"different": len(known), "of_several_lemmas": several, **mentions}}
@@ -366,22 +324,22 @@ def _uses(
     lemma: Lemma,
     path: str,
     needed: set[str],
-    known: dict[str, list[tuple[str, int, str]]],
-    tactics: Iterable[str],
+    known: dict[str, list[tuple[str, str]]],
+    tactics: Collection[str],
     mentions: Counter[str],
 ) -> list[str]:
-    """Return the lemmas that a script names: of several, the last in the same file, else the last one before."""
-    found: dict[str, None] = {}
+    """Return the lemmas that a script names: of several, the last in the same file, else the last before it."""
+    uses: dict[str, None] = {}
     for mention in _MENTION.findall(re.sub(r'"[^"]*"', " ", lemma.script)):
         name = mention.rpartition(".")[2]
         if mention in tactics or name not in known:
             continue
-        places = [place for place in known[name] if place[0] == path or place[0] in needed]
-        places = [place for place in places if f".{place[2]}".endswith(f".{mention}")] or places
+        matches = [(file, doc) for file, doc in known[name] if file == path or file in needed]
+        matches = [(file, doc) for file, doc in matches if f".{doc}".endswith(f".{mention}")] or matches
         if mention in lemma.local:
-            mentions["local"] += bool(places)
-        elif places:
+            mentions["local"] += bool(matches)
+        elif matches:
             mentions["mentions"] += 1
-            mentions["ambiguous_mentions"] += len(places) > 1
-            found[([place for place in places if place[0] == path] or places)[-1][2]] = None
-    return list(found)
+            mentions["ambiguous_mentions"] += len(matches) > 1
+            uses[([doc for file, doc in matches if file == path] or [doc for _, doc in matches])[-1]] = None
+    return list(uses)

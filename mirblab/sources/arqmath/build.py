@@ -14,10 +14,10 @@ from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import say
 from mirblab.sources.arqmath import formulas
 from mirblab.sources.arqmath import release as texts
-from mirblab.sources.arqmath.release import URL, Lab, Release, Topic, find_release
+from mirblab.sources.arqmath.release import URL, Lab, Release, Topic, find_release, keep_judgements
 from mirblab.sources.shared import builder
 from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
-from mirblab.sources.shared.readers import FileJudgements, Judgement
+from mirblab.sources.shared.readers import FileJudgements
 from mirblab.sources.shared.release import Origin, hash_files, join_names
 from mirblab.sources.stackexchange import dump
 
@@ -39,36 +39,22 @@ _MIRB_YEAR = 2022
 _KIND = {1: ("answers",), 2: ("formulas", "formulas-alone")}
 _DOCUMENT = {1: "answers", 2: "formulas"}
 _NAMED = 5
+# The title of each kind of collection, and the collection of the registry that has its task.
 _CARDS = {
-    "answers": (
-        "question to graded answers",
-        "Question-Answer Retrieval",
-        "Given a math problem, retrieve its solution.",
-    ),
-    "formulas": (
-        "formula with its question to graded formulas",
-        "Formula Retrieval",
-        "Given a math formula and its context, retrieve relevant formulas.",
-    ),
-    "formulas-alone": (
-        "formula to graded formulas",
-        "Formula Retrieval",
-        "Given a math formula, retrieve relevant formulas.",
-    ),
+    "answers": ("question to graded answers", "mirb-arqmath1"),
+    "formulas": ("formula with its question to graded formulas", "mirb-arqmath2"),
+    "formulas-alone": ("formula to graded formulas", "mirb-wfb"),
 }
 
 
 def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list[Path]:
-    """Write the collections of all labs of a release under *out*, print what was left out, return their folders.
+    """Write the collections of all complete tasks of an ARQMath release under *out* and return their folders.
 
-    Task 1 of a year makes arqmath-YEAR-answers; task 2 makes arqmath-YEAR-formulas, whose queries are the formula
-    and the question that it stands in, and arqmath-YEAR-formulas-alone without the question. Documents of task 2
-    are visual ids of version 3, each with the LaTeX of its first formula. With *pool* "judged" the corpus has the
-    judged documents, and only what was judged for a query is a candidate; with "all" it has every answer or formula
-    (names end in -open). *origin* is a folder with Posts.V1.3.xml, latex_representation_v3, topics and judgements
-    anywhere below it, or several such folders joined as in `PATH`. In memory are the judged ids and, for "all", the
-    numbers of the answers and 8 bytes for each visual id; texts wait on disk. The same input gives the same bytes.
-    Raises MirblabError when no lab is complete, for files that cannot be read and for other versions of visual ids.
+    Task 1 gives arqmath-YEAR-answers, task 2 arqmath-YEAR-formulas (a query is a formula with its question) and
+    arqmath-YEAR-formulas-alone. Documents of task 2 are visual ids of version 3 with the LaTeX of their first formula.
+    With *pool* "judged" a query's candidates are what was judged for it; with "all" they are all answers or formulas
+    (names end in -open). *origin* is one or several folders, joined as in `PATH`, with Posts.V1.3.xml,
+    latex_representation_v3, topics and judgements.
     """
     if pool not in POOLS:
         raise unknown("pool", pool, POOLS)
@@ -80,18 +66,18 @@ def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list
     names = tuple(f"arqmath-{lab.year}-{kind}{suffix}" for lab in labs for kind in _KIND[lab.task])
     with replace_folders(out := Path(out), names) as folders, _stores(out, labs) as stores:
         reading = _Reading(release, labs, everything=pool == "all")
-        if any(lab.task == 1 for lab in labs):
-            reading.answers(stores[1])
+        if release.posts and any(lab.task == 1 for lab in labs):
+            reading.answers(release.posts, stores[1])
         if any(lab.task == 2 for lab in labs):
             reading.formulas(stores[2])
-        made = {"builder": "arqmath", "revision": hash_files(release.used), "licence": LICENCE}
-        made["options"] = {"pool": pool}
-        found = Origin(release.places[0], URL, "", join_names(release.places))
-        left = iter(folders)
-        for lab in labs:
-            for kind in _KIND[lab.task]:
-                parts, about = reading.parts(lab, kind, stores[lab.task])
-                builder.write_collection(next(left), parts, about, found, **made)
+        source, revision = Origin(release.places[0], URL, "", join_names(release.places)), hash_files(release.used)
+        kinds = [(lab, kind) for lab in labs for kind in _KIND[lab.task]]
+        for folder, (lab, kind) in zip(folders, kinds, strict=True):
+            rows, about = reading.rows(lab, kind, stores[lab.task])
+            how = {"pool": pool}
+            builder.write_collection(
+                folder, rows, about, source, builder="arqmath", revision=revision, licence=LICENCE, options=how
+            )
         for example in reading.odd.examples:
             say(f"  {example}")
     return [out / name for name in names]
@@ -99,17 +85,14 @@ def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list
 
 @contextmanager
 def _stores(out: Path, labs: list[Lab]) -> Iterator[dict[int, texts.RowStore]]:
-    """Yield a place on disk for the documents of each task."""
-    with tempfile.TemporaryFile("w+b", dir=out) as one, tempfile.TemporaryFile("w+b", dir=out) as other:
-        yield {task: texts.RowStore(spool, _judged(labs, task)) for task, spool in ((1, one), (2, other))}
-
-
-def _judged(labs: list[Lab], task: int) -> set[str]:
-    return {doc_id for lab in labs if lab.task == task and lab.judged for _, doc_id in lab.judged.grades}
+    judged: dict[int, set[str]] = {1: set(), 2: set()}
+    for lab in labs:
+        judged[lab.task] |= {doc_id for _, doc_id in lab.judged.grades}
+    with tempfile.TemporaryFile("w+b", dir=out) as answers, tempfile.TemporaryFile("w+b", dir=out) as formulas:
+        yield {1: texts.RowStore(answers, judged[1]), 2: texts.RowStore(formulas, judged[2])}
 
 
 def _complete(release: Release) -> list[Lab]:
-    """Return the labs that can be built; print what the others lack."""
     labs = [lab for _, lab in sorted(release.labs.items())]
     lacks = {f"task {lab.task} of {lab.year}": missing for lab in labs if (missing := release.missing(lab))}
     if len(lacks) == len(labs):
@@ -124,17 +107,14 @@ def _complete(release: Release) -> list[Lab]:
 
 
 class _Reading:
-    """What one reading of posts and formulas finds, for the labs that are built from it."""
-
     def __init__(self, release: Release, labs: list[Lab], *, everything: bool) -> None:
         self.release, self.labs, self.everything = release, labs, everything
         self.odd = dump.RowProblems()
         self.left_out: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
         self.versions: dict[int, dict[str, float]] = {}
 
-    def answers(self, store: texts.RowStore) -> None:
-        """Put the answers that are wanted into *store*."""
-        files = dump.find_dump(self.release.posts.parent, ("Posts",))
+    def answers(self, posts: Path, store: texts.RowStore) -> None:
+        files = dump.find_dump(posts.parent, ("Posts",))
         name, left_out, seen = files.shown("Posts"), self.left_out[1], set[int]()
         with files.stream("Posts") as stream:
             for line, row in dump.read_rows(stream, name, ("Id", "ParentId", "Body", "CreationDate"), self.odd, ANSWER):
@@ -148,20 +128,15 @@ class _Reading:
                     left_out[f"answers written after {LAST_YEAR}, where the collection ends"] += 1
                 else:
                     seen.add(int(post_id))
-                    self._keep(store, post_id, row)
+                    text, odd = texts.clean_post(row.get("Body", ""))
+                    about = {"question": row.get("ParentId", "")}
+                    if text:
+                        store.add({"_id": post_id, "title": "", "text": text, "metadata": about}, odd)
+                    left_out["answers without text"] += not text
         left_out.update({f"posts that are no answers (PostTypeId {kind})": n for kind, n in self.odd.passed.items()})
 
-    def _keep(self, store: texts.RowStore, post_id: str, row: dict[str, str]) -> None:
-        text, odd = texts.clean_post(row.get("Body", ""))
-        if text:
-            store.add(
-                {"_id": post_id, "title": "", "text": text, "metadata": {"question": row.get("ParentId", "")}}, odd
-            )
-        else:
-            self.left_out[1]["answers without text"] += 1
-
     def formulas(self, store: texts.RowStore) -> None:
-        """Put the formulas that are wanted into *store*, after the judgements were seen to name these."""
+        """Check that the judgements use visual ids of version 3, then put the wanted formulas into *store*."""
         picked = formulas.PickedFormulas(store.judged, everything=self.everything)
         picked.read(self.release.formulas, self.odd)
         for lab in self.labs:
@@ -171,37 +146,35 @@ class _Reading:
         picked.documents(self.release.formulas, store)
         self.left_out[2] += picked.left_out
 
-    def parts(self, lab: Lab, kind: str, store: texts.RowStore) -> tuple[CollectionRows, Row]:
-        """Return one collection of a lab, and what its card says."""
-        left_out = Counter(self.left_out[lab.task])
-        left_out.update(self.odd.counts)
+    def rows(self, lab: Lab, kind: str, store: texts.RowStore) -> tuple[CollectionRows, Row]:
+        left_out, what = self.left_out[lab.task] + self.odd.counts, _DOCUMENT[lab.task]
         left_out["files of judgements passed over for the official one"] = len(lab.passed_over)
-        pairs, missing = _split(lab, store, left_out)
-        asked = {query_id for query_id, _, _ in pairs}
+        left_out["judgements given twice"] = lab.judged.n_repeated
+        kept, missing = keep_judgements(lab.judged.grades, {topic.id for topic in lab.topics}, store, what, left_out)
+        if not kept:
+            raise MirblabError(
+                f"{lab.judged.path}: none of its {what} is there; do posts and judgements belong together?"
+            )
+        asked = {query_id for query_id, _, _ in kept}
         queries = [_query(topic, kind, left_out) for topic in lab.topics if topic.id in asked]
-        wanted = None if self.everything else {doc_id for _, doc_id, _ in pairs}
+        wanted = None if self.everything else {doc_id for _, doc_id, _ in kept}
         about = _about(lab, kind, everything=self.everything) | {"examples": self.odd.examples}
         about |= {"judgements_file": lab.judged.path.name, "first_missing_documents": missing[:_NAMED]}
-        if lab.task == 2:
-            about["visual_ids"] = self.versions[lab.year]
-        return CollectionRows(
-            store.rows(wanted, _DOCUMENT[lab.task], left_out), queries, {"test": pairs}, left_out
-        ), about
+        about |= {"visual_ids": self.versions[lab.year]} if lab.task == 2 else {}
+        return CollectionRows(store.rows(wanted, what, left_out), queries, {"test": kept}, left_out), about
 
 
 def check_visual_ids(
     judged: FileJudgements, queries: Mapping[str, str], occurs: Mapping[str, Mapping[str, str]]
 ) -> dict[str, float]:
-    """Return how many judged ids occur, and how alike the pairs of grade 3 are; MirblabError for another version.
+    """Return the share of judged ids that exist and the similarity of pairs of grade 3; MirblabError for other ids.
 
-    With ids of another version everything loads and means nothing, because ids are dense: most occur, as other
-    formulas. *queries* maps topics to LaTeX; *occurs* maps each column of ids to the LaTeX of the judged ids in it.
-    The similarity, from 0 to 1, is the mean of difflib's ratio over at most 500 pairs; it decides from ten pairs on.
+    Because ids are dense, those of another version load without an error but mean other formulas. *occurs* maps each
+    column to the LaTeX of its judged ids. The similarity (0 to 1) is difflib's mean ratio over at most 500 pairs.
     """
     ids = {doc_id for _, doc_id in judged.grades}
-    shares = {key: len(found) / len(ids) for key, found in occurs.items()}
-    alike = {key: formula_similarity(judged, queries, found) for key, found in occurs.items()}
-    share, (n_pairs, similarity) = shares["visual_id"], alike["visual_id"]
+    alike = {key: formula_similarity(judged, queries, formulas) for key, formulas in occurs.items()}
+    share, (n_pairs, similarity) = len(occurs["visual_id"]) / len(ids), alike["visual_id"]
     if share < LEAST_SHARE or (n_pairs >= _FEWEST and similarity < LEAST_SIMILARITY):
         fit = [key for key, (n, value) in alike.items() if n >= _FEWEST and value >= LEAST_SIMILARITY]
         looks = _SAYS[fit[0]] if fit else "ids of another release: no column of the formulas fits"
@@ -214,43 +187,19 @@ def check_visual_ids(
 
 
 def formula_similarity(
-    judged: FileJudgements, queries: Mapping[str, str], found: Mapping[str, str]
+    judged: FileJudgements, queries: Mapping[str, str], formulas: Mapping[str, str]
 ) -> tuple[int, float]:
-    """Return number and mean similarity of the pairs of the highest grade whose formula is *found*."""
+    """Return number and mean similarity (0 to 1) of the pairs of the highest grade whose formula is in *formulas*."""
     highest = max(judged.grades.values())
-    pairs = [
-        (queries[query_id], found[doc_id])
-        for (query_id, doc_id), grade in judged.grades.items()
-        if grade == highest and query_id in queries and doc_id in found
-    ][:_MOST]
+    best = [pair for pair, grade in judged.grades.items() if grade == highest]
+    pairs = [(queries[query], formulas[doc]) for query, doc in best if query in queries and doc in formulas]
     ratios = [
-        difflib.SequenceMatcher(None, query, texts.clean_latex(latex).text[:_LONGEST], autojunk=False).ratio()
-        for query, latex in ((query[:_LONGEST], latex) for query, latex in pairs)
+        difflib.SequenceMatcher(
+            None, query[:_LONGEST], texts.clean_latex(latex).text[:_LONGEST], autojunk=False
+        ).ratio()
+        for query, latex in pairs[:_MOST]
     ]
     return len(ratios), sum(ratios) / len(ratios) if ratios else 0.0
-
-
-def _split(lab: Lab, store: texts.RowStore, left_out: Counter[str]) -> tuple[list[Judgement], list[str]]:
-    """Return the judgements whose topic and document exist, and the judged documents that do not."""
-    known, what = {topic.id for topic in lab.topics}, _DOCUMENT[lab.task]
-    pairs: list[Judgement] = []
-    missing: dict[str, None] = {}
-    for (query_id, doc_id), grade in lab.judged.grades.items():
-        if query_id not in known:
-            left_out["judgements of topics that the file of topics lacks"] += 1
-        elif doc_id not in store.found:
-            left_out[f"judgements of {what} that are not there (grade {grade})"] += 1
-            missing[doc_id] = None
-        else:
-            pairs.append((query_id, doc_id, grade))
-    if not pairs:
-        raise MirblabError(f"{lab.judged.path}: none of its {what} is there; do posts and judgements belong together?")
-    judged, kept = {query_id for query_id, _ in lab.judged.grades}, {query_id for query_id, _, _ in pairs}
-    left_out["judgements given twice"] = lab.judged.n_repeated
-    left_out[f"judged {what} that are not there"] = len(missing)
-    left_out["topics without a judgement (no queries)"] = len(known - judged)
-    left_out[f"topics whose judged {what} are not there (no queries)"] = len((known & judged) - kept)
-    return pairs, list(missing)
 
 
 def _query(topic: Topic, kind: str, left_out: Counter[str]) -> Row:
@@ -268,11 +217,10 @@ def _query(topic: Topic, kind: str, left_out: Counter[str]) -> Row:
 
 
 def _about(lab: Lab, kind: str, *, everything: bool) -> Row:
-    title, task, instruction = _CARDS[kind]
+    title, like = _CARDS[kind]
     about: Row = {
         "title": f"ARQMath {lab.year}: {title}{' in the whole collection' if everything else ''}",
-        "task": task,
-        "instruction": instruction,
+        **builder.read_task(like),
         "relevance_levels": [0, 1, 2, 3],
         "relevant_from": 2,
         "pool": "all" if everything else "judged",

@@ -1,4 +1,4 @@
-"""formulas: ARQMath's formulas with their visual ids."""
+"""formulas: the formulas of ARQMath with their visual ids."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import progress
 from mirblab.sources.arqmath import release
-from mirblab.sources.arqmath import release as texts
 from mirblab.sources.stackexchange.dump import RowProblems
 
-COLUMNS = ("id", "post_id", "type", "old_visual_id", "visual_id", "issue", "formula")
 KEYS = ("visual_id", "old_visual_id", "id")
 IN_COMMENTS, NOT_IN_POST = "formulas in comments (the task asks for posts)", "formulas that their post lacks (issue d)"
 EMPTY = "formulas without LaTeX"
@@ -30,7 +28,7 @@ _NEVER = 2**62
 
 
 class Formula(NamedTuple):
-    """One row: the columns of `COLUMNS`, in their order; ids are whole numbers as text."""
+    """The columns that are read of a row; ids are whole numbers as text."""
 
     id: str
     post_id: str
@@ -42,7 +40,7 @@ class Formula(NamedTuple):
 
 
 class FormulaInstance(NamedTuple):
-    """One formula in one post: `markup` is LaTeX without entities and line marks, or MathML as it stands."""
+    """One formula in one post: `markup` is LaTeX without entities and line marks, or unchanged MathML."""
 
     formula_id: str
     post_id: str
@@ -52,18 +50,16 @@ class FormulaInstance(NamedTuple):
 
 
 class PickedFormulas:
-    """What a pass over the formulas finds: which one stands for each visual id, and how the ids of judgements occur.
+    """The formula of the smallest id for each judged visual id, or with *everything* for all visual ids.
 
-    The formula of the smallest id stands for its visual id; those in comments are no documents, nor those that the
-    lab marks as missing from their post. `occurs` has, by column, the LaTeX of the judged ids that are found in it.
+    Formulas in comments or marked as missing from their post do not count. `occurs`: LaTeX of judged ids, by column.
     """
 
     def __init__(self, judged: set[str], *, everything: bool) -> None:
-        """Begin with nothing; look for *judged* ids, or with *everything* for all visual ids as well."""
         self.judged, self.everything = judged, everything
         self.left_out: Counter[str] = Counter()
         self.occurs: dict[str, dict[str, str]] = {key: {} for key in KEYS}
-        self._all, self._found = FirstFormulas(), dict[str, Formula]()
+        self._all, self._judged = FirstFormulas(), dict[str, Formula]()
 
     def read(self, paths: list[Path], odd: RowProblems) -> None:
         """Read all rows."""
@@ -71,45 +67,40 @@ class PickedFormulas:
         for row in read_formula_rows(paths, odd):
             is_judged = row[4] in judged
             if is_judged or row[0] in judged or row[3] in judged:
-                self._note(Formula._make(row))
+                for key, value in zip(KEYS, (row[4], row[3], row[0]), strict=True):
+                    if value in judged:
+                        self.occurs[key].setdefault(value, row[6])
             if is_judged or everything:
-                reason = _unfit(row)
-                if reason:
+                if reason := _unfit(row):
                     self.left_out[reason] += 1
                 elif everything:
                     self._all.put(int(row[4]), int(row[0]))
-                elif row[4] not in self._found or int(row[0]) < int(self._found[row[4]].id):
-                    self._found[row[4]] = Formula._make(row)
+                elif row[4] not in self._judged or int(row[0]) < int(self._judged[row[4]].id):
+                    self._judged[row[4]] = Formula._make(row)
 
-    def _note(self, row: Formula) -> None:
-        for key in KEYS:
-            value = getattr(row, key)
-            if value in self.judged:
-                self.occurs[key].setdefault(value, row.formula)
-
-    def documents(self, paths: list[Path], store: texts.RowStore) -> None:
-        """Put the formulas that were decided on into *store*; for all of them the files are read again."""
-        found = sorted(self._found.values(), key=lambda row: int(row.visual_id))
-        for row in map(Formula._make, self._again(paths)) if self.everything else found:
-            text, odd = texts.clean_latex(row.formula)
+    def documents(self, paths: list[Path], store: release.RowStore) -> None:
+        """Put the chosen formulas into *store*; with *everything* the files are read a second time."""
+        judged = sorted(self._judged.values(), key=lambda row: int(row.visual_id))
+        for row in self._again(paths) if self.everything else judged:
+            text, odd = release.clean_latex(row.formula)
             about = {"post_id": row.post_id, "formula_id": row.id, "type": row.type}
             store.add({"_id": row.visual_id, "title": "", "text": text, "metadata": about}, odd)
 
-    def _again(self, paths: list[Path]) -> Iterator[tuple[str, ...]]:
+    def _again(self, paths: list[Path]) -> Iterator[Formula]:
         for row in read_formula_rows(paths, RowProblems()):
             if self._all.get(int(row[4])) == int(row[0]) and not _unfit(row):
                 self._all.put(int(row[4]), -1)  # so that a row that is there twice is taken once
-                yield row
+                yield Formula._make(row)
 
 
 class FirstFormulas:
-    """The smallest id of a formula for each visual id: 8 bytes each where these lie close together, as ARQMath's do."""
+    """The smallest formula id of each visual id, in 8 bytes each, because the visual ids of ARQMath are dense."""
 
     def __init__(self) -> None:
         self._pages: dict[int, array[int]] = {}
 
     def put(self, visual_id: int, formula_id: int) -> None:
-        """Remember a formula unless an earlier one has its visual id."""
+        """Store a formula unless a formula with a smaller id has its visual id."""
         page, place = divmod(visual_id, _PAGE)
         if page not in self._pages:
             self._pages[page] = array("q", [_NEVER]) * _PAGE
@@ -117,7 +108,7 @@ class FirstFormulas:
             self._pages[page][place] = formula_id
 
     def get(self, visual_id: int) -> int:
-        """Return the smallest id; one above all for a visual id that was never put."""
+        """Return the smallest formula id, or a number above all ids for an unknown visual id."""
         page, place = divmod(visual_id, _PAGE)
         return self._pages[page][place] if page in self._pages else _NEVER
 
@@ -125,39 +116,28 @@ class FirstFormulas:
 def read_instances(
     origin: str | Path, representation: str = "latex", odd: RowProblems | None = None
 ) -> Iterator[FormulaInstance]:
-    """Yield the formulas of a release in one representation, as the files have them: latex, slt or opt.
+    """Yield the formulas of a release as LaTeX, as "slt" (Presentation MathML) or as "opt" (Content MathML).
 
-    "slt" is LaTeXML's Presentation MathML and "opt" its Content MathML; what LaTeXML could not convert has no row,
-    or MathML with its error markup. `type` is title, question, answer or comment. One row is in memory at a time.
-    Broken rows are noted in *odd*. Raises MirblabError and FileNotFoundError as `release.find_formula_files` and
-    `formulas.read_formula_rows` do.
+    Formulas that LaTeXML could not convert have no row, or error markup. Broken rows are noted in *odd*.
     """
-    is_latex = representation == "latex"
     paths = release.find_formula_files(origin, representation)
     for row in map(Formula._make, read_formula_rows(paths, RowProblems() if odd is None else odd)):
-        markup = texts.clean_latex(row.formula).text if is_latex else row.formula
+        markup = release.clean_latex(row.formula).text if representation == "latex" else row.formula
         yield FormulaInstance(row.id, row.post_id, row.visual_id, row.type, markup)
 
 
 def read_visual_ids(origin: str | Path, wanted: Container[str] | None = None) -> dict[str, str]:
-    """Return visual id by formula id, for the formulas that are *wanted* (None: all, 28 million in the release).
-
-    The files with LaTeX are read, since only they have all formulas. MirblabError when none of the wanted is there.
-    """
+    """Return visual id by formula id for the *wanted* formulas (None: all 28 million); MirblabError for none."""
     paths = release.find_formula_files(origin)
     rows = read_formula_rows(paths, RowProblems())
-    found = {row[0]: row[4] for row in rows if wanted is None or row[0] in wanted}
-    if not found:
+    visual_ids = {row[0]: row[4] for row in rows if wanted is None or row[0] in wanted}
+    if not visual_ids:
         raise MirblabError(f"{paths[0].parent.name} has none of the formulas; are the ids those of single formulas?")
-    return found
+    return visual_ids
 
 
 def read_formula_rows(paths: list[Path], odd: RowProblems) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of `Formula` of each row of all files, in order, plain or gzipped.
-
-    Rows with another number of cells, or without whole numbers as ids, are noted in *odd* and passed over. Raises
-    MirblabError for a file without the columns that are wanted, and for one that is damaged.
-    """
+    """Yield the columns of `Formula` of each row; malformed rows are noted in *odd*. MirblabError for damaged files."""
     with progress(len(paths), "reading formulas", "files") as bar:
         for path in paths:
             yield from _rows(path, odd)
@@ -170,10 +150,10 @@ def _rows(path: Path, odd: RowProblems) -> Iterator[tuple[str, ...]]:
         with text_files.open_unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
             reader = csv.reader(file, delimiter="\t")
             header = next(reader, [])
-            missing = [name for name in COLUMNS if name not in header]
+            missing = [name for name in Formula._fields if name not in header]
             if missing:
                 raise MirblabError(f"{path}, line 1: no column {', '.join(missing)}; found {', '.join(header)[:200]}")
-            columns, n_cells = itemgetter(*[header.index(name) for name in COLUMNS]), len(header)
+            columns, n_cells = itemgetter(*map(header.index, Formula._fields)), len(header)
             for cells in reader:
                 if len(cells) != n_cells:
                     odd.note(path.name, reader.line_num, "rows with another number of cells", f"{len(cells)}")
@@ -188,7 +168,7 @@ def _rows(path: Path, odd: RowProblems) -> Iterator[tuple[str, ...]]:
 
 
 def _unfit(row: tuple[str, ...]) -> str:
-    """Return why a formula cannot stand for its visual id, or ""."""
+    """Return why a formula cannot represent its visual id, or ""."""
     if row[2] == "comment":
         return IN_COMMENTS
     if "d" in row[5]:

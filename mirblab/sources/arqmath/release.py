@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -15,7 +15,7 @@ from xml.parsers import expat
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.shared import html, readers, release
-from mirblab.sources.shared.builder import Row
+from mirblab.sources.shared.builder import Judgement, Row
 from mirblab.sources.shared.readers import FileJudgements
 
 _NUMBER = re.compile(r"([AB])\.([0-9]{1,3})")
@@ -30,8 +30,8 @@ _FORMULAS = "latex_representation_v3"
 REPRESENTATIONS = ("latex", "slt", "opt")
 _PREFERRED = re.compile(r"official|v3")
 _FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", re.IGNORECASE)
-# LaTeXML breaks long formulas by a comment sign at the end of a line; in the files the line's end may be a blank.
-# An even number of backslashes before it are line breaks of LaTeX, an odd number make it the sign of per cent.
+# LaTeXML breaks long formulas with a percent sign at the end of a line; in the files the line end may be a blank.
+# After an even number of backslashes (line breaks of LaTeX) it is such a mark, after an odd number a literal sign.
 _LINE_MARK = re.compile(r"(?<!\\)((?:\\\\)*)%[ \t]*\n")
 _BLANK_MARK = re.compile(r"(?<!\\)((?:\\\\)*)% ")
 ENTITIES = "with HTML entities left in them (unescaped)"
@@ -40,7 +40,7 @@ MARKS = "with LaTeXML's line marks (dropped)"
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it stands in its file: `title` and `question` are HTML; `latex` is "" in task 1."""
+    """A topic of a file: `title` and `question` are HTML; `latex` is "" in task 1."""
 
     id: str
     title: str
@@ -57,7 +57,7 @@ class Lab:
     year: int
     task: int
     topics: list[Topic] = field(default_factory=list)
-    judged: FileJudgements | None = None
+    judged: FileJudgements = FileJudgements(Path(), {}, 0)
     passed_over: list[str] = field(default_factory=list)
 
 
@@ -72,10 +72,10 @@ class Release:
     used: list[Path]
 
     def missing(self, lab: Lab) -> str:
-        """Return what a lab lacks to be built, or "" when nothing is missing."""
+        """Return the parts without which a lab cannot be built, or "" when it is complete."""
         lacks = {
             "topics (a file like Topics_Task1_2022.xml)": not lab.topics,
-            "judgements (a file like qrel_task1_2022_official.tsv)": lab.judged is None,
+            "judgements (a file like qrel_task1_2022_official.tsv)": not lab.judged.grades,
             "posts (Posts.V1.3.xml)": lab.task == 1 and self.posts is None,
             f"formulas ({_FORMULAS}/*.tsv)": lab.task == 2 and not self.formulas,
         }
@@ -83,74 +83,60 @@ class Release:
 
 
 class CleanText(NamedTuple):
-    """A text, and what was mended in it: some of `ENTITIES` (in a post: escaped twice) and `MARKS`."""
+    """A text, and which of `ENTITIES` (in a post: escaped twice) and `MARKS` were removed from it."""
 
     text: str
     odd: tuple[str, ...]
 
 
 def find_release(origin: str | Path) -> Release:
-    """Return what lies at *origin*: a folder, or several joined as in `PATH`; archives in them are not looked into.
+    """Return the files at *origin*, a folder or several joined as in `PATH`; archives in them are not opened.
 
-    Posts are found by name, topics and judgements by name and the numbers of their topics, formulas in folders
-    named latex_representation_v3. Where one lab has several judgements, the file named "official" or "v3" is taken.
-    Raises MirblabError when two files have the same content, and for what cannot be read.
+    Of several files of judgements for one lab, the one named "official" or "v3" is taken.
     """
     where = release.split_origin(origin)
-    found = release.files_below(where)
+    files = release.files_below(where)
+    posts = release.pick_single_file([path for path in files if _POSTS.fullmatch(path.name)], "posts")
+    formulas = _formula_files(files, _FORMULAS)
+    if not formulas and (others := {path.parent.name for path in _formula_files(files, "latex_representation")}):
+        raise MirblabError(f"found {', '.join(sorted(others))}; the visual ids of task 2 are those of {_FORMULAS}")
+    topics = [path for path in files if release.file_suffix(path) == ".xml" and "topics" in path.name.lower()]
+    qrels = [path for path in files if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
     labs: dict[tuple[int, int], Lab] = {}
-    posts = release.pick_single_file([path for path in found if _POSTS.fullmatch(path.name)], "posts")
-    formulas = sorted((path for path in found if _is_formulas(path)), key=_by_number)
-    _no_other_version(found, formulas)
-    used = [path for path in found if release.file_suffix(path) == ".xml" and "topics" in path.name.lower()]
-    for path in used:
+    for path in topics:
         _add_topics(labs, path)
-    used += _add_judgements(
-        labs, [path for path in found if "qrel" in path.name.lower() and release.file_suffix(path) in _QRELS]
-    )
+    used = [*topics, *_add_judgements(labs, qrels)]
     return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
 
 
 def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
-    """Return the files of formulas of version 3 in one of `REPRESENTATIONS`, by number, anywhere below *origin*.
-
-    They are LaTeX, "slt" Presentation MathML and "opt" Content MathML. FileNotFoundError when there are none.
-    """
+    """Return the files of one of `REPRESENTATIONS` in version 3, by number; FileNotFoundError when there are none."""
     if representation not in REPRESENTATIONS:
         raise unknown("representation", representation, REPRESENTATIONS)
     where, folder = release.split_origin(origin), f"{representation}_representation_v3"
-    found = sorted((path for path in release.files_below(where) if _is_formulas(path, folder)), key=_by_number)
-    if not found:
-        raise FileNotFoundError(
-            f"no {folder}/*.tsv below {release.join_names(where)}; the release can be had from {URL}"
-        )
-    return found
+    files = _formula_files(release.files_below(where), folder)
+    if not files:
+        shown = release.join_names(where)
+        raise FileNotFoundError(f"no {folder}/*.tsv below {shown}; the release can be had from {URL}")
+    return files
 
 
 def clean_latex(latex: str) -> CleanText:
-    r"""Return a formula without entities (in any number of layers), line marks and doubled white space.
-
-    >>> clean_latex(r"a\geq{% r} &amp;lt; 5\% of b").text
-    'a\\geq{r} < 5\\% of b'
-    """
+    """Return a formula without entities (in any number of layers), line marks and doubled white space."""
     text, is_deep, is_marked = latex, False, False
-    # A mark may stand inside an entity, and an escaped sign may be a mark: both until nothing changes.
+    # A mark may split an entity, and an entity may be a mark, so both are removed until nothing changes.
     while (step := drop_line_marks(plain := html.unescape_entities(text)[0])) != text:
         is_deep, is_marked, text = is_deep or plain != text, is_marked or step != plain, step
-    return CleanText(" ".join(text.split()), _odd(is_deep=is_deep, is_marked=is_marked))
+    return CleanText(" ".join(text.split()), (ENTITIES,) * is_deep + (MARKS,) * is_marked)
 
 
 def clean_post(source: str, *, is_title: bool = False) -> CleanText:
-    """Return the text of a post or title in HTML, its formulas between dollars.
-
-    >>> clean_post('<p>Is <span class="math-container" id="q_1">$a{% b}$</span> 5% off?</p>').text
-    'Is $a{b}$ 5% off?'
-    """
+    """Return the text of a post or title in HTML, its formulas between dollars."""
     unmarked = source
     if "%" in source and "math-container" in source:
-        unmarked = _FORMULA.sub(lambda found: found[1] + drop_line_marks(found[2]), source)
+        unmarked = _FORMULA.sub(lambda match: match[1] + drop_line_marks(match[2]), source)
     text, is_deep = html.title_to_text(unmarked) if is_title else html.html_to_text(unmarked)
-    return CleanText(text, _odd(is_deep=is_deep, is_marked=unmarked != source))
+    return CleanText(text, (ENTITIES,) * is_deep + (MARKS,) * (unmarked != source))
 
 
 def drop_line_marks(latex: str) -> str:
@@ -165,21 +151,20 @@ def drop_line_marks(latex: str) -> str:
 
 
 class RowStore:
-    """Rows of a corpus that wait on disk, so that several collections are written from one reading of the source."""
+    """Rows stored on disk, so that one pass over the source gives several collections; `found`: *judged* ids."""
 
-    def __init__(self, spool: IO[bytes], judged: Container[str]) -> None:
-        """Begin with nothing, in the file *spool*, opened for writing and reading; `found` has the *judged* ids."""
+    def __init__(self, spool: IO[bytes], judged: set[str]) -> None:
         self._spool, self.judged, self.found = spool, judged, set[str]()
 
     def add(self, row: Row, odd: tuple[str, ...] = ()) -> None:
-        """Keep a row, and what was mended in it."""
+        """Store a row, and what was repaired in it."""
         if row["_id"] in self.judged:
             self.found.add(row["_id"])
         self._spool.seek(0, 2)
         self._spool.write(json.dumps([row, odd]).encode() + b"\n")
 
     def rows(self, wanted: Container[str] | None, what: str, left_out: Counter[str]) -> Iterator[Row]:
-        """Yield the rows whose id is *wanted* (None: all), and count under *what* was mended in them."""
+        """Yield the rows whose id is *wanted* (None: all); repairs are counted in *left_out* under *what*."""
         self._spool.seek(0)
         for line in self._spool:
             row, odd = json.loads(line)
@@ -188,39 +173,54 @@ class RowStore:
                 yield row
 
 
-def _by_number(path: Path) -> tuple[int, str]:
-    digits = re.match(r"\d+", path.name)
-    return int(digits[0]) if digits else 0, str(path)
+def keep_judgements(
+    grades: Mapping[tuple[str, str], int],
+    topics: Collection[str],
+    store: RowStore,
+    what: str,
+    left_out: Counter[str],
+    lacking: str = "the file of topics lacks",
+) -> tuple[list[Judgement], list[str]]:
+    """Return the judgements whose topic and document exist, and the judged documents that do not exist."""
+    kept: list[Judgement] = []
+    missing: dict[str, None] = {}
+    for (query_id, doc_id), grade in grades.items():
+        if query_id not in topics:
+            left_out[f"judgements of topics that {lacking}"] += 1
+        elif doc_id not in store.found:
+            left_out[f"judgements of {what} that are not there (grade {grade})"] += 1
+            missing[doc_id] = None
+        else:
+            kept.append((query_id, doc_id, grade))
+    judged = {query_id for query_id, _ in grades} & set(topics)
+    left_out[f"judged {what} that are not there"] = len(missing)
+    left_out["topics without a judgement (no queries)"] = len(topics) - len(judged)
+    left_out[f"topics whose judged {what} are not there (no queries)"] = len(judged - {query for query, *_ in kept})
+    return kept, list(missing)
 
 
-def _no_other_version(found: list[Path], formulas: list[Path]) -> None:
-    others = {path.parent.name for path in found if _is_formulas(path, "latex_representation")}
-    if others and not formulas:
-        raise MirblabError(f"found {', '.join(sorted(others))}; the visual ids of task 2 are those of {_FORMULAS}")
-
-
-def _is_formulas(path: Path, folder: str = _FORMULAS) -> bool:
-    return path.parent.name.lower().startswith(folder) and release.file_suffix(path) == ".tsv"
+def _formula_files(files: list[Path], folder: str) -> list[Path]:
+    """Return the tables in folders whose name begins with *folder*, in the order of the number in their name."""
+    tables = [
+        path for path in files if path.parent.name.lower().startswith(folder) and release.file_suffix(path) == ".tsv"
+    ]
+    return sorted(tables, key=lambda path: (int((re.match(r"\d+", path.name) or ["0"])[0]), str(path)))
 
 
 def _add_topics(labs: dict[tuple[int, int], Lab], path: Path) -> None:
     by_lab: dict[tuple[int, int], list[Topic]] = {}
     for topic in read_topics(path):
         by_lab.setdefault(_key(topic.id, path), []).append(topic)
-    for (year, task), read in by_lab.items():
+    for (year, task), topics in by_lab.items():
         lab = labs.setdefault((year, task), Lab(year, task))
         if lab.topics:
             raise MirblabError(f"{path} has topics of task {task} of {year}, as another file has; keep one of them")
-        lab.topics = read
+        lab.topics = topics
 
 
 def read_topics(path: Path) -> list[Topic]:
-    """Return the topics of a file, plain or gzipped, in its order.
-
-    No entity is resolved and no document type accepted. Raises MirblabError with file and line for XML that is not
-    well-formed, for a topic without number, text or (in task 2) formula, and for one that comes twice.
-    """
-    reading = _Reading(path)
+    """Return the topics of a file, plain or gzipped, in its order; MirblabError with file and line."""
+    reading = _TopicHandlers(path)
     try:
         with text_files.open_unpacked(path) as file:
             while block := file.read(_AT_ONCE):
@@ -235,9 +235,7 @@ def read_topics(path: Path) -> list[Topic]:
     return list(reading.topics.values())
 
 
-class _Reading:
-    """What expat calls while a file of topics is read."""
-
+class _TopicHandlers:
     def __init__(self, path: Path) -> None:
         self.path, self.topics = path, dict[str, Topic]()
         self.number, self.fields, self.parts = "", dict[str, str](), list[str]()
@@ -277,23 +275,22 @@ class _Reading:
 
 
 def _add_judgements(labs: dict[tuple[int, int], Lab], paths: list[Path]) -> list[Path]:
-    """Give each lab its judgements; return the files that were taken."""
     choices: dict[tuple[int, int], list[FileJudgements]] = {}
     for path in paths:
-        read = readers.read_judgements(path, HIGHEST)
-        keys = {query_id: _key(query_id, path) for query_id in dict.fromkeys(query_id for query_id, _ in read.grades)}
+        judged = readers.read_judgements(path, HIGHEST)
+        keys = {query_id: _key(query_id, path) for query_id in dict.fromkeys(query_id for query_id, _ in judged.grades)}
         for key in sorted(set(keys.values())):
-            grades = {pair: grade for pair, grade in read.grades.items() if keys[pair[0]] == key}
-            choices.setdefault(key, []).append(FileJudgements(path, grades, read.n_repeated))
-    for key, found in choices.items():
-        taken = found if len(found) == 1 else [one for one in found if _PREFERRED.search(one.path.name.lower())]
+            grades = {pair: grade for pair, grade in judged.grades.items() if keys[pair[0]] == key}
+            choices.setdefault(key, []).append(FileJudgements(path, grades, judged.n_repeated))
+    for key, files in choices.items():
+        taken = files if len(files) == 1 else [file for file in files if _PREFERRED.search(file.path.name.lower())]
         if len(taken) != 1:
-            named = ", ".join(str(one.path) for one in found)
+            named = ", ".join(str(file.path) for file in files)
             raise MirblabError(f"several files judge task {key[1]} of {key[0]}: {named}; keep one of them")
         lab = labs.setdefault(key, Lab(*key))
         lab.judged = taken[0]
-        lab.passed_over = [one.path.name for one in found if one is not taken[0]]
-    return list(dict.fromkeys(lab.judged.path for _, lab in sorted(labs.items()) if lab.judged))
+        lab.passed_over = [file.path.name for file in files if file is not taken[0]]
+    return list(dict.fromkeys(lab.judged.path for _, lab in sorted(labs.items()) if lab.judged.grades))
 
 
 def _key(topic_id: str, path: Path) -> tuple[int, int]:
@@ -304,17 +301,11 @@ def _key(topic_id: str, path: Path) -> tuple[int, int]:
 
 
 def lab_of_topic(topic_id: str) -> tuple[int, int] | None:
-    """Return year and task of a topic's number, or None for no number of ARQMath.
-
-    The labs number their topics from 1 (2020), 201 (2021) and 301 (2022), after A. in task 1 and B. in task 2.
+    """Return year and task of a topic; topics are numbered from 1 (2020), 201 (2021) and 301 (2022). None: no topic.
 
     >>> lab_of_topic("A.98"), lab_of_topic("B.300"), lab_of_topic("A.301"), lab_of_topic("A.101"), lab_of_topic("Q1")
     ((2020, 1), (2021, 2), (2022, 1), None, None)
     """
-    found = _NUMBER.fullmatch(topic_id)
-    year = {0: 2020, 2: 2021, 3: 2022}.get((int(found[2]) - 1) // 100) if found else None
-    return (year, _TASKS[found[1]]) if found and year else None
-
-
-def _odd(*, is_deep: bool, is_marked: bool) -> tuple[str, ...]:
-    return (ENTITIES,) * is_deep + (MARKS,) * is_marked
+    match = _NUMBER.fullmatch(topic_id)
+    year = {0: 2020, 2: 2021, 3: 2022}.get((int(match[2]) - 1) // 100) if match else None
+    return (year, _TASKS[match[1]]) if match and year else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.sources.blueprints import lean_source, nodes
-from mirblab.sources.blueprints import repository as blueprints_repository
+from mirblab.sources.blueprints import repository as repositories
 from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
 from mirblab.sources.blueprints.nodes import Node
 from mirblab.sources.blueprints.repository import Repository
@@ -26,24 +26,13 @@ FEWEST = 4  # words of a statement that says something
 RUN = 6  # words of a statement that no document of it may hold in a row
 SAME = 0.9  # how alike, by difflib, are two texts of which one is the other with a misprint
 _WORD = re.compile(r"[^\W\d_]{2,}")
-TITLE = "Blueprints: informal statement to the Lean declarations that it names"
-ABOUT: Row = {
-    "task": "Semantic Statement Retrieval",
-    "instruction": "Given a mathematical statement, retrieve the Lean declarations that formalize it.",
-    "note": "Read from text, without Lean: a document is keyword, full name, the variables that Lean would "
-    "add, binders and type; of a definition also its body up to the first tactic block, at most 1,000 characters.",
-}
 MATHLIB = "Apache-2.0"
-COLLECTIONS = {
-    "blueprints": f"{TITLE}, among all declarations",
-    "blueprints-paired": f"{TITLE}, among those that a statement names",
-    "blueprints-leaky": f"{TITLE}; docstring, attributes and proof left in, which often repeat the statement",
-}
+COLLECTIONS = ("blueprints", "blueprints-paired", "blueprints-leaky")
 
 
 @dataclass(eq=False)
 class Document:
-    """A declaration as a document: `text` is its statement, `source` its text in the file."""
+    """A declaration as a document: `text` is its statement, `source` its text in the file `path`."""
 
     id: str
     name: str
@@ -57,25 +46,24 @@ class Document:
 
 @dataclass
 class Pair:
-    """A statement with the declarations that it names; `sources` are the formats in which it stands."""
+    """A statement with the declarations that it names; `sources` are its formats."""
 
     node: Node
     documents: list[Document] = field(default_factory=list)
     sources: set[str] = field(default_factory=set)
 
     def add(self, document: Document) -> None:
-        """Take in a declaration, once."""
+        """Add a declaration, once."""
         if document not in self.documents:
             self.documents.append(document)
 
 
 def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = "", mathlib: str = "") -> list[Path]:
-    """Write the collections of `COLLECTIONS` under *out*, print what was left out, and return their folders.
+    """Write the collections of `COLLECTIONS` under *out* and return their folders.
 
-    *origin* is a folder that holds repositories as folders or archives, or one of them; only the repositories *names*
-    are taken when some are given. Statements that name a declaration of mathlib are pairs when *mathlib* is given: a
-    collection or JSON lines of its statements, or its source. The folders appear together or not at all; the same
-    input gives the same bytes. Raises MirblabError for what cannot be read, and when no statement is left.
+    *origin* is a repository, or a folder of repositories (folders or archives), of which *names* selects some. With
+    *mathlib* (a collection or JSON lines of its statements, or its source) statements that name a declaration of
+    mathlib are queries, too. Raises MirblabError for unreadable input, and when no statement is left.
     """
     out, chosen = Path(out), re.split(r"[,\s]+", names) if isinstance(names, str) else list(names)
     chosen = [name for name in chosen if name]
@@ -83,40 +71,34 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
         raise MirblabError("give a folder of repositories with --from, each a folder or a .tar.gz, or one of them")
     options = {"names": ",".join(chosen)} if chosen else {}
     options |= {"mathlib": Path(mathlib).name} if mathlib else {}
-    with release.open_origin(origin, "the repositories named in this card") as found:
+    with release.open_origin(origin, "the repositories named in this card") as source:
         odd: Counter[str] = Counter()
-        read, here = list[Blueprint](), set[str]()
-        for repository in blueprints_repository.read_repositories(found, odd):
-            here.add(repository.name)
+        blueprints, names_read = list[Blueprint](), set[str]()
+        for repository in repositories.read_repositories(source, odd):
+            names_read.add(repository.name)
             if not chosen or repository.name in chosen:
-                read.append(Blueprint(repository, odd))
-        if missing := sorted(set(chosen) - here):
-            raise unknown("repository", missing[0], here)
-        made = BlueprintCollections(read, mathlib, odd)
+                blueprints.append(Blueprint(repository, odd))
+        if missing := sorted(set(chosen) - names_read):
+            raise unknown("repository", missing[0], names_read)
+        made = BlueprintCollections(blueprints, mathlib, odd)
         if not made.pairs:
             raise MirblabError(
-                f"{found.shown}: {len(read)} repositories, and no statement that names a declaration; "
+                f"{source.shown}: {len(blueprints)} repositories, and no statement that names a declaration; "
                 f"give others, or check for \\lean{{...}}"
             )
-        with builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+        how = {"builder": "blueprints", "revision": made.revision, "licence": made.licence}
+        with builder.replace_folders(out, COLLECTIONS) as folders:
             for folder in folders:
-                about = {"title": COLLECTIONS[folder.name], **ABOUT, **made.about}
-                facts = {"builder": "blueprints", "revision": made.revision, "licence": made.licence}
-                builder.write_collection(folder, made.parts(folder.name), about, found, **facts, options=options)
+                about = builder.read_about(folder.name) | made.about
+                builder.write_collection(folder, made.rows(folder.name), about, source, options=options, **how)
     return [out / name for name in COLLECTIONS]
 
 
 def bundled_collection() -> CollectionRows:
-    """Return the collection of the small blueprint that ships with the project.
-
-    >>> [row["_id"] for row in bundled_collection().queries][:2]
-    ['q:small:def:double', 'q:small:lem:double-add']
-    """
+    """Return the collection of the small blueprint that ships with the project."""
     odd: Counter[str] = Counter()
-    repository = blueprints_repository.read_repository(
-        paths.bundled_path("data", "mini", "blueprint"), "small", "", odd
-    )
-    return BlueprintCollections([Blueprint(repository, odd)], "", odd).parts("blueprints")
+    repository = repositories.read_repository(paths.bundled_path("data", "mini", "blueprint"), "small", "", odd)
+    return BlueprintCollections([Blueprint(repository, odd)], "", odd).rows("blueprints")
 
 
 def bundled_files() -> list[Path]:
@@ -125,56 +107,49 @@ def bundled_files() -> list[Path]:
 
 
 class BlueprintCollections:
-    """What the blueprints give together: pairs with the ids of their queries, and documents."""
+    """The queries of all blueprints with their documents, and the facts for the card."""
 
-    def __init__(self, read: Sequence[Blueprint], mathlib: str, odd: Counter[str]) -> None:
-        """Pair the statements of each blueprint; what makes no pair is counted in *odd*."""
-        wanted = {name for blueprint in read for name in blueprint.missing()} if mathlib else set()
+    def __init__(self, blueprints: Sequence[Blueprint], mathlib: str, odd: Counter[str]) -> None:
+        wanted = {name for blueprint in blueprints for name in blueprint.missing()} if mathlib else set()
         statements, source = nodes.read_mathlib_statements(mathlib, wanted)
-        self.pairs, self.cards, self.left_out = dict[str, Pair](), Row(), odd
-        ids, used = UniqueIds(), list[Blueprint]()
-        for blueprint in read:
-            found, card = blueprint.pairs(statements, odd)
-            if found:
-                used.append(blueprint)
+        self.pairs, self.left_out = dict[str, Pair](), odd
+        ids, cards, documents = UniqueIds(), Row(), list[Document]()
+        for blueprint in blueprints:
+            pairs, card = blueprint.pairs(statements, odd)
+            if pairs:
                 name = blueprint.repository.name
-                self.cards[name] = card
-                self.pairs |= {ids.new(f"q:{name}:{pair.node.label or pair.node.names[0][0]}"): pair for pair in found}
-        odd["repositories in which no statement names a declaration"] += len(read) - len(used)
-        self.about = {"repositories": self.cards} | ({"mathlib": source} if source else {})
-        licences = {str(card["licence"]) for card in self.cards.values()} | ({MATHLIB} if statements else set())
+                cards[name] = card
+                documents += blueprint.library.documents
+                self.pairs |= {ids.new(f"q:{name}:{pair.node.label or pair.node.names[0][0]}"): pair for pair in pairs}
+        odd["repositories in which no statement names a declaration"] += len(blueprints) - len(cards)
+        self.about = {"repositories": cards} | ({"mathlib": source} if source else {})
+        licences = {str(card["licence"]) for card in cards.values()} | ({MATHLIB} if statements else set())
         self.licence = ", ".join(sorted(licences))
-        content = repr([(name, card["content"]) for name, card in self.cards.items()]) + repr(statements)
+        content = repr([(name, card["content"]) for name, card in cards.items()]) + repr(statements)
         self.revision = f"blake2b:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
-        self._choose(used)
+        self._paired = {document.id: document for pair in self.pairs.values() for document in pair.documents}
+        self._documents = {each.id: each for each in documents if each.id in self._paired or not each.is_private}
+        self._n_private = len(documents) - len(self._documents)
+        self._documents |= self._paired
 
-    def _choose(self, used: Sequence[Blueprint]) -> None:
-        """Set the documents: those that a statement names, and all others that are not private."""
-        self._paired = {one.id: one for pair in self.pairs.values() for one in pair.documents}
-        declared = {one.id: one for blueprint in used for one in blueprint.library.documents}
-        self._all = {key: one for key, one in declared.items() if key in self._paired or not one.is_private}
-        self._private = len(declared) - len(self._all)
-        self._all |= self._paired
-
-    def parts(self, name: str) -> CollectionRows:
+    def rows(self, name: str) -> CollectionRows:
         """Return one of the `COLLECTIONS`."""
-        everything, left_out = name == "blueprints", self.left_out.copy()
-        left_out["private declarations that no statement names"] = self._private * everything
-        chosen = [one for one in self._all.values() if everything or one.id in self._paired]
-        corpus = [self._document(one, name == "blueprints-leaky") for one in chosen]
-        judged = [(query, one.id, 1) for query, pair in self.pairs.items() for one in pair.documents]
+        left_out, corpus = self.left_out.copy(), list[Row]()
+        left_out["private declarations that no statement names"] = self._n_private * (name == "blueprints")
+        for each in self._documents.values():
+            if name != "blueprints" and each.id not in self._paired:
+                continue
+            about = {"repo": each.repository, "kind": each.kind, "path": each.path, "paired": each.id in self._paired}
+            text = each.source if name == "blueprints-leaky" else each.text
+            corpus.append({"_id": each.id, "title": "", "text": text, "metadata": about})
+        judged = [(query, document.id, 1) for query, pair in self.pairs.items() for document in pair.documents]
         return CollectionRows(corpus, [_query(*item) for item in self.pairs.items()], {"test": judged}, left_out)
-
-    def _document(self, one: Document, leaky: bool) -> Row:
-        about = {"repo": one.repository, "kind": one.kind, "path": one.path, "paired": one.id in self._paired}
-        return {"_id": one.id, "title": "", "text": one.source if leaky else one.text, "metadata": about}
 
 
 class Blueprint:
-    """The content of a repository: the `nodes` of its blueprint, in all formats, and the `library` of declarations."""
+    """A repository with the `nodes` of its blueprint, in all formats, and the `library` of declarations."""
 
     def __init__(self, repository: Repository, odd: Counter[str]) -> None:
-        """Read all files of a repository; what is odd in them is counted."""
         self.repository = repository
         self.nodes: list[Node] = []
         leans: list[LeanFile] = []
@@ -184,62 +159,65 @@ class Blueprint:
             self.nodes += nodes.read_latex_nodes(source, known, path, odd)
         for path, code in repository.lean.items():
             lean = lean_source.read_lean(code)
-            told, more = nodes.read_verso_nodes(code[lean_source.find_prose(code) :], known, path, odd)
+            in_prose, more = nodes.read_verso_nodes(code[lean_source.find_prose(code) :], known, path, odd)
             self.nodes += nodes.read_attribute_nodes(lean, path, odd)
-            verso += told
-            for found in (lean, *more):
-                for declaration in found.declarations:
-                    declaration.path = path
-                leans.append(found)
-        # Of a statement in several formats the first is kept: LaTeX, then attributes, then Verso.
+            verso += in_prose
+            for declaration in (declaration for part in (lean, *more) for declaration in part.declarations):
+                declaration.path = path
+            leans += [lean, *more]
+        # A statement in several formats is kept in the first of LaTeX, attributes and Verso.
         self.nodes += verso
         self.library = Library(repository.name, leans, odd)
 
     def missing(self) -> set[str]:
-        """Return what the names may stand for that the repository does not declare."""
-        names = (names for node in self.nodes for names in node.names if self.library.find(names)[0] is None)
-        return {name for each in names for name in each}
+        """Return the full names that names without a declaration in this repository may mean."""
+        unknown_names = (names for node in self.nodes for names in node.names if not self.library.find(names)[0])
+        return {name for names in unknown_names for name in names}
 
     def pairs(self, mathlib: Mapping[str, str], left_out: Counter[str]) -> tuple[list[Pair], Row]:
-        """Return the statements with their declarations, and what the card says of the repository."""
-        found: Counter[str] = Counter()
-        made = pair_statements(self.nodes, self.library, mathlib, found, left_out)
-        left_out["names that no file declares (mathlib's, of another library, or out of date)"] += found["not found"]
-        names = {how: count for how, count in sorted(found.items()) if count}
-        counts = {"declarations": len(self.library.documents), "nodes": len(self.nodes), "queries": len(made)}
-        about = {"commit": self.repository.commit, "licence": self.repository.licence}
-        return made, {**about, "content": self.repository.digest, **counts, "names": names}
+        """Return the statements with their declarations, and the facts for the card of the repository."""
+        names: Counter[str] = Counter()
+        pairs = pair_statements(self.nodes, self.library, mathlib, names, left_out)
+        left_out["names that no file declares (mathlib's, of another library, or out of date)"] += names["not found"]
+        return pairs, {
+            "commit": self.repository.commit,
+            "licence": self.repository.licence,
+            "content": self.repository.digest,
+            "declarations": len(self.library.documents),
+            "nodes": len(self.nodes),
+            "queries": len(pairs),
+            "names": {how: count for how, count in sorted(names.items()) if count},
+        }
 
 
 def pair_statements(
-    nodes: Iterable[Node], library: Library, mathlib: Mapping[str, str], found: Counter[str], left_out: Counter[str]
+    nodes: Iterable[Node], library: Library, mathlib: Mapping[str, str], how_found: Counter[str], left_out: Counter[str]
 ) -> list[Pair]:
-    """Return the statements of one repository that make queries, in order.
+    """Return the statements of one repository that become queries; *how_found* counts how names were resolved.
 
-    Nodes with one label are one statement, unless one format has two texts for it, as are those in two formats that
-    name the same declarations, and those with the same text. *found* counts how names were found, *left_out* what
-    makes no query, and why.
+    Nodes with one label, equal texts, and nodes of two formats that name the same declarations are one statement.
     """
-    told: list[Pair] = []
-    for pair in _in_one_format(_by_label(nodes, library, mathlib, found, left_out), left_out):
+    kept: dict[str, Pair] = {}
+    for pair in _in_one_format(_by_label(nodes, library, mathlib, how_found, left_out), left_out):
         words = len(pair.node.text.split())
         if not pair.documents:
             left_out["statements none of whose declarations is found"] += 1
         elif words < FEWEST:
             left_out[f"statements under {FEWEST} words" if words else "nodes without a statement"] += 1
         else:
-            told.append(pair)
-    kept: dict[str, Pair] = {}
-    for pair in told:
-        first = kept.setdefault(fold_text(pair.node.text), pair)
-        left_out["statements with the text of another one (merged)"] += first is not pair
-        for document in pair.documents:
-            first.add(document)
-    return [pair for pair in kept.values() if _without_leaks(pair, left_out)]
+            first = kept.setdefault(fold_text(pair.node.text), pair)
+            left_out["statements with the text of another one (merged)"] += first is not pair
+            for document in pair.documents:
+                first.add(document)
+    for pair in kept.values():
+        clean = [document for document in pair.documents if not leaks_statement(pair.node.text, document.text)]
+        left_out["judgements of documents that hold their statement"] += len(pair.documents) - len(clean)
+        pair.documents = clean
+    return [pair for pair in kept.values() if pair.documents]
 
 
 def _by_label(
-    nodes: Iterable[Node], library: Library, mathlib: Mapping[str, str], found: Counter[str], left_out: Counter[str]
+    nodes: Iterable[Node], library: Library, mathlib: Mapping[str, str], how_found: Counter[str], left_out: Counter[str]
 ) -> list[Pair]:
     known: dict[str, Pair] = {}
     for number, node in enumerate(nodes):
@@ -257,49 +235,40 @@ def _by_label(
             document, how = library.find(names, node.file)
             if document is None and (document := mathlib_document(names, mathlib)):
                 how = "in mathlib"
-            found[how] += 1
+            how_found[how] += 1
             if document:
                 pair.add(document)
     return list(known.values())
 
 
 class Library:
-    """What a repository declares, found by name."""
+    """The declarations of a repository, which can be searched by name."""
 
     def __init__(self, repository: str, leans: Iterable[LeanFile], odd: Counter[str]) -> None:
-        """Make a document of each declaration; one that says the same as another one of its name is left out."""
         self.documents: list[Document] = []
         self._by_name: dict[str, list[Document]] = defaultdict(list)
         self._by_end: dict[str, set[str]] = defaultdict(set)
         self._aliases: dict[str, list[str]] = {}
-        ids = UniqueIds()
-        found = list(leans)
-        # A name in a blueprint means the declaration that others can use.
-        for declaration in sorted((one for lean in found for one in lean.declarations), key=lambda one: one.is_private):
-            self._add(repository, declaration, ids, odd)
-        for lean in found:
+        ids, declarations = UniqueIds(), list[Declaration]()
+        for lean in leans:
+            declarations += lean.declarations
             self._aliases |= lean.aliases
             odd["instances and other declarations without a name"] += lean.unnamed
-
-    def _add(self, repository: str, found: Declaration, ids: UniqueIds, odd: Counter[str]) -> None:
-        same = self._by_name[found.name]
-        text = cut_text(found.statement)
-        if any(text == document.text for document in same):
-            odd["declarations with name and text of another one"] += 1
-            return
-        odd["declarations with the name of another one (their id ends with #2)"] += bool(same)
-        name = ids.new(f"{repository}:{found.name}")
-        document = Document(name, found.name, found.kind, text, found.source, found.path, repository, found.is_private)
-        same.append(document)
-        self.documents.append(document)
-        self._by_end[found.name.rpartition(".")[2]].add(found.name)
+        # A name in a blueprint means the declaration that others can use.
+        for each in sorted(declarations, key=lambda declaration: declaration.is_private):
+            same, text = self._by_name[each.name], cut_text(each.statement)
+            if any(text == document.text for document in same):
+                odd["declarations with name and text of another one"] += 1
+                continue
+            odd["declarations with the name of another one (their id ends with #2)"] += bool(same)
+            doc_id = ids.new(f"{repository}:{each.name}")
+            document = Document(doc_id, each.name, each.kind, text, each.source, each.path, repository, each.is_private)
+            same.append(document)
+            self.documents.append(document)
+            self._by_end[each.name.rpartition(".")[2]].add(each.name)
 
     def find(self, names: Iterable[str], file: str = "") -> tuple[Document | None, str]:
-        """Return the document that one of the *names* means, and how it was found; of several that in *file*.
-
-        Tried are the full name, an alias of it, a field or constructor (the document is then that of the structure),
-        and an ending of just one full name.
-        """
+        """Return the document that names mean (exact, alias, field or unique ending; of several in *file*), and how."""
         names = list(names)
         for name in names:
             if document := self._exact(name, file):
@@ -311,7 +280,8 @@ class Library:
         for name in names:
             owner, _, member = name.rpartition(".")
             document = self._exact(owner, file)
-            if document and document.kind in _HAVE_MEMBERS and _declares(document.source, member):
+            declares = rf"(?:\n\s*|\|\s*|[({{]){re.escape(member)}(?![\w'])"
+            if document and document.kind in _HAVE_MEMBERS and re.search(declares, document.source):
                 return document, "as a field"
         for name in names:
             ends = [full for full in self._by_end.get(name.rpartition(".")[2], ()) if full.endswith(f".{name}")]
@@ -325,17 +295,12 @@ class Library:
 
 
 def mathlib_document(names: Iterable[str], mathlib: Mapping[str, str]) -> Document | None:
-    """Return the document of the first of the *names* that mathlib has, given its statements by name.
-
-    >>> mathlib_document(["A.b", "b"], {"b": "theorem b : c"}).id
-    'mathlib:b'
-    """
+    """Return the document of the first of the *names* that mathlib has, given its statements by name."""
     for name in names:
         if name in mathlib:
             text = mathlib[name]
-            return Document(
-                f"mathlib:{name}", name, text.split()[0] if text else "", cut_text(text), text, "", "mathlib"
-            )
+            kind = text.split()[0] if text else ""
+            return Document(f"mathlib:{name}", name, kind, cut_text(text), text, "", "mathlib")
     return None
 
 
@@ -348,23 +313,19 @@ def cut_text(text: str) -> str:
     return text if len(text) <= MOST else text[: text.rindex(" ", 0, MOST + 1) if " " in text[:MOST] else MOST]
 
 
-def _declares(source: str, member: str) -> bool:
-    return re.search(rf"(?:\n\s*|\|\s*|[({{]){re.escape(member)}(?![\w'])", source) is not None
-
-
 def _is_another(node: Node, first: Pair | None) -> bool:
-    """Return whether a node says something else than the first one of its label, as where a label was copied."""
+    """Return whether a node states something else than the first node of its label, as where a label was copied."""
     if first is None or first.node.source != node.source or not (first.node.text and node.text):
         return False
     one, other = ("".join(text.split()) for text in (first.node.text, node.text))
     return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio() < SAME
 
 
-def _in_one_format(told: Iterable[Pair], left_out: Counter[str]) -> list[Pair]:
-    """Return the pairs without those that name what one in another format names."""
+def _in_one_format(pairs: Iterable[Pair], left_out: Counter[str]) -> list[Pair]:
+    """Return the pairs without those whose declarations a pair in another format names already."""
     seen: dict[frozenset[str], Pair] = {}
     kept: list[Pair] = []
-    for pair in told:
+    for pair in pairs:
         names = frozenset(document.id for document in pair.documents)
         first = seen.setdefault(names, pair)
         if names and first.node.text and first.sources.isdisjoint(pair.sources):
@@ -374,23 +335,8 @@ def _in_one_format(told: Iterable[Pair], left_out: Counter[str]) -> list[Pair]:
     return kept
 
 
-def _without_leaks(pair: Pair, left_out: Counter[str]) -> bool:
-    """Take documents that hold the statement off a pair, and return whether one is left."""
-    clean = [document for document in pair.documents if not leaks_statement(pair.node.text, document.text)]
-    left_out["judgements of documents that hold their statement"] += len(pair.documents) - len(clean)
-    pair.documents = clean
-    return bool(clean)
-
-
 def leaks_statement(statement: str, document: str, run: int = RUN) -> bool:
-    """Return whether a document holds a statement: its whole text, or *run* of its words in a row.
-
-    Case and blanks do not count; words are runs of two or more letters, so that formulas and numbers, which both
-    sides share by right, are none.
-
-    >>> leaks_statement("Every group of prime order $p$ is cyclic", "/-- every group of prime order `p` is cyclic -/")
-    True
-    """
+    """Return whether a document has a statement or *run* of its words in a row; formulas and numbers do not count."""
     if fold_text(statement) in fold_text(document):
         return True
     asked, told = (_WORD.findall(text.casefold()) for text in (statement, document))
@@ -399,10 +345,14 @@ def leaks_statement(statement: str, document: str, run: int = RUN) -> bool:
 
 
 def _query(name: str, pair: Pair) -> Row:
-    node = pair.node
-    about = {"repo": name.split(":")[1], "title": node.title, "source": node.source, "kind": node.kind}
-    words = set(re.findall(r"[\w']{2,}", node.text))
-    named = any(one.name.rpartition(".")[2] in words for one in pair.documents)
-    in_mathlib = any(one.repository == "mathlib" for one in pair.documents)
-    about |= {"file": node.file, "names_decl": named, "in_mathlib": in_mathlib}
+    node, words = pair.node, set(re.findall(r"[\w']{2,}", pair.node.text))
+    about = {
+        "repo": name.split(":")[1],
+        "title": node.title,
+        "source": node.source,
+        "kind": node.kind,
+        "file": node.file,
+        "names_decl": any(document.name.rpartition(".")[2] in words for document in pair.documents),
+        "in_mathlib": any(document.repository == "mathlib" for document in pair.documents),
+    }
     return {"_id": name, "text": node.text, "metadata": about}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-# As Lean's lexer has them: no λ, Π or Σ, and superscripts such as the complement's are operators, not letters.
+# As in Lean's lexer, λ, Π and Σ are no letters, and superscripts such as the complement's are operators.
 _START = (
     "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u017f\u0391-\u039f\u03a1\u03a2\u03a4-\u03a9\u03b1-\u03ba\u03bc-\u03fb"
 )
@@ -33,7 +33,7 @@ KINDS = ("theorem", "lemma", "def", "abbrev", "instance", "structure", "class in
 _MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+){0,8}"
 _DECLARED = "|".join(kind.replace(" ", r"\s+") for kind in KINDS)
 _SCOPED = "namespace|section|end|mutual|variables?|omit|include"
-# Terms and tactics hold words of the second list, too, but not at the beginning of a line.
+# Words of the second list also occur in terms and tactics, but not at the beginning of a line.
 _BEGINS = re.compile(
     rf"^[ \t]*(?:@\[|{_MODIFIERS}(?:{_DECLARED}|{_SCOPED}|example|alias)(?![\w'.!?]))"
     r"|^(?:open|set_option|attribute|universe|import|export|notation3?|infix[lr]?|prefix|postfix|macro|macro_rules|syntax"
@@ -44,6 +44,7 @@ _BEGINS = re.compile(
 _ONCE = re.compile(r"(open|set_option|omit|include|variable|universe|attribute)\b(.*?)\sin(?=\s|$)", re.DOTALL)
 WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)(?![\w'.!?])")
 _CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
+_BLOCK_COMMENT = re.compile(r"/-|-/")
 _INK = re.compile(r"[^\n]")
 _IS_THEOREM = re.compile(r"(?:(?:private|protected|nonrec|noncomputable|scoped|local|public)\s+)*(?:theorem|lemma)\b")
 _IN_STATEMENT = re.compile(
@@ -60,24 +61,16 @@ _TACTICS = re.compile(r"(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasin
 
 @dataclass(frozen=True)
 class Binder:
-    """One bound name with its type: `style` is the opening bracket; an instance without a name has the name ""."""
+    """A bound name with its type: `style` is the opening bracket; an instance, in `[`, may have the name ""."""
 
     style: str
     name: str
     type: str
 
-    @property
-    def is_instance(self) -> bool:
-        """Return whether the binder stands in square brackets."""
-        return self.style == "["
-
 
 @dataclass
 class Command:
-    """A command from `begin` to `end`; its keyword, with modifiers, stands at `at`.
-
-    Before it stand `attributes`, the insides of `@[...]`, and `once`, keyword and rest of each `... in`.
-    """
+    """A command from `begin` to `end`, its keyword at `at`; `attributes` and `once` (each `... in`) precede it."""
 
     begin: int
     at: int = -1
@@ -88,10 +81,7 @@ class Command:
 
 @dataclass
 class Declaration:
-    """A declaration: its full name, its `statement` in one line, and the `source` with docstring and proof.
-
-    `attributes` are the insides of `@[...]` as they stand.
-    """
+    """A declaration: `statement` is one line, `source` has docstring and proof, `attributes` the texts in `@[...]`."""
 
     name: str
     kind: str
@@ -104,7 +94,7 @@ class Declaration:
 
 @dataclass
 class LeanFile:
-    """What a file declares; `marked` are attributes given later, each with what every name may stand for."""
+    """The declarations of a file; `marked` are attributes given later, with the possible meanings of every name."""
 
     declarations: list[Declaration] = field(default_factory=list)
     aliases: dict[str, list[str]] = field(default_factory=dict)
@@ -115,12 +105,8 @@ class LeanFile:
 def read_lean(code: str) -> LeanFile:
     """Return what the Lean part of a file declares, in order; nothing is elaborated.
 
-    A statement has the keyword, the full name, the variables that Lean would add, the binders and the type. That of
-    a definition, structure or instance has its body up to the first tactic block, too.
-
-    >>> found = read_lean("namespace A\\nvariable (n : Nat)\\n/-- Doc. -/\\n@[simp] theorem b : n = n := by rfl")
-    >>> found.declarations[0].statement, found.declarations[0].attributes
-    ('theorem A.b (n : Nat) : n = n', ['simp'])
+    A statement has the keyword, the full name, the variables that Lean would add, the binders and the type; that of a
+    definition, structure or instance has its body up to the first tactic block, too.
     """
     reading = _Reading(code[: find_prose(code)])
     for command in split_commands(reading.code, reading.masked):
@@ -129,22 +115,13 @@ def read_lean(code: str) -> LeanFile:
 
 
 def find_prose(code: str) -> int:
-    """Return where Verso's prose begins, the end of the file when it has none.
-
-    >>> find_prose("open Verso\\n#doc (Manual) \\"A\\" =>\\ntheorem says")
-    11
-    """
+    """Return where Verso's prose begins, the end of the file when it has none."""
     found = _PROSE.search(code)
     return found.start() if found else len(code)
 
 
 def split_commands(code: str, masked: str) -> Iterator[Command]:
-    """Yield the commands of Lean source in order; *masked* is the source with blanks for comments and texts.
-
-    >>> code = "open A in\\n@[simp]\\nprivate theorem a : b := c\\nend A"
-    >>> [(code[one.at : one.end], one.attributes, one.once) for one in split_commands(code, code)]
-    [('private theorem a : b := c', ['simp'], [('open', ' A')]), ('end A', [], [])]
-    """
+    """Yield the commands of Lean source in order; *masked* is the source with blanks for comments and texts."""
     starts = [match.start() for match in _BEGINS.finditer(masked)]
     waiting: Command | None = None
     for start, after in itertools.pairwise([*starts, len(masked)]):
@@ -152,14 +129,14 @@ def split_commands(code: str, masked: str) -> Iterator[Command]:
         start = end - len(masked[start:end].lstrip())
         found = waiting or Command(start)
         found.at, found.end = _before(found, code, masked, start, end), end
-        # What stands alone, an attribute or `open ... in`, is said of the next command.
+        # An attribute or `open ... in` without a command belongs to the next command.
         waiting = found if found.at >= end else None
         if waiting is None:
             yield found
 
 
 def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
-    """Take attributes and `... in` off the beginning of a command, and return where the rest begins."""
+    """Move attributes and `... in` from the beginning of a command into *found*, and return the start of the rest."""
     while True:
         at = end - len(masked[at:end].lstrip())
         if masked.startswith("@[", at):
@@ -174,16 +151,16 @@ def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
 
 
 class _Reading:
-    """One pass over a file; `masked` is the source with blanks for comments and texts, place for place."""
+    """One pass over a file; `masked` is the source, as long as before, with blanks for comments and texts."""
 
     def __init__(self, code: str) -> None:
         self.code, self.masked = code, blank_comments(code)
         self.lean, self.scope = LeanFile(), Scope()
-        docs = (place for place in split_pieces(code) if place[0] == "comment")
-        self._docs = {end: start for _, start, end in docs if code.startswith("/--", start)}
+        self._docs = {
+            end: start for kind, start, end in split_pieces(code) if code.startswith("/--", start) and kind == "comment"
+        }
 
     def command(self, command: Command) -> None:
-        """Take in what a command declares, or what it means for those that follow."""
         found = WORD.match(self.masked, command.at, command.end)
         if found is None:
             return
@@ -229,21 +206,14 @@ class _Reading:
         name = self.scope.full_name(named["name"])
         told = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
         text = " ".join([f"{kind} {name}", *_told(kind, told.strip(), self.scope)])
-        source = self.code[self._documented(command.begin) : command.end]
+        docstring = self._docs.get(len(self.code[: command.begin].rstrip()), command.begin)
+        source = self.code[docstring : command.end]
         is_private = "private" in self.masked[command.at : found.start("word")]
         self.lean.declarations.append(Declaration(name, kind, text, source, command.attributes, is_private))
 
-    def _documented(self, begin: int) -> int:
-        """Return where the docstring before the place *begin* begins, or *begin* when there is none."""
-        return self._docs.get(len(self.code[:begin].rstrip()), begin)
-
 
 def blank_comments(code: str) -> str:
-    """Return Lean source, as long as it was, with blanks for comments and for the contents of quotes.
-
-    >>> blank_comments('f "--" -- g')
-    'f "  "     '
-    """
+    """Return Lean source, as long as it was, with blanks for comments and for the contents of quotes."""
     parts = []
     for kind, start, end in split_pieces(code):
         part = code[start:end]
@@ -254,11 +224,7 @@ def blank_comments(code: str) -> str:
 
 
 def find_closing_bracket(masked: str, start: int, end: int) -> int:
-    """Return the place of the bracket that closes the first one at or after *start*, *end* when none does.
-
-    >>> find_closing_bracket("a [b [c]] d", 0, 11)
-    8
-    """
+    """Return the place of the bracket that closes the first one at or after *start*, *end* when none does."""
     depth = 0
     for at in range(start, end):
         sign = masked[at]
@@ -269,15 +235,9 @@ def find_closing_bracket(masked: str, start: int, end: int) -> int:
 
 
 def extract_statement(code: str) -> str:
-    """Return a declaration without comments, docstrings and attributes, and a theorem or lemma without its proof.
+    """Return a declaration without comments, docstring and attributes, and a theorem or lemma without its proof.
 
-    What a definition, structure or instance says is in its body, which stays. A proof begins at the first `:=` that
-    stands in no bracket and belongs to no `let`, at `where`, or at the first case `| pattern =>` of its own line.
-
-    >>> extract_statement("/-- Doc. -/ @[simp] theorem a (n : Nat := 0) : n = n := by\\n  rfl -- done")
-    'theorem a (n : Nat := 0) : n = n'
-    >>> extract_statement("def two : Nat := 1 + 1")
-    'def two : Nat := 1 + 1'
+    A proof begins at the first `:=` outside of brackets and `let`, at `where`, or at a case `| pattern =>`.
     """
     code = drop_attributes(drop_comments(code))
     if not _IS_THEOREM.match(code):
@@ -298,11 +258,7 @@ def extract_statement(code: str) -> str:
 
 
 def drop_attributes(code: str) -> str:
-    """Return a declaration without the attributes before it, `@[simp, to_additive "a text"]`.
-
-    >>> drop_attributes('@[simp, to_additive (attr := simp) "x ] y"] theorem a : b')
-    'theorem a : b'
-    """
+    """Return a declaration without the attributes before it, `@[simp, to_additive "a text"]`."""
     while code.startswith("@["):
         depth, end = 0, len(code)
         for token in re.finditer(r'"(?:\\.|[^"\\])*"|[\[\]]', code, re.DOTALL):
@@ -315,22 +271,14 @@ def drop_attributes(code: str) -> str:
 
 
 def drop_comments(code: str) -> str:
-    """Return Lean source without line comments, block comments (they nest) and docstrings; texts in quotes stay.
-
-    >>> drop_comments('def f := "a -- b" /- c /- d -/ e -/ -- g')
-    'def f := "a -- b"'
-    """
+    """Return Lean source without line comments, block comments (they nest) and docstrings; texts in quotes stay."""
     kept = (code[start:end] for kind, start, end in split_pieces(code) if kind != "comment")
     lines = (line.rstrip() for line in "".join(kept).split("\n"))
     return "\n".join(line for line in lines if line).strip()
 
 
 def split_pieces(code: str) -> Iterator[tuple[str, int, int]]:
-    """Yield what Lean source consists of, in order: the kind (code, text in quotes, or comment) and its place.
-
-    >>> list(split_pieces('f "--" /-- g -/'))
-    [('code', 0, 2), ('text', 2, 6), ('code', 6, 7), ('comment', 7, 15)]
-    """
+    """Yield the pieces of Lean source in order: kind (code, text in quotes, or comment), start and end."""
     at = 0
     while token := _CODE_TOKEN.search(code, at):
         begin, end, text = token.start(), token.end(), token.group()
@@ -343,9 +291,8 @@ def split_pieces(code: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _comment_end(code: str, at: int) -> int:
-    """Return where the block comment ends that is open at *at*; quotes in it open nothing."""
     depth = 1
-    for token in re.compile(r"/-|-/").finditer(code, at):
+    for token in _BLOCK_COMMENT.finditer(code, at):
         depth += 1 if token.group() == "/-" else -1
         if depth == 0:
             return token.end()
@@ -353,9 +300,9 @@ def _comment_end(code: str, at: int) -> int:
 
 
 def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
-    """Yield the variables that a declaration takes, and the rest of its statement; `told` is what follows its name."""
-    own, after = split_binder_groups(told)
-    names = {binder.name for group in own for binder in read_binders(group)}
+    """Yield the variables that a declaration takes, and *told*, its statement after the name, with a short body."""
+    groups, after = split_binder_groups(told)
+    names = {binder.name for group in groups for binder in read_binders(group)}
     if kind not in PROVED:
         told = told[:after] + shorten_body(told[after:])
     taken = format_binders(scope.needed(told, names))
@@ -363,20 +310,9 @@ def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
 
 
 class Scope:
-    """The open namespaces and sections of a Lean file, outermost first.
-
-    >>> scope = Scope()
-    >>> scope.enter("A.B", is_namespace=True)
-    >>> scope.variable("{G : Type*} [Group G] (n : Nat)")
-    >>> scope.full_name("c"), [binder.type for binder in scope.needed("(x : G) : x = x", set())]
-    ('A.B.c', ['Type*', 'Group G'])
-    >>> scope.leave("B")
-    >>> scope.full_name("c")
-    'A.c'
-    """
+    """The open namespaces and sections of a Lean file, outermost first."""
 
     def __init__(self) -> None:
-        """Begin at the top of a file."""
         self._levels = [_Level("", False)]
 
     def enter(self, name: str, *, is_namespace: bool) -> None:
@@ -385,13 +321,13 @@ class Scope:
             self._levels.append(_Level(part, is_namespace))
 
     def leave(self, name: str) -> None:
-        """Close the innermost level, with a name as many as it has parts; an `end` too much is passed over."""
+        """Close as many levels as the name has parts, at least one; a superfluous `end` is ignored."""
         for _ in re.findall(ATOM, name) or [""]:
             if len(self._levels) > 1:
                 self._levels.pop()
 
     def names(self, name: str) -> list[str]:
-        """Return what *name* may stand for where it is used, the innermost namespace first."""
+        """Return the full names that *name* may mean here, the innermost namespace first."""
         if name.startswith("_root_."):
             return [name.removeprefix("_root_.")]
         parts = [level.name for level in self._levels if level.is_namespace]
@@ -420,19 +356,18 @@ class Scope:
 
     def omit(self, text: str) -> None:
         """Note the names and instances of an `omit` command."""
-        found, after = split_binder_groups(text)
-        inner = {" ".join(group[1:-1].split()) for group in found}
-        self._levels[-1].omitted |= inner | {name for part in inner for name in part.split()[:1]}
-        self._levels[-1].omitted |= set(re.findall(ATOM, text[after:]))
+        groups, after = split_binder_groups(text)
+        inner = {" ".join(group[1:-1].split()) for group in groups}
+        names = {name for part in inner for name in part.split()[:1]}
+        self._levels[-1].omitted |= inner | names | set(re.findall(ATOM, text[after:]))
 
     def _variables(self) -> list[tuple[Binder, set[str]]]:
         return [known for level in self._levels for known in level.variables]
 
     def needed(self, text: str, own: Iterable[str]) -> list[Binder]:
-        """Return the variables that a declaration takes, in their order.
+        """Return the variables that a declaration takes, in order, as Lean does; *own* are the names that it binds.
 
-        As Lean does: those that its *text* or another one taken mentions, those included, and the instances all of
-        whose variables are taken; *own* are the names that the declaration binds itself.
+        They are those that *text* or a taken one mentions, the included ones, and instances of taken variables only.
         """
         known = self._visible()
         omitted = set().union(*(level.omitted for level in self._levels))
@@ -445,10 +380,7 @@ class Scope:
         return [known[place][0] for place in sorted(taken)]
 
     def _visible(self) -> dict[int, tuple[Binder, set[str]]]:
-        """Return the variables that no later one of the name hides, in order, and what the type of each mentions.
-
-        A variable whose binder was changed stays where it was first.
-        """
+        """Return the visible variables with the names in their types, in order of the first binder of each."""
         places: dict[str, int] = {}
         found: dict[int, tuple[Binder, set[str]]] = {}
         for number, (binder, mentions) in enumerate(self._variables()):
@@ -472,82 +404,14 @@ class _Level:
 
 
 def free_names(text: str) -> set[str]:
-    """Return the names that *text* mentions without binding them; of `a.b` the name `a`.
+    """Return the names that *text* mentions without binding them; of `a.b` the name `a`, of `(a := b)` only `b`.
 
-    Quantifiers, sums, lambdas and the like bind up to the end of the bracket that they stand in; the name of an
-    argument or field, `(a := b)`, is no mention. Notations of a project's own that bind are not known.
+    Quantifiers, sums and lambdas bind up to the end of their bracket. A project's notations are not recognised.
 
     >>> sorted(free_names("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
     ['f', 'g', 'm', 's', 'w', 'z']
     """
-    return set(_free(text))
-
-
-def split_binder_groups(text: str) -> tuple[list[str], int]:
-    """Return the bracketed groups at the beginning of *text*, and where what follows them begins.
-
-    >>> split_binder_groups("{a : A} [B a] (h : (a)) : c (d)")
-    (['{a : A}', '[B a]', '(h : (a))'], 24)
-    """
-    found: list[str] = []
-    at, depth, begin = 0, 0, 0
-    for match in re.compile(r"\S").finditer(text):
-        sign = match.group()
-        if depth == 0 and sign not in OPENING:
-            break
-        begin = match.start() if depth == 0 else begin
-        depth += (sign in OPENING) - (sign in CLOSING)
-        if depth == 0:
-            at = match.end()
-            found.append(text[begin:at])
-    return found, len(text) - len(text[at:].lstrip())
-
-
-def read_binders(group: str) -> list[Binder]:
-    """Return the names that one bracketed group binds; a type that is not given is "".
-
-    >>> read_binders("(x y : A)")
-    [Binder(style='(', name='x', type='A'), Binder(style='(', name='y', type='A')]
-    >>> read_binders("[B a]"), read_binders("{x}")
-    ([Binder(style='[', name='', type='B a')], [Binder(style='{', name='x', type='')])
-    """
-    style, inner = group[0], " ".join(group[1:-1].split())
-    if typed := _TYPED.match(inner):
-        return [Binder(style, name, inner[typed.end() :]) for name in typed[1].split()]
-    if style == "[":
-        return [Binder(style, "", inner)]
-    return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
-
-
-def shorten_body(text: str) -> str:
-    """Return what a definition says after its binders, without what begins with its first tactic block.
-
-    >>> shorten_body(": Nat where\\n  a := 1\\n  b := by simp"), shorten_body(":= by exact 2")
-    (': Nat where\\n  a := 1', '')
-    """
-    assigned = re.search(r":=|\bwhere\b|\n\s*\|", text)
-    tactics = _TACTICS.search(text, assigned.start()) if assigned else None
-    if tactics is None:
-        return text
-    return re.sub(rf"(?:(?<=\s){ATOM}\s*)?:=\s*$", "", text[: tactics.start()]).rstrip()
-
-
-def format_binders(chosen: list[Binder]) -> str:
-    """Return binders as Lean writes them, neighbours of one type in one group.
-
-    >>> format_binders([*read_binders("{x y : A}"), *read_binders("[B x]")])
-    '{x y : A} [B x]'
-    """
-    parts: list[tuple[str, list[str], str]] = []
-    for binder in chosen:
-        if parts and binder.name and not binder.is_instance and parts[-1][::2] == (binder.style, binder.type):
-            parts[-1][1].append(binder.name)
-        else:
-            parts.append((binder.style, [binder.name], binder.type))
-    return " ".join(_group(*part) for part in parts)
-
-
-def _free(text: str) -> Iterator[str]:
+    free: set[str] = set()
     bound: list[set[str]] = [set()]
     times: Counter[str] = Counter()  # in how many of these sets a name is
     binding: list[str] = [""]  # by bracket: what opened it while its names are being bound, as between `fun` and `↦`
@@ -573,7 +437,54 @@ def _free(text: str) -> Iterator[str]:
             times[name] += name not in bound[-1]
             bound[-1].add(name)
         elif kind == "name" and not times[name]:
-            yield name
+            free.add(name)
+    return free
+
+
+def split_binder_groups(text: str) -> tuple[list[str], int]:
+    """Return the bracketed groups at the beginning of *text*, and the start of the rest."""
+    groups: list[str] = []
+    at, depth, begin = 0, 0, 0
+    for match in re.finditer(r"\S", text):
+        sign = match.group()
+        if depth == 0 and sign not in OPENING:
+            break
+        begin = match.start() if depth == 0 else begin
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if depth == 0:
+            at = match.end()
+            groups.append(text[begin:at])
+    return groups, len(text) - len(text[at:].lstrip())
+
+
+def read_binders(group: str) -> list[Binder]:
+    """Return the names that one bracketed group binds; a type that is not given is ""."""
+    style, inner = group[0], " ".join(group[1:-1].split())
+    if typed := _TYPED.match(inner):
+        return [Binder(style, name, inner[typed.end() :]) for name in typed[1].split()]
+    if style == "[":
+        return [Binder(style, "", inner)]
+    return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
+
+
+def shorten_body(text: str) -> str:
+    """Return the part of a definition after its binders, up to its first tactic block."""
+    assigned = re.search(r":=|\bwhere\b|\n\s*\|", text)
+    tactics = _TACTICS.search(text, assigned.start()) if assigned else None
+    if tactics is None:
+        return text
+    return re.sub(rf"(?:(?<=\s){ATOM}\s*)?:=\s*$", "", text[: tactics.start()]).rstrip()
+
+
+def format_binders(chosen: list[Binder]) -> str:
+    """Return binders as Lean writes them, neighbours of one type in one group."""
+    parts: list[tuple[str, list[str], str]] = []
+    for binder in chosen:
+        if parts and binder.style != "[" and parts[-1][::2] == (binder.style, binder.type):
+            parts[-1][1].append(binder.name)
+        else:
+            parts.append((binder.style, [binder.name], binder.type))
+    return " ".join(_group(*part) for part in parts)
 
 
 def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set[str], omitted: set[str]) -> bool:
@@ -583,8 +494,8 @@ def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set
     if binder.name in wanted and binder.name:
         return True
     names = {other.name for other, _ in known.values() if other.name}
-    # One that names no variable hides some behind a notation; it then comes with any other variable.
-    return binder.is_instance and (mentions & names <= wanted if mentions & names else bool(names & wanted))
+    # An instance that names no variable hides some behind a notation, and is taken with any variable.
+    return binder.style == "[" and (mentions & names <= wanted if mentions & names else bool(names & wanted))
 
 
 def _group(style: str, names: list[str], kind: str) -> str:

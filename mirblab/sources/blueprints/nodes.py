@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirblab.core import paths
-from mirblab.core.text_files import LineProblems, find_file, read_records
+from mirblab.core.errors import MirblabError
+from mirblab.core.text_files import find_file
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
-from mirblab.sources.shared import latex, release
+from mirblab.sources.shared import latex, readers, release
 from mirblab.sources.shared.latex import find_environments
 
 STATEMENTS = frozenset(
@@ -48,10 +49,7 @@ ADDRESS = "https://github.com/leanprover-community/mathlib4"
 
 @dataclass
 class Node:
-    """A statement of a blueprint: `names` holds for each declaration what it may be called, the likeliest first.
-
-    `source` is latex, attribute or verso; `file` the path in the repository.
-    """
+    """A statement of a blueprint: `names` has the possible names of each declaration, `source` is the format."""
 
     label: str
     text: str
@@ -63,11 +61,7 @@ class Node:
 
 
 def statement_environments(sources: Iterable[str]) -> set[str]:
-    r"""Return the environments that hold statements: the usual ones and those that *sources* define.
-
-    >>> sorted(kind for kind in statement_environments([r"\newtheorem*{satz}[theorem]{Satz}"]) if "satz" in kind)
-    ['satz', 'satz*']
-    """
+    """Return the environments that hold statements: the usual ones and those that *sources* define."""
     named = {name.strip() for source in sources for name in _NEW.findall(latex.strip_comments(source))}
     found = STATEMENTS | named
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
@@ -76,15 +70,7 @@ def statement_environments(sources: Iterable[str]) -> set[str]:
 def read_verso_nodes(
     prose: str, known: Collection[str], file: str, odd: Counter[str]
 ) -> tuple[list[Node], list[LeanFile]]:
-    """Return the nodes of the Verso part of a file, and what its Lean code declares.
-
-    A node names declarations by `(lean := "A, B")` or in a block of Lean code with its label; a block of LaTeX may
-    hold the same node once more. Code is no part of a statement.
-
-    >>> source = ':::lemma_ "s" (lean := "A.s")\\nLet $`x` be {uses "b"}[big].\\n:::'
-    >>> read_verso_nodes(source, ["lemma"], "", Counter())[0]
-    [Node(label='s', text='Let $x$ be big.', names=[['A.s']], source='verso', kind='lemma', title='', file='')]
-    """
+    """Return the nodes of the Verso part of a file, which may occur twice, and the declarations of its Lean code."""
     nodes: list[Node] = []
     code: list[LeanFile] = []
     fences, rest = _marked(prose, _FENCE)
@@ -101,15 +87,7 @@ def read_verso_nodes(
 
 
 def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
-    r"""Return the nodes of one LaTeX file, in order; *known* are the environments of statements.
-
-    Comments do not count. A node without \lean is no pair, and is counted in *odd*, as is a \lean that stands in no
-    statement.
-
-    >>> source = r"\begin{lemma}[Sum]\label{s}\lean{A.s, t} One\ref{x}. \end{lemma}% \lean{u}"
-    >>> read_latex_nodes(source, ["lemma"], "", Counter())
-    [Node(label='s', text='One[ref].', names=[['A.s'], ['t']], source='latex', kind='lemma', title='Sum', file='')]
-    """
+    r"""Return the nodes of one LaTeX file, those without \lean left out; *known* environments are statements."""
     source = latex.strip_comments(source)
     blocks, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     nodes: list[Node] = []
@@ -121,7 +99,9 @@ def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[
             odd[r"statements in LaTeX without \lean (no queries)"] += block.kind != "proof"
             continue
         taken += len(named)
-        names = [[name] for part in named for each in part.split(",") if (name := _name(each))]
+        # In LaTeX an underscore of a name may be escaped.
+        written = ("".join(name.replace(r"\_", "_").split()) for part in named for name in part.split(","))
+        names = [[name] for name in written if name]
         label = block.labels[0] if block.labels else ""
         title = clean_statement(block.option, odd)
         nodes.append(Node(label, clean_statement(content, odd), names, "latex", block.kind, title, file))
@@ -130,13 +110,7 @@ def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[
 
 
 def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[Node]:
-    r"""Return the nodes of one Lean file, one for each attribute; those with one label are not joined yet.
-
-    >>> from mirblab.sources.blueprints import lean_source
-    >>> code = '@[simp, blueprint "l" (title := "T") (statement := /-- One \\ref{x}. -/)]\ntheorem a : b := c'
-    >>> read_attribute_nodes(lean_source.read_lean(code), "A.lean", Counter())
-    [Node(label='l', text='One [ref].', names=[['a']], source='attribute', kind='theorem', title='T', file='A.lean')]
-    """
+    """Return the nodes of one Lean file, one for each attribute; nodes with one label are not merged yet."""
     nodes: list[Node] = []
     for declaration in lean.declarations:
         for inside in declaration.attributes:
@@ -148,12 +122,9 @@ def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[N
 
 
 def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the statements of the *wanted* declarations that mathlib has, by name, and where they are from.
+    """Return the statements of the *wanted* declarations of mathlib by name, and their source for the card.
 
-    *place* is a collection whose document ids are names, a file of JSON lines with `id` and `signature` (or `_id`
-    and `text`), or a checkout or archive of mathlib; for "" nothing is returned. Mathlib is seldom the one that a
-    repository was built with, so its commit, where it is known, belongs into the card. Raises MirblabError, with file
-    and line, for lines that hold something else.
+    *place* is a collection of declarations, JSON lines with `id` and `signature`, a checkout or an archive; "" is none.
     """
     path = paths.expand_home(place)
     if not place:
@@ -165,11 +136,6 @@ def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[s
         return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
     with release.open_origin(place, ADDRESS) as opened:
         return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
-
-
-def _name(text: str) -> str:
-    """Return a name as Lean writes it; in LaTeX an underscore may be escaped."""
-    return "".join(text.replace(r"\_", "_").split())
 
 
 def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> Iterator[Node]:
@@ -191,7 +157,7 @@ def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) ->
 
 
 def verso_to_latex(text: str) -> str:
-    """Return Verso's markup as LaTeX, without blocks that stand in it; a reference without words becomes `[ref]`.
+    """Return Verso's markup as LaTeX, without inner blocks; a reference without words becomes `[ref]`.
 
     >>> verso_to_latex('By {uses "a"}[], *all* $`f_*` and {lean}`g` with $$`x*y*z`')
     'By [ref], all $f_*$ and `g` with $$x*y*z$$'
@@ -206,8 +172,8 @@ def verso_to_latex(text: str) -> str:
 
 
 def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str], str]], str]:
-    """Return what stands between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
-    found: list[tuple[re.Match[str], str]] = []
+    """Return the blocks between lines of a mark and lines of the same mark alone, with the openings, and the rest."""
+    blocks: list[tuple[re.Match[str], str]] = []
     rest: list[str] = []
     endless: set[str] = set()
     at = place = 0
@@ -217,10 +183,10 @@ def _marked(text: str, opens: re.Pattern[str]) -> tuple[list[tuple[re.Match[str]
         if closed is None:
             endless.add(opened["mark"])
             continue
-        found.append((opened, text[place : closed.start()]))
+        blocks.append((opened, text[place : closed.start()]))
         rest.append(text[at : opened.start()])
         at = place = closed.end()
-    return found, "".join([*rest, text[at:]])
+    return blocks, "".join([*rest, text[at:]])
 
 
 def _closing(mark: str) -> re.Pattern[str]:
@@ -233,49 +199,34 @@ def _prose(text: str) -> str:
 
 
 def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Counter[str]) -> list[Node]:
-    """Return the nodes of one `@[...]`: one, or none when it says nothing of a blueprint."""
     if "blueprint" not in inside:
         return []
     masked = lean_source.blank_comments(inside)
-    found = _BLUEPRINT.search(masked)
-    if found is None:
+    keyword = _BLUEPRINT.search(masked)
+    if keyword is None:
         return []
-    given = inside[found.end() : _end(masked, found.end())]
-    named, told = _LABEL.match(given), read_options(given)
-    label = (
-        told.get("latexLabel")
-        or (named[1].strip() if named else "")
-        or next((name for each in names for name in each), "")
-    )
-    text = clean_statement(latex.strip_comments(told.get("statement", "")), odd)
-    title = clean_statement(told.get("title", ""), odd)
-    return [Node(label, text, names, "attribute", told.get("latexEnv", kind), title, file)]
+    given = inside[keyword.end() : _end(masked, keyword.end())]
+    named, options = _LABEL.match(given), read_options(given)
+    label = options.get("latexLabel") or (named[1].strip() if named else "")
+    label = label or next((name for each in names for name in each), "")
+    text = clean_statement(latex.strip_comments(options.get("statement", "")), odd)
+    title = clean_statement(options.get("title", ""), odd)
+    return [Node(label, text, names, "attribute", options.get("latexEnv", kind), title, file)]
 
 
 def read_options(given: str) -> dict[str, str]:
-    r"""Return the options of an attribute by name: of a docstring or text what stands in it.
-
-    >>> read_options(r'"l" (title := "A \\alpha") (statement := /-- B -/) (hasProof := true)')
-    {'title': 'A \\alpha', 'statement': 'B', 'hasProof': 'true'}
-    """
-    masked, found = lean_source.blank_comments(given), {}
-    at = 0
+    """Return the options of an attribute by name, docstrings and texts without their quotes."""
+    masked, options, at = lean_source.blank_comments(given), dict[str, str](), 0
     while option := _ATTRIBUTE_OPTION.search(masked, at):
         at = find_closing_bracket(masked, option.start(), len(masked))
-        # In the blanked text a docstring is nothing but blanks, which the pattern has taken, too.
+        # A docstring is blank in the masked text, so that the pattern has matched it, too.
         begin = given.index(":=", option.start()) + 2
-        found[option[1]] = _value(given[begin:at].strip())
-    return found
+        options[option[1]] = _value(given[begin:at].strip())
+    return options
 
 
 def clean_statement(source: str, odd: Counter[str]) -> str:
-    r"""Return a statement without what a blueprint marks in it, as prose in which only the mathematics is LaTeX.
-
-    A diagram counts as mathematics; verbatim text is code and goes.
-
-    >>> clean_statement(r"\label{a}\uses{b}\leanok Let $x \in \bbR$, see \cite{c}.", Counter())
-    'Let $x \\in \\bbR$, see [cite].'
-    """
+    """Return a statement without markup and code, as prose with LaTeX formulas; diagrams count as formulas."""
     unknown: Counter[str] = Counter()
     source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
@@ -285,13 +236,13 @@ def clean_statement(source: str, odd: Counter[str]) -> str:
 
 
 def _as_mathematics(edge: re.Match[str]) -> str:
-    """Return the edge of a diagram within that of a formula, which only counts where there is none around it."""
+    """Return the edge of a diagram inside an edge of a formula, which counts only where no formula surrounds it."""
     inner = rf"\{edge[1]}{{{edge[2]}}}"
     return rf"\begin{{math}}{inner}" if edge[1] == "begin" else rf"{inner}\end{{math}}"
 
 
 def _end(masked: str, start: int) -> int:
-    """Return where the attribute ends that begins before *start*: at a comma or bracket that is not its own."""
+    """Return the end of the attribute at *start*: a comma or closing bracket outside of its brackets."""
     depth = 0
     for at in range(start, len(masked)):
         if depth == 0 and masked[at] in ",)]":
@@ -309,25 +260,24 @@ def _value(text: str) -> str:
 
 
 def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
-    """Return the statements in Lean files; one that holds no last part of a wanted name is passed over unread."""
     ends = {name.rpartition(".")[2] for name in wanted}
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     for path in sorted(folder.rglob("*.lean")):
         code = repository.decode_source(path.read_bytes(), Counter())
         if any(end in code for end in ends):
-            for one in lean_source.read_lean(code).declarations:
-                if one.name in wanted and not one.is_private:
-                    found.setdefault(one.name, one.statement)
-    return found
+            for declaration in lean_source.read_lean(code).declarations:
+                if declaration.name in wanted and not declaration.is_private:
+                    statements.setdefault(declaration.name, declaration.statement)
+    return statements
 
 
 def _of_lines(path: Path, wanted: Collection[str]) -> dict[str, str]:
-    problems, found = LineProblems(path), dict[str, str]()
-    for number, record in read_records(path, problems):
+    statements: dict[str, str] = {}
+    for place, record in readers.read_rows(path, None, Counter()):
         name, text = record.get("id", record.get("_id")), record.get("signature", record.get("text"))
         if not isinstance(name, str) or not isinstance(text, str):
-            problems.note(number, f"expected 'id' and 'signature', or '_id' and 'text'; found {', '.join(record)}")
-        elif name in wanted:
-            found[name] = " ".join(text.split())
-    problems.raise_if_any()
-    return found
+            columns = ", ".join(record)
+            raise MirblabError(f"{place}: expected 'id' and 'signature', or '_id' and 'text'; found {columns}")
+        if name in wanted:
+            statements[name] = " ".join(text.split())
+    return statements

@@ -18,7 +18,7 @@ ADDRESS = "the public repositories of the blueprints"
 _ARCHIVE = re.compile(r"\.(?:tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
 _MARKS = ("lakefile.lean", "lakefile.toml", "lean-toolchain", "blueprint")
 _REVISION = re.compile(r"-(?:main|master|(?P<commit>[0-9a-f]{40}|v?\d[\w.]*))$")
-# Dependencies and what was built are no part of a repository.
+# Dependencies and build outputs are no part of a repository.
 _NOT_ITS_OWN = frozenset({".git", ".lake", "lake-packages", "build", "node_modules"})
 _LICENCES = (
     ("Apache License", "Apache-2.0"),
@@ -33,7 +33,7 @@ _LICENCES = (
 
 @dataclass
 class Repository:
-    """A repository's texts by path: all of Lean, and the LaTeX of its blueprint; `licence` may be "none stated"."""
+    """A repository's texts by path: all Lean files, and the LaTeX of its blueprint; `licence` may be "none stated"."""
 
     name: str
     commit: str = ""
@@ -44,18 +44,13 @@ class Repository:
 
 
 def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
-    """Yield the repositories at an origin, by name: the folder itself, or the folders and archives in it.
-
-    Archives are unpacked one after the other, with path checks. Raises MirblabError when there is none, for an archive
-    that cannot be unpacked, and for two repositories of one name.
-    """
-    if one := _roots(found.folder):
-        places: list[Path] = one
-    else:
-        inside = sorted(found.folder.iterdir())
-        places = [path for path in inside if _roots(path) or (path.is_file() and _ARCHIVE.search(path.name))]
+    """Yield the repositories at an origin by name: the folder itself, or the folders and archives in it."""
+    inside = sorted(found.folder.iterdir())
+    places = _roots(found.folder) or [
+        path for path in inside if _roots(path) or (path.is_file() and _ARCHIVE.search(path.name))
+    ]
     if not places:
-        shown = ", ".join(sorted(path.name for path in found.folder.iterdir())[:8]) or "nothing"
+        shown = ", ".join(path.name for path in inside[:8]) or "nothing"
         raise MirblabError(
             f"{found.shown or found.folder.name} holds no repository (a folder with a lakefile, a lean-toolchain or a "
             f"blueprint) and no archive of one; found {shown}"
@@ -74,11 +69,10 @@ def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
 
 
 def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
-    """Yield the repository in a folder or archive; one without any file of Lean is counted and passed over."""
     with release.open_origin(place, "") as opened:
         for root in _roots(opened.folder) or [opened.folder]:
             name = _ARCHIVE.sub("", place.name) if root == opened.folder and place.is_file() else root.name
-            # An archive that was given alone lies in a temporary folder without a name of its own.
+            # A single archive is unpacked into a temporary folder, whose name means nothing.
             name = _ARCHIVE.sub("", found.shown) if root == found.folder and found.shown else name
             commit = opened.commit or (found.commit if place == found.folder else "")
             if revision := _REVISION.search(name):
@@ -107,11 +101,7 @@ def read_repository(root: Path, name: str, commit: str, odd: Counter[str]) -> Re
 
 
 def decode_source(raw: bytes, odd: Counter[str]) -> str:
-    r"""Return a file's text with Unix line ends; one that is not UTF-8 is read as UTF-16 or Latin-1, and counted.
-
-    >>> decode_source(b"\xef\xbb\xbfa\r\nb", odd := Counter()), decode_source("ö".encode("latin-1"), odd), odd.total()
-    ('a\nb', 'ö', 1)
-    """
+    """Return a file's text with Unix line ends; one that is not UTF-8 is read as UTF-16 or Latin-1, and counted."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -121,7 +111,7 @@ def decode_source(raw: bytes, odd: Counter[str]) -> str:
 
 
 def _roots(folder: Path) -> list[Path]:
-    """Return the repository that a folder is, or that alone stands in it, as in an unpacked archive."""
+    """Return *folder* if it is a repository, or the repository that is its only entry, as in an unpacked archive."""
     if not folder.is_dir():
         return []
     if any((folder / mark).exists() for mark in _MARKS):

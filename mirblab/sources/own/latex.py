@@ -11,10 +11,10 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
-from mirblab.sources.own.tables import decode_file
 from mirblab.sources.shared import latex
 from mirblab.sources.shared.builder import UniqueIds
 from mirblab.sources.shared.latex import Environment, Macro, find_environments
+from mirblab.sources.shared.tables import decode_file
 from mirblab.sources.stacks import Proof
 
 PROOFS = ("proof", "proof*", "pf", "Proof")
@@ -27,7 +27,7 @@ _ENVIRONMENT = re.compile(
     r"\\(?:new|renew)environment\*?\s*\{(?P<name>[^{}]+)\}(?:\s*\[[^][]*\]){0,2}\s*"
     r"\{\s*(?P<hidden>\\comment\b)?|\\excludecomment\s*\{(?P<left_out>[^{}]+)\}"
 )
-# Without them no environment could be found any more, and packages alone have reason to define them.
+# Redefined, these would hide every environment; only packages have reason to define them.
 _REDEFINES = r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|def)\*?\s*\{?\s*\\(?:begin|end)(?![A-Za-z])"
 _REFUSED = re.compile("\ue002(\\d+)\ue003(" + _REDEFINES + ")")
 _MARKED = re.compile(_REDEFINES + r"|\\begin\s*\{")
@@ -38,25 +38,16 @@ _INPUT = re.compile(
 )
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
-# What is proved seldom: the proof that follows one of these belongs to the statement before it.
+# Rarely proved: a proof after one of these belongs to the statement before it.
 _NOT_PROVED = frozenset(
     """remark remarks rem rmk note notation convention definition defn dfn definitions example examples ex question
     problem conjecture hypothesis assumption setup""".split()
 )
 
 
-@dataclass
-class LatexSources:
-    """The texts of the files by name, the environments that hold statements, and what print calls them."""
-
-    texts: dict[str, str]
-    kinds: set[str]
-    printed: dict[str, str]
-
-
 @dataclass(eq=False)
 class Statement:
-    """A theorem-like environment: where it stands, its texts in plain prose with LaTeX formulas, what it refers to."""
+    """A theorem-like environment: its place, its texts as prose with LaTeX formulas, and the labels it refers to."""
 
     id: str
     kind: str
@@ -70,55 +61,117 @@ class Statement:
     proofs: list[Proof] = field(default_factory=list)
 
 
+class LabelIndex:
+    """The statement of each label; a label in several files means the statement in the file that refers to it."""
+
+    def __init__(self) -> None:
+        self._in_file: dict[tuple[str, str], Statement] = {}
+        self._anywhere: dict[str, list[Statement]] = {}
+
+    def add(self, label: str, statement: Statement) -> bool:
+        """Add a label and return whether it is new in its file; the first statement of a label counts."""
+        self._anywhere.setdefault(label, []).append(statement)
+        return self._in_file.setdefault((statement.file, label), statement) is statement
+
+    def find(self, label: str, file: str) -> Statement | None:
+        """Return the statement that *label* means in a *file*, or None: unknown there, and not unique elsewhere."""
+        anywhere = self._anywhere.get(label, [])
+        return self._in_file.get((file, label)) or (anywhere[0] if len(anywhere) == 1 else None)
+
+
 @dataclass
 class LatexContent:
-    """All statements in the order of files and lines, which of them each label belongs to, and what was odd."""
+    """All statements in the order of files and lines; `proofs` have the labels in their heading and their statement."""
 
-    statements: list[Statement]
-    places: LabelIndex
+    kinds: set[str]
+    printed: dict[str, str]
     odd: Counter[str]
+    statements: list[Statement] = field(default_factory=list)
+    labels: LabelIndex = field(default_factory=LabelIndex)
+    ids: UniqueIds = field(default_factory=UniqueIds)
+    proofs: list[tuple[Proof, list[str], Statement | None]] = field(default_factory=list)
+
+    def read_file(self, name: str, source: str) -> None:
+        """Read the statements and proofs of one file."""
+        statements: dict[int, Statement] = {}
+        last: tuple[Statement, int] | None = None
+        kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
+        for block in find_environments(source, kinds, self.odd)[0]:
+            if block.kind in PROOFS:
+                before = last[0] if last and last[1] == block.section else None
+                content = drop_line_marks(block.content(source))
+                proof = Proof(nodes.clean_statement(content, self.odd), latex.find_references(content), name)
+                owner = statements.get(id(block.parent)) or before
+                self.proofs.append((proof, latex.find_references(block.option), owner))
+            elif statement := self._statement(block, source, name):
+                statements[id(block)] = statement
+                last = last if _NOT_PROVED & set(statement.kind.split()) else (statement, block.section)
+
+    def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
+        content = drop_line_marks(block.content(source))
+        text = nodes.clean_statement(content, self.odd)
+        if not text:
+            self.odd["statements without a text"] += 1
+            return None
+        line, label = find_line(source, block.start), block.labels[0] if block.labels else ""
+        statement = Statement(
+            id=self.ids.new(label or (f"{name}:{line}" if line else name)),
+            kind=self.printed.get(block.kind, block.kind.rstrip("*")),
+            title=nodes.clean_statement(drop_line_marks(block.option), self.odd),
+            text=text, file=name, line=line, label=label, order=len(self.statements),
+            references=latex.find_references(content),
+        )  # fmt: skip
+        self.statements.append(statement)
+        for each in block.labels:
+            self.odd["labels that stand twice in a file (the first counts)"] += not self.labels.add(each, statement)
+        return statement
+
+    def assign_proofs(self) -> None:
+        """Give every proof to the statements that its heading names, else to the one before it; needs all labels."""
+        for proof, named, before in self.proofs:
+            statements = [self.labels.find(label, proof.stem) for label in dict.fromkeys(named)]
+            owners = [owner for owner in statements if owner is not None] or ([before] if before is not None else [])
+            for owner in owners:
+                owner.proofs.append(proof)
+            self.odd["proofs of no statement"] += not owners
 
 
 def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
-    """Return the statements in LaTeX *files* (by the names shown in messages), read one after another.
+    """Return the statements in LaTeX *files* (by name), with the authors' commands replaced by their definitions.
 
-    Statements are the usual theorem-like environments and those that the files define. Commands that the files
-    define are written out. A proof belongs to the statement that its heading refers to, or that it stands in, else to
-    the last one before it that can be proved, in the same section. Raises MirblabError for text in another encoding
-    than *encoding* ("": UTF-8).
+    A proof belongs to the statements that its heading names, else to that around it or the last provable one before it.
     """
     odd: Counter[str] = Counter()
-    sources = read_sources(files, encoding, odd)
-    reader = _Reader(sources, odd)
-    for name, text in sources.texts.items():
-        reader.file(name, text)
-    return reader.found()
+    texts, kinds, printed = _read_sources(files, encoding, odd)
+    content = LatexContent(kinds, printed, odd)
+    for name, text in texts.items():
+        content.read_file(name, text)
+    content.assign_proofs()
+    return content
 
 
-def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> LatexSources:
-    r"""Return LaTeX *files* (by the names shown in messages) without comments and verbatim text, with marks for lines.
-
-    Commands are written out in the document that defines them: a file and what it inputs. Environments that any file
-    defines for other ends than statements are unwrapped, or left out where print leaves them out. Counted in *odd*:
-    what cannot be followed, definitions of `\begin` and `\end`, and files that cannot be read, with the first of each;
-    when no file is left, the first one's error is raised.
-    """
-    whole = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
-    _refuse(whole, odd)
-    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in whole.items()}
+def _read_sources(
+    files: Mapping[str, Path], encoding: str, odd: Counter[str]
+) -> tuple[dict[str, str], set[str], dict[str, str]]:
+    """Return the texts by file, with their document's commands expanded, the environments and their printed names."""
+    texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
+    _refuse(texts, odd)
+    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()}
     plain = {name: drop_line_marks(text) for name, text in texts.items()}
     kinds, wrapped = nodes.statement_environments(plain.values()), _environments(plain.values())
     macros = _macros(plain, odd)
     for name, text in texts.items():
         for environment in wrapped.keys() - kinds - set(PROOFS):
-            text = _unwrapped(text, environment, wrapped[environment])
+            if wrapped[environment]:
+                text = latex.drop_environments(text, [environment])
+            text = re.sub(rf"\\(?:begin|end)\s*\{{{re.escape(environment)}\}}", "", text)
         texts[name] = latex.expand_macros(text, macros[name], odd)
-    return LatexSources(texts, kinds - set(PROOFS), _printed(plain.values()))
+    return texts, kinds - set(PROOFS), _printed(plain.values())
 
 
-def require_statements(found: LatexContent, n_files: int, shown: str) -> None:
-    """Raise MirblabError where there is nothing to build from, with what is looked for."""
-    if not found.statements:
+def require_statements(content: LatexContent, n_files: int, shown: str) -> None:
+    """Raise MirblabError, which names the usual environments, when the files have no statement."""
+    if not content.statements:
         usual = ", ".join(sorted({"theorem", "lemma", "proposition", "corollary", "definition"}))
         raise MirblabError(
             f"{shown}: {n_files:,} .tex files and no statement in them; looked for environments such as {usual}, and "
@@ -127,7 +180,6 @@ def require_statements(found: LatexContent, n_files: int, shown: str) -> None:
 
 
 def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dict[str, str]:
-    """Return the texts of the files, with marks for lines; one that cannot be read does not take the others with it."""
     texts: dict[str, str] = {}
     errors: list[MirblabError] = []
     for name, path in files.items():
@@ -143,7 +195,6 @@ def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dic
 
 
 def _refuse(texts: dict[str, str], odd: Counter[str]) -> None:
-    r"""Take the definitions of `\begin` and `\end` out of *texts*, and count them, with file and line of the first."""
     first, count = "", 0
     for name, text in texts.items():
         for match in _REFUSED.finditer(text):
@@ -170,49 +221,48 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
 
 
 def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return for each file the files of the documents that it belongs to, in the order in which they are read.
-
-    A document begins with a file that no other inputs. Files that input nothing and that nobody inputs are, unless
-    they begin a document themselves, taken for parts of one whose first file is not there.
-    """
+    """Return by file the files of its documents in TeX's order; a document begins with a file that none inputs."""
     inputs = {name: _inputs(name, text, texts) for name, text in texts.items()}
-    taken = {other for found in inputs.values() for other in found}
-    firsts = [name for name in texts if name not in taken and (inputs[name] or r"\documentclass" in texts[name])]
-    documents = [_read_by(first, inputs) for first in firsts]
-    loose = texts.keys() - {name for document in documents for name in document}
-    documents.append({name: None for name in texts if name in loose})
+    input_by_others = {name for names in inputs.values() for name in names}
+    documents = [
+        _read_by(name, inputs)
+        for name, text in texts.items()
+        if name not in input_by_others and (inputs[name] or r"\documentclass" in text)
+    ]
+    in_documents = {name for document in documents for name in document}
+    documents.append([name for name in texts if name not in in_documents])
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
     for document in documents:
         for name in document:
-            scopes[name] |= document
+            scopes[name] |= dict.fromkeys(document)
     return {name: tuple(scope) for name, scope in scopes.items()}
 
 
-def _read_by(first: str, inputs: Mapping[str, list[str]]) -> dict[str, None]:
+def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
     """Return a file and all that it inputs, in the order in which TeX reads them."""
-    found: dict[str, None] = {}
+    read: dict[str, None] = {}
     waiting = [first]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found[name] = None
+        if name not in read:
+            read[name] = None
             waiting += reversed(inputs[name])
-    return found
+    return list(read)
 
 
 def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
-    """Return the files that one inputs, of those in *names*; a path counts from its folder or from the first one."""
-    found: list[str] = []
+    """Return those of *names* that a file inputs; a path starts at the file's folder or at the first one."""
+    inputs: list[str] = []
     for braced, bare, folder, file, whole in _INPUT.findall(text):
         wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
-        for place in (posixpath.join(posixpath.dirname(name), wanted), wanted):
-            place = posixpath.normpath(place)
-            found += [each for each in (place, f"{place}.tex") if each in names][:1]
-    return list(dict.fromkeys(found))
+        for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
+            path = posixpath.normpath(path)
+            inputs += [each for each in (path, f"{path}.tex") if each in names][:1]
+    return list(dict.fromkeys(inputs))
 
 
 def _marked(text: str) -> str:
-    """Return *text* with its line number before each beginning of an environment (or what defines that anew)."""
+    r"""Return *text* with its line number before each beginning of an environment, or definition of `\begin`."""
     text = text.translate({0xE002: None, 0xE003: None})
     parts, last, line = [], 0, 1
     for match in _MARKED.finditer(text):
@@ -223,7 +273,7 @@ def _marked(text: str) -> str:
 
 
 def _printed(texts: Iterable[str]) -> dict[str, str]:
-    r"""Return how environments are called in print: `\newtheorem{thm}{Theorem}` gives thm: theorem."""
+    r"""Return the printed names of environments: `\newtheorem{thm}{Theorem}` gives thm: theorem."""
     found = {}
     for text in texts:
         for name, printed, options, named in _PRINTED.findall(text):
@@ -234,106 +284,20 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _environments(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the environments that authors define for themselves, and whether their content is left out in print."""
-    found = {}
-    for text in texts:
-        for match in _ENVIRONMENT.finditer(text):
-            found[(match["name"] or match["left_out"]).strip()] = bool(match["hidden"] or match["left_out"])
-    return found
-
-
-def _unwrapped(text: str, environment: str, is_hidden: bool) -> str:
-    """Return *text* without the marks of an environment, and without its content where print leaves that out."""
-    name = re.escape(environment)
-    if is_hidden:
-        text = latex.drop_environments(text, [environment])
-    return re.sub(rf"\\(?:begin|end)\s*\{{{name}\}}", "", text)
-
-
-class _Reader:
-    """Collects statements file by file; proofs find theirs at the end, when all labels are known."""
-
-    def __init__(self, sources: LatexSources, odd: Counter[str]) -> None:
-        self.kinds = [re.escape(kind) for kind in sorted({*sources.kinds, *PROOFS})]
-        self.printed, self.odd = sources.printed, odd
-        self.statements: list[Statement] = []
-        self.places = LabelIndex()
-        self.names = UniqueIds()
-        self.proofs: list[tuple[Proof, list[str], Statement | None]] = []
-
-    def file(self, name: str, source: str) -> None:
-        """Read the statements and proofs of one file."""
-        made: dict[int, Statement] = {}
-        last: tuple[Statement, int] | None = None
-        for block in find_environments(source, self.kinds, self.odd)[0]:
-            if block.kind in PROOFS:
-                parent = made.get(id(block.parent))
-                near = last[0] if last and last[1] == block.section else None
-                content = drop_line_marks(block.content(source))
-                proof = Proof(self._clean(content), latex.find_references(content), name)
-                self.proofs.append((proof, latex.find_references(block.option), parent or near))
-                continue
-            statement = self._statement(block, source, name)
-            if statement is not None:
-                made[id(block)] = statement
-                last = last if _NOT_PROVED & set(statement.kind.split()) else (statement, block.section)
-
-    def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
-        content = drop_line_marks(block.content(source))
-        text = self._clean(content)
-        if not text:
-            self.odd["statements without a text"] += 1
-            return None
-        line, label = find_line(source, block.start), block.labels[0] if block.labels else ""
-        kind = self.printed.get(block.kind, block.kind.rstrip("*"))
-        place = f"{name}:{line}" if line else name
-        title = self._clean(drop_line_marks(block.option))
-        found = Statement(self.names.new(label or place), kind, title, text, name, line, label, len(self.statements),
-                          latex.find_references(content))  # fmt: skip
-        self.statements.append(found)
-        for own in block.labels:
-            self.odd["labels that stand twice in a file (the first counts)"] += not self.places.add(own, found)
-        return found
-
-    def _clean(self, content: str) -> str:
-        return nodes.clean_statement(content, self.odd)
-
-    def found(self) -> LatexContent:
-        """Give every proof to the statements that its heading names, else to the one before it."""
-        for proof, named, near in self.proofs:
-            places = [self.places.find(label, proof.stem) for label in dict.fromkeys(named)]
-            owners = [place for place in places if place is not None] or ([near] if near is not None else [])
-            for owner in owners:
-                owner.proofs.append(proof)
-            self.odd["proofs of no statement"] += not owners
-        return LatexContent(self.statements, self.places, self.odd)
-
-
-class LabelIndex:
-    """Which statement each label belongs to; a label of several files means the one in the file that refers to it."""
-
-    def __init__(self) -> None:
-        """Begin with no label."""
-        self._own: dict[tuple[str, str], Statement] = {}
-        self._anywhere: dict[str, list[Statement]] = {}
-
-    def add(self, label: str, statement: Statement) -> bool:
-        """Take in a label; return whether it is new in its file: the first one counts."""
-        self._anywhere.setdefault(label, []).append(statement)
-        return self._own.setdefault((statement.file, label), statement) is statement
-
-    def find(self, label: str, file: str) -> Statement | None:
-        """Return the statement that *label* means in a *file*, or None: no statement has it, or several elsewhere."""
-        others = self._anywhere.get(label, [])
-        return self._own.get((file, label)) or (others[0] if len(others) == 1 else None)
+    """Return the environments that authors define, and whether their content is not printed."""
+    return {
+        (match["name"] or match["left_out"]).strip(): bool(match["hidden"] or match["left_out"])
+        for text in texts
+        for match in _ENVIRONMENT.finditer(text)
+    }
 
 
 def drop_line_marks(text: str) -> str:
-    """Return *text* without the marks."""
+    """Return *text* without its marks of line numbers."""
     return _MARK.sub("", text)
 
 
 def find_line(text: str, start: int) -> int:
-    """Return the line of its file on which the environment stands that begins at *start*, 0 where it is not known."""
+    """Return the line of its file on which the environment at *start* begins, 0 if it is unknown."""
     marks = _MARK.findall(text, max(0, start - _NEAR), start)
     return int(marks[-1]) if marks else 0

@@ -1,1 +1,1 @@
-"""shared: what the builders of several sources need."""
+"""shared: code that the builders of several sources use."""

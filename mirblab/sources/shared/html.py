@@ -1,10 +1,10 @@
-"""html: the HTML of a post to plain text that keeps its mathematics; nothing in it is executed or fetched."""
+"""html: the HTML of a post as plain text that keeps its mathematics; nothing in it is executed or fetched."""
 
 from __future__ import annotations
 
 import html as standard
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import entities
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ _INLINE = re.compile(
     r"</?(?:span|em|strong|code|b|i|u|s|sup|sub|kbd|del|ins|strike|small|big|tt|font|a)(?:\s[^<>]*)?/?>", re.IGNORECASE
 )
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-# Formulas hold no tag: a smaller-than sign in them is always escaped.
+# Formulas have no tags, because a smaller-than sign in them is always escaped.
 _OPENED = r"""<span((?:\s+id=["'][^"'<>]*["'])?\s+class=["']math-container["'][^<>]*)>"""
 _FORMULA = re.compile(_OPENED + r"([^<]*)</span>", re.IGNORECASE)
 _BARE_FORMULA = re.compile(_OPENED + r"(?!\s*\$)([^<]*)</span>", re.IGNORECASE)
@@ -37,9 +37,7 @@ class Formula(NamedTuple):
 
 
 def title_to_text(source: str) -> tuple[str, bool]:
-    """Return the text of a title, as `html_to_text` does.
-
-    A title is plain text ("is $a<b$?"), except in ARQMath's files, whose containers of formulas show that it is HTML.
+    """Return the text of a title, which is plain, or HTML if it has a `math-container`, as `html_to_text` does.
 
     >>> title_to_text("When  is $a<b$ &amp; $c>d$?")
     ('When is $a<b$ & $c>d$?', False)
@@ -51,20 +49,13 @@ def title_to_text(source: str) -> tuple[str, bool]:
 
 
 def html_to_text(source: str) -> tuple[str, bool]:
-    r"""Return the text of HTML, and whether entities were escaped more often than HTML asks for.
+    """Return the text of HTML with formulas between dollars, and whether entities were escaped more than once.
 
-    Formulas stay between dollars as MathJax reads them (`$`, `$$`, and bare environments such as align outside a
-    `math-container`); a container without dollars gets them. White space becomes single spaces, but the lines of
-    `<pre>` stay lines. Comments, scripts and styles are removed with what is in them, other tags without.
-
-    >>> html_to_text('<p>Is <span class="math-container">$a &amp;lt; b$</span> <em>so</em>?</p>\n<p>Yes</p>')
-    ('Is $a < b$ so? Yes', True)
-    >>> html_to_text("<pre><code>if x:\n    y\n</code></pre><p>a &amp; b</p>")
-    ('if x:\n    y\na & b', False)
+    A `math-container` without dollars gets them. Lines of `<pre>` stay, other white space becomes single blanks.
     """
     if source.count("math-container") > source.count('"math-container">$'):
         source = _BARE_FORMULA.sub(lambda match: _between_dollars(match[2]), source)
-    # Most posts have these tags alone; replacing them is several times as fast as the patterns for any tag.
+    # Most posts have only these tags; replacing them is several times as fast as the patterns for any tag.
     plain = source.replace('<span class="math-container">', "").replace("</span>", "")
     plain = plain.replace("<p>", " ").replace("</p>", " ")
     blocks: list[str] = []
@@ -82,11 +73,7 @@ def html_to_text(source: str) -> tuple[str, bool]:
 
 
 def find_elements(source: str) -> tuple[str, ...]:
-    """Return which of "figure", "link" and "table" the HTML of a post has, in this order.
-
-    >>> find_elements('<p><a href="x">see</a> <b>bold</b> <code>&lt;img&gt;</code></p><table><tr></tr></table>')
-    ('link', 'table')
-    """
+    """Return the kinds of elements in the HTML of a post, of "figure", "link" and "table", in this order."""
     found = {match.lastindex for match in _HELD.finditer(source)}
     return tuple(kind for number, kind in enumerate(_KINDS, 1) if number in found)
 
@@ -97,9 +84,11 @@ def find_formulas(source: str) -> list[Formula]:
     >>> find_formulas('<span class="math-container" id="7">$$a &amp;lt; b$$</span>')
     [Formula(id='7', latex='a < b')]
     """
-    return [
-        Formula(_own_id(match[1]), _bare(unescape_entities(match[2])[0].strip())) for match in _FORMULA.finditer(source)
-    ]
+    formulas = []
+    for attributes, latex in _FORMULA.findall(source):
+        name = _ID.search(attributes)
+        formulas.append(Formula(name[1] if name else "", _bare(unescape_entities(latex)[0].strip())))
+    return formulas
 
 
 def _without_tags(source: str, between: str) -> str:
@@ -107,7 +96,7 @@ def _without_tags(source: str, between: str) -> str:
 
 
 def _add(blocks: list[str], source: str, *, is_code: bool) -> bool:
-    """Append the text of a part of a post unless there is none; return whether it was escaped twice."""
+    """Append the text of a part of a post unless it is empty; return whether it was escaped twice."""
     text, layers = unescape_entities(source)
     if is_code:
         text = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
@@ -119,13 +108,9 @@ def _add(blocks: list[str], source: str, *, is_code: bool) -> bool:
 
 
 def unescape_entities(text: str) -> tuple[str, int]:
-    r"""Return *text* without entities, and how many layers of escaping it had.
+    """Return *text* without entities, and the number of layers of escaping.
 
-    Only entities that end in a semicolon count: the alignments of LaTeX (`a &not b`) are not taken for entities.
-    Unknown names stay. Half characters (surrogates) become U+FFFD and other control characters nothing.
-
-    >>> unescape_entities("a &lt; b &amp;amp;amp;gt; c & d &nosuch; &not e")
-    ('a < b > c & d &nosuch; &not e', 4)
+    Only entities with a semicolon count (`a &not b` is LaTeX); unknown names stay; control characters are removed.
     """
     quick = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") if "&" in text else text
     if "&" not in quick or not _ENTITY.search(quick):
@@ -133,7 +118,7 @@ def unescape_entities(text: str) -> tuple[str, int]:
     layers = 0
     for _ in range(_MOST_PASSES):
         depths = [0]
-        text = _ENTITY.sub(lambda match, depths=depths: _replacement(match, depths), text)
+        text = _ENTITY.sub(partial(_replacement, depths), text)
         layers += max(depths)
         if not max(depths):
             break
@@ -146,8 +131,7 @@ def _between_dollars(latex: str) -> str:
     return f"{sign}{_bare(inner)}{sign}" if inner else ""
 
 
-def _replacement(match: re.Match[str], depths: list[int]) -> str:
-    """Return what an entity stands for, and note how often it was escaped."""
+def _replacement(depths: list[int], match: re.Match[str]) -> str:
     character = _character(match[2])
     depths.append(match[1].count(";") + (character is not None))
     return f"&{match[2]};" if character is None else character
@@ -156,11 +140,6 @@ def _replacement(match: re.Match[str], depths: list[int]) -> str:
 @lru_cache(maxsize=4096)
 def _character(name: str) -> str | None:
     return standard.unescape(f"&{name};") if name[0] == "#" else entities.html5.get(f"{name};")
-
-
-def _own_id(attributes: str) -> str:
-    found = _ID.search(attributes)
-    return found[1] if found else ""
 
 
 def _bare(latex: str) -> str:

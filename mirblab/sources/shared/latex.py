@@ -1,14 +1,14 @@
-"""latex: LaTeX to prose: what is not printed, environments, the authors' macros."""
+"""latex: LaTeX as prose: hidden commands, environments, the authors' macros."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# How many arguments in braces of a command are no text; what follows them, such as the words of a target, is text.
+# The number of arguments in braces that are no text; what follows them, such as the words of a target, is text.
 _ARGUMENTS = dict.fromkeys(
     """label index sindex glossary glsadd todo marginpar marginnote hypertarget pagestyle thispagestyle markright
     bibliography bibliographystyle input include includegraphics refstepcounter stepcounter""".split(),
@@ -17,12 +17,16 @@ _ARGUMENTS = dict.fromkeys(
 _ARGUMENTS |= dict.fromkeys("nomenclature markboth addtocontents pdfbookmark".split(), 2) | {"addcontentsline": 3}
 _SILENT = re.compile(r"\\(?:(?P<name>" + "|".join(_ARGUMENTS) + r")(?![A-Za-z])\*?|.)", re.DOTALL)
 _OPTIONS = re.compile(r"\s*+(?:\[[^][]*+\]\s*+)*+")
+_OPENS_OPTION = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[")
+_BLANKS = re.compile(r"\s*")
+_BLANKS_AFTER_COMMAND = re.compile(r"[ \t]*(?:\n(?![ \t]*\n)[ \t]*)?")
 _LINE_END = re.compile(r"(?:[ \t]*+\n(?![ \t]*+\n))?")
 _ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_ESCAPED_OR_BRACKET = re.compile(r"\\.|[][{}]", re.DOTALL)
 _DISPLAYS = r"(?:equation|align|alignat|eqnarray|gather|multline|displaymath|math|flalign)\*?"
 _OPENS_FORMULA = re.compile(r"\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL)
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
-# What a comment may stand in only seemingly: code, addresses, and a percent sign with a backslash.
+# Code, addresses and escaped percent signs are matched first, because they only seem to hold comments.
 _COMMENT = re.compile(
     r"\\begin\s*\{(?P<code>(?:verbatim|Verbatim|lstlisting|alltt)\*?|minted)\}"
     r"|\\(?:verb|lstinline)\*?(?P<mark>[^\sA-Za-z*{])[^\n]{0,300}?(?P=mark)"
@@ -72,10 +76,9 @@ _ROUNDS, _GROWTH = 20, 50_000  # how deep definitions may use each other, and ho
 
 @dataclass(eq=False)
 class Environment:
-    """An environment from `start` to `after`, its content from `begin` to `end`.
+    """An environment from `start` to `after`, its content from `begin` to `end`, the environments `inner` in it.
 
-    `option` is what stands in brackets after `\\\\begin{...}`; `section` counts the section commands before it;
-    `labels` are those directly in it, not those of the blocks `inner` that stand in it.
+    `option` is the text in brackets, `section` counts section commands before it, `labels` are those outside `inner`.
     """
 
     kind: str
@@ -90,14 +93,14 @@ class Environment:
     inner: list[Environment] = field(default_factory=list)
 
     def content(self, source: str) -> str:
-        """Return the content without the blocks that stand in it."""
+        """Return the content without the inner environments."""
         edges = [self.begin, *(edge for block in self.inner for edge in (block.start, block.after)), self.end]
         return "".join(source[begin:end] for begin, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 @dataclass(frozen=True)
 class Macro:
-    """A command of its author: how many arguments it takes, the default of the first (None: it has none), its text."""
+    """An author's command: number of arguments, default of the first (None: it has none), and definition."""
 
     n_arguments: int
     default: str | None
@@ -105,7 +108,7 @@ class Macro:
 
 
 def drop_environments(source: str, names: Iterable[str], instead: str = "") -> str:
-    r"""Return *source* with *instead* in the place of the environments of the *names*; one that does not end is kept.
+    r"""Return *source* with *instead* for each environment of the *names*; one without an end stays.
 
     >>> drop_environments(r"a\begin{verbatim}\begin{lemma}\end{verbatim}b\begin{comment}", ["verbatim", "comment"])
     'ab\\begin{comment}'
@@ -113,95 +116,61 @@ def drop_environments(source: str, names: Iterable[str], instead: str = "") -> s
     begins = re.compile(r"\\begin\s*\{(" + "|".join(re.escape(name) for name in names) + r")\}")
     parts: list[str] = []
     endless: set[str] = set()
-    at = place = 0
-    while match := begins.search(source, place):
-        place = match.end()
-        end = None if match[1] in endless else end_pattern(match[1]).search(source, place)
-        if end is None:
+    last = position = 0
+    while match := begins.search(source, position):
+        position = match.end()
+        end = None if match[1] in endless else _end_pattern(match[1]).search(source, position)
+        if end:
+            parts += [source[last : match.start()], instead]
+            last = position = end.end()
+        else:
             endless.add(match[1])
-            continue
-        parts += [source[at : match.start()], instead]
-        at = place = end.end()
-    return "".join([*parts, source[at:]])
+    return "".join([*parts, source[last:]])
 
 
 def strip_comments(source: str) -> str:
-    r"""Return *source* without comments, as TeX reads it: `\%`, code and addresses stay.
-
-    A comment swallows its line end and the blanks that begin the next line, but never a paragraph break.
-
-    >>> strip_comments("50\\% of all % so they say\n  rings\\\\% end\n")
-    '50\\% of all rings\\\\'
-    """
+    r"""Return *source* without comments, as TeX reads it: paragraph breaks, `\%`, code and addresses stay."""
     parts: list[str] = []
     endless: set[str] = set()
-    at = place = 0
-    while match := _COMMENT.search(source, place):
-        place = match.end()
+    last = position = 0
+    while match := _COMMENT.search(source, position):
+        position = match.end()
         if match["comment"]:
-            parts.append(source[at : match.start()])
-            at = place
+            parts.append(source[last : match.start()])
+            last = position
         elif match["code"] and match["code"] not in endless:
-            end = end_pattern(match["code"]).search(source, place)
-            place = end.end() if end else place
+            end = _end_pattern(match["code"]).search(source, position)
+            position = end.end() if end else position
             endless |= set() if end else {match["code"]}
-    return "".join([*parts, source[at:]])
+    return "".join([*parts, source[last:]])
 
 
-def end_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of the end of an environment."""
+def _end_pattern(name: str) -> re.Pattern[str]:
     return re.compile(r"\\end\s*\{" + re.escape(name) + r"\}")
 
 
-def find_closing_brace(text: str, start: int) -> int:
-    r"""Return the position of the brace that closes the one at *start*, or -1 when none does.
-
-    >>> find_closing_brace(r"{a\}{b}}c", 0)
-    7
-    """
-    depth = 0
-    for match in _ESCAPED_OR_BRACE.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth <= 0:
-            return match.start()
-    return -1
-
-
 def find_references(source: str) -> list[str]:
-    r"""Return the labels that *source* refers to, in order, each as often as it occurs.
-
-    >>> find_references(r"By Lemmas \ref{lemma-a}, \ref{b} and (\eqref{lemma-a})")
-    ['lemma-a', 'b', 'lemma-a']
-    """
+    """Return the labels that *source* refers to, in order, with repetitions."""
     return [(named or linked).strip() for named, linked in _REFERENCE.findall(source)]
 
 
 def latex_to_prose(source: str, odd: Counter[str] | None = None) -> str:
-    r"""Return *source* (without comments) as prose: no labels, index entries or font commands; mathematics as it was.
+    """Return *source* (without comments) as prose with LaTeX formulas, without labels and font commands.
 
-    References become `[ref]`, citations `[cite]`, footnotes a parenthesis, accents letters; list items are
-    numbered as the book prints them, one per line; `equation` becomes `$$`, other displays stay. What has no
-    rule is counted in *odd*: commands outside mathematics (removed; what stood in their braces stays), formulas
-    and braces that do not close.
-
-    >>> latex_to_prose(r"\label{x}Let {\it A} be \'etale, see \ref{y}.\begin{enumerate}\item $a\%$ \end{enumerate}")
-    'Let A be étale, see [ref].\n(1) $a\\%$'
+    References become `[ref]`, citations `[cite]`, footnotes parentheses; list items are numbered, one per line;
+    `equation` becomes `$$`, other displays stay. Unknown commands (removed) and unclosed formulas count in *odd*.
     """
     odd = Counter() if odd is None else odd
     source = source.translate({0xE000: None, 0xE001: None})
     source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", drop_silent_commands(source))
     text, formulas = mask_formulas(_CITATION.sub("[cite]", source), odd)
     text = _plain(_unwrap(_lists(text), odd), odd)
-    text = unmask_formulas(text, formulas)
+    text = _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
     return "\n".join(line for part in text.split("\n") if (line := " ".join(part.split())))
 
 
 def drop_silent_commands(source: str) -> str:
-    r"""Return *source* without the commands that print nothing where they stand, and without their arguments.
-
-    >>> drop_silent_commands(r"A \emph{ring}\index{ring!of $\{\}$}\label{a} is \hypertarget{b}{small}\todo{prove}.")
-    'A \\emph{ring} is {small}.'
-    """
+    """Return *source* without the commands that print nothing, and without their arguments."""
     ends: dict[int, int] | None = None
     parts: list[str] = []
     at = blank = 0  # what is done, and up to where its line has shown nothing
@@ -211,7 +180,7 @@ def drop_silent_commands(source: str) -> str:
         ends = match_braces(source) if ends is None else ends
         after = match.end()
         for _ in range(_ARGUMENTS[match["name"]]):
-            start = _OPTIONS.match(source, after).end()
+            start = _end_of(_OPTIONS, source, after)
             if start not in ends:
                 break
             after = ends[start] + 1
@@ -219,53 +188,54 @@ def drop_silent_commands(source: str) -> str:
             parts.append(source[at : match.start()])
             line = max(source.rfind("\n", 0, match.start()) + 1, blank)
             if not source[line : match.start()].strip(" \t"):
-                # A line of its own goes with its end, which would else become a blank line, a paragraph's end.
-                after = _LINE_END.match(source, after).end()
+                # A command that fills its line is removed with the line end, which would else end the paragraph.
+                after = _end_of(_LINE_END, source, after)
                 blank = after
             at = after
     return "".join([*parts, source[at:]])
 
 
 def mask_formulas(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
-    r"""Return the text with a numbered mark for each formula, and the formulas; odd ones are counted in *odd*.
-
-    >>> marked, formulas = mask_formulas(r"Let $a$ be \[b\]", Counter())
-    >>> formulas, unmask_formulas(marked, formulas)
-    (['$a$', '\\[b\\]'], 'Let $a$ be \\[b\\]')
-    """
+    """Return the text with a numbered mark for each formula, and the formulas; unclosed ones are counted in *odd*."""
     parts: list[str] = []
     formulas: list[str] = []
-    ends = _Ends(text)
+    last = 0
+    for start, end, is_closed in find_formulas(text):
+        parts.append(text[last:start])
+        if is_closed:
+            parts.append(f"\ue000{len(formulas)}\ue001")
+            formulas.append(_formula(text[start:end]))
+        else:
+            odd["formulas that do not close"] += 1
+            parts.append(text[start:end].strip("$"))
+        last = end
+    return "".join([*parts, text[last:]]), formulas
+
+
+def find_formulas(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield start and end of each formula, delimiters included, and whether it closes; a dollar in braces ends none."""
+    missing: set[str] = set()
+    dollars: dict[int, int] | None = None
     position = 0
     while match := _OPENS_FORMULA.search(text, position):
-        end = ends.of(match)
-        parts.append(text[position : match.start()])
-        if end > 0:
-            parts.append(f"\ue000{len(formulas)}\ue001")
-            formulas.append(_formula(text[match.start() : end]))
-        else:
-            odd["formulas that do not close"] += end < 0
-            parts.append(match[0] if match[0] not in ("$", "$$") else "")
-        position = max(end, match.end())
-    return "".join([*parts, text[position:]]), formulas
-
-
-def unmask_formulas(text: str, formulas: list[str]) -> str:
-    """Return the *text* with the *formulas* in the place of their marks."""
-    return _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
+        mark, position, end = match[0], match.end(), -1
+        if mark[0] == "$":
+            dollars = _next_dollars(text) if dollars is None else dollars
+            closing = dollars.get(position - 1, -1)
+            end = closing + len(mark) if closing >= 0 and text.startswith(mark, closing) else -1
+        elif mark in (r"\[", r"\(") or match[1]:
+            ending = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{match[1]}}}")
+            closing = -1 if ending in missing else text.find(ending, position)
+            end = closing + len(ending) if closing >= 0 else -1
+            missing |= {ending} if closing < 0 else set()
+        else:  # an escaped sign
+            continue
+        position = max(end, position)
+        yield match.start(), position, end >= 0
 
 
 def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Environment], list[str]]:
-    r"""Return the environments of the *kinds* in order of their beginning, and the labels that stand in none.
-
-    *source* has no comments. Environments that do not end are left out and counted in *odd*, as are ends without
-    a beginning; both leave the other environments as they are.
-
-    >>> source = r"\label{s}\begin{lemma}[Fact]\label{a}X\begin{proof}\label{b}Y\end{proof}\end{lemma}"
-    >>> blocks, loose = find_environments(source, ["lemma", "proof"], Counter())
-    >>> [(block.kind, block.option, block.labels, block.content(source)) for block in blocks], loose
-    ([('lemma', 'Fact', ['a'], '\\label{a}X'), ('proof', '', ['b'], '\\label{b}Y')], ['s'])
-    """
+    """Return the environments of the *kinds* in order, and the labels outside of them; *source* has no comments."""
     mark = re.compile(r"\\(begin|end)\s*\{(" + "|".join(kinds) + r")\}|\\label\s*\{([^{}]*)\}|\\(section)\b")
     blocks: list[Environment] = []
     stack: list[Environment] = []
@@ -289,50 +259,44 @@ def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> t
 
 
 def read_macros(source: str, odd: Counter[str]) -> dict[str, Macro]:
-    r"""Return the commands that a *source* (without comments) defines, the last definition of each.
-
-    Counted in *odd* and left alone: definitions with a pattern (`\def\f#1.{...}`) and those that do not end.
-
-    >>> source = r"\DeclareMathOperator*{\rk}{rk}\newcommand\pair[2][x]{(#1,#2)}"
-    >>> {name: (one.n_arguments, one.default, one.body) for name, one in read_macros(source, Counter()).items()}
-    {'\\rk': (0, None, '\\operatorname{rk}'), '\\pair': (2, 'x', '(#1,#2)')}
-    """
-    found: dict[str, Macro] = {}
+    """Return the commands that *source* (without comments) defines; definitions with a pattern are counted in *odd*."""
+    macros: dict[str, Macro] = {}
     ends = match_braces(source)
     for match in _DEFINES.finditer(source):
-        name, at = match["braced"] or match["bare"], match.end()
+        at, n_arguments, default = match.end(), 0, None
         counted = _COUNT.match(source, at) if match["how"] not in ("def", "DeclareMathOperator") else None
-        default, at = read_optional_argument(source, counted.end()) if counted else ("", at)
-        has_default = counted is not None and at > counted.end()
-        at = re.compile(r"\s*").match(source, counted.end() if counted and not has_default else at).end()
-        end = ends.get(at, -1)
-        if end < 0:
+        if counted:
+            option, at = read_optional_argument(source, counted.end())
+            n_arguments, default = int(counted[1]), option if at > counted.end() else None
+        at = _end_of(_BLANKS, source, at)
+        if at not in ends:
             odd["definitions of commands that cannot be followed"] += 1
             continue
-        body = source[at + 1 : end].strip().replace(r"\xspace", " ")
+        body = source[at + 1 : ends[at]].strip().replace(r"\xspace", " ")
         body = rf"\operatorname{{{body}}}" if match["how"] == "DeclareMathOperator" else body
-        found[name] = Macro(int(counted[1]) if counted else 0, default if has_default else None, body)
-    return found
+        macros[match["braced"] or match["bare"]] = Macro(n_arguments, default, body)
+    return macros
 
 
 def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
-    r"""Return the commands that need themselves to be written out.
+    """Return the commands whose definition uses them, directly or through others."""
+    import numpy as np
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
 
-    >>> bodies = {r"\a": r"\b", r"\b": r"\a", r"\c": r"\a"}
-    >>> sorted(find_circular_macros({name: Macro(0, None, body) for name, body in bodies.items()}))
-    ['\\a', '\\b']
-    """
-    return _in_circles({name: macros.keys() & set(_MACRO_COMMAND.findall(macros[name].body)) for name in macros})
+    uses = {name: macros.keys() & set(_MACRO_COMMAND.findall(macro.body)) for name, macro in macros.items()}
+    numbers = {name: number for number, name in enumerate(macros)}
+    pairs = [(numbers[name], numbers[used]) for name in uses for used in uses[name]]
+    if not pairs:
+        return set()
+    graph = csr_array((np.ones(len(pairs), np.int8), np.array(pairs).T), shape=(len(uses), len(uses)))
+    component = connected_components(graph, connection="strong")[1]
+    sizes = np.bincount(component)
+    return {name for name in uses if sizes[component[numbers[name]]] > 1 or name in uses[name]}
 
 
 def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> str:
-    r"""Return *text* with the *macros* written out, also those in what they stand for.
-
-    A text that would become twenty times as long stays as it is, and is counted in *odd*.
-
-    >>> expand_macros(r"Let $x \in \R^n$", {r"\R": Macro(0, None, r"\mathbb R")}, Counter())
-    'Let $x \\in \\mathbb R^n$'
-    """
+    """Return *text* with the *macros* expanded, or unchanged and counted in *odd* if it became twenty times as long."""
     limit, start = 20 * len(text) + _GROWTH, text
     for _ in range(_ROUNDS):
         once = _once(text, macros, limit)
@@ -345,35 +309,8 @@ def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> 
     return start
 
 
-class _Ends:
-    """The ends of the formulas of a text; an ending that was once not found is not searched for again."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.missing: set[str] = set()
-        self.dollars: dict[int, int] | None = None
-
-    def of(self, opening: re.Match[str]) -> int:
-        """Return where the formula ends that begins with *opening*, -1 when it does not, 0 when none begins."""
-        mark = opening[0]
-        if mark in (r"\[", r"\(") or opening[1]:
-            closing = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{opening[1]}}}")
-            end = -1 if closing in self.missing else self.text.find(closing, opening.end())
-            self.missing |= {closing} if end < 0 else set()
-            return end + len(closing) if end >= 0 else -1
-        if mark[0] != "$":
-            return 0
-        if self.dollars is None:
-            self.dollars = _next_dollars(self.text)
-        end = self.dollars.get(opening.end() - 1, -1)
-        return end + len(mark) if end >= 0 and self.text.startswith(mark, end) else -1
-
-
 def _next_dollars(text: str) -> dict[int, int]:
-    r"""Return for the place of each dollar the next one that stands no deeper in braces.
-
-    One inside braces belongs to \text{...}, not to the formula around it.
-    """
+    r"""Return for each dollar the next one no deeper in braces; a dollar in \text{...} is not the formula's."""
     following: dict[int, int] = {}
     waiting: list[tuple[int, int]] = []  # places and depths, of which no later one is less deep
     depth = 0
@@ -425,7 +362,6 @@ def _number(depth: int, count: int) -> str:
 
 
 def _unwrap(text: str, odd: Counter[str]) -> str:
-    r"""Replace \emph{x} and its like by x, footnotes by a parenthesis, links by their text."""
     ends = match_braces(text)
     edits: list[tuple[int, int, str]] = []
     gone = 0
@@ -479,41 +415,22 @@ def _accented(match: re.Match[str]) -> str:
 
 
 def _close(stack: list[Environment], kind: str, match: re.Match[str]) -> bool:
-    """End the innermost open block of the *kind*; those opened after it never end. False when none is open."""
-    place = next((at for at in range(len(stack) - 1, -1, -1) if stack[at].kind == kind), -1)
-    if place < 0:
+    """End the innermost open block of the *kind*; blocks opened after it never end. False when none is open."""
+    if all(block.kind != kind for block in stack):
         return False
-    block = stack[place]
+    # The blocks in a block that never ends are taken to be in the next block around it.
+    inner: list[Environment] = []
+    while (block := stack.pop()).kind != kind:
+        inner += block.inner
     block.end, block.after = match.span()
-    # What stands in a block that never ends stands, for all that can be known, in the next one around it.
-    for lost in stack[place + 1 :]:
-        block.inner += lost.inner
-    block.inner.sort(key=lambda inner: inner.start)
-    del stack[place:]
+    block.inner = sorted([*block.inner, *inner], key=lambda inner: inner.start)
     if block.parent is not None:
         block.parent.inner.append(block)
     return True
 
 
-def _in_circles(uses: Mapping[str, set[str]]) -> set[str]:
-    """Return those that use themselves, through others or not."""
-    import numpy as np
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    place = {name: number for number, name in enumerate(uses)}
-    pairs = [(place[name], place[used]) for name in uses for used in uses[name]]
-    if not pairs:
-        return set()
-    rows, columns = np.array(pairs).T
-    graph = csr_array((np.ones(len(pairs), np.int8), (rows, columns)), shape=(len(uses), len(uses)))
-    part_of = connected_components(graph, connection="strong")[1]
-    sizes = np.bincount(part_of)
-    return {name for name in uses if sizes[part_of[place[name]]] > 1 or name in uses[name]}
-
-
 def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
-    """Return *text* with its commands written out, or None where it becomes longer than *limit*."""
+    """Return *text* with its commands expanded once, or None where it becomes longer than *limit*."""
     parts, last, at, room = [], 0, 0, limit
     ends = match_braces(text)
     while match := _MACRO_COMMAND.search(text, at):
@@ -522,7 +439,7 @@ def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
         if macro is None:
             continue
         given, end = _arguments(text, at, macro, ends)
-        body = _ARGUMENT.sub(lambda sign, given=given: "".join(given[int(sign[1]) - 1 : int(sign[1])]), macro.body)
+        body = _fill_in(macro.body, given)
         body = f"{{{body}}}" if match.start() and text[match.start() - 1] in "_^" else body
         # A command that ends in a letter must not run into the next one.
         gap = " " if re.search(r"\\[A-Za-z]+$", body) and text[end : end + 1].isalpha() else ""
@@ -534,12 +451,12 @@ def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
     return "".join([*parts, text[last:]]) if room >= len(text) - last else None
 
 
-def match_braces(text: str) -> dict[int, int]:
-    r"""Return for the place of each brace that opens the place of the one that closes it; those without one not.
+def _fill_in(body: str, arguments: list[str]) -> str:
+    return _ARGUMENT.sub(lambda sign: "".join(arguments[int(sign[1]) - 1 : int(sign[1])]), body)
 
-    >>> match_braces(r"{a\}{b}}{")
-    {4: 6, 0: 7}
-    """
+
+def match_braces(text: str) -> dict[int, int]:
+    """Return the position of the closing brace for that of each opening one that has one."""
     ends: dict[int, int] = {}
     open_now: list[int] = []
     for match in _ESCAPED_OR_BRACE.finditer(text):
@@ -551,13 +468,13 @@ def match_braces(text: str) -> dict[int, int]:
 
 
 def _arguments(text: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int]:
-    """Return the arguments that follow position *at*, and where they end; blanks after a bare command are eaten."""
+    """Return the arguments from position *at*, and their end; blanks after a command without arguments are skipped."""
     given: list[str] = []
     if macro.default is not None:
         option, end = read_optional_argument(text, at)
         given, at = [option if end > at else macro.default], end
     while len(given) < macro.n_arguments:
-        start = re.compile(r"\s*").match(text, at).end()
+        start = _end_of(_BLANKS, text, at)
         if text[start : start + 1] == "{":
             end = ends.get(start, -1)
             if end < 0:
@@ -568,25 +485,28 @@ def _arguments(text: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tup
             token = _MACRO_COMMAND.match(text, start)
             given.append(token[0] if token else text[start : start + 1])
             at = start + max(1, len(given[-1]))
-    if not macro.n_arguments and text[at - 1 : at].isalpha():
-        at = re.compile(r"[ \t]*(?:\n(?![ \t]*\n)[ \t]*)?").match(text, at).end() if text[at : at + 1].isspace() else at
+    if not macro.n_arguments and text[at - 1 : at].isalpha() and text[at : at + 1].isspace():
+        at = _end_of(_BLANKS_AFTER_COMMAND, text, at)
     return given, at
 
 
 def read_optional_argument(text: str, start: int) -> tuple[str, int]:
-    r"""Return the optional argument that follows position *start* and where it ends ("" and *start* without one).
-
-    Brackets inside braces do not end it. One that is longer than two thousand characters is none.
+    r"""Return the optional argument at *start* and its end ("" and *start* without one, or above 2,000 characters).
 
     >>> read_optional_argument(r"\begin{lemma}[Fact {[1]}] Let", 13)
     ('Fact {[1]}', 25)
     """
-    begin = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[").match(text, start)
-    depth = 0
-    for match in (
-        re.compile(r"\\.|[][{}]", re.DOTALL).finditer(text, begin.end(), begin.end() + _LONGEST_OPTION) if begin else ()
-    ):
+    opening = _OPENS_OPTION.match(text, start)
+    if opening is None:
+        return "", start
+    depth, begin = 0, opening.end()
+    for match in _ESCAPED_OR_BRACKET.finditer(text, begin, begin + _LONGEST_OPTION):
         if match[0] == "]" and depth <= 0:
-            return text[begin.end() : match.start()], match.end()
+            return text[begin : match.start()], match.end()
         depth += {"{": 1, "}": -1}.get(match[0], 0)
     return "", start
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import csv
 import io
 import json
 import re
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
@@ -26,12 +26,11 @@ _LONGEST = 2**27
 _BETWEEN = re.compile(r"[\s,]*")
 _NEAR_THE_END = 16
 _AT_ONCE = 1024
-Judgement = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class FileJudgements:
-    """The judgements of one file: `grades` by (query, document), in its order, and how many it gives twice."""
+    """The judgements of one file: `grades` by (query, document) in its order, and the number of repetitions."""
 
     path: Path
     grades: dict[tuple[str, str], int]
@@ -39,14 +38,10 @@ class FileJudgements:
 
 
 def read_json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield place ("file, line 3, item 7") and content of each object of a JSON array or of JSON lines.
-
-    Plain or gzipped; a bar shows how much of the file has been read. In memory are about one MB and one object. Raises
-    MirblabError, with file, line and item, for broken JSON, for items that are no objects, for an array that does not
-    end, and for objects of over 128 million characters.
-    """
-    with _opened(path) as read:
-        source = _Source(path, read)
+    """Yield place ("file, line 3, item 7") and object of a JSON array or JSON lines; one at a time is in memory."""
+    size = path.stat().st_size // 10**6
+    with open(path, "rb") as raw, progress(size, f"reading {path.name}", "MB") as bar:
+        source = _Source(path, raw, bar.update)
         in_array = source.peek() == "["
         if in_array:
             source.step()
@@ -65,32 +60,29 @@ def read_json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_rows(
-    path: Path, columns: Sequence[str], unused: Counter[str], *, at_once: int = _AT_ONCE
+    path: Path, columns: Sequence[str] | None, unused: Counter[str], *, at_once: int = _AT_ONCE
 ) -> Iterator[tuple[str, Row]]:
-    """Yield place ("file, line 3", or row) and the wanted *columns* of each row of a .jsonl, .tsv or .parquet file.
+    """Yield place ("file, line 3") and *columns* (None: all) of each row of a .jsonl, .tsv, .csv or .parquet file.
 
-    A column that a row lacks is left out of it; how many values other columns hold is added to *unused* by name.
-    A tab-separated file has the columns in their order, with or without a header. Of a parquet file *at_once* rows
-    are in memory at a time. Raises MirblabError, with file and line or row, for what cannot be read.
+    Without a header a .tsv file has the *columns* in their order. Values of other columns are counted in *unused*.
     """
     if path.suffix == ".parquet":
         yield from _parquet(path, columns, unused, at_once)
-        return
-    problems = LineProblems(path)
-    for number, record in _tabbed(path, columns, problems) if path.suffix == ".tsv" else read_records(path, problems):
+    elif columns is None and path.suffix in (".csv", ".tsv"):
+        yield from _separated(path)
+    else:
+        problems = LineProblems(path)
+        is_tabbed = columns is not None and path.suffix == ".tsv"
+        for number, record in _tabbed(path, columns or (), problems) if is_tabbed else read_records(path, problems):
+            problems.raise_if_any()
+            wanted = record if columns is None else columns
+            unused.update(key for key in record if key not in wanted)
+            yield f"{path}, line {number}", {key: record[key] for key in wanted if key in record}
         problems.raise_if_any()
-        unused.update(key for key in record if key not in columns)
-        yield f"{path}, line {number}", {key: record[key] for key in columns if key in record}
-    problems.raise_if_any()
 
 
 def read_judgements(path: Path, highest: int) -> FileJudgements:
-    """Return the judgements of a qrels file, plain or gzipped, whose grades go from 0 to *highest*.
-
-    Cells are separated by tabs or blanks; the second one is not looked at; a grade may be written 2.0. A judgement
-    that is given twice with one grade counts once. Raises MirblabError with file and line for another number of
-    cells, a grade outside the range and a pair with two grades, and for a file without judgements.
-    """
+    """Return the judgements of a qrels file, plain or gzipped; grades go from 0 to *highest*, repeats count once."""
     problems, grades, n_repeated = LineProblems(path), dict[tuple[str, str], int](), 0
     for number, text in read_lines(path, problems):
         cells = text.split("\t") if "\t" in text else text.split()
@@ -129,19 +121,15 @@ def require_object(value: object, place: str) -> Mapping[str, Any]:
 
 def read_text_list(record: Mapping[str, Any], key: str, place: str) -> list[str]:
     """Return the value of a *key* that must be a list of texts; MirblabError with *place* otherwise."""
-    found = read_field(record, key, list, place)
-    for value in found:
+    texts: list[str] = read_field(record, key, list, place)
+    for value in texts:
         if not isinstance(value, str):
             raise MirblabError(f"{place}: '{key}' must be a list of texts, found {str(value)[:60]!r} in it")
-    return found
+    return texts
 
 
 def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
-    """Return the value of a *key* that must be there and of a *kind*; MirblabError with *place* otherwise.
-
-    >>> read_field({"path": "A.lean"}, "path", str, "corpus.jsonl, line 1")
-    'A.lean'
-    """
+    """Return the value of a required *key*, which must be of a *kind*; MirblabError with *place* otherwise."""
     if key not in record:
         raise MirblabError(f"{place}: no '{key}'; found the keys {', '.join(map(str, record)) or 'none'}")
     value = record[key]
@@ -150,39 +138,17 @@ def read_field(record: Mapping[str, Any], key: str, kind: type, place: str) -> A
     return value
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Callable[[int], str]]:
-    """Yield a function that reads so many characters, and moves the bar."""
-    with open(path, "rb") as raw, contextlib.ExitStack() as stack:
-        text = io.TextIOWrapper(text_files.unpacked_stream(path, raw), encoding="utf-8-sig", newline="")
-        bar = stack.enter_context(progress(path.stat().st_size // 10**6, f"reading {path.name}", "MB"))
-        shown = 0
-
-        def read(size: int) -> str:
-            nonlocal shown
-            try:
-                found = text.read(size)
-            except UnicodeDecodeError as error:
-                raise MirblabError(f"{path}: not UTF-8 near byte {raw.tell():,}: {error.reason}") from error
-            except (EOFError, OSError, zlib.error) as error:
-                raise MirblabError(f"{path} cannot be read: {error}") from error
-            bar.update(raw.tell() // 10**6 - shown)
-            shown = raw.tell() // 10**6
-            return found
-
-        yield read
-
-
 class _Source:
-    """The part of a text that is in memory, where in it we are, and in which line of the file that is."""
+    """The part of a text that is in memory, the position in it, and the line of the file."""
 
-    def __init__(self, path: Path, read: Callable[[int], str]) -> None:
-        self.path, self._read, self.line = path, read, 1
+    def __init__(self, path: Path, raw: BinaryIO, show: Callable[[int], object]) -> None:
+        self.path, self.line, self._raw, self._show, self._shown = path, 1, raw, show, 0
+        self._file = io.TextIOWrapper(text_files.unpacked_stream(path, raw), encoding="utf-8-sig", newline="")
         self._text, self._at = "", 0
         self._decoder = json.JSONDecoder()
 
     def peek(self) -> str:
-        """Return the next character that is no blank and no comma, or "" at the end."""
+        """Return the next character that is neither blank nor comma, or "" at the end."""
         while True:
             self._go(cast(re.Match[str], _BETWEEN.match(self._text, self._at)).end())
             if self._at < len(self._text):
@@ -191,37 +157,28 @@ class _Source:
                 return ""
 
     def step(self) -> None:
-        """Pass the character that `peek` showed."""
         self._go(self._at + 1)
 
     def item(self, number: int) -> dict[str, Any]:
-        """Return the object that begins here, and pass it."""
         while True:
             try:
-                found, end = self._decoder.raw_decode(self._text, self._at)
+                record, end = self._decoder.raw_decode(self._text, self._at)
+                text_files.check_json(record, self._text[self._at : end])
             except json.JSONDecodeError as error:
                 if not (self._is_cut(error) and self._more()):
                     line = self.line + self._text.count("\n", self._at, error.pos)
                     raise MirblabError(f"{self.path}, line {line}, item {number}: broken JSON: {error.msg}") from error
             except (ValueError, RecursionError) as error:
-                raise self._unreadable(text_files.json_error(error, self._text[self._at :]), number) from error
+                problem = text_files.json_error(error, self._text[self._at :])
+                problem = error if isinstance(error, text_files.UnreadableJson) else problem
+                line = self.line + problem.line - 1
+                raise MirblabError(f"{self.path}, line {line}, item {number}: {problem}") from error
             else:
-                return self._passed(found, end, number)
-
-    def _passed(self, found: Any, end: int, number: int) -> dict[str, Any]:
-        """Return what was found from here to *end*, and pass it, unless it is nested too deeply."""
-        try:
-            text_files.check_json(found, self._text[self._at : end])
-        except text_files.UnreadableJson as error:
-            raise self._unreadable(error, number) from error
-        self._go(end)
-        return cast(dict[str, Any], found)
-
-    def _unreadable(self, error: text_files.UnreadableJson, number: int) -> MirblabError:
-        return MirblabError(f"{self.path}, line {self.line + error.line - 1}, item {number}: {error}")
+                self._go(end)
+                return cast(dict[str, Any], record)
 
     def _is_cut(self, error: json.JSONDecodeError) -> bool:
-        """Return whether more text may mend the error: it lies at the end of what is here, or in an open string."""
+        """Return whether more text may remove the error: it is at the end of the text here, or in an open string."""
         at_the_end = error.pos >= len(self._text) - _NEAR_THE_END
         return (at_the_end or "Unterminated string" in error.msg) and len(self._text) - self._at < _LONGEST
 
@@ -230,11 +187,18 @@ class _Source:
         self._at = to
 
     def _more(self) -> bool:
-        """Drop what has been passed, and at least double the rest; return whether there was more."""
+        """Drop the text before the position, and at least double the rest; return whether there was more."""
         rest = self._text[self._at :]
-        found = self._read(max(_CHUNK, len(rest)))
-        self._text, self._at = rest + found, 0
-        return bool(found)
+        try:
+            more = self._file.read(max(_CHUNK, len(rest)))
+        except UnicodeDecodeError as error:
+            raise MirblabError(f"{self.path}: not UTF-8 near byte {self._raw.tell():,}: {error.reason}") from error
+        except (EOFError, OSError, zlib.error) as error:
+            raise MirblabError(f"{self.path} cannot be read: {error}") from error
+        megabytes = self._raw.tell() // 10**6
+        self._show(megabytes - self._shown)
+        self._text, self._at, self._shown = rest + more, 0, megabytes
+        return bool(more)
 
 
 def _tabbed(path: Path, columns: Sequence[str], problems: LineProblems) -> Iterator[tuple[int, Row]]:
@@ -248,23 +212,23 @@ def _tabbed(path: Path, columns: Sequence[str], problems: LineProblems) -> Itera
             yield number, dict(zip(columns, cells, strict=True))
 
 
-def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: int) -> Iterator[tuple[str, Row]]:
+def _parquet(
+    path: Path, columns: Sequence[str] | None, unused: Counter[str], at_once: int
+) -> Iterator[tuple[str, Row]]:
     import pyarrow as arrow
     from pyarrow.parquet import ParquetFile
 
     number = 0
     try:
         with ParquetFile(path) as file:
-            groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-            # Rows that repeat one value take no room in the file, but each one does where it is read.
-            text_files.check_unpacked_size(
-                path, max(sum(group.total_byte_size for group in groups), file.metadata.num_rows)
-            )
-            found = file.schema_arrow.names
-            wanted = [name for name in columns if name in found]
-            if not wanted:
-                raise MirblabError(f"{path} has none of the columns {', '.join(columns)}; found {', '.join(found)}")
-            unused.update({name: file.metadata.num_rows for name in found if name not in columns})
+            meta, names = file.metadata, file.schema_arrow.names
+            size = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
+            # Rows that repeat one value take no space in the file, but each takes memory.
+            text_files.check_unpacked_size(path, max(size, meta.num_rows))
+            wanted = list(names) if columns is None else [name for name in columns if name in names]
+            if columns and not wanted:
+                raise MirblabError(f"{path} has none of the columns {', '.join(columns)}; found {', '.join(names)}")
+            unused.update({name: meta.num_rows for name in names if name not in wanted})
             for batch in file.iter_batches(at_once, columns=wanted, use_threads=False):
                 for record in batch.to_pylist():
                     number += 1
@@ -272,6 +236,20 @@ def _parquet(path: Path, columns: Sequence[str], unused: Counter[str], at_once: 
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         read = f" after row {number:,}" if number else ""
         raise MirblabError(f"{path} is no sound parquet file{read}: {error}; fetch or copy it again") from error
+
+
+def _separated(path: Path) -> Iterator[tuple[str, Row]]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
+        try:
+            for row in reader:
+                place = f"{path}, line {reader.line_num}"
+                if None in row or None in row.values():
+                    n_columns = len(reader.fieldnames or [])
+                    raise MirblabError(f"{place}: the header has {n_columns} columns, the row has not")
+                yield place, row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise MirblabError(f"{path}, line {reader.line_num}: {error}") from error
 
 
 def _grade(text: str, highest: int) -> int | None:

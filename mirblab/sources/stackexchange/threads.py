@@ -22,12 +22,11 @@ _LINK = ("PostId", "RelatedPostId", "LinkTypeId", "PostLinkTypeId")  # the relea
 _COMMENT = ("PostId", "Text", "Score", "CreationDate", "UserId", "UserDisplayName")
 _KINDS = {"1": ("related", "linked from"), "3": ("duplicate of", "has the duplicate")}
 _ACCEPTED, _UP, _DOWN = "1", "2", "3"
-_NAMED = 5
 
 
 @dataclass
 class Comment:
-    """A comment: `text` is plain, or HTML where it holds a formula's container; `user` a number of Users, or ""."""
+    """A comment: `text` is plain, or HTML if it has a formula's container; `user` is a number of Users, or ""."""
 
     text: str
     score: int | None
@@ -38,7 +37,7 @@ class Comment:
 
 @dataclass
 class Post:
-    """A question or an answer: `body` is HTML as it stands; `score` None where nothing says it; `votes` (up, down)."""
+    """A question or an answer: `body` is HTML; `score` None is unknown; `votes` are (up, down)."""
 
     id: str
     title: str
@@ -54,7 +53,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Link:
-    """A question that another one is linked with: `title` is HTML or plain as in the dump, "" when it is not there."""
+    """A question that another one is linked with: `title` is HTML or plain as in the dump, "" when it is unknown."""
 
     id: str
     kind: str
@@ -63,7 +62,7 @@ class Link:
 
 @dataclass
 class Thread:
-    """A question with its answers, the accepted one first, then by score and number; its links; how used its tags."""
+    """A question with its answers (the accepted one first, then by score and number), links, and counts of its tags."""
 
     question: Post
     answers: list[Post] = field(default_factory=list)
@@ -84,10 +83,8 @@ def example_dump() -> Path:
 def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProblems | None = None) -> list[Thread]:
     """Return the threads of the questions, or of the answers, with these *ids*, each once, in the order of the ids.
 
-    *origin* is a folder with Posts.xml (plain or gzipped, with a version in its name or not), or a .7z archive;
-    PostLinks, Comments, Votes, Users and Tags are read where they are there. Every file is streamed once (Posts and
-    PostLinks twice when an id is that of an answer), so that memory holds the wanted threads only. Broken rows
-    are noted in *odd*. MirblabError names the ids that are no question and no answer.
+    *origin* is a folder with Posts.xml (also gzipped) or a .7z archive; the files `OPTIONAL` are read if they exist.
+    Broken rows are noted in *odd*. Raises MirblabError, which names them, for unknown ids.
 
     >>> [len(thread.answers) for thread in read_threads(example_dump(), [5, 9])]
     [3, 2]
@@ -99,21 +96,21 @@ def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProb
         raise MirblabError("give the ids of the questions whose threads are wanted")
     reading = _Reading(origin, dump.RowProblems() if odd is None else odd)
     reading.posts(set(wanted))
-    if behind := {each: reading.parents[each] for each in wanted if each in reading.parents}:
-        wanted = list(dict.fromkeys(behind.get(each, each) for each in wanted))
+    if reading.parents:
+        wanted = list(dict.fromkeys(reading.parents.get(each, each) for each in wanted))
         reading.posts(set(wanted))
     if missing := [each for each in wanted if each not in reading.threads]:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise MirblabError(
-            f"{reading.shown} has no question and no answer {', '.join(missing[:_NAMED])}{more}; "
+            f"{reading.shown} has no question and no answer {', '.join(missing[:5])}{more}; "
             f"{reading.n_posts:,} posts were read; give ids of this dump"
         )
-    reading.around()
+    reading.add_details()
     return [reading.threads[each] for each in wanted]
 
 
 class _Reading:
-    """What the passes over a dump's files find."""
+    """The threads collected from a dump's files, and `parents`, the questions of wanted answers."""
 
     def __init__(self, origin: str | Path, odd: dump.RowProblems) -> None:
         self.files: dict[str, DumpFiles] = {"Posts": dump.find_dump(origin, ("Posts",))}
@@ -127,7 +124,6 @@ class _Reading:
         self.parents: dict[str, str] = {}
 
     def _rows(self, stem: str, wanted: tuple[str, ...]) -> Iterator[dict[str, str]]:
-        """Yield the rows of a file, none when it is not there."""
         if stem in self.files:
             files = self.files[stem]
             with files.stream(stem) as stream:
@@ -135,10 +131,9 @@ class _Reading:
                     yield row
 
     def posts(self, wanted: set[str]) -> None:
-        """Collect the threads of the questions *wanted*, and the questions of the answers among these."""
         self.threads, self.parents, self.n_posts = {}, {}, 0
         links, answers, titles = self._links(wanted), dict[str, list[Post]](), dict[str, str]()
-        linked = {other for found in links.values() for other, _ in found}
+        linked = {other for pairs in links.values() for other, _ in pairs}
         for row in self._rows("Posts", _POST):
             self.n_posts += 1
             post_id, kind, parent = row.get("Id", ""), row.get("PostTypeId"), row.get("ParentId", "")
@@ -155,34 +150,34 @@ class _Reading:
             thread.links = [Link(other, kind, titles.get(other, "")) for other, kind in links.get(post_id, ())]
 
     def _links(self, wanted: set[str]) -> dict[str, list[tuple[str, str]]]:
-        """Return number and kind of what each question is linked with, in the order of the file, each once."""
-        found: dict[str, dict[tuple[str, str], None]] = {}
+        """Return id and kind of the distinct links of each question, in the order of the file."""
+        links: dict[str, dict[tuple[str, str], None]] = {}
         for row in self._rows("PostLinks", _LINK):
-            one, other = row.get("PostId", ""), row.get("RelatedPostId", "")
+            source, target = row.get("PostId", ""), row.get("RelatedPostId", "")
             kinds = _KINDS.get(row.get("LinkTypeId") or row.get("PostLinkTypeId", ""))
-            if kinds and one != other:
-                for here, there, kind in ((one, other, kinds[0]), (other, one, kinds[1])):
+            if kinds and source != target:
+                for here, there, kind in ((source, target, kinds[0]), (target, source, kinds[1])):
                     if here in wanted:
-                        found.setdefault(here, {})[there, kind] = None
-        return {here: list(links) for here, links in found.items()}
+                        links.setdefault(here, {})[there, kind] = None
+        return {here: list(linked) for here, linked in links.items()}
 
-    def around(self) -> None:
-        """Add what other files say of the threads, and put the answers in order."""
+    def add_details(self) -> None:
         posts = {post.id: post for thread in self.threads.values() for post in (thread.question, *thread.answers)}
         for row in self._rows("Comments", _COMMENT):
             if (post := posts.get(row.get("PostId", ""))) and row.get("Text"):
-                said = row.get("CreationDate", ""), row.get("UserId", ""), row.get("UserDisplayName", "")
-                post.comments.append(Comment(row["Text"], _number(row.get("Score")), *said))
+                more = (row.get(key, "") for key in ("CreationDate", "UserId", "UserDisplayName"))
+                post.comments.append(Comment(row["Text"], _number(row.get("Score")), *more))
         self._votes(posts)
         self._authors(posts)
         counts = {row.get("TagName", ""): _number(row.get("Count")) for row in self._rows("Tags", ("TagName", "Count"))}
         for thread in self.threads.values():
-            thread.tag_counts = {tag: counts[tag] for tag in thread.question.tags if counts.get(tag) is not None}
-            first = thread.accepted
-            thread.answers.sort(key=lambda post, first=first: (post.id != first, -(post.score or 0), _place(post.id)))
+            tags = {tag: counts.get(tag) for tag in thread.question.tags}
+            thread.tag_counts = {tag: count for tag, count in tags.items() if count is not None}
+            thread.answers.sort(key=lambda post: (-(post.score or 0), int(post.id) if is_whole_number(post.id) else 0))
+            thread.answers.sort(key=lambda post: post.id != thread.accepted)  # noqa: B023  called at once
 
     def _votes(self, posts: dict[str, Post]) -> None:
-        """Count the votes; they give the score, and the accepted answer, where the posts do not."""
+        """Count the votes, which give score and accepted answer where the posts do not."""
         if "Votes" not in self.files:
             return
         counts: Counter[tuple[str, str]] = Counter()
@@ -193,11 +188,10 @@ class _Reading:
             post.votes = counts[post.id, _UP], counts[post.id, _DOWN]
             post.score = post.votes[0] - post.votes[1] if post.score is None else post.score
         for thread in self.threads.values():
-            chosen = [post.id for post in thread.answers if counts[post.id, _ACCEPTED]]
-            thread.accepted = thread.accepted or (chosen[0] if chosen else "")
+            chosen = (post.id for post in thread.answers if counts[post.id, _ACCEPTED])
+            thread.accepted = thread.accepted or next(chosen, "")
 
     def _authors(self, posts: dict[str, Post]) -> None:
-        """Replace the numbers of users by their names, where Users has them."""
         signed: list[Post | Comment] = [*posts.values(), *(said for post in posts.values() for said in post.comments)]
         wanted = {each.user for each in signed if each.user}
         rows = self._rows("Users", ("Id", "DisplayName")) if wanted else ()
@@ -207,17 +201,10 @@ class _Reading:
 
 
 def _post(row: dict[str, str]) -> Post:
-    return Post(
-        row.get("Id", ""), row.get("Title", ""), row.get("Body", ""), split_tags(row.get("Tags", "")),
-        _number(row.get("Score")), row.get("CreationDate", ""), row.get("OwnerUserId", ""),
-        row.get("OwnerDisplayName", ""),
-    )  # fmt: skip
+    post_id, title, body, tags = (row.get(key, "") for key in ("Id", "Title", "Body", "Tags"))
+    created, user, author = (row.get(key, "") for key in ("CreationDate", "OwnerUserId", "OwnerDisplayName"))
+    return Post(post_id, title, body, split_tags(tags), _number(row.get("Score")), created, user, author)
 
 
 def _number(text: str | None) -> int | None:
-    plain = (text or "").removeprefix("-")
-    return int(text or "") if plain.isdecimal() and plain.isascii() and len(plain) < 19 else None
-
-
-def _place(post_id: str) -> int:
-    return int(post_id) if is_whole_number(post_id) else 0
+    return int(text) if text and is_whole_number(text.removeprefix("-")) else None

@@ -1,4 +1,4 @@
-"""tables: a CSV, a TSV or JSON lines, and what its columns hold."""
+"""tables: CSV, TSV or JSON lines with the usual variations, and the roles of their columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|", "\\t": "\t"}
 _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # .xlsx and .ods, .xls
 _LONGEST_CELL = 2**31 - 1
 Cells = dict[str, str]
-# In this order; small letters and digits only.
+# Names of columns, in order of preference; small letters and digits only.
 _ID = ("id", "docid", "docno", "documentid", "corpusid", "identifier", "key", "label", "nr", "no", "number", "pid")
 _TEXT = ("text", "body", "content", "contents", "document", "passage", "answer", "proof", "statement", "description",
          "abstract", "latex", "tex", "formula")  # fmt: skip
@@ -42,31 +41,55 @@ NONE = "-"
 
 @dataclass
 class Table:
-    """What a file holds: the names of its columns, and (line, cells) of each row that is not empty."""
+    """A file's columns and non-empty rows (line, cells); `no_ids` are values that cannot be ids, by line and column."""
 
     path: Path
     columns: list[str]
     rows: list[tuple[int, Cells]]
     n_empty: int = 0
-    no_ids: dict[tuple[int, str], str] = field(default_factory=dict)  # line and column of JSON that cannot be an id
+    no_ids: dict[tuple[int, str], str] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+
+    def cell(self, cells: Cells, role: str) -> str:
+        """Return the text in the column of a role, "" without such a column."""
+        return cells[self.roles[role]].strip() if role in self.roles else ""
+
+    def describe_roles(self) -> str:
+        """Return in words the columns by role, and the unused ones."""
+        unused = [f"'{name}'" for name in self.columns if name not in self.roles.values()]
+        words = ", ".join(f"{role} = '{column}'" for role, column in self.roles.items()) or "nothing"
+        return words + (f"; not used: {', '.join(unused)}" if unused else "")
+
+    def require_roles(self, *roles: str) -> None:
+        """Raise MirblabError for the first of the *roles* without a column, with the way to name one."""
+        for role in roles:
+            if role not in self.roles:
+                shown = ", ".join(f"'{name}'" for name in self.columns[:12]) or "none"
+                raise MirblabError(
+                    f"{self.path.name}, line 1: no column looks like the {role.replace('_', ' ')}; found {shown}; "
+                    f"name it there, or say --set {role}=COLUMN"
+                )
+
+    def id_problems(self) -> LineProblems:
+        """Return the invalid values in the columns of ids, for further problems to be added."""
+        problems = LineProblems(self.path)
+        columns = {self.roles[role] for role in ("id", "query_id", "doc_id") if role in self.roles}
+        for (line, column), shown in self.no_ids.items():
+            if column in columns:
+                problems.note(
+                    line, f"'{column}' must be a text or a whole number, found {shown}; an id stands between quotes"
+                )
+        return problems
 
 
 def read_table(path: Path, encoding: str = "", delimiter: str = "") -> Table:
-    r"""Return the table in a file with the names of its columns in the first line, or of JSON lines.
+    """Return the table in a file of JSON lines, or with the names of its columns in the first line.
 
-    *encoding* "": UTF-8, with or without a mark at its beginning. *delimiter* "": that of comma, semicolon, tab and
-    bar which gives the first line the most cells. Quoted cells may hold line ends and, doubled, quotes. Raises
-    MirblabError with file and line for text that is not in the encoding, a quote that does not close, a row of
-    another length, a column without a name or named twice, and a file without rows.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_bytes(b'\xef\xbb\xbfid;text\n1;"two\nlines; quoted"\n;\n')
-    ...     read_table(Path(folder, "a.csv")).rows
-    [(2, {'id': '1', 'text': 'two\nlines; quoted'})]
+    *encoding* "" is UTF-8; *delimiter* "" is the one of comma, semicolon, tab and bar that gives the first line the
+    most cells. Quoted cells may hold line ends and doubled quotes. Raises MirblabError with file and line.
     """
-    table = _json_lines(path) if path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson")) else _cells(
-        path, decode_file(path, encoding), delimiter)  # fmt: skip
+    is_json = path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson"))
+    table = _json_lines(path) if is_json else _cells(path, decode_file(path, encoding), delimiter)
     kept = [(line, row) for line, row in table.rows if any(cell.strip() for cell in row.values())]
     table.n_empty, table.rows = len(table.rows) - len(kept), kept
     if not kept:
@@ -91,55 +114,24 @@ def decode_file(path: Path, encoding: str = "") -> str:
 
 
 def assign_columns(
-    file: str, columns: list[str], roles: Mapping[str, Iterable[str]], asked: Mapping[str, str] | None = None
+    file: str, columns: list[str], roles: Mapping[str, Iterable[str]], named: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return which of a file's *columns* is taken for which of the *roles*; those that none fits are left out.
-
-    *asked* says so for some roles ("-": no column), and is never overruled. A table in which one column is left over
-    takes that for the text. MirblabError for a column that is asked for and not there.
-
-    >>> assign_columns("a.csv", ["Nr.", "Body", "year"], DOCUMENTS)
-    {'text': 'Body', 'id': 'Nr.'}
-    >>> assign_columns("a.csv", ["question", "answer"], DOCUMENTS), assign_columns("a.csv", ["Satz"], DOCUMENTS)
-    ({'text': 'answer', 'query': 'question'}, {'text': 'Satz'})
-    """
-    asked = {role: column for role, column in (asked or {}).items() if column}
-    found = {role: _named(column, columns, role, file) for role, column in asked.items() if column != NONE}
+    """Return columns by role: as *named* ("-": none), else by name; a single column that is left becomes the text."""
+    named = {role: column for role, column in (named or {}).items() if column}
+    taken = {role: _find_column(column, columns, role, file) for role, column in named.items() if column != NONE}
     for role, spellings in roles.items():
-        free = {_folded(name): name for name in reversed(columns) if name not in found.values()}
+        free = {re.sub(r"[^a-z0-9]+", "", name.casefold()): name
+                for name in reversed(columns) if name not in taken.values()}  # fmt: skip
         fitting = [free[spelling] for spelling in spellings if spelling in free]
-        if fitting and role not in asked:
-            found[role] = fitting[0]
-    left = [name for name in columns if name not in found.values()]
-    if "text" in roles and "text" not in found and "text" not in asked and len(left) == 1:
-        found["text"] = left[0]
-    return {role: found[role] for role in roles if role in found}
-
-
-def describe_assignment(chosen: Mapping[str, str], columns: Iterable[str]) -> str:
-    """Return in words what was taken for what, and what was not used.
-
-    >>> describe_assignment({"text": "Body"}, ["Body", "year"])
-    "text = 'Body'; not used: 'year'"
-    """
-    unused = [f"'{name}'" for name in columns if name not in chosen.values()]
-    words = ", ".join(f"{role} = '{column}'" for role, column in chosen.items()) or "nothing"
-    return words + (f"; not used: {', '.join(unused)}" if unused else "")
-
-
-def require_roles(file: str, chosen: Mapping[str, str], columns: list[str], *roles: str) -> None:
-    """Raise MirblabError for the first of the *roles* for which no column was taken, with how to name one."""
-    for role in roles:
-        if role not in chosen:
-            shown = ", ".join(f"'{name}'" for name in columns[:12]) or "none"
-            raise MirblabError(
-                f"{file}, line 1: no column looks like the {role.replace('_', ' ')}; found {shown}; name it there, or "
-                f"say --set {role}=COLUMN"
-            )
+        if fitting and role not in named:
+            taken[role] = fitting[0]
+    left = [name for name in columns if name not in taken.values()]
+    if "text" in roles and "text" not in taken and "text" not in named and len(left) == 1:
+        taken["text"] = left[0]
+    return {role: taken[role] for role in roles if role in taken}
 
 
 def _where(raw: bytes, error: UnicodeError, encoding: str) -> str:
-    """Return line and byte of what cannot be decoded, and the words around it as Windows-1252 reads them."""
     if not isinstance(error, UnicodeDecodeError):
         return f" is not {encoding}: {error}"
     line, start = raw.count(b"\n", 0, error.start) + 1, max(0, error.start - 12)
@@ -150,7 +142,6 @@ def _where(raw: bytes, error: UnicodeError, encoding: str) -> str:
 
 
 def _cells(path: Path, text: str, delimiter: str) -> Table:
-    """Return the table of a text with delimiters."""
     sign = _NAMED.get(delimiter, delimiter) or _sniffed(path, text)
     if len(sign) != 1 or sign in '"\n\r':
         raise MirblabError(f"a delimiter is one sign, or tab, comma, semicolon or bar; found '{delimiter}'")
@@ -176,7 +167,6 @@ def _check_columns(path: Path, columns: list[str]) -> None:
 
 
 def _sniffed(path: Path, text: str) -> str:
-    """Return the delimiter that gives the first line the most cells; a .tsv has tabs."""
     if path.suffix.lower() in (".tsv", ".tab"):
         return "\t"
     first = [len(next(_records(path, text, sign), (1, []))[1]) for sign in _DELIMITERS]
@@ -184,36 +174,26 @@ def _sniffed(path: Path, text: str) -> str:
 
 
 def _records(path: Path, text: str, sign: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line on which each record begins, and its cells; lines without anything are left out."""
+    """Yield the first line and the cells of each record that is not empty."""
     # str.splitlines would also cut at a form feed, or at U+2028 inside a text.
     line, reader = 1, csv.reader((f"{part}\n" for part in text.split("\n")), delimiter=sign, strict=True)
-    with _long_cells():
-        while True:
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise MirblabError(f"{path.name}, line {line}: {error}; a quote that opens a cell must close it, and "
-                                   "one inside it is doubled") from error  # fmt: skip
+    limit = csv.field_size_limit(_LONGEST_CELL)  # the csv module allows 131,072 characters in a cell
+    try:
+        for cells in reader:
             if cells:
                 yield line, cells
             line = reader.line_num + 1
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Let cells be longer than the 131,072 characters that the csv module allows."""
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        yield
+    except csv.Error as error:
+        raise MirblabError(f"{path.name}, line {line}: {error}; a quote that opens a cell must close it, and one "
+                           "inside it is doubled") from error  # fmt: skip
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)
 
 
 def _json_lines(path: Path) -> Table:
-    """Return the objects of a .jsonl file as rows; what is no text or number is left out of them."""
-    problems, rows, columns, no_ids = LineProblems(path), [], {}, {}
+    problems, rows = LineProblems(path), list[tuple[int, Cells]]()
+    columns: dict[str, None] = {}
+    no_ids: dict[tuple[int, str], str] = {}
     for line, record in read_records(path, problems):
         cells = {str(key): shown for key, value in record.items() if (shown := _shown(value)) is not None}
         columns |= dict.fromkeys(cells)
@@ -225,21 +205,16 @@ def _json_lines(path: Path) -> Table:
 
 
 def _shown(value: object) -> str | None:
-    """Return a value of JSON as text: lists of texts joined by ";", None as empty; None for an object."""
+    """Return a value of JSON as text: lists joined by ";", null as ""; None for objects and nested lists."""
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, list) and all(isinstance(one, (str, int)) and not isinstance(one, bool) for one in value):
+    if isinstance(value, list) and all(isinstance(item, (str, int)) and not isinstance(item, bool) for item in value):
         return ";".join(map(str, value))
     return None if isinstance(value, (dict, list)) else json.dumps(value)
 
 
-def _named(column: str, columns: list[str], role: str, file: str) -> str:
-    """Return the column that is asked for, whatever its case."""
+def _find_column(column: str, columns: list[str], role: str, file: str) -> str:
     for name in columns:
         if name == column or name.casefold() == column.casefold():
             return name
     raise MirblabError(f"{file}, --set {role}={column}: {unknown('column', column, columns)}")
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "", name.casefold())

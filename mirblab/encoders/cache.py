@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
 import xxhash
 
-from mirblab.core import paths, stored_files
+from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
 
 FORMAT = "mirblab-vectors-3"
@@ -34,12 +34,12 @@ _BYTES = {"U8": 1, "F16": 2, "F32": 4, "U64": 8, "I64": 8}
 
 
 class DamagedShard(MirblabError):
-    """A file is not what a shard of this space must be, byte for byte."""
+    """A file is not, byte for byte, what a shard of this space must be."""
 
 
 @lru_cache(maxsize=8)
 def _odd_weights(n: int) -> np.ndarray:
-    """Return *n* fixed odd numbers, uint64: odd ones can be inverted modulo 2**64, so no single change cancels."""
+    """Return *n* fixed odd numbers, uint64: they are invertible modulo 2**64, so that no single change cancels."""
     z = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # the splitmix64 generator
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -50,8 +50,8 @@ def row_checks(keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Return one checksum per row, uint64 (n,), of keys uint64 (n, 2) and vectors float32 (n, d).
 
     The row is read as 64-bit words (32-bit ones when d is odd), each folded onto itself, times fixed odd weights,
-    summed modulo 2**64. A change within one word is always seen; others escape with a chance below 2**-32.
-    Without the fold, two flipped signs in the upper halves of two words would cancel each other.
+    summed modulo 2**64. A change within one word is always detected, others with a probability above 1 - 2**-32.
+    Without the fold, two flipped signs in the upper halves of two words would cancel.
     """
     even = vectors.shape[1] % 2 == 0
     words = vectors.view(np.uint64) if even else vectors.view(np.uint32).astype(np.uint64)
@@ -70,12 +70,12 @@ def _shard_digest(keys: np.ndarray, checks: np.ndarray, whole: str) -> str:
 
 
 def _vectors_digest(vectors: np.ndarray) -> str:
-    """Return one checksum over all vectors: far cheaper than all rows' when most rows are wanted."""
+    """Return one checksum over all vectors, which is far cheaper than those of all rows when most rows are wanted."""
     return xxhash.xxh3_128_hexdigest(np.ascontiguousarray(vectors).data)
 
 
 def _header(n: int, d: int, space: str, whole: str, digest: str) -> bytes:
-    """Return the head of a shard of *n* rows: the only bytes that may stand there, so that any change is seen."""
+    """Return the head of a shard of *n* rows: no other bytes may stand there, so that any change is detected."""
     about = {"format": FORMAT, "space": space, "vectors": whole, "digest": digest}
     return safetensors_head(about, [("checks", "U64", [n]), ("vectors", "F32", [n, d]), ("keys", "U8", [n, 16])])
 
@@ -96,40 +96,47 @@ def safetensors_head(about: dict[str, str], parts: list[tuple[str, str, list[int
 def write_shard(path: Path, keys: np.ndarray, vectors: np.ndarray, space: str) -> None:
     """Write keys uint64 (n, 2) and vectors float32 (n, d) as one shard: whole, flushed to disk, or not at all."""
     checks, whole = row_checks(keys, vectors), _vectors_digest(vectors)
-    head = _header(*vectors.shape, space, whole, _shard_digest(keys, checks, whole))
+    n, dimensions = vectors.shape
+    head = _header(n, dimensions, space, whole, _shard_digest(keys, checks, whole))
     write_arrays(path, head, (checks, vectors, keys))
 
 
 def write_arrays(path: Path, head: bytes, arrays: Sequence[np.ndarray]) -> None:
     """Write *head* and *arrays* behind each other as one file: whole, flushed to disk, or not at all."""
-    with paths.write_atomically(path, sum(array.nbytes for array in arrays)) as beside:
-        with paths.open_to_write(beside) as file:
+    with atomic_files.write_atomically(path, sum(array.nbytes for array in arrays)) as beside:
+        with atomic_files.open_to_write(beside) as file:
             file.write(head)
             for array in arrays:
                 file.write(np.ascontiguousarray(array).data)
 
 
 @dataclass(eq=False)
-class Shard:
-    """One shard: keys uint64 (n, 2) and checks uint64 (n,) are in memory, the vectors float32 (n, d) in the file.
-
-    The file is mapped only while rows are read: a mapping holds a file descriptor, and a cache may have more shards
-    than a process may have files.
-    """
+class ShardFile:
+    """One shard: keys uint64 (n, 2) and checks uint64 (n,) are in memory, vectors are mapped while they are read."""
 
     path: Path
     keys: np.ndarray
     checks: np.ndarray
-    dimensions: int
     offset: int
-    whole: str
     stamp: tuple[int, int]
 
-    def gather(self, rows: np.ndarray, positions: np.ndarray, out: np.ndarray) -> bool:
-        """Copy vectors[rows] to out[positions]; return False as soon as something differs from its checksum.
+    def intact(self) -> bool:
+        """Return whether every text agrees with its checksum."""
+        raise NotImplementedError
 
-        Where many of the rows are wanted, the vectors are checked as a whole, else row by row.
-        """
+
+AnyShard = TypeVar("AnyShard", bound=ShardFile)
+
+
+@dataclass(eq=False)
+class Shard(ShardFile):
+    """One shard of vectors, float32 (n, d); `whole` is the checksum of all of them."""
+
+    dimensions: int
+    whole: str
+
+    def gather(self, rows: np.ndarray, positions: np.ndarray, out: np.ndarray) -> bool:
+        """Copy vectors[rows] to out[positions]; return False as soon as something differs from its checksum."""
         one_by_one = 4 * len(rows) < len(self.keys)
         is_mapped = one_by_one or 4 * self.dimensions * len(self.keys) > READ_BYTES
         if is_mapped:  # from front to back, since its pages may not be in memory yet
@@ -150,7 +157,6 @@ class Shard:
         return True
 
     def intact(self) -> bool:
-        """Return whether every row agrees with its checksum."""
         vectors = self._map()
         if vectors is None:
             return False
@@ -163,7 +169,7 @@ class Shard:
         return max(1, BLOCK_BYTES // (4 * self.dimensions))
 
     def _load(self) -> np.ndarray | None:
-        """Return the vectors read into memory, or None when the file is cut: faster than a map, page by page."""
+        """Return the vectors in memory, or None when the file is cut; faster than a map, which is read page by page."""
         vectors = np.empty((len(self.keys), self.dimensions), np.float32)
         try:
             with open(self.path, "rb", buffering=0) as file:
@@ -173,12 +179,11 @@ class Shard:
             return None
 
     def _map(self) -> np.ndarray | None:
-        """Return the vectors as a memory map, or None when the file is not the one that was opened."""
         return map_rows(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
 
 
 def map_rows(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
-    """Return the rows of a file as a memory map, or None when they are not there: it was removed, emptied or cut."""
+    """Return the rows of a file as a memory map, or None when the file was removed, emptied or cut."""
     try:
         with open(path, "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -188,16 +193,13 @@ def map_rows(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np
 
 
 def file_stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
-    """Return size and time of change, by which a file that was altered after it was opened is noticed."""
+    """Return size and time of change, to detect that a file was changed after it was opened."""
     facts = entry.stat()
     return facts.st_size, facts.st_mtime_ns
 
 
 def open_shard(path: Path, d: int, space: str) -> Shard:
-    """Return the shard at *path*, memory-mapped; raise Damaged when its head, keys or checksums are not intact.
-
-    The vectors themselves are checked row by row when they are gathered.
-    """
+    """Return the shard at *path*, its head, keys and checksums checked (DamagedShard), its rows not yet."""
     seen = file_stamp(path)
     with open(path, "rb") as file:
         head, fields = read_head(file)
@@ -211,11 +213,11 @@ def open_shard(path: Path, d: int, space: str) -> Shard:
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
     if _header(n, d, space, whole, _shard_digest(keys, checks, whole)) != head:
         raise DamagedShard("its header, keys or checksums were altered, or it belongs to another space")
-    return Shard(path, keys, checks, d, len(head) + 8 * n, whole, seen)
+    return Shard(path, keys, checks, len(head) + 8 * n, seen, d, whole)
 
 
 def count_texts(path: Path) -> int:
-    """Return of how many texts a shard of vectors or of token vectors, of any version, speaks; 0: it cannot be read."""
+    """Return the number of texts in a shard of vectors or of token vectors, of any version; 0 for an unreadable one."""
     try:
         with open(path, "rb") as file:
             return int(read_head(file)[1]["checks"]["shape"][0])
@@ -224,7 +226,7 @@ def count_texts(path: Path) -> int:
 
 
 def read_head(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
-    """Return the bytes of the head with which a shard begins, and its fields; raise Damaged when it has none."""
+    """Return the bytes of the head with which a shard begins, and its fields; raise DamagedShard when it has none."""
     start = file.read(8)
     length = int.from_bytes(start, "little")
     head = start + file.read(min(length, _LONGEST_HEADER))
@@ -237,7 +239,6 @@ def read_head(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
 
 
 def _read_fields(fields: dict[str, Any], d: int) -> tuple[int, str]:
-    """Return the number of rows and the checksum of all vectors that a header states."""
     try:
         (n, width), whole = fields["vectors"]["shape"], fields["__metadata__"]["vectors"]
     except (ValueError, KeyError, TypeError) as error:
@@ -251,19 +252,16 @@ _PIECE = 1 << 16  # rows that one thread gathers at a time from one shard
 
 
 def _sorted_places(numbers: np.ndarray) -> np.ndarray:
-    """Return the places that sort whole numbers below 2**32, in two passes of 16 bits, which numpy sorts by radix.
-
-    Of equal ones the first stays first: the oldest shard's row is taken, so that repeated reads are bit-identical.
-    """
+    """Return the positions that stably sort numbers below 2**32, oldest shard first, in two radix passes of numpy."""
     order = np.argsort(numbers.astype(np.uint16), kind="stable")
     upper = (numbers >> np.uint64(16)).astype(np.uint16)
     return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
 
 
-class KeyIndex:
-    """The keys of all shards in buckets of their first bits, so that any number of texts is found at once."""
+class KeyIndex(Generic[AnyShard]):
+    """The keys of all shards in buckets of their first bits, to look up many texts at once."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[AnyShard]) -> None:
         self.shards = shards
         sizes = [len(one.keys) for one in shards]
         self.starts = np.cumsum([0, *sizes])
@@ -294,24 +292,22 @@ class KeyIndex:
             left = left[at[left] < end[left]]
         return rows
 
-    def fill(self, keys: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, list[Shard]]:
-        """Copy each key's vector to its row of *out*; return the rows that are missing and the damaged shards.
 
-        Shards are shared out among the cores, and each is read once.
-        """
-        rows = self.find(keys)
-        numbers = self.shard_of[rows]  # the last entry stands for rows that are missing, which are -1
-        order = np.argsort(numbers, kind="stable")  # small whole numbers are sorted by radix
-        bounds = np.cumsum([0, *np.bincount(numbers, minlength=len(self.shards) + 1)])
-        pieces = [
-            (self.shards[number], self.starts[number], order[start : min(start + _PIECE, bounds[number + 1])])
-            for number in range(len(self.shards))
-            for start in range(bounds[number], bounds[number + 1], _PIECE)
-        ]
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            right = pool.map(lambda piece: piece[0].gather(rows[piece[2]] - piece[1], piece[2], out), pieces)
-            damaged = {one.path: one for (one, _, _), is_right in zip(pieces, right, strict=True) if not is_right}
-        return order[bounds[-2] :], list(damaged.values())
+def _fill(index: KeyIndex[Shard], keys: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, list[Shard]]:
+    """Copy each key's vector to its row of *out*; return the missing rows and the damaged shards."""
+    rows = index.find(keys)
+    numbers = index.shard_of[rows]  # the last entry stands for rows that are missing, which are -1
+    order = np.argsort(numbers, kind="stable")  # small whole numbers are sorted by radix
+    bounds = np.cumsum([0, *np.bincount(numbers, minlength=len(index.shards) + 1)])
+    pieces = [
+        (index.shards[number], index.starts[number], order[start : min(start + _PIECE, bounds[number + 1])])
+        for number in range(len(index.shards))
+        for start in range(bounds[number], bounds[number + 1], _PIECE)
+    ]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+        right = pool.map(lambda piece: piece[0].gather(rows[piece[2]] - piece[1], piece[2], out), pieces)
+        damaged = {one.path: one for (one, _, _), is_right in zip(pieces, right, strict=True) if not is_right}
+    return order[bounds[-2] :], list(damaged.values())
 
 
 SPACE = "space.json"
@@ -321,12 +317,8 @@ _BLAKE2B, _digest_of = partial(hashlib.blake2b, digest_size=16), methodcaller("d
 def text_keys(texts: Sequence[str]) -> np.ndarray:
     """Return the 128-bit key of each text, uint64 (n, 2): BLAKE2b (RFC 7693) of its UTF-8, lone surrogates included.
 
-    Nobody can make two texts with one key: the best way that is known hashes 2**64 texts, and finding one to go with
-    a given text takes 2**128. Hashing is the floor of a warm read: 0.07 s for 100,000 texts of 300 bytes. The keys
-    before were xxh3, four times as fast, under which two texts with one key are made by hand.
-
-    >>> text_keys(["x", "y", "x"]).shape, bool((text_keys(["x"]) == text_keys(["x"])).all())
-    ((3, 2), True)
+    Finding two texts with one key takes 2**64 hashes, and a text for a given key 2**128. Under xxh3, used before, which
+    is four times as fast, such texts are made by hand.
     """
     try:
         digests = b"".join(map(_digest_of, map(_BLAKE2B, map(str.encode, texts))))  # loops in C
@@ -347,12 +339,12 @@ def check_texts(texts: Sequence[str]) -> None:
             raise MirblabError(f"text {position} is {type(text).__name__} ({text!r:.40}), not a string")
 
 
-class VectorStore:
-    """The vectors of one *space*: everything that determines a vector except the text.
+class ShardStore(Generic[AnyShard]):
+    """What is stored for the texts of one *space*: everything that determines a vector except the text.
 
-    A space names at least `dimensions`; it lives in `<folder>/<model>-<role>-<hash of the space>/`, as `space.json`
-    and append-only shards. Any number of processes and machines may read and write at once, without a lock.
-    Equal texts in several shards do no harm: the oldest is read.
+    A space names at least `dimensions`; it is `<folder>/<model>-<role>-<hash of the space>/`, with `space.json` and
+    append-only shards. Any number of processes and machines may read and write at once, without a lock. Of equal texts
+    in several shards the oldest is read.
     """
 
     def __init__(self, folder: str | Path, space: Mapping[str, Any]) -> None:
@@ -365,51 +357,22 @@ class VectorStore:
         self.path = Path(folder) / f"{slug}-{self.digest[:16]}"
         self._refused: set[str] = set()
         self._damaged: list[str] = []
-        self._index = KeyIndex([])  # replaced as a whole, because readers in other threads use it
-
-    def read(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return vectors float32 (n, d) in the order of *texts*, and the positions that are missing, int64.
-
-        Missing rows are NaN. Every row is compared with its checksum; a damaged shard is set aside with a
-        warning, and its texts are missing unless another shard has them.
-        """
-        while True:
-            index = self._refresh()
-            vectors = np.empty((len(texts), self.dimensions), np.float32)
-            missing, damaged = index.fill(text_keys(texts), vectors)
-            if not damaged:
-                vectors[missing] = np.nan
-                return vectors, missing
-            for one in damaged:
-                self._set_aside(one.path, "a row differs from its checksum")
+        self._index: KeyIndex[AnyShard] = KeyIndex([])  # replaced as a whole, because readers in other threads use it
 
     def missing(self, texts: Sequence[str]) -> np.ndarray:
         """Return the positions of the *texts* that are not stored, without reading a vector."""
         return np.flatnonzero(self._refresh().find(text_keys(texts)) < 0)
 
-    def append(self, texts: Sequence[str], vectors: np.ndarray) -> None:
-        """Store one finite vector per text; when this returns, they are on disk and survive the process."""
-        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        keys = text_keys(texts)
-        if vectors.shape != (len(keys), self.dimensions):
-            raise MirblabError(f"{len(keys)} texts need vectors ({len(keys)}, {self.dimensions}); got {vectors.shape}")
-        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(bad):
-            raise MirblabError(f"{len(bad)} vectors are not finite, the first for text {bad[0]}; nothing was stored")
-        if not len(keys):
-            return
-        write_shard(self._new_shard(), keys, vectors, self.digest)
-
     def sizes(self) -> dict[str, int]:
         """Return what is stored: texts (counted once per shard), shards, bytes, damaged and partial files."""
         shards = self._refresh().shards
-        files = [entry for entry in os.scandir(self.path)] if self.path.is_dir() else []
+        files = list(os.scandir(self.path)) if self.path.is_dir() else []
         return {
             "texts": sum(len(one.keys) for one in shards),
             "shards": len(shards),
             "bytes": sum(entry.stat().st_size for entry in files),
             "damaged": sum(entry.name.endswith(stored_files.SUFFIX) for entry in files),
-            "partial": sum(map(paths.is_unfinished, files)),
+            "partial": sum(atomic_files.is_unfinished(entry.path) for entry in files),
         }
 
     def verify(self) -> list[str]:
@@ -423,10 +386,10 @@ class VectorStore:
     def remove(self) -> None:
         """Delete the space with all its vectors; MirblabError when something of it cannot be deleted."""
         self._index = KeyIndex([])
-        paths.remove_path(self.path)
+        atomic_files.remove_path(self.path)
 
     def _new_shard(self) -> Path:
-        """Return the path of a new shard, in a folder that says whose vectors these are; names sort by age."""
+        """Return the path of a new shard, in a folder that names the space; names sort by age."""
         self._describe()
         return self.path / f"{time.time_ns():019d}-{uuid.uuid4().hex}{SUFFIX}"
 
@@ -434,10 +397,9 @@ class VectorStore:
         readable = json.dumps(self.space, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         target = self.path / SPACE
         if not target.is_file() or target.read_bytes() != readable.encode("utf-8", "backslashreplace"):
-            paths.write_bytes(target, readable.encode("utf-8", "backslashreplace"))
+            atomic_files.write_bytes(target, readable.encode("utf-8", "backslashreplace"))
 
-    def _refresh(self) -> KeyIndex:
-        """Return an index over the shards that are in the folder now."""
+    def _refresh(self) -> KeyIndex[AnyShard]:
         index, listed = self._index, _list_shards(self.path, self._refused)
         kept = {one.path.name: one for one in index.shards if listed.get(one.path.name) == one.stamp}
         added = {name: one for name in listed if name not in kept and (one := self._opened(name))}
@@ -446,7 +408,7 @@ class VectorStore:
             index = self._index = KeyIndex([shards[name] for name in sorted(shards)])
         return index
 
-    def _opened(self, name: str) -> Shard | None:
+    def _opened(self, name: str) -> AnyShard | None:
         try:
             return self._shard(self.path / name)
         except DamagedShard as reason:
@@ -460,13 +422,48 @@ class VectorStore:
             )
         return None
 
-    def _shard(self, path: Path) -> Shard:
-        return open_shard(path, self.dimensions, self.digest)
+    def _shard(self, path: Path) -> AnyShard:
+        raise NotImplementedError
 
     def _set_aside(self, path: Path, reason: str) -> None:
         self._damaged.append(path.name)
         if not stored_files.set_aside(path, reason, "its texts will be encoded again"):
             self._refused.add(path.name)
+
+
+class VectorStore(ShardStore[Shard]):
+    """The vectors of one space, float32 (n, dimensions)."""
+
+    def read(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return vectors float32 (n, d) in the order of *texts*, and the positions that are missing, int64.
+
+        Missing rows are NaN. A damaged shard is set aside with a warning; its texts are missing unless stored twice.
+        """
+        while True:
+            index = self._refresh()
+            vectors = np.empty((len(texts), self.dimensions), np.float32)
+            missing, damaged = _fill(index, text_keys(texts), vectors)
+            if not damaged:
+                vectors[missing] = np.nan
+                return vectors, missing
+            for one in damaged:
+                self._set_aside(one.path, "a row differs from its checksum")
+
+    def append(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+        """Store one finite vector per text; when this returns, they are on disk."""
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        keys = text_keys(texts)
+        if vectors.shape != (len(keys), self.dimensions):
+            raise MirblabError(f"{len(keys)} texts need vectors ({len(keys)}, {self.dimensions}); got {vectors.shape}")
+        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(bad):
+            raise MirblabError(f"{len(bad)} vectors are not finite, the first for text {bad[0]}; nothing was stored")
+        if not len(keys):
+            return
+        write_shard(self._new_shard(), keys, vectors, self.digest)
+
+    def _shard(self, path: Path) -> Shard:
+        return open_shard(path, self.dimensions, self.digest)
 
 
 def space_digest(made: str, space: Mapping[str, Any]) -> str:
@@ -476,7 +473,6 @@ def space_digest(made: str, space: Mapping[str, Any]) -> str:
 
 
 def _list_shards(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
-    """Return the shards in *folder* by name, with size and time of change."""
     listed = {}
     try:
         with os.scandir(folder) as entries:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab.core import paths, registry
+from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
 from mirblab.encoders import entry, local
@@ -24,10 +24,7 @@ TEXTS, SECONDS = 1_000, 20.0
 def append_chunks(
     store: VectorStore, texts: Sequence[str], batches: Iterable[tuple[list[int], np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Append to *store* what *batches* yield, positions in *texts* and their vectors, also when interrupted.
-
-    Return by text the vectors that could not be stored.
-    """
+    """Append what *batches* yield, positions in *texts* and vectors, also when interrupted; return what failed."""
     unstored: dict[str, np.ndarray] = {}
     rows: list[int] = []
     done: list[np.ndarray] = []
@@ -47,8 +44,11 @@ def append_chunks(
 
 
 def _stored(store: VectorStore, texts: list[str], vectors: np.ndarray) -> dict[str, np.ndarray]:
-    """Append vectors to *store*; return them by text if that cannot be done."""
-    return {} if paths.try_to_store("vectors", store.append, texts, vectors) else dict(zip(texts, vectors, strict=True))
+    return (
+        {}
+        if atomic_files.try_to_store("vectors", store.append, texts, vectors)
+        else dict(zip(texts, vectors, strict=True))
+    )
 
 
 # CPU: about what stays in a core's cache; more gains nothing and costs padding. GPU: enough to keep it busy, and fewer
@@ -59,8 +59,8 @@ TOKENS_PER_BATCH = {"cpu": 2_048, "cuda": 65_536}
 def encoder(name: str | Path, compat: str = "") -> Encoder:
     """Return the encoder called *name* in the registry, trained here, or in a local sentence-transformers folder.
 
-    `compat="mirb"` is the encoder as MIRB's published code runs it; the key differs only where a vector can.
-    Nothing is loaded yet. Raises MirblabError for an unknown name or mode, with the nearest one.
+    `compat="mirb"` is the encoder as MIRB's published code runs it; the key differs only where a vector can. No model
+    is loaded yet. MirblabError for an unknown name or mode, with the nearest one.
 
     >>> encoder("nv-embed-v2").max_length, encoder("nv-embed-v2", compat="mirb").max_length
     (32768, 512)
@@ -84,12 +84,12 @@ class Encoder:
         self.name = name
         self.entry = select_variant(name, entry)
         self.folder = folder
-        self.dimensions = int(self.entry.get("output_dimension", self.entry["dimensions"]))
-        self.max_length = int(self.entry["max_length"])
+        self.dimensions: int = self.entry.get("output_dimension") or self.entry["dimensions"]
+        self.max_length: int = self.entry["max_length"]
 
     @property
     def key(self) -> dict[str, Any]:
-        """Return all that determines a vector, role, instruction and text apart."""
+        """Return all that determines a vector, except role, instruction and text."""
         return entry_key(self.entry)
 
     def prompt(self, role: str = "document", instruction: str = "") -> str:
@@ -97,15 +97,11 @@ class Encoder:
         return entry.fill_prompt(self.name, self.entry, role, instruction)
 
     def strings(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[str]:
-        """Return for each text exactly what reaches the tokenizer, or a vendor: prompt, stripped text, suffix.
-
-        >>> encoder("e5-mistral-7b-instruct", compat="mirb").strings(["A ring."])
-        ['Instruct: \\nQuery:  A ring.']
-        """
+        """Return for each text the exact input of the tokenizer or the vendor: prompt, stripped text, suffix."""
         return entry.input_strings(self.entry, role, self.prompt(role, instruction), texts)
 
     def space(self, role: str = "document", instruction: str = "") -> dict[str, Any]:
-        """Return everything that determines a vector except its text: the part of the cache that holds it."""
+        """Return everything that determines a vector except its text, which identifies its part of the cache."""
         return vector_space(self.entry, role, self.prompt(role, instruction)) | {"dimensions": self.dimensions}
 
     def store(self, role: str = "document", instruction: str = "") -> VectorStore:
@@ -120,9 +116,8 @@ class Encoder:
     def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
         """Return one vector per text, float32 (n, d), in the order of *texts*.
 
-        What is stored is read; the rest is encoded, each distinct text once, and stored in chunks as soon as it is
-        done, so that an interrupted call goes on where it stopped. Equal calls give equal bytes. What cannot be
-        stored is returned all the same, with a line that says so.
+        What is not stored is encoded, each distinct text once, and stored in chunks, so that an interrupted call can be
+        resumed. Equal calls give equal bytes. Where vectors cannot be stored, a message says so.
         """
         texts = _check_texts(texts)
         store = self.store(role, instruction)
@@ -140,10 +135,7 @@ class Encoder:
         return found
 
     def unstored(self, text: str, role: str = "query", instruction: str = "") -> np.ndarray:
-        """Return the vector of one text, float32 (1, d), which is neither read from the store nor kept there.
-
-        For what somebody types, of which each would be a file of its own.
-        """
+        """Return the vector of one text, float32 (1, d), without the store; for typed input, which would fill it."""
         return next(vectors for _, vectors in self._batches(_check_texts([text]), role, instruction))
 
     def n_truncated(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
@@ -151,10 +143,10 @@ class Encoder:
         return int((self._lengths(self.strings(_check_texts(texts), role, instruction)) > self.max_length).sum())
 
     def token_vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
-        """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), special tokens dropped.
+        """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), without special tokens.
 
-        These are the last hidden states, or what the model's layer for late interaction makes of them; prompt tokens
-        are among them. Not cached: `token_vectors.load_token_vectors` reads what was encoded before.
+        These are the last hidden states, or the output of the model's layer for late interaction, prompt tokens
+        included. Not cached: see `token_vectors.load_token_vectors`.
         """
         strings = self.strings(_check_texts(texts), role, instruction)
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
@@ -171,7 +163,6 @@ class Encoder:
         return local.token_strings(self._model.tokenizer, entry.model_input(self._model, strings)) if strings else []
 
     def _batches(self, texts: list[str], role: str, instruction: str) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Yield positions in *texts* and their vectors as they come, from the model here or from the vendor."""
         strings = self.strings(texts, role, instruction)
         if is_hosted(self.entry):
             from mirblab.encoders.hosted import client
@@ -185,9 +176,8 @@ class Encoder:
     def _forward(self, strings: list[str], prompt: str, wanted: str) -> Iterator[tuple[list[int], Any, np.ndarray]]:
         """Yield batches: positions in *strings*, the tokenizer's features, and the *wanted* output in float32.
 
-        Each core takes whole batches with one thread inside: threads that share a product wait for each other,
-        and on a busy machine two of them were slower than one. The longest batch is first, so that memory runs out
-        at once or never; then lengths are mixed, so that the estimate of the time left is honest.
+        Each core takes whole batches with one thread inside, since threads that share a product wait for each other.
+        The longest batch is first, so that memory is exhausted at once or never; then lengths are mixed.
         """
         model, device = self._model, self._model.device.type
         lengths = np.minimum(self._lengths(strings), self.max_length)
@@ -218,9 +208,7 @@ class Encoder:
 
 
 def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
-    """Yield positions in batches, longest text first; a batch padded to its longest holds at most *budget* tokens.
-
-    A single text beyond the budget makes a batch of its own.
+    """Yield positions in batches, longest text first, each padded to at most *budget* tokens (or a single longer text).
 
     >>> list(token_batches(np.array([2, 9, 4, 4]), 8))
     [[1], [2, 3], [0]]

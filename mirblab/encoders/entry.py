@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import NonNegativeFloat, PositiveInt
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, unknown
@@ -15,8 +16,8 @@ from mirblab.formula import words
 
 Entry = dict[str, Any]
 
-LOCAL = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
-HOSTED = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
+LOCAL: tuple[str, ...] = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
+HOSTED: tuple[str, ...] = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
 # Determine a vector too, but only where they are set: an entry without them keeps the key that it had before.
 SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url", "pretokens")
 BY_ROLE = ("prompts", "lead", "suffix", "input_types")
@@ -28,34 +29,20 @@ _TEXT = (
 _NUMBER = (
     "max_length dimensions output_dimension batch_texts batch_tokens requests_per_minute tokens_per_minute in_flight"
 ).split()
-_TYPES: dict[str, type] = (
-    dict.fromkeys(("price_per_million_tokens", "budget", "timeout"), float)
+TYPES: dict[str, Any] = (
+    dict.fromkeys(("price_per_million_tokens", "budget", "timeout"), NonNegativeFloat)
     | dict.fromkeys(_TEXT, str)
-    | dict.fromkeys(_NUMBER, int)
+    | dict.fromkeys(_NUMBER, PositiveInt)
     | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled", "trained"), bool)
-    | dict.fromkeys((*BY_ROLE, *VARIANTS), dict)
+    | dict.fromkeys(BY_ROLE, dict[str, str])
+    | dict.fromkeys(VARIANTS, dict[str, Any])
+    | {"dtype": Literal["float32", "bfloat16", "float16"], "pretokens": Literal["pya0", "pya0-plain", "pya0-wide"]}
+    | {"attention": Literal["causal", "bidirectional"], "padding": Literal["left", "right"]}
 )
-_WORDS = {
-    float: "a number from 0",
-    str: "text in quotes",
-    int: "a whole number from 1",
-    bool: "true or false",
-    dict: "a table",
-}
-_CHOICES = {
-    "dtype": ("float32", "bfloat16", "float16"),
-    "attention": ("causal", "bidirectional"),
-    "padding": ("left", "right"),
-    "pretokens": tuple(words.FORMS),
-}
 
 
 def is_hosted(entry: Mapping[str, Any]) -> bool:
-    """Return whether a vendor runs the model; else it runs here.
-
-    >>> is_hosted({"vendor": "cohere"}), is_hosted({"id": "owner/name"})
-    (True, False)
-    """
+    """Return whether a vendor runs the model; else it runs here."""
     return "vendor" in entry
 
 
@@ -70,10 +57,7 @@ def is_folder(identifier: Any) -> bool:
 
 
 def check_entry(name: str, entry: Any) -> Entry:
-    """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong.
-
-    Wrong are unknown fields, missing ones, values of another type, and values that no model can have.
-    """
+    """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong."""
     where = f"encoder '{name}' in {entry_file(name)}"
     if not isinstance(entry, Mapping):
         raise MirblabError(f"{where} is {entry!r}, not a table; write [{name}] above its fields")
@@ -82,22 +66,23 @@ def check_entry(name: str, entry: Any) -> Entry:
     except MirblabError as error:
         raise MirblabError(f"{where}: {error}") from error
     for field, value in entry.items():
-        _check_field(where, field, value)
+        if field not in TYPES and isinstance(value, Mapping):
+            raise MirblabError(f'{where} holds a table {field!r}; a name with a dot needs quotes: ["name.{field}"]')
     needed = HOSTED if is_hosted(entry) else LOCAL
     if entry.get("trained"):  # what is trained here is known by its name, and by a digest of its files
         needed = tuple(field for field in needed if field not in ("id", "revision"))
     elif is_folder(entry.get("id")):
         needed = tuple(field for field in needed if field != "revision")
-    absent = [field for field in needed if field not in entry]
-    if absent:
-        raise MirblabError(f"{where} lacks {', '.join(absent)}; add what is missing to the entry")
+    registry.check_table(where, entry, TYPES, needed)
+    for variant in VARIANTS:
+        registry.check_table(f"{where}, {variant}", entry.get(variant, {}), TYPES)
     return dict(entry)
 
 
 def select_variant(name: str, entry: Any, compat: str = "") -> Entry:
-    """Return the checked entry as it is used: without its variants, or with the fields of the one named *compat*.
+    """Return the checked entry without its variants, with the fields of the one named *compat*, tables merged by role.
 
-    Tables by role are merged role by role. Raises MirblabError when the entry has no such variant.
+    MirblabError when the entry has no such variant.
 
     >>> entry = {"vendor": "x", "model": "m", "max_length": 9, "normalise": True, "dimensions": 2,
     ...          "prompts": {"query": "q: ", "document": ""}, "mirb": {"prompts": {"document": " "}}}
@@ -117,7 +102,7 @@ def select_variant(name: str, entry: Any, compat: str = "") -> Entry:
 
 
 def entry_key(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of an entry that determines its vectors, role, instruction and text apart."""
+    """Return all of an entry that determines its vectors, except role, instruction and text."""
     fields = HOSTED if is_hosted(entry) else LOCAL
     found = {"model" if field == "id" else field: entry[field] for field in fields}
     optional = (*SOMETIMES, "without_instruction", *BY_ROLE)
@@ -142,31 +127,10 @@ def _is_set(value: Any) -> bool:
     return value not in (None, "", True, {})
 
 
-def _check_field(where: str, field: str, value: Any) -> None:
-    if field not in _TYPES and isinstance(value, Mapping):
-        raise MirblabError(f'{where} holds a table {field!r}; a name with a dot needs quotes: ["name.{field}"]')
-    if field not in _TYPES:
-        raise unknown(f"field of {where} called", field, _TYPES)
-    wanted = _TYPES[field]
-    is_right = isinstance(value, wanted)
-    if wanted in (int, float):
-        is_number = isinstance(value, (int, wanted)) and not isinstance(value, bool)
-        is_right = is_number and value >= (1 if wanted is int else 0)
-    if not is_right:
-        raise MirblabError(f"{where}: {field} is {value!r}; write {_WORDS[wanted]}")
-    if field in _CHOICES and value not in _CHOICES[field]:
-        raise MirblabError(f"{where}: {field} is {value!r}; write {' or '.join(_CHOICES[field])}")
-    for inner in value if field in BY_ROLE else ():
-        if not isinstance(value[inner], str):
-            raise MirblabError(f"{where}: {field}.{inner} is {value[inner]!r}; write text in quotes")
-    for inner in value if field in VARIANTS else ():
-        _check_field(f"{where}, {field}", inner, value[inner])
-
-
 def fill_prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str = "") -> str:
     """Return the exact text put before an input of this *role*; `{instruction}` in the entry is filled in.
 
-    Without an instruction a prompt that asks for one becomes the entry's `without_instruction`, if it has that.
+    Without an instruction such a prompt becomes the entry's `without_instruction`, if it has that.
 
     >>> entry = {"prompts": {"query": "Instruct: {instruction}\\nQuery: "}, "without_instruction": ""}
     >>> fill_prompt("toy", entry, "query", "Find it."), fill_prompt("toy", entry, "query")
@@ -181,11 +145,10 @@ def fill_prompt(name: str, entry: Mapping[str, Any], role: str, instruction: str
 
 
 def input_strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Sequence[str]) -> list[str]:
-    """Return what reaches the tokenizer: *prompt*, the role's `lead`, the stripped text, the role's `suffix`.
+    """Return the tokenizer's input: *prompt*, the role's `lead`, the stripped text, the role's `suffix`.
 
-    Texts are stripped because the models were trained and published on sentence-transformers that did so
-    (releases before 6 strip, 6.2 does not). Lone surrogates, which no tokenizer accepts, become U+FFFD. An entry with
-    `pretokens` has the formulas of each text, but of nothing else, rewritten as words.
+    Texts are stripped as sentence-transformers before 6 did, on which the models were trained. Lone surrogates, which
+    no tokenizer accepts, become U+FFFD. An entry with `pretokens` has the formulas of each text rewritten as words.
 
     >>> input_strings({"suffix": {"query": "</s>"}}, "query", "q: ", [" a ring "])
     ['q: a ring</s>']
@@ -208,19 +171,16 @@ def replace_surrogates(text: str) -> str:
 
 
 def model_input(model: Any, found: Sequence[str], prompt: str = "") -> dict[str, Any]:
-    """Return the model's input for exact strings: token ids padded to the longest, cut at the maximum length.
-
-    *prompt* is given when its tokens are to be left out of the pooling; their number is then among the features.
-    """
+    """Return token ids, padded and cut; with *prompt*, also the number of its tokens, which are not to be pooled."""
     made = model.preprocess(list(found))
     return made | {"prompt_length": count_prompt_tokens(model.tokenizer, prompt)} if prompt else made
 
 
 def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
-    """Return how many tokens stand before the text: the prompt's, and special ones before it, but none after it.
+    """Return how many tokens stand before the text: the prompt's and special ones, but no special ones after it.
 
-    The prompt is tokenised alone, as sentence-transformers and the GritLM library do: where a tokenizer joins the
-    prompt's last space to the first word of the text, that word's first token counts as prompt, here as there.
+    The prompt is tokenised alone, as in sentence-transformers and the GritLM library: where a tokenizer joins its last
+    space to the first word of the text, that word's first token counts as prompt.
     """
     whole = tokenizer(prompt, verbose=False)["input_ids"]
     bare = tokenizer(prompt, add_special_tokens=False, verbose=False)["input_ids"]
@@ -243,7 +203,7 @@ def token_lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray
 
 
 def _bare_lengths(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
-    """Return what `token_lengths` does for the bare tokenizer of a static embedding, which adds no special tokens."""
+    """Return `token_lengths` for the bare tokenizer of a static embedding, which adds no special tokens."""
     whole = type(tokenizer).from_str(tokenizer.to_str())
     whole.no_truncation()
     return np.array([len(one.ids) for one in whole.encode_batch(found, add_special_tokens=False)], dtype=np.int64)

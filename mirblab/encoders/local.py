@@ -31,10 +31,10 @@ _POOLING = {
 
 
 def configure_model(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
-    """Change a sentence-transformers *model* in place to what its *entry* says.
+    """Change a sentence-transformers *model* in place to what its *entry* states.
 
-    *is_plain*: the folder is a bare transformer without `modules.json`, so the pooling is the entry's to choose;
-    else the model's own pooling must be the entry's. Raises MirblabError naming both sides where they differ.
+    *is_plain*: the folder is a bare transformer without `modules.json`, so that the entry chooses the pooling; else the
+    model's pooling must be the entry's. MirblabError names both where they differ.
     """
     if callable(model.tokenizer):
         model.max_seq_length = int(entry["max_length"])
@@ -55,10 +55,9 @@ def configure_model(name: str, entry: Entry, model: Any, is_plain: bool) -> None
 
 
 def append_end_token(name: str, tokenizer: Any, token: str) -> None:
-    """Make each input end in *token*, once, however long it is; "auto" is the tokenizer's own eos token.
+    """Make each input end in *token*, once, also when it is cut; "auto" is the tokenizer's eos token.
 
-    transformers 5 drops the `</s>` that e5-mistral's tokenizer is configured to add, so asking for it is not
-    enough. An eos written into the text instead would be cut off with the end of a long text.
+    transformers 5 drops the `</s>` that e5-mistral's tokenizer is configured to add, so it must be set here.
     """
     token = tokenizer.eos_token if token == "auto" else token
     known = tokenizer.get_vocab()
@@ -72,7 +71,7 @@ def append_end_token(name: str, tokenizer: Any, token: str) -> None:
 
 
 def read_pooling(config: Mapping[str, Any]) -> str:
-    """Return the pooling that a Pooling module's configuration asks for, in its new form or its old one.
+    """Return the pooling in a Pooling module's configuration, in its new form or its old one.
 
     >>> read_pooling({"pooling_mode_mean_tokens": True}), read_pooling({"pooling_mode": "cls"})
     ('mean', 'cls')
@@ -82,7 +81,6 @@ def read_pooling(config: Mapping[str, Any]) -> str:
 
 
 def _set_template(name: str, tokenizer: Any, template: list[str]) -> None:
-    """Give the tokenizer a template of special tokens around the text `$A`."""
     from tokenizers.processors import TemplateProcessing
 
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -96,8 +94,8 @@ def _set_template(name: str, tokenizer: Any, template: list[str]) -> None:
 def _read_plain_text(model: Any) -> None:
     """Make the model take a text as it is, and let its tokenizer pad.
 
-    sentence-transformers 6 sends every text through the tokenizer's chat template where a folder without
-    `modules.json` has one; the models of the registry that have one (GritLM, Qwen) were published without it.
+    sentence-transformers 6 applies the tokenizer's chat template in a folder without `modules.json`; the models of the
+    registry that have one (GritLM, Qwen) were published without it.
     """
     for module in model:
         config = getattr(module, "modality_config", None)
@@ -124,7 +122,6 @@ def _set_pooling(entry: Entry, model: Any, is_plain: bool) -> None:
 
 
 def _compare_with_entry(name: str, entry: Entry, model: Any) -> None:
-    """Raise MirblabError unless pooling, normalisation and dimensions of the loaded model are the entry's."""
     modes = [read_pooling({"pooling_mode": m.pooling_mode}) for m in model if hasattr(m, "pooling_mode")]
     found = {
         "pooling": modes[0] if modes else "none",
@@ -143,11 +140,7 @@ _LEFT_OUT = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", 
 
 
 def find_cached(name: str, entry: Mapping[str, Any]) -> Path | None:
-    """Return the folder of an encoder's model at the entry's revision in the cache (`HF_HOME`); None: to be fetched.
-
-    Without a network the cache is enough. Raises MirblabError that says which model it is and what to do when it is
-    neither in the cache nor to be had, within seconds.
-    """
+    """Return a model's folder in the cache (`HF_HOME`); None: to be fetched; MirblabError if that is impossible."""
     from huggingface_hub import snapshot_download
 
     folder = None
@@ -190,7 +183,7 @@ def check_revision(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def has_all_weights(folder: Path) -> bool:
-    """Return whether a model *folder* has all its weights (safetensors); an interrupted download has not."""
+    """Return whether a model *folder* has all its weights (safetensors), unlike after an interrupted download."""
     for index in folder.rglob("model.safetensors.index.json"):
         found = text_files.read_json(index)
         shards = found.get("weight_map") if isinstance(found, dict) else None
@@ -224,7 +217,7 @@ LOADING = (
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file; within this process it is remembered as long as size and time stay the same."""
+    """Return the SHA-256 of a file, remembered in this process while size and time stay the same."""
     facts = path.stat()
     return _sha256(path, facts.st_size, facts.st_mtime_ns)
 
@@ -249,7 +242,7 @@ def package_folder(package: str) -> Path | None:
 
 
 def check_digest(folder: Path, expected: str) -> None:
-    """Raise MirblabError naming both digests unless the weights in *folder* have the SHA-256 that was *expected*."""
+    """Raise MirblabError naming both digests unless the weights in *folder* have the *expected* SHA-256."""
     found = sha256(folder / _WEIGHTS)
     if found != expected:
         raise MirblabError(
@@ -259,10 +252,7 @@ def check_digest(folder: Path, expected: str) -> None:
 
 
 def locate_packaged(name: str, entry: Mapping[str, Any]) -> Path | None:
-    """Return the model folder of a registry *entry* inside its installed package, digest checked; None: on the Hub.
-
-    Raises MirblabError when the entry pins too little to be trusted, or when the weights are others than it says.
-    """
+    """Return the folder in an installed package, digest checked; None: on the Hub. MirblabError for a wrong entry."""
     check_revision(name, entry)
     folder = package_folder(entry["package"]) if entry.get("package") else None
     if folder is None:
@@ -276,8 +266,7 @@ def locate_packaged(name: str, entry: Mapping[str, Any]) -> Path | None:
 def locate_model(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
     """Return the entry and, if its id is a folder on this machine, that folder, whose digest is then the revision.
 
-    Raises MirblabError naming the entry when the id can only be a folder and there is none, and when code in the
-    folder is to be run without a commit that it is a copy of.
+    MirblabError naming the entry when there is no such folder, or when code in it is to be run without a commit.
     """
     if entry.get("trained"):
         return _locate_trained(name, entry)
@@ -296,10 +285,7 @@ def locate_model(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], P
 
 
 def find_trained(name: str | Path) -> Path | None:
-    """Return the folder of the model that was trained here under *name*, or None.
-
-    >>> find_trained("never-trained")
-    """
+    """Return the folder of the model that was trained here under *name*, or None."""
     folder = paths.models() / name
     return folder if paths.path_exists(folder / "modules.json") else None
 
@@ -312,10 +298,7 @@ def _locate_trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 
 def check_trained(folder: Path) -> None:
-    """Raise MirblabError when a file of a trained model differs from the digests kept at the end of its training.
-
-    Its README may be edited; a folder without digests, of another origin or an older version, cannot be checked.
-    """
+    """Raise MirblabError when a file of a trained model, except its README, differs from its digest, if it has one."""
     wrong = [line for line in digests.find_differences(folder) if not line.startswith("README.md ")]
     if wrong:
         raise MirblabError(
@@ -325,10 +308,7 @@ def check_trained(folder: Path) -> None:
 
 
 def folder_digest(folder: Path) -> str:
-    """Return a digest over the names and contents of all files of a model *folder*.
-
-    READMEs, hidden files and the digests that are kept of a trained model are left out.
-    """
+    """Return a digest over names and contents of a model *folder*, without READMEs, hidden files and stored digests."""
     state = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
@@ -338,10 +318,7 @@ def folder_digest(folder: Path) -> str:
 
 
 def describe_folder(folder: Path) -> dict[str, Any]:
-    """Return the registry fields of a sentence-transformers *folder*, read from its configuration files.
-
-    The result has id, revision (a digest of its files), max_length, pooling, normalise, dtype, dimensions, prompts.
-    """
+    """Return the registry fields of a sentence-transformers *folder*, read from its configuration files."""
     if not (folder / _WEIGHTS).is_file():
         raise MirblabError(f"{folder} holds no {_WEIGHTS}; a sentence-transformers folder needs it")
     modules = _read(folder / "modules.json")
@@ -371,7 +348,6 @@ def describe_folder(folder: Path) -> dict[str, Any]:
 
 
 def _static(folder: Path) -> tuple[int | None, int]:
-    """Return the longest text, None for any, and the dimensions of a static embedding."""
     from safetensors import safe_open
 
     with safe_open(str(folder / _WEIGHTS), framework="np") as weights:
@@ -396,7 +372,7 @@ def load_arguments(name: str, entry: Mapping[str, Any], folder: Path | None) -> 
 
 
 def load_anew(name: str, entry: Mapping[str, Any], folder: Path | None) -> Any:
-    """Return a newly loaded model that nobody else has, for a caller who changes it (training)."""
+    """Return a newly loaded model for a caller who changes it (training)."""
     return load_model.__wrapped__(*load_arguments(name, entry, folder))
 
 
@@ -404,8 +380,8 @@ def load_anew(name: str, entry: Mapping[str, Any], folder: Path | None) -> Any:
 def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     """Return the sentence-transformers model of a registry entry (as JSON), on the GPU if there is one.
 
-    Loaded once per process; the last two are kept, on a GPU only the last. Raises MirblabError when the weights, the
-    pooling, the normalisation or the dimensions are not the entry's, or when the model cannot be found.
+    The last two models stay in memory, on a GPU only the last. MirblabError when weights, pooling, normalisation or
+    dimensions are not the entry's, or when the model cannot be found.
     """
     entry = json.loads(entry_json)
     # before the libraries, which take seconds: a machine without a network and the model learns it at once
@@ -419,17 +395,26 @@ def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     _check_device(name, entry, device)
     if folder is not None:
         check_trained(folder)
+        if folder_digest(folder) != entry["revision"]:
+            raise MirblabError(
+                f"the model in {folder} has changed since '{name}' was made; call encoder('{name}') anew"
+            )
     found = found or fetch_model(name, entry)
     if folder is None and entry.get("sha256"):
         check_digest(found, entry["sha256"])
     if device == "cuda":
         load_model.cache_clear()  # two models of 7 billion parameters do not fit beside each other on most GPUs
         torch.cuda.empty_cache()
-    trust = {"trust_remote_code": entry.get("trust_remote_code") is True}
     code = {"code_revision": entry["code_revision"]} if entry.get("code_revision") else {}
     numbers = {"dtype": getattr(torch, entry["dtype"]), "use_safetensors": True} | code
     try:
-        engine = SentenceTransformer(str(found), device=device, model_kwargs=numbers, config_kwargs=code, **trust)
+        engine = SentenceTransformer(
+            str(found),
+            device=device,
+            trust_remote_code=entry.get("trust_remote_code") is True,
+            model_kwargs=numbers,
+            config_kwargs=code,
+        )
     except (OSError, ValueError, ImportError) as error:
         raise MirblabError(
             f"encoder '{name}': the model in {found} cannot be loaded: {error}; mirblab doctor checks the libraries"
@@ -450,11 +435,7 @@ TOKENS = "token_embeddings"
 
 
 def token_output(model: Any) -> str:
-    """Return the name of the model's output that holds its token vectors for late interaction.
-
-    These are the last hidden states, or what a sentence-transformers Dense module makes of them: the layer that
-    `train.late` learns.
-    """
+    """Return the name of the model's output with token vectors: last hidden states, or the layer of `train.late`."""
     made = [layer.module_output_name for layer in token_layers(model)]
     return made[-1] if made else TOKENS
 
@@ -465,7 +446,7 @@ def token_layers(modules: Iterable[Any]) -> list[Any]:
 
 
 def is_token(tokenizer: Any, features: Mapping[str, Any]) -> np.ndarray:
-    """Return where a batch has tokens of the text, bool (n_texts, n_places): not special ones, not padding."""
+    """Return where a batch has tokens of the text, bool (n_texts, n_positions), neither special ones nor padding."""
     is_special = np.isin(features["input_ids"].cpu().numpy(), tokenizer.all_special_ids)
     return features["attention_mask"].cpu().numpy().astype(bool) & ~is_special
 
@@ -484,10 +465,6 @@ def token_strings(tokenizer: Any, features: Mapping[str, Any]) -> list[list[str]
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Return float32 vectors with length 1 along the last axis; zeros stay zero.
-
-    >>> unit_vectors(np.array([[3, 4], [0, 0]], np.float32)).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
+    """Return float32 vectors with length 1 along the last axis; zeros stay zero."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(norms, 1e-12, dtype=np.float32)

@@ -1,34 +1,27 @@
-"""spaces: the spaces of vectors, or of token vectors, in a folder: listed, checked, and told from older ones."""
+"""spaces: the spaces of vectors, or of token vectors, in a folder: listed, checked, and separated from older ones."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mirblab.core import stored_files
 from mirblab.encoders import cache
-from mirblab.encoders.cache import SPACE, VectorStore, space_digest
+from mirblab.encoders.cache import SPACE, ShardStore, VectorStore, space_digest
 
-Store = TypeVar("Store", bound=VectorStore)
+Store = ShardStore[Any]
 _FORMATS_BEFORE = ("mirblab-vectors-2", "mirblab-vectors-1")  # their keys were no BLAKE2b
 _CONSEQUENCE = "it is written again when vectors are added"
 
 
 def open_spaces(folder: str | Path, kind: type[Store] = VectorStore) -> list[Store]:
-    """Return the stores of one *kind* in *folder*, ordered by name; `space` and `sizes()` tell what each holds.
-
-    A folder whose `space.json` is absent or belongs elsewhere is left out.
-    """
+    """Return the stores of one *kind* in *folder*, by name, of all spaces that have a valid `space.json`."""
     return [store for path in stored_files.sound_paths(folder) if (store := _open_space(path, kind)) is not None]
 
 
 def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
-    """Check every row of every space in *folder*; return a line for each thing that is wrong.
-
-    Damaged shards, and a `space.json` that is not what it must be, are set aside with a warning. Spaces of an older
-    version are passed over, since nothing of them is read.
-    """
+    """Check all spaces in *folder* but older ones; set damaged files aside with a warning; return a line for each."""
     wrong = []
     for path in stored_files.sound_paths(folder):
         store = _open_space(path, kind)
@@ -44,10 +37,7 @@ def verify(folder: Path, kind: type[Store] = VectorStore) -> list[str]:
 
 
 def older(folder: Path) -> list[tuple[Path, int]]:
-    """Return the spaces in *folder* that an older version has made, each with the number of its texts.
-
-    They lie under keys that are no longer used, and hold no texts from which others could be made.
-    """
+    """Return the spaces in *folder* of an older version, which are no longer read, each with its number of texts."""
     old = [path for path in stored_files.sound_paths(folder) if _is_older(path)]
     return [(path, sum(cache.count_texts(one) for one in path.glob(f"*{cache.SUFFIX}"))) for path in old]
 
@@ -61,7 +51,6 @@ def _open_space(path: Path, kind: type[Store]) -> Store | None:
 
 
 def _read_space(path: Path) -> dict[str, Any]:
-    """Return what the `space.json` in a folder says, {} when it is not there or not to be read."""
     try:
         space = json.loads((path / SPACE).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -15,11 +15,11 @@ from mirblab.evaluation import published
 
 
 def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return one row per encoder: what the registry says of it; all of them when *names* is None.
+    """Return one row per encoder: its fields in the registry; all encoders when *names* is None.
 
-    Columns: label, size, tokens (the longest input), dimensions, pooling, dtype, instruction (whether the prompt
-    of a query has one), remote_code, licence, revision (first eight digits, or the vendor's model), mirb (tokens
-    in MIRB's published code, where they differ). The index is the registry's name.
+    Columns: label, size, tokens (the longest input), dimensions, pooling, dtype, instruction (whether a query's prompt
+    has one), remote_code, licence, revision (first eight digits, or the vendor's model), mirb (tokens in MIRB's
+    published code, where they differ). The index is the registry's name.
 
     >>> model_table(["nv-embed-v2"])[["tokens", "mirb"]].values.tolist()
     [[32768, '512']]
@@ -50,7 +50,7 @@ def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
 def input_table(names: Iterable[str], query: str, document: str, instruction: str = "") -> pd.DataFrame:
     """Return the exact strings that reach each encoder's tokenizer, in the correct mode and as MIRB published it.
 
-    Columns: encoder, role, correct, mirb ("" where the published code gives the same). Nothing is loaded.
+    Columns: encoder, role, correct, mirb ("" where the published code gives the same). No model is loaded.
 
     >>> input_table(["e5-mistral-7b-instruct"], "Is it?", "A ring.", "Find it.").correct.tolist()
     ['Instruct: Find it.\\nQuery: Is it?', 'A ring.']
@@ -82,16 +82,10 @@ PAPER_NOTE = (
 
 
 def collection_sizes() -> pd.DataFrame:
-    """Return documents, queries and estimated tokens of MIRB's twelve collections, from the paper's Table 1.
-
-    Columns: paper, documents, queries, tokens. A word counts as 2.5 tokens.
-
-    >>> collection_sizes().set_index("paper").loc["Stacks", ["documents", "queries"]].tolist()
-    [10423, 776]
-    """
+    """Return documents, queries and tokens (2.5 per word) of MIRB's twelve collections, from the paper's Table 1."""
     rows = []
     for name, part in published.paper_cells("mirb", 1).groupby("row", sort=False):
-        found = {(row.column_group, row.column): row.value for row in part.itertuples()}
+        found: dict[Any, Any] = part.set_index(["column_group", "column"])["value"].to_dict()
         if ("Test", "#corpus") not in found:
             continue
         queries, documents = int(found["Test", "#query"]), int(found["Test", "#corpus"])
@@ -103,13 +97,13 @@ def collection_sizes() -> pd.DataFrame:
 def cost_table(
     encoders: Iterable[str] | None = None, stored: Mapping[tuple[str, str], float] | None = None
 ) -> pd.DataFrame:
-    """Return one row per encoder and collection of MIRB: what it takes to encode it.
+    """Return one row per encoder and collection of MIRB: what encoding it takes.
 
     Columns: encoder, paper, documents, queries, tokens, gpu_hours (local models; NaN where the size is unknown),
-    dollars (hosted ones), disk (bytes of float32 vectors), stored (share of texts that is encoded already, 0 to 1,
-    from *stored* by encoder and paper). Hours are the paper's own, shared out by tokens and interpolated in the
-    model's size on logarithmic axes, so they are those of its GPU and its batch sizes. Without *encoders*: all that
-    the paper ran. Raises MirblabError for an unknown encoder.
+    dollars (hosted ones), disk (bytes of float32 vectors), stored (share of texts that is encoded already, 0 to 1, from
+    *stored* by encoder and paper). Hours are the paper's, divided by tokens and interpolated in the model's size on
+    logarithmic axes, so they are those of its GPU and its batch sizes. Without *encoders*: all in the paper.
+    MirblabError for an unknown one.
 
     >>> float(round(cost_table(["bge-large-en-v1.5"]).gpu_hours.sum(), 1))
     5.2
@@ -126,11 +120,7 @@ def cost_table(
 
 
 def published_encoders() -> list[str]:
-    """Return the registry's names of the encoders in MIRB's Table 7, in its order.
-
-    >>> published_encoders()[0]
-    'gte-large-en-v1.5'
-    """
+    """Return the registry's names of the encoders in MIRB's Table 7, in its order."""
     known = registry.read_registry("encoders")
     rows = dict.fromkeys(published.paper_cells("mirb", 7).system)
     return [name for name in rows if name in known]
@@ -151,11 +141,7 @@ def _encoding_costs(
 
 
 def estimate_gpu_hours(size: str) -> float:
-    """Return the GPU hours of a model of this *size* ("335M", "7.11B") on the whole benchmark; NaN for no size.
-
-    >>> round(estimate_gpu_hours("1.78B")), round(estimate_gpu_hours("7.3B")), estimate_gpu_hours("")
-    (36, 64, nan)
-    """
+    """Return the GPU hours of a model of this *size* ("335M", "7.11B") on the whole benchmark; NaN for no size."""
     if not size:
         return float("nan")
     scale = {"M": 1.0, "B": 1000.0}.get(size[-1].upper())

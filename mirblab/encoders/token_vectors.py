@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.encoders import spaces
 from mirblab.encoders.cache import (
     DamagedShard,
-    VectorStore,
+    ShardFile,
+    ShardStore,
     file_stamp,
     map_rows,
     read_head,
@@ -32,26 +33,14 @@ FORMAT = "mirblab-tokens-2"
 
 
 @dataclass(eq=False)
-class TokenShard:
-    """One shard: keys uint64 (n, 2), checks uint64 (n,) and ends int64 (n,) are in memory, the rows in the file.
+class TokenShard(ShardFile):
+    """One shard of token vectors; the rows of text i are `ends[i - 1]` to `ends[i]`, float16 (n_tokens, `width`)."""
 
-    The rows of text i are those from `ends[i - 1]` to `ends[i]`, float16 (n_tokens, `width`).
-    """
-
-    path: Path
-    keys: np.ndarray
-    checks: np.ndarray
     ends: np.ndarray
     width: int
-    offset: int
-    stamp: tuple[int, int]
 
     def rows(self) -> np.ndarray | None:
-        """Return all rows as a memory map, float16 (n_rows, width), or None when the file is gone or was changed.
-
-        Mapped anew each time: a mapping holds a file descriptor, and a store may have more shards than a process
-        may have files.
-        """
+        """Return all rows as a memory map, float16 (n_rows, width), or None when the file is gone or was changed."""
         n = int(self.ends[-1])
         if not n * self.width:
             return np.empty((n, self.width), np.float16)
@@ -78,14 +67,12 @@ def write_token_shard(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarra
     rows = np.concatenate(matrices)
     ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
     checks = np.array([_text_checksum(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
-    write_arrays(path, _header(*rows.shape, keys, checks, ends, space), (checks, ends, keys, rows))
+    head = _header(len(rows), rows.shape[1], keys, checks, ends, space)
+    write_arrays(path, head, (checks, ends, keys, rows))
 
 
 def open_token_shard(path: Path, space: str) -> TokenShard:
-    """Return the shard at *path*; raise Damaged when its head, keys, ends or checksums are not intact.
-
-    The rows themselves are checked text by text when they are asked for.
-    """
+    """Return the shard at *path*, its head, keys, ends and checksums checked (DamagedShard), its rows not yet."""
     seen = file_stamp(path)
     with open(path, "rb") as file:
         head, fields = read_head(file)
@@ -97,16 +84,14 @@ def open_token_shard(path: Path, space: str) -> TokenShard:
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
     if _header(n_rows, width, keys, checks, ends, space) != head:
         raise DamagedShard("its header, keys, ends or checksums were altered, or it belongs to another space")
-    return TokenShard(path, keys, checks, ends, width, len(head) + 32 * n, seen)
+    return TokenShard(path, keys, checks, len(head) + 32 * n, seen, ends, width)
 
 
 def _text_checksum(key: np.ndarray, rows: np.ndarray) -> int:
-    """Return the checksum of one text's rows, bound to the text's key."""
     return xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data, int(key[0] ^ key[1]))
 
 
 def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends: np.ndarray, space: str) -> bytes:
-    """Return the head of a shard, in the safetensors format: the only bytes that may stand there."""
     n = len(keys)
     state = xxhash.xxh3_128(space.encode())
     for part in (checks, ends, keys):
@@ -117,7 +102,6 @@ def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends:
 
 
 def _read_fields(fields: dict[str, Any]) -> tuple[int, int, int]:
-    """Return the numbers of rows, of columns and of texts that a header states."""
     try:
         (n_rows, width), (n,) = fields["rows"]["shape"], fields["checks"]["shape"]
     except (ValueError, KeyError, TypeError) as error:
@@ -129,10 +113,7 @@ def _read_fields(fields: dict[str, Any]) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, eq=False)
 class StoredTokens:
-    """The token vectors of texts in a store, read block by block from memory maps; see `late_interaction.TokenRows`.
-
-    Text i is number `places[i]` of shard `numbers[i]`.
-    """
+    """The token vectors of texts in a store, memory-mapped: text i is number `places[i]` of shard `numbers[i]`."""
 
     shards: Sequence[TokenShard | UnstoredTokens]
     numbers: np.ndarray
@@ -192,22 +173,15 @@ class UnstoredTokens:
         return cls(path, np.cumsum([len(one) for one in matrices], dtype=np.int64), rows.astype(np.float16))
 
 
-class TokenStore(VectorStore):
-    """The token vectors of one *space*, float16, with a VectorStore's files and guarantees.
-
-    Any number of processes may read and append at once; a kill loses at most the unfinished shard; a damaged shard
-    is set aside, and its texts are missing unless another one has them.
-    """
+class TokenStore(ShardStore[TokenShard]):
+    """The token vectors of one *space*, float16, with a VectorStore's files and guarantees."""
 
     def __init__(self, folder: str | Path, space: Mapping[str, Any]) -> None:
         super().__init__(folder, {**space, "tokens": FORMAT})
         self.path = self.path.with_name(f"{self.path.name}-tokens")  # no VectorStore takes it for its own
 
-    def read(self, texts: Sequence[str]) -> tuple[StoredTokens, np.ndarray]:  # type: ignore[override]
-        """Return the token vectors in the order of *texts*, and the positions that are missing, int64.
-
-        Missing texts have no rows. What is returned was compared with its checksums.
-        """
+    def read(self, texts: Sequence[str]) -> tuple[StoredTokens, np.ndarray]:
+        """Return the token vectors in the order of *texts*, none for missing ones, and the missing positions, int64."""
         while True:
             index = self._refresh()
             rows = index.find(text_keys(texts))
@@ -224,7 +198,7 @@ class TokenStore(VectorStore):
             for one in damaged:
                 self._set_aside(one.path, "a text differs from its checksum")
 
-    def append(self, texts: Sequence[str], tokens: Sequence[np.ndarray]) -> None:  # type: ignore[override]
+    def append(self, texts: Sequence[str], tokens: Sequence[np.ndarray]) -> None:
         """Store one finite matrix (n_tokens, d) per text, as float16; when this returns, they survive the process."""
         keys = text_keys(texts)
         if len(tokens) != len(keys):
@@ -241,7 +215,7 @@ class TokenStore(VectorStore):
                 )
         write_token_shard(self._new_shard(), keys, halves, self.digest)
 
-    def _shard(self, path: Path) -> TokenShard:  # type: ignore[override]
+    def _shard(self, path: Path) -> TokenShard:
         return open_token_shard(path, self.digest)
 
 
@@ -251,7 +225,7 @@ def verify(folder: Path) -> list[str]:
 
 
 def older(folder: Path) -> list[tuple[Path, int]]:
-    """Return the spaces in *folder* that an older version has made, each with the number of its texts."""
+    """Return the spaces in *folder* of an older version, each with its number of texts."""
     return spaces.older(folder)
 
 
@@ -259,11 +233,8 @@ def older(folder: Path) -> list[tuple[Path, int]]:
 class Shrink:
     """How the token vectors of a text are made smaller before they are stored.
 
-    *dimensions*: of a seeded random projection, 0 for none. *factor*: a document of n tokens keeps n / factor,
-    rounded up, by merging similar ones; queries keep all. Queries and documents share the projection.
-
-    >>> Shrink(dimensions=128, factor=2).name
-    '128 dimensions, tokens merged by 2'
+    *dimensions*: of a seeded random projection, 0 for none, the same for queries and documents. *factor*: a document of
+    n tokens keeps n / factor, rounded up, by merging similar ones; queries keep all.
     """
 
     dimensions: int = 0
@@ -271,7 +242,6 @@ class Shrink:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done."""
         if self.dimensions < 0 or self.factor < 1:
             raise MirblabError(
                 f"token vectors take dimensions from 0 (all) and a pooling factor from 1 (none); found "
@@ -280,33 +250,30 @@ class Shrink:
 
     @property
     def name(self) -> str:
-        """Return what is done in words; "" for nothing."""
+        """Return the reductions in words; "" for none."""
         merged = f"tokens merged by {self.factor}" if self.factor > 1 else ""
         return ", ".join(filter(None, [f"{self.dimensions} dimensions" if self.dimensions else "", merged]))
 
     def of(self, role: str) -> Shrink:
-        """Return what is done to texts of a *role*: only documents have their tokens merged."""
+        """Return the reductions for texts of a *role*: only documents have their tokens merged."""
         return Shrink(self.dimensions, self.factor if role == "document" else 1, self.seed if self.dimensions else 0)
 
     def key(self) -> Mapping[str, Any]:
-        """Return what determines the result, for the store; nothing where nothing is done."""
+        """Return what determines the result, for the store; empty without reductions."""
         found = {name: value for name, value in asdict(self).items() if name != "seed" or self.dimensions}
         return {} if not self.name else {"shrunk": found}
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
-        """Return unit vectors (n_kept, n_dims) in the place of unit vectors (n_tokens, d), float32."""
+        """Return unit vectors (n_kept, n_dims), float32, made from unit vectors (n_tokens, d)."""
         kept = merge_tokens(tokens, self.factor) if self.factor > 1 else tokens
         return project_tokens(kept, self.dimensions, self.seed) if self.dimensions and len(kept) else kept
 
 
 def merge_tokens(tokens: np.ndarray, factor: int) -> np.ndarray:
-    """Return at most n / *factor* unit vectors, rounded up, in the place of *tokens* (n, d): means of similar ones.
+    """Return at most n / *factor* unit vectors, rounded up: means of similar *tokens* (n, d).
 
-    Clusters are Ward's over the unit vectors, in the order in which they begin in the text; Clavié, Chaffin and
-    Adams, "Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance Impact via Token Pooling", 2024.
-
-    >>> merge_tokens(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    Clusters are Ward's over the unit vectors, in the order in which they begin in the text; Clavié, Chaffin and Adams,
+    "Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance Impact via Token Pooling", 2024.
     """
     wanted = -(-len(tokens) // factor)
     if wanted >= len(tokens):
@@ -322,14 +289,7 @@ def merge_tokens(tokens: np.ndarray, factor: int) -> np.ndarray:
 
 
 def project_tokens(tokens: np.ndarray, dimensions: int, seed: int = 0) -> np.ndarray:
-    """Return unit vectors (n, *dimensions*): *tokens* (n, d) in a random subspace, the same for the same *seed*.
-
-    The subspace has an orthonormal basis, so that cosines are kept as far as chance allows; see `train.late` for a
-    learnt one. Raises MirblabError for more dimensions than the tokens have.
-
-    >>> project_tokens(np.eye(3), 2).shape
-    (3, 2)
-    """
+    """Return unit vectors (n, *dimensions*): *tokens* (n, d) in a random orthonormal subspace, fixed by *seed*."""
     width = tokens.shape[1]
     if dimensions > width:
         raise MirblabError(f"token vectors of {width} dimensions cannot be projected to {dimensions}; ask for fewer")
@@ -344,13 +304,7 @@ def _basis(width: int, dimensions: int, seed: int) -> np.ndarray:
 
 
 def round_to_bytes(tokens: np.ndarray) -> np.ndarray:
-    """Return what eight bits keep of *tokens* (n, d), float32: 255 steps between minus and plus each row's largest.
-
-    A row takes d + 2 bytes: its numbers, and the largest as float16.
-
-    >>> bool(np.abs(round_to_bytes(np.array([[0.6, 0.8]])) - [[0.6, 0.8]]).max() < 0.8 / 254 + 0.001)
-    True
-    """
+    """Return *tokens* (n, d), float32, rounded to 255 steps between minus and plus each row's largest (d + 2 bytes)."""
     largest = np.abs(tokens).max(axis=1, keepdims=True, initial=0).astype(np.float16).astype(np.float32)
     steps = np.round(tokens / np.where(largest > 0, largest, 1) * 127).clip(-127, 127)
     return (steps * largest / 127).astype(np.float32)
@@ -368,9 +322,8 @@ def load_token_vectors(
 ) -> StoredTokens:
     """Return the token vectors of *texts*, in their order, memory-mapped; see `late_interaction.TokenRows`.
 
-    Each distinct text is encoded once for its role and instruction, stored as float16 as soon as its chunk is done,
-    and read from then on. What *shrink* makes of the vectors is stored in a space of its own, beside the whole ones.
-    What cannot be stored is held in memory, with a line that says so.
+    Each distinct text is encoded once for its role and instruction and stored as float16, in chunks. Vectors reduced by
+    *shrink* have a separate space. Vectors that cannot be stored are held in memory, with a message.
     """
     wanted = (shrink or Shrink()).of(role)
     store = open_token_store(model, role, instruction, wanted)
@@ -381,7 +334,7 @@ def load_token_vectors(
     unstored: dict[str, np.ndarray] = {}
     with progress(len(new), f"{model.name}: token vectors", "texts") as bar:
         for some, tokens in _encode_chunks(model, new, role, instruction, wanted):
-            if not paths.try_to_store("token vectors", store.append, some, tokens):
+            if not atomic_files.try_to_store("token vectors", store.append, some, tokens):
                 unstored |= zip(some, tokens, strict=True)
             bar.update(len(some))
     found, missing = store.read(texts)
@@ -406,7 +359,7 @@ def open_token_store(
 def _encode_chunks(
     model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
 ) -> Iterator[tuple[list[str], list[np.ndarray]]]:
-    """Yield chunks of texts with their token vectors; shrunk ones are made from the whole ones in the store."""
+    """Yield chunks of texts with their token vectors; reduced ones are made from the complete ones in the store."""
     whole = load_token_vectors(model, texts, role, instruction) if shrink.name else None
     for start in range(0, len(texts), CHUNK_TEXTS):
         some = texts[start : start + CHUNK_TEXTS]

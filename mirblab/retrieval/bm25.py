@@ -1,4 +1,4 @@
-"""bm25: BM25: its index, its weights and its search."""
+"""bm25: the index, the weights and the search of BM25."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import islice
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,33 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
+from mirblab.data.topk import TopK, compiled, gather_blocks, n_cores, run_in_threads, split_range, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 
-BLOCK = 1 << 14
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
+
+__all__ = ["DEFAULTS", "IDF", "IndexedCollection", "TermIndex", "explain", "published_defect_table", "search"]
+
+BLOCK = 1 << 14  # documents counted or weighed at once
+LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
+ROWS, SLAB = 16, 1 << 15  # queries and documents in one compiled loop; a slab has at most 2^16
+COMPILE_FROM = 500_000_000  # postings from which on compiling pays
+ENGINES = ("bm25s", "rank-bm25")
+COMPATS = ("", "mirb")
+DEFAULTS = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
+MIRB_DEFAULTS = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
+MIRB_NOTE = (
+    "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
+    "documents that share no term and may fill the ranking"
+)
+# Tokenizers that separate formulas from prose, and the one that replaces them for the languages of proof assistants.
+FORMULA_TOKENIZERS, WORD_TOKENIZER = ("latex-ngrams", "prose", "pya0", "pya0-wide"), "math"
 
 # Kamphuis et al., "Which BM25 Do You Mean?", ECIR 2020: idf of a term in df of n documents.
 IDF: dict[str, Callable[[float, float], float]] = {
@@ -37,30 +58,15 @@ IDF: dict[str, Callable[[float, float], float]] = {
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each term, given when it is first asked for.
-
-    >>> vocabulary = Vocabulary()
-    >>> [vocabulary[term] for term in ("knot", "ring", "knot")]
-    [0, 1, 0]
-    """
+    """The number of each term, in the order in which the terms are first looked up."""
 
     def __missing__(self, term: str) -> int:
-        """Give *term* the next number."""
         number = self[term] = len(self)
         return number
 
 
-def count_terms(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) -> tuple[object, np.ndarray]:
-    """Return (frequencies, lengths) of documents as numbers of their terms, which may be made while they are read.
-
-    Frequencies are sparse (n_docs, n_terms), float32, terms in order; lengths count tokens, (n_docs,). The
-    *vocabulary* may grow meanwhile.
-
-    >>> vocabulary = Vocabulary()
-    >>> frequencies, lengths = count_terms([[vocabulary[word] for word in "knot ring knot".split()], []], vocabulary)
-    >>> frequencies.toarray().tolist(), lengths.tolist()
-    ([[2.0, 1.0], [0.0, 0.0]], [3, 0])
-    """
+def count_terms(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) -> tuple[csr_array, np.ndarray]:
+    """Return term frequencies, sparse float32 (n_docs, n_terms), and numbers of tokens; *vocabulary* may still grow."""
     from scipy.sparse import csr_array
 
     parts = [(np.empty(0, np.float32), np.empty(0, np.int32), *[np.empty(0, np.int64)] * 2)]
@@ -74,16 +80,15 @@ def count_terms(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) 
     return csr_array((data, indices, starts), shape=shape), lengths
 
 
-def weigh_terms(frequencies: object, lengths: np.ndarray, method: str, k1: float, b: float, delta: float) -> np.ndarray:
-    """Turn *frequencies*, in place, into the weights of BM25, and return what a term gives a document without it.
-
-    The latter, (n_terms,) float32, is other than 0 for bm25l and bm25+ only, and is taken off the weights.
-    """
+def weigh_terms(
+    frequencies: csr_array, lengths: np.ndarray, method: str, k1: float, b: float, delta: float
+) -> np.ndarray:
+    """Turn *frequencies*, in place, into weights of BM25; return what each term adds to documents without it."""
     n_docs, n_terms = frequencies.shape
     if not n_terms:
         return np.zeros(0, dtype=np.float32)
-    found_in = np.bincount(frequencies.indices, minlength=n_terms)
-    exact = [IDF[method](df, n_docs) for df in found_in.tolist()]
+    document_counts = np.bincount(frequencies.indices, minlength=n_terms)
+    exact = [IDF[method](df, n_docs) for df in document_counts.tolist()]
     idf, mean = np.array(exact, dtype=np.float32), lengths.mean()
     absent = np.zeros(n_terms, dtype=np.float32)
     if method in ("bm25l", "bm25+"):
@@ -93,14 +98,16 @@ def weigh_terms(frequencies: object, lengths: np.ndarray, method: str, k1: float
     for start in range(0, n_docs, BLOCK):
         starts = frequencies.indptr[start : start + BLOCK + 1]
         block = slice(starts[0], starts[-1])
-        terms, own = frequencies.indices[block], np.repeat(lengths[start : start + BLOCK], np.diff(starts))
-        gains = idf[terms] * _gain(method, frequencies.data[block], own, mean, k1, b, delta)
+        terms, doc_lengths = frequencies.indices[block], np.repeat(lengths[start : start + BLOCK], np.diff(starts))
+        gains = idf[terms] * _gain(method, frequencies.data[block], doc_lengths, mean, k1, b, delta)
         frequencies.data[block] = gains - absent[terms]
     return absent
 
 
-def _gain(method: str, frequency: object, length: object, mean: float, k1: float, b: float, delta: float) -> object:
-    """Return what BM25 makes of a frequency; the order of operations, and of roundings, is that of bm25s."""
+def _gain(
+    method: str, frequency: np.ndarray | int, length: np.ndarray, mean: float, k1: float, b: float, delta: float
+) -> np.ndarray:
+    """Return BM25's weight without the idf; the order of operations, and so of roundings, is that of bm25s."""
     norm = 1 - b + b * length / mean
     if method == "atire":
         return (frequency * (k1 + 1)) / (frequency + k1 * norm)
@@ -113,7 +120,7 @@ def _gain(method: str, frequency: object, length: object, mean: float, k1: float
 
 
 def _term_blocks(documents: Iterator[Iterable[int]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the terms' numbers, flat, and the number of tokens of each document, BLOCK documents at a time."""
+    """Yield for each BLOCK documents the numbers of all terms, flat, and the numbers of tokens."""
     while True:
         ids, ends = array("i"), array("q")
         for tokens in islice(documents, BLOCK):
@@ -124,10 +131,6 @@ def _term_blocks(documents: Iterator[Iterable[int]]) -> Iterator[tuple[np.ndarra
         yield np.array(ids, dtype=np.int32), np.diff(np.array(ends, dtype=np.int64), prepend=0)
 
 
-LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
-ROWS, SLAB = 16, 1 << 15  # queries and documents in one compiled loop; a slab has at most 2^16
-COMPILE_FROM = 500_000_000  # postings from which on compiling pays
-
 Scores = Iterator[tuple[int, np.ndarray]]
 
 
@@ -135,12 +138,12 @@ Scores = Iterator[tuple[int, np.ndarray]]
 class TermIndex:
     """What each term contributes to the score of each document.
 
-    `weights` is sparse (n_docs, n_terms), float32, terms in order of first appearance; `absent` is what a term
-    contributes to a document without it, (n_terms,), other than 0 for the methods bm25l and bm25+ only.
+    `weights` is sparse (n_docs, n_terms), float32, terms in order of first appearance; `absent`, (n_terms,), is what a
+    term contributes to a document without it, other than 0 for bm25l and bm25+ only.
     """
 
     vocabulary: dict[str, int]
-    weights: object
+    weights: csr_array
     absent: np.ndarray
 
     @classmethod
@@ -152,11 +155,17 @@ class TermIndex:
 
     @classmethod
     def weighted(
-        cls, vocabulary: dict[str, int], counted: tuple, method: str, k1: float, b: float, delta: float
+        cls,
+        vocabulary: dict[str, int],
+        counted: tuple[csr_array, np.ndarray],
+        method: str,
+        k1: float,
+        b: float,
+        delta: float,
     ) -> TermIndex:
-        """Return the index of what `bm25.count_terms` returned; its frequencies become the weights, in place."""
-        absent = weigh_terms(*counted, method, k1, b, delta)
-        return cls(dict(vocabulary), counted[0], absent)
+        """Return the index of what `count_terms` returned; its frequencies become the weights, in place."""
+        frequencies, lengths = counted
+        return cls(dict(vocabulary), frequencies, weigh_terms(frequencies, lengths, method, k1, b, delta))
 
     @cached_property
     def document_counts(self) -> np.ndarray:
@@ -164,27 +173,24 @@ class TermIndex:
         return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
 
     @cached_property
-    def chunks(self) -> list[tuple[int, object]]:
-        """Return first position and weights of each run of CHUNK documents, by terms, the last first."""
-        return list(self._runs(CHUNK))
+    def chunks(self) -> list[tuple[int, csc_array]]:
+        """Return first position and weights of each CHUNK documents, by terms, the last documents first."""
+        return list(self._slices(CHUNK))
 
     @cached_property
     def slabs(self) -> list[tuple[int, int, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         """Return first position, size, and (starts, documents, weights) by terms of SLAB documents, the last first."""
         return [
             (start, part.shape[0], (part.indptr, part.indices.astype(np.uint16), part.data))
-            for start, part in self._runs(SLAB)
+            for start, part in self._slices(SLAB)
         ]
 
-    def _runs(self, size: int) -> Iterator[tuple[int, object]]:
+    def _slices(self, size: int) -> Iterator[tuple[int, csc_array]]:
         for start in reversed(range(0, self.weights.shape[0], size)):
             yield start, self.weights[start : start + size].tocsc()
 
-    def queries(self, tokens: list[list[str]], in_order: bool = False) -> object:
-        """Return how often each query has each known term: sparse (n_queries, n_terms), float32, terms in order.
-
-        With *in_order* a term stands as often, and where, the query has it, each time with 1.
-        """
+    def queries(self, tokens: list[list[str]], in_order: bool = False) -> csr_array:
+        """Return each query's counts of known terms, sparse (n_queries, n_terms); *in_order*: one entry per token."""
         from scipy.sparse import csr_array
 
         known = [[self.vocabulary[word] for word in row if word in self.vocabulary] for row in tokens]
@@ -199,68 +205,45 @@ class TermIndex:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each query's *depth* best documents, best first.
 
-        Only documents that score above what no shared term gives are returned, and none that *candidates*
-        exclude. A score is the sum of its terms' contributions in the order of the vocabulary, whatever the
-        other queries and the blocks. With *published* the order is that of the query's tokens, a document that
-        is excluded scores 0 instead, and documents of score 0 fill the ranking.
+        Documents that score no more than one without a shared term, and those *candidates* excludes, are left out. A
+        score is the sum of the terms' contributions in the order of the vocabulary, whatever the other queries. With
+        *published* the order is that of the query's tokens, excluded documents score 0, and documents of score 0 fill
+        the ranking.
         """
-        counts = self.queries(tokens, published)
+        counts, n_docs = self.queries(tokens, published), self.weights.shape[0]
         is_large = self.document_counts[counts.indices].sum() > COMPILE_FROM
+        score: Callable[[csr_array], Scores]
         if is_large or published:
-            size, width, score = ROWS, SLAB, partial(self._looped, _compiled() if is_large else _add)
+            size, width, score = ROWS, SLAB, partial(self._looped, compiled(_add_compiled) if is_large else _add)
+            self.slabs  # noqa: B018  made here once, not in each thread
         else:
             size, width, score = LANES, CHUNK, self._products
-        self.slabs if width == SLAB else self.chunks  # noqa: B018  made here once, not in each thread
-        rows, width = split_range(len(tokens), size), min(width, self.weights.shape[0])
-        depth = max(1, min(depth, self.weights.shape[0]))
+            self.chunks  # noqa: B018
+        blocks, depth = split_range(len(tokens), size), max(1, min(depth, n_docs))
 
         with progress(len(tokens), "BM25", "queries") as bar:
 
-            def task(block: slice) -> list[TopK]:
-                asked = np.arange(block.start, block.stop)
-                best = self._best(score, width, counts[block], asked, depth, candidates, published)
-                bar.update(len(asked))
+            def search_block(block: slice) -> list[TopK]:
+                queries = np.arange(block.start, block.stop)
+                constant = (counts[block] @ self.absent).astype(np.float32)
+                best = TopK(len(queries), depth, min(width, n_docs), -np.inf if published else constant)
+                for start, scores in score(counts[block]):
+                    if constant.any():
+                        scores = scores + constant[:, None]
+                    _take(best, start, scores, queries, candidates, published)
+                bar.update(len(queries))
                 return [best.trim()]
 
-            return gather_blocks(rows, run_in_threads(task, rows, n_cores()))
+            return gather_blocks(blocks, run_in_threads(search_block, blocks, n_cores()))
 
-    def _best(
-        self,
-        score: Callable[[object], Scores],
-        width: int,
-        counts: object,
-        asked: np.ndarray,
-        depth: int,
-        candidates: Candidates | None,
-        published: bool,
-    ) -> TopK:
-        constant = (counts @ self.absent).astype(np.float32)
-        best = TopK(len(asked), depth, width, -np.inf if published else constant)
-        for start, scores in score(counts):
-            if constant.any():
-                scores = scores + constant[:, None]
-            docs, allowed = slice(start, start + scores.shape[1]), None
-            if candidates is not None and published and best.floor.min() < 0:
-                scores = np.where(candidates.allowed(asked, docs), scores, np.float32(0))
-            elif candidates is not None:
-                # A floor of 0 or more keeps out what scores 0, excluded or not.
-                allowed = partial(candidates.among, asked, docs)
-            best.add(scores, start, allowed)
-        return best
-
-    def _products(self, counts: object) -> Scores:
-        """Yield first position and scores (n_queries, n_docs) of each chunk: all queries at once, term after term.
-
-        Multiplying by the zeros of queries without a term costs less than jumping between postings: the
-        product runs through memory in order and is vectorised over the queries.
-        """
+    def _products(self, counts: csr_array) -> Scores:
+        """Yield first position and scores of each chunk, by one product: faster than jumping between postings."""
         used = np.unique(counts.indices)
         columns = np.ascontiguousarray(counts[:, used].toarray().T)
         for start, chunk in self.chunks:
             yield start, (chunk[:, used].tocsr() @ columns).T
 
-    def _looped(self, add: Callable, counts: object) -> Scores:
-        """Yield first position and scores (n_queries, n_docs) of each slab: query after query, term after term."""
+    def _looped(self, add: Callable[..., None], counts: csr_array) -> Scores:
         n_queries = counts.shape[0]
         out = np.empty(n_queries * SLAB, dtype=np.float32)
         for start, size, arrays in self.slabs:
@@ -268,6 +251,18 @@ class TermIndex:
             scores[:] = 0
             add(counts.indptr, counts.indices, counts.data, *arrays, scores)
             yield start, scores
+
+
+def _take(
+    best: TopK, start: int, scores: np.ndarray, queries: np.ndarray, candidates: Candidates | None, published: bool
+) -> None:
+    docs = slice(start, start + scores.shape[1])
+    if candidates is None:
+        best.add(scores, start)
+    elif published and best.floor.min() < 0:
+        best.add(np.where(candidates.allowed(queries, docs), scores, np.float32(0)), start)  # type: ignore[arg-type]
+    else:  # a floor of 0 or more keeps out what scores 0, excluded or not
+        best.add(scores, start, partial(candidates.among, queries, docs))
 
 
 def _add(
@@ -279,41 +274,29 @@ def _add(
     weights: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Add to *scores* what each row's terms contribute, in order; a term has a document at most once."""
+    """Add to *scores* what each row's terms contribute, in order; the documents of a term are all different."""
     for row in range(len(rows) - 1):
-        own = scores[row]
         for place in range(rows[row], rows[row + 1]):
-            found = slice(starts[terms[place]], starts[terms[place] + 1])
-            own[docs[found]] += times[place] * weights[found]
+            postings = slice(starts[terms[place]], starts[terms[place] + 1])
+            scores[row][docs[postings]] += times[place] * weights[postings]
 
 
-@lru_cache
-def _compiled() -> Callable:
-    """Return `_add` as machine code that runs in threads beside each other."""
-    from numba import njit
-
-    @njit(nogil=True, cache=True)
-    def add(rows, terms, times, starts, docs, weights, scores):  # noqa: ANN001, ANN202  compiled for each type
-        for row in range(len(rows) - 1):
-            own = scores[row]
-            for place in range(rows[row], rows[row + 1]):
-                term, count = terms[place], times[place]
-                for at in range(starts[term], starts[term + 1]):
-                    own[docs[at]] += count * weights[at]
-
-    return add
-
-
-ENGINES = ("bm25s", "rank-bm25")
-COMPATS = ("", "mirb")
-DEFAULTS = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
-MIRB_DEFAULTS = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
-# Tokenizers that tell formulas from prose, and the one in their place for the languages of proof assistants.
-FORMULA_TOKENIZERS, WORD_TOKENIZER = ("latex-ngrams", "prose", "pya0", "pya0-wide"), "math"
-MIRB_NOTE = (
-    "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
-    "documents that share no term and may fill the ranking"
-)
+def _add_compiled(
+    rows: np.ndarray,
+    terms: np.ndarray,
+    times: np.ndarray,
+    starts: np.ndarray,
+    docs: np.ndarray,
+    weights: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """Do the same as `_add`, one posting after the other: the form that numba compiles."""
+    for row in range(len(rows) - 1):
+        row_scores = scores[row]
+        for place in range(rows[row], rows[row + 1]):
+            term, count = terms[place], times[place]
+            for at in range(starts[term], starts[term + 1]):
+                row_scores[docs[at]] += count * weights[at]
 
 
 def search(
@@ -330,22 +313,20 @@ def search(
 ) -> pd.DataFrame:
     """Return the run of BM25: at most *depth* documents per query, best first.
 
-    *method* is one of lucene, robertson, atire, bm25l, bm25+ (*delta* is for the last two). None: lucene,
-    k1 = 1.2, b = 0.75, tokenizer math; with `compat="mirb"` the published benchmark's lucene, 1.5, 0.75, mirb.
-    Terms count as often as the query has them. A document that shares no term with the query, or that the
-    collection's candidates exclude, is never returned; nor is one of score 0, which the idf of robertson (0
-    from half of the documents on) and atire (0 when all have the term) can give.
+    *method* is lucene, robertson, atire, bm25l or bm25+ (*delta* is for the last two). None means lucene, k1 = 1.2,
+    b = 0.75, tokenizer math; with `compat="mirb"` lucene, 1.5, 0.75, mirb, as in the published benchmark. Terms count
+    as often as the query has them. Documents that share no term with the query, that the candidates exclude, or that
+    score 0 (possible with the idf of robertson and atire) are not returned.
 
-    A tokenizer that reads formulas finds none in the language of a proof assistant: where documents or queries are in
-    one, words are read (tokenizer math). For latex-ngrams the attrs say how many texts have no formula.
+    A tokenizer that reads formulas reads no language of a proof assistant: where documents or queries are in one, it is
+    replaced by math. For latex-ngrams the attrs say how many texts have no formula.
 
-    `engine="rank-bm25"` is the reference `BM25Okapi`, slow, for lessons: its idf has a floor of a quarter of the
-    mean idf, which may be 0 or negative in a small corpus, and such scores are returned as they are.
+    `engine="rank-bm25"` is the reference `BM25Okapi`, slow, for lessons: its idf is at least a quarter of the mean idf,
+    which may be 0 or negative in a small corpus, and such scores are returned too.
 
-    `compat="mirb"` also repeats the published defect: candidates multiply scores by 0 instead of removing
-    documents, and documents of score 0 fill the ranking to *depth*. Scores are bit for bit those of bm25s,
-    called as the published code calls it. One thing differs: where scores are equal at the last place, mostly
-    0, bm25s takes whichever its partition leaves there; here it is the larger doc_id, by the tie rule of `runs`.
+    `compat="mirb"` repeats the published defect: candidates multiply scores by 0 instead of removing documents, and
+    documents of score 0 fill the ranking to *depth*. Scores are bit for bit those of bm25s as the published code calls
+    it; only among equal scores at the last rank bm25s chooses arbitrarily, and here the larger doc_id comes first.
 
     >>> from mirblab.sources.catalogue import load
     >>> run = search(load("mini-qa"), depth=3)
@@ -356,18 +337,16 @@ def search(
     settings = _adapt_to_language(collection, given)
     if depth < 1:
         raise MirblabError(f"depth must be at least 1, found {depth}")
-    tokenize = tokenizer_named(settings["tokenizer"])
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
-    asked, candidates = collection.query_texts, collection.candidates
     if engine == "rank-bm25":
-        allowed = candidates.allowed if candidates.rules else None
-        found = _okapi(tokenize(collection.texts), tokenize(asked), depth, settings["k1"], settings["b"], allowed)
+        hits = _okapi(collection, settings, depth)
     else:
-        found = IndexedCollection(collection, settings, _index(collection, settings)).search(asked, depth, candidates)
+        indexed = IndexedCollection(collection, settings, _index(collection, settings))
+        hits = indexed.search(collection.query_texts, depth, collection.candidates)
     notes = settings | {"engine": engine} | ({"notes": MIRB_NOTE} if compat else {})
     if given["tokenizer"] == "latex-ngrams":
         notes |= _count_without_formula(collection)
-    return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
+    return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, "bm25", collection.name, **notes)
 
 
 def explain(
@@ -383,16 +362,16 @@ def explain(
 ) -> pd.DataFrame:
     """Return what each term of a query adds to one document's score: term, idf, frequency, contribution.
 
-    *frequency* counts the term in the document; the contributions sum to the score of `search`, largest
-    first. Terms that no document has are left out. The whole corpus is indexed for it.
+    *frequency* counts the term in the document; the contributions, largest first, sum to the score of `search`. Terms
+    that no document has are left out. Each call indexes the whole corpus.
 
     >>> from mirblab.sources.catalogue import load
-    >>> collection = load("mini-qa")
-    >>> explain(collection, collection.query_texts[0], collection.doc_ids[0]).columns.tolist()
+    >>> c = load("mini-qa")
+    >>> explain(c, c.query_texts[0], c.doc_ids[0]).columns.tolist()
     ['term', 'idf', 'frequency', 'contribution']
     """
-    options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
-    return IndexedCollection.of(collection, **options).explain(query_text, doc_id)
+    indexed = IndexedCollection.of(collection, method=method, k1=k1, b=b, delta=delta, tokenizer=tokenizer)
+    return indexed.explain(query_text, doc_id)
 
 
 @dataclass(frozen=True)
@@ -406,8 +385,7 @@ class IndexedCollection:
     @classmethod
     def of(cls, collection: Collection, **options: Any) -> IndexedCollection:
         """Return the collection with its index; *options* are those of `search` but for the engine."""
-        given = dict.fromkeys(("method", "k1", "b", "tokenizer")) | {"delta": 0.5, "compat": ""} | options
-        settings = _adapt_to_language(collection, _check_settings(engine="bm25s", **given))
+        settings = _adapt_to_language(collection, _check_settings(**options))
         return cls(collection, settings, _index(collection, settings))
 
     def search(
@@ -421,15 +399,14 @@ class IndexedCollection:
     def explain(self, query_text: str, doc_id: str) -> pd.DataFrame:
         """Return the table of the function `explain`."""
         tokenize, index = tokenizer_named(self.settings["tokenizer"]), self.index
-        if doc_id not in self.collection.doc_ids:
-            self.collection.document(doc_id)  # says what is wrong
-        names, position = self._names, self.collection.doc_ids.get_loc(doc_id)
-        own = tokenize([self.collection.texts[position]])[0]
+        tokens = tokenize([self.collection.document(doc_id)])[0]
+        names, position = self._names, int(self.collection.doc_ids.searchsorted(doc_id))
+        n_docs = len(self.collection.corpus)
         counts = index.queries(tokenize([query_text]))
-        row = index.weights[[position]].toarray().ravel() + index.absent
-        idf, found_in = IDF[self.settings["method"]], index.document_counts
+        weights = index.weights[[position]].toarray().ravel() + index.absent
+        idf, df = IDF[self.settings["method"]], index.document_counts
         rows = [
-            (names[term], idf(found_in[term], len(self.collection.corpus)), own.count(names[term]), row[term] * count)
+            (names[term], idf(df[term], n_docs), tokens.count(names[term]), weights[term] * count)
             for term, count in zip(counts.indices, counts.data, strict=True)
         ]
         rows.sort(key=lambda row: (-row[-1], row[0]))
@@ -443,13 +420,11 @@ class IndexedCollection:
 def published_defect_table(collection: Collection, depth: int = 10) -> pd.DataFrame:
     """Return what the published defect puts into each query's first *depth*: one row per query, in their order.
 
-    Columns: query_id; found, how many documents `compat="mirb"` returns; not_candidates, how many of them the
-    collection's candidates exclude; score_zero, how many share no term with the query or are excluded.
+    Columns: query_id; found (documents that `compat="mirb"` returns); not_candidates (those that the candidates
+    exclude); score_zero (those that share no term with the query or are excluded).
 
     >>> from mirblab.sources.catalogue import load
     >>> table = published_defect_table(load("mini-wfb"))
-    >>> table.columns.tolist()
-    ['query_id', 'found', 'not_candidates', 'score_zero']
     >>> bool((table.not_candidates <= table.score_zero).all()), int((table.not_candidates > 0).sum()) > 0
     (True, True)
     """
@@ -465,9 +440,14 @@ def published_defect_table(collection: Collection, depth: int = 10) -> pd.DataFr
 
 
 def _check_settings(
-    method: str | None, k1: float | None, b: float | None, delta: float, tokenizer: str | None, engine: str, compat: str
+    method: str | None = None,
+    k1: float | None = None,
+    b: float | None = None,
+    delta: float = 0.5,
+    tokenizer: str | None = None,
+    engine: str = "bm25s",
+    compat: str = "",
 ) -> dict[str, Any]:
-    """Return all settings, checked, with those not given filled in."""
     if engine not in ENGINES:
         raise unknown("BM25 engine", engine, ENGINES)
     if compat not in COMPATS:
@@ -476,9 +456,8 @@ def _check_settings(
         found = f"method '{method or ''}' and compat '{compat}'"
         raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found {found}; leave them out")
     given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
-    settings = (MIRB_DEFAULTS if compat else DEFAULTS) | {
-        key: value for key, value in given.items() if value is not None
-    }
+    settings: dict[str, Any] = dict(MIRB_DEFAULTS if compat else DEFAULTS)
+    settings |= {key: value for key, value in given.items() if value is not None}
     if engine == "rank-bm25":
         return settings | {"method": "okapi", "compat": compat}
     if settings["method"] not in IDF:
@@ -490,18 +469,18 @@ def _check_settings(
 
 
 def _adapt_to_language(collection: Collection, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return *settings* with words in place of formulas where the texts are in the language of a proof assistant."""
     if settings["tokenizer"] in FORMULA_TOKENIZERS and collection_language(collection):
         return settings | {"tokenizer": WORD_TOKENIZER}
     return settings
 
 
 def _count_without_formula(collection: Collection) -> dict[str, Any]:
-    """Return what the attrs of a run of n-grams say of texts without a formula."""
     sides = {"query": collection.query_texts, "document": collection.texts}
     languages = {role: FormulaReader.of(collection, role).language for role in sides}
-    have = [[not languages[role] and len(split_text(text)) > 1 for text in texts] for role, texts in sides.items()]
-    return count_without_formula(*have, collection_language(collection))
+    have = {
+        role: [not languages[role] and len(split_text(text)) > 1 for text in texts] for role, texts in sides.items()
+    }
+    return count_without_formula(have["query"], have["document"], collection_language(collection))
 
 
 def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
@@ -511,21 +490,24 @@ def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
     return TermIndex.weighted(vocabulary, count_terms(documents, vocabulary), *parts)
 
 
-def _okapi(
-    documents: list[list[str]], queries: list[list[str]], depth: int, k1: float, b: float, allowed: Callable | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (rows, positions, scores) by rank-bm25, one query at a time, of documents that share a term."""
+def _okapi(collection: Collection, settings: dict[str, Any], depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (rows, positions, scores) by rank-bm25, only of documents that share a term with the query."""
     from rank_bm25 import BM25Okapi
 
-    words = [set(document) for document in documents]
-    engine = BM25Okapi(documents, k1=k1, b=b) if any(words) else None
+    tokenize, candidates = tokenizer_named(settings["tokenizer"]), collection.candidates
+    documents = tokenize(collection.texts)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-    for row, query in enumerate(queries if engine else []):
-        shares = np.array([not own.isdisjoint(query) for own in words])[None]
-        if allowed is not None:
-            shares &= allowed(np.array([row]))
-        scores = engine.get_scores(query).astype(np.float32)[None]
-        _, positions, best = runs.top_k(scores, depth, shares)
-        parts.append((np.full(len(positions), row), positions, best))
+    if any(documents):
+        words = [set(document) for document in documents]
+        model = BM25Okapi(documents, k1=settings["k1"], b=settings["b"])
+        for row, query in enumerate(tokenize(collection.query_texts)):
+            shares = np.array([not document.isdisjoint(query) for document in words])
+            shares &= candidates.permits(np.full(len(words), row), np.arange(len(words)))
+            _, positions, scores = top_k(model.get_scores(query), depth, shares[None])
+            parts.append((np.full(len(positions), row), positions, scores))
     rows, positions, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     return rows, positions, scores
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,10 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates
 from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 
-MASK_BYTES = 1 << 27
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
+
+MASK_BYTES = 1 << 27  # of the candidates of one block of queries
 
 
 def search(
@@ -25,48 +29,51 @@ def search(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (rows, positions, scores) of the *depth* best documents of each query by inner product, best first.
 
-    Vectors are (n_queries, n_dims) and (n_docs, n_dims); unit vectors give the cosine (see `normalise`).
-    Products are float32. `doc_vectors` may be a memory map of any size or float type: one block at a time is
-    read. Equal scores are ordered by position, the larger first; NaN and what *candidates* does not allow
-    never comes back. *threads* None: one per core that this process may use.
+    Vectors are (n_queries, n_dims) and (n_docs, n_dims); unit vectors give the cosine (see `normalise`). *doc_vectors*
+    may be a memory map of any size and float type; products are float32. Equal scores are ordered by position, the
+    larger first; NaN scores and documents that *candidates* excludes are not returned. *threads* None: one per core.
 
-    The same call with the same blocks gives the same bytes, whatever the number of threads. Other block sizes
-    may change the last bit of a float32 product, and with it the order of documents that differ by no more.
-
-    >>> rows, positions, scores = search(np.eye(2), np.array([[1, 0], [0, 1], [1, 0]]), depth=2)
-    >>> rows.tolist(), positions.tolist(), scores.tolist()
-    ([0, 0, 1, 1], [2, 0, 1, 2], [1.0, 1.0, 1.0, 0.0])
+    The result does not depend on the number of threads. Other block sizes may change the last bit of a score, and so
+    the order of documents whose scores differ by no more.
     """
-    from threadpoolctl import threadpool_limits
-
     queries = np.ascontiguousarray(query_vectors, dtype=np.float32)
     _check(queries, doc_vectors, depth, query_block, doc_block)
     n_queries, n_docs = len(queries), len(doc_vectors)
     if not n_queries or not n_docs:
         return gather_blocks([], [])
     workers = threads or n_cores()
-    allowed = candidates.allowed if candidates is not None and candidates.rules else None
-    if allowed is not None:
+    if candidates is not None and candidates.rules:
         query_block = max(1, min(query_block, MASK_BYTES // n_docs))
-    rows = split_range(n_queries, query_block)
     spans = split_range(-(-n_docs // doc_block), -(-n_docs // (doc_block * workers)))
 
+    def search_span(rows: slice, span: slice, mask: np.ndarray | None) -> TopK:
+        return _best(queries[rows], doc_vectors, depth, doc_block, span, mask)
+
+    return search_spans(split_range(n_queries, query_block), spans, search_span, candidates, workers)
+
+
+def search_spans(
+    blocks: list[slice],
+    spans: list[slice],
+    search_span: Callable[[slice, slice, np.ndarray | None], TopK],
+    candidates: Candidates | None,
+    workers: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (rows, positions, scores) of blocks of queries, each searched in all *spans* of the corpus, in threads."""
+    from threadpoolctl import threadpool_limits
+
     def task(job: tuple[slice, slice]) -> TopK:
-        block, span = job
-        mask = None if allowed is None else allowed(np.arange(block.start, block.stop))
-        return _best(queries[block], doc_vectors, depth, doc_block, span, mask)
+        rows, span = job
+        mask = None if candidates is None else candidates.allowed(np.arange(rows.start, rows.stop))
+        return search_span(rows, span, mask)
 
     with threadpool_limits(1, "blas"):
-        found = run_in_threads(task, list(product(rows, spans)), workers)
-    return gather_blocks(rows, [found[at : at + len(spans)] for at in range(0, len(found), len(spans))])
+        parts = run_in_threads(task, list(product(blocks, spans)), workers)
+    return gather_blocks(blocks, [parts[at : at + len(spans)] for at in range(0, len(parts), len(spans))])
 
 
 def normalise(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors (n, n_dims) as float32 of length 1; a vector of zeros stays zero.
-
-    >>> normalise(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
+    """Return the vectors (n, n_dims) as float32 of length 1; a vector of zeros stays zero."""
     vectors = np.asarray(vectors, dtype=np.float32)
     # The largest entry first: squares of very small or large entries would leave float32.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
@@ -76,7 +83,6 @@ def normalise(vectors: np.ndarray) -> np.ndarray:
 
 
 def _best(queries: np.ndarray, docs: np.ndarray, depth: int, width: int, span: slice, mask: np.ndarray | None) -> TopK:
-    """Search the blocks of documents numbered by *span*, from the last to the first."""
     best = TopK(len(queries), min(depth, len(docs)), width)
     out = np.empty(len(queries) * width, dtype=np.float32)
     for number in reversed(range(span.start, span.stop)):

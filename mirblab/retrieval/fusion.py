@@ -1,4 +1,4 @@
-"""fusion: fusion by name, with cross-validated weights."""
+"""fusion: fusion of runs by the name of a method, or with cross-validated weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.runs import query_bounds, sort_rows
-from mirblab.evaluation import measures
+from mirblab.evaluation.measures import Measure, QueryWarning, evaluate, parse_measure
 from mirblab.retrieval.fusion_rules import (
     AlignedRuns,
     QueryBlock,
@@ -36,26 +36,28 @@ from mirblab.retrieval.fusion_rules import (
     weighted_sum,
 )
 
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
+
 __all__ = [
     "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "contributions",
     "cross_validated", "fold_table", "fuse", "isr", "linear", "log_isr", "rrf", "weighted_sum",
 ]  # fmt: skip
 
-LEAD = 19.0  # times as much as the next part counts the better one, as long as queries have said nothing
-WORTH = 50  # queries that have as much say as that; both chosen on nine collections of 20 to 648 queries
-LEAST = 0.001  # what a weight of 0 counts as in a geometric mean
+LEAD = 19.0  # by the prior weights, the ratio of the weight of a part to that of the next best part
+WORTH = 50  # queries with as much influence as the prior; both chosen on nine collections of 20 to 648 queries
+LEAST = 0.001  # replaces a weight of 0 in a geometric mean
+MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
+MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
+FOLDS = 20  # the more folds, the more queries choose the weights, and the less the weights differ
+RESAMPLES = 100
+K = 60  # of the reciprocal rank fusion where there are too few queries
 _MOST, _FINEST = 300, 10  # weights to choose from, and steps from equal weights to the most unequal
+_ROUNDING = 1e-5  # an upper bound of the rounding error of sums of float32 scores
 
 
 def weight_grid(n_parts: int) -> np.ndarray:
-    """Return weights whose ratios are even steps up to LEAD squared, shape (n_weights, n_parts), the most equal first.
-
-    A ratio says how much more one part counts than another; small weights, which only break near ties, are told apart
-    as finely as large ones. 21 weights of two parts, 271 of three; of more parts in larger steps.
-
-    >>> weight_grid(2)[[0, 1, -1]].round(3).tolist(), len(weight_grid(3))
-    ([[0.5, 0.5], [0.643, 0.357], [0.003, 0.997]], 271)
-    """
+    """Return weights (n_weights, n_parts), the most equal first; their ratios are even steps in the logarithm."""
     if n_parts < 2:
         raise MirblabError(f"weights are for two parts or more; found {n_parts}")
     steps = next(n for n in range(_FINEST, 1, -1) if n == 2 or (n + 1) ** n_parts - n**n_parts <= _MOST)
@@ -64,28 +66,22 @@ def weight_grid(n_parts: int) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def assign_folds(query_ids: Sequence[str], n_folds: int, seed: int = 0) -> np.ndarray:
-    """Return the fold of each query, 0 to *n_folds* - 1, shape (n_queries,), drawn by *seed* in folds of equal size.
-
-    The same queries get the same folds in whatever order they come.
-
-    >>> assign_folds(["b", "a", "c"], 3)[[1, 0, 2]].tolist() == assign_folds(["a", "b", "c"], 3).tolist()
-    True
-    """
+def assign_folds(query_ids: Sequence[str] | pd.Index, n_folds: int, seed: int = 0) -> np.ndarray:
+    """Return the fold of each query, from 0, drawn by *seed*, of equal size, whatever the order of the queries."""
     if n_folds < 2:
         raise MirblabError(f"cross-validation needs two folds or more, found {n_folds}")
-    place = np.argsort(np.array(query_ids, dtype=object), kind="stable")
-    found = np.empty(len(place), dtype=np.int64)
-    found[place] = np.random.default_rng(seed).permutation(len(place)) % n_folds
-    return found
+    order = np.argsort(np.array(query_ids, dtype=object), kind="stable")
+    folds = np.empty(len(order), dtype=np.int64)
+    folds[order] = np.random.default_rng(seed).permutation(len(order)) % n_folds
+    return folds
 
 
 def fold_table(run: pd.DataFrame) -> pd.DataFrame:
-    """Return what `cross_validated` chose: fold, queries, a column of weights per part, trained, held_out.
+    """Return the weights that `cross_validated` chose: fold, queries, a column of weights per part, trained, held_out.
 
-    *queries* are the judged ones of the fold; *trained* is the mean value on the other folds, which chose the
-    weights, *held_out* that on the fold itself. No rows where reciprocal ranks stand in; `run.attrs["why"]` then
-    has the reason. MirblabError for a run that was not made so.
+    *queries* counts the judged queries of the fold; *trained* is the mean value on the other folds, which chose the
+    weights, *held_out* that on the fold itself. There are no rows when `run.attrs["why"]` says why the run is a
+    reciprocal rank fusion.
 
     >>> run = pd.DataFrame()
     >>> row = {"fold": 1, "queries": 9, "weights": [0.3, 0.7], "trained": 0.5, "held_out": 0.4}
@@ -109,53 +105,47 @@ def check_grid(grid: Sequence[Sequence[float]] | None, n_parts: int) -> np.ndarr
     """Return the weights to choose from, (n_weights, n_parts); MirblabError for a grid of another shape or sign."""
     if grid is None:
         return weight_grid(n_parts)
-    found = np.asarray(grid, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != n_parts or not len(found):
-        raise MirblabError(f"a grid is rows of {n_parts} weights, one per run; found the shape {found.shape}")
-    if not np.isfinite(found).all() or (found < 0).any():
+    weights = np.asarray(grid, dtype=np.float64)
+    if weights.ndim != 2 or weights.shape[1] != n_parts or not len(weights):
+        raise MirblabError(f"a grid is rows of {n_parts} weights, one per run; found the shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
         raise MirblabError("a grid holds numbers from 0 up; found others")
-    if not found.any(axis=1).all():
+    if not weights.any(axis=1).all():
         raise MirblabError("a row of the grid has no weight above 0, which orders nothing; give one part a weight")
-    return found
+    return weights
 
 
 def choose_weights(
     values: np.ndarray, alone: np.ndarray, fold: np.ndarray, weights: np.ndarray, resamples: int, seed: int
 ) -> np.ndarray:
-    """Return for each fold the weights that the queries outside it choose, shape (n_folds, n_parts).
-
-    *values* is (n_queries, n_weights), *alone* (n_queries, n_parts) what each part's own run gets, *fold* the fold of
-    each query; the other arguments are those of `fusion.cross_validated`.
-    """
-    found = []
+    """Return for each fold the weights that the queries outside it choose, shape (n_folds, n_parts)."""
+    chosen = []
     for number in range(int(fold.max()) + 1):
         others, rng = fold != number, np.random.default_rng([seed, number])
-        found.append(_prefer_weights(values[others], alone[others], weights, resamples, rng))
-    return np.stack(found)
+        chosen.append(_prefer_weights(values[others], alone[others], weights, resamples, rng))
+    return np.stack(chosen)
 
 
 def _prefer_weights(
     values: np.ndarray, alone: np.ndarray, weights: np.ndarray, resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the weights that are best on all queries; with resamples the geometric mean of what these prefer and,
-    as if WORTH queries more preferred it, of weights by which each part counts LEAD times as much as the next best.
+    """Return the best weights on all queries, or with resamples the geometric mean of the best on each of them.
+
+    The mean includes prior weights, counted as WORTH queries: each part has LEAD times the weight of the next best.
     """
     n_queries = len(values)
     if not resamples:
         return weights[values.mean(axis=0).round(12).argmax()]
     counts = rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries), size=resamples)
     best = (counts @ values / n_queries).round(12).argmax(axis=1)
-    own = np.log(np.maximum(weights, LEAST))[best].mean(axis=0)
-    lead = -np.log(LEAD) * np.argsort(np.argsort(-alone.mean(axis=0), kind="stable"))
-    found = np.exp((n_queries * own + WORTH * lead) / (n_queries + WORTH))
-    return (found / found.sum()).round(12)
+    preferred = np.log(np.maximum(weights, LEAST))[best].mean(axis=0)
+    prior = -np.log(LEAD) * np.argsort(np.argsort(-alone.mean(axis=0), kind="stable"))
+    mean = np.exp((n_queries * preferred + WORTH * prior) / (n_queries + WORTH))
+    return (mean / mean.sum()).round(12)
 
 
 def describe_folds(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) -> list[dict]:
-    """Return what to tell of each fold: its queries, its weights, their mean value elsewhere and on the fold itself.
-
-    *values* is (n_queries, n_folds): of every query with each fold's weights.
-    """
+    """Return for each fold its queries, weights, and mean value on the other folds and on itself."""
     return [
         {
             "fold": number + 1,
@@ -166,14 +156,6 @@ def describe_folds(values: np.ndarray, fold: np.ndarray, weights: np.ndarray) ->
         }
         for number in range(len(weights))
     ]
-
-
-MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
-MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
-FOLDS = 20  # more of them choose by more queries, and differ less
-RESAMPLES = 100
-K = 60  # of the reciprocal ranks where there are too few
-_ROUNDING = 1e-5  # more than sums of float32 scores are off
 
 
 def cross_validated(
@@ -188,19 +170,18 @@ def cross_validated(
     resamples: int = RESAMPLES,
     span: str = "mean",
 ) -> pd.DataFrame:
-    """Return the linear fusion of runs in which each query is scored with weights that did not see it.
+    """Return the linear fusion of runs in which the weights of each query were chosen without that query.
 
-    The queries are dealt into *folds*, and each fold gets weights that all the others choose: of *resamples* of
-    them, drawn with replacement, each prefers those of *grid* (None: `weight_grid`) with the best mean *measure*, of
-    equal ones the first. Weights are ratios, so the geometric mean of what they prefer is taken (bagging: Breiman,
-    Machine Learning 24, 1996; of parts of a whole: Aitchison 1986). Few queries choose badly: as if 50 more had
-    preferred it, the part whose own run is best counts 19 times as much as the next one, and this as the one after.
-    *measure* is one, or several with commas between, whose mean counts: each sees something else of few judgements.
-    *span* is `linear`'s. *depth* cuts the result, which the measures see whole. *qrels* and *relevant_from* are
-    those of `measures.evaluate`.
+    The weights of each of the *folds* are chosen on the queries outside it: each of *resamples* samples of them, drawn
+    with replacement, prefers the weights of *grid* (None: `weight_grid`) with the best mean *measure*, the first among
+    equals, and the geometric mean of the preferred weights is taken (bagging: Breiman, Machine Learning 24, 1996; parts
+    of a whole: Aitchison 1986). As few queries choose badly, the mean includes 50 more queries that prefer prior
+    weights: the best part counts 19 times as much as the second, and this as the third. Of several measures, with
+    commas between, the mean counts. *span* is `linear`'s; *depth* cuts the result after the weights are chosen;
+    *qrels* and *relevant_from* are those of `measures.evaluate`.
 
-    With *resamples* 0 the queries choose once, and that stands: with `folds=5, resamples=0, span="query"` and the
-    *grid* [0.1, 0.9], ..., [0.9, 0.1] that is the choice of Zhong et al. 2022, section 3.4.
+    With *resamples* 0 the best weights on the other queries are taken: with `folds=5, resamples=0, span="query"` and
+    the *grid* [0.1, 0.9], ..., [0.9, 0.1] that is the choice of Zhong et al. 2022, section 3.4.
 
     `attrs["method"]` is "cv", and `attrs["folds"]` has what `fold_table` shows. With fewer than MIN_QUERIES queries,
     or fewer than *folds*, that have a relevant document, the result is the reciprocal rank fusion (k = 60),
@@ -214,35 +195,36 @@ def cross_validated(
     if resamples < 0:
         raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
     sides, weights = AlignedRuns.of(parts), check_grid(grid, len(parts))
-    judged = _Judgements(qrels, [measures.parse_measure(name) for name in measure.split(",")], relevant_from)
+    judged = _Judgements(qrels, [parse_measure(name) for name in measure.split(",")], relevant_from)
     ids, relevant = judged.queries(parts[0])
-    notes = {"parts": part_column_names(parts), "measure": measure}
+    notes: dict[str, Any] = {"parts": part_column_names(parts), "measure": measure}
     needed = max(MIN_QUERIES, folds)
     if len(relevant) < needed:
         why = f"queries with a relevant document: {len(relevant)}; needed to choose weights: {needed}"
         run = rrf(parts, K, depth)
         run.attrs |= notes | {"method": "rrf", "why": why}
         return run
-    # Queries with and without a relevant document are dealt apart, so that every fold has its share of both.
+    # Queries with and without a relevant document are divided separately, so that every fold has its share of both.
     others = sides.query_ids.union(ids).difference(relevant)
-    fold = pd.concat([pd.Series(assign_folds(known, folds, seed), known) for known in (relevant, others)])
-    scaled = sides.scale(span)
+    fold: pd.Series = pd.concat([pd.Series(assign_folds(known, folds, seed), known) for known in (relevant, others)])
+    judged_fold, scaled = fold[ids].to_numpy(), sides.scale(span)
     pairs = _ScoredPairs.of(sides, scaled, judged, weights)
-    here = fold[ids].to_numpy()
     alone = np.stack([judged.values(part) for part in parts], axis=1)
-    found = choose_weights(pairs.values(weights, judged), alone, here, weights, resamples, seed)
-    own = found[fold[sides.query_ids].to_numpy()]
-    rows = describe_folds(pairs.values(found, judged), here, found)
+    chosen = choose_weights(pairs.values(weights, judged), alone, judged_fold, weights, resamples, seed)
+    rows = describe_folds(pairs.values(chosen, judged), judged_fold, chosen)
     notes |= {"method": "cv", "seed": seed, "resamples": resamples, "span": span, "folds": rows}
-    return sides.merge(lambda block: own[block.row_query, block.part] * scaled(block), QueryBlock.sum, depth, **notes)
+    query_weights = chosen[fold[sides.query_ids].to_numpy()]
+
+    def vote(block: QueryBlock) -> np.ndarray:
+        return query_weights[block.row_query, block.part] * scaled(block)
+
+    return sides.merge(vote, QueryBlock.sum, depth, **notes)
 
 
 @dataclass(frozen=True)
 class _Judgements:
-    """What weights are chosen by: judgements, measures whose mean counts, and from which relevance on."""
-
     qrels: Any
-    measures: list[measures.Measure]
+    measures: list[Measure]
     relevant_from: int | None
 
     def queries(self, run: pd.DataFrame) -> tuple[pd.Index, pd.Index]:
@@ -255,30 +237,28 @@ class _Judgements:
         """Return the mean of the measures for each judged query, in the order of their ids."""
         return self._evaluate(run, self.measures).value.to_numpy().reshape(len(self.measures), -1).mean(axis=0)
 
-    def _evaluate(self, run: pd.DataFrame, asked: list[measures.Measure]) -> pd.DataFrame:
-        """Return the values, without warnings: the same queries would be named once for every weight."""
+    def _evaluate(self, run: pd.DataFrame, wanted: list[Measure]) -> pd.DataFrame:
+        """Return the values without the warnings, which would name the same queries for every weight."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", measures.QueryWarning)
-            return measures.evaluate(run, self.qrels, asked, self.relevant_from)
+            warnings.simplefilter("ignore", QueryWarning)
+            return evaluate(run, self.qrels, wanted, self.relevant_from)
 
     def keys(self, sides: AlignedRuns) -> np.ndarray:
         """Return the judged pairs that a part may have returned, as sorted numbers."""
         table = self.qrels if isinstance(self.qrels, pd.DataFrame) else self.qrels.qrels
-        queries = sides.query_ids.get_indexer(table.query_id.astype("str"))
-        docs = sides.doc_ids.get_indexer(table.doc_id.astype("str"))
+        queries = sides.query_ids.get_indexer(pd.Index(table.query_id.astype("str")))
+        docs = sides.doc_ids.get_indexer(pd.Index(table.doc_id.astype("str")))
         known = (queries >= 0) & (docs >= 0)
         return np.unique(queries[known] * len(sides.doc_ids) + docs[known])
 
     def depth(self) -> int | None:
-        """Return how many of the first documents are seen, judged or not; None for all."""
-        seen = [each.k for each in self.measures if not each.prime and each.name != "Bpref"]
-        return None if None in seen else max(seen, default=0)
+        """Return the number of first documents that count, judged or not; None for all."""
+        depths = [each.k for each in self.measures if not each.prime and each.name != "Bpref"]
+        return None if None in depths else max((k for k in depths if k is not None), default=0)
 
 
 @dataclass(frozen=True)
 class _ScoredPairs:
-    """The (query, document) pairs that tell the fusions with some weights apart, and their scaled scores."""
-
     sides: AlignedRuns
     queries: np.ndarray
     docs: np.ndarray
@@ -286,9 +266,9 @@ class _ScoredPairs:
 
     @classmethod
     def of(cls, sides: AlignedRuns, scaled: Vote, judged: _Judgements, weights: np.ndarray) -> _ScoredPairs:
-        """Return the judged pairs and those that any of the *weights* puts as high as a measure looks."""
+        """Return the judged pairs and those that any of the *weights* ranks within the depth of the measures."""
         keys, depth = judged.keys(sides), judged.depth()
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
+        kept_blocks = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(sides.parts))))]
         with progress(len(sides.query_ids), f"{sides.system}: what weights could put first", "query") as bar:
             for block in sides.blocks():
                 queries, docs, scores = block.query, block.doc.astype(np.int64), block.matrix(scaled(block))
@@ -296,13 +276,13 @@ class _ScoredPairs:
                 kept[_positions_among(queries * len(sides.doc_ids) + docs, keys)] = True
                 if depth and len(queries):
                     kept |= _among_first(queries, docs, scores, weights, depth)
-                found.append((queries[kept], docs[kept], scores[kept]))
+                kept_blocks.append((queries[kept], docs[kept], scores[kept]))
                 bar.update(len(query_bounds(queries)) - 1)
-        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*kept_blocks, strict=True))
         return cls(sides, queries, docs, scores)
 
     def values(self, weights: np.ndarray, judged: _Judgements) -> np.ndarray:
-        """Return what each judged query gets from each of the *weights*, (n_queries, n_weights)."""
+        """Return the value of each judged query with each of the *weights*, (n_queries, n_weights)."""
         used, docs = np.unique(self.docs, return_inverse=True)
         names, columns = (self.sides.query_ids, self.sides.doc_ids[used]), []
         with progress(len(weights), f"{self.sides.system}: weights tried", "weight") as bar:
@@ -315,7 +295,7 @@ class _ScoredPairs:
 
 
 def _weighted_columns(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Return the weighted sum of columns as float32, one after the other, as they are summed in the end."""
+    """Return the weighted sum of the columns as float32, summed in the order in which the fusion sums them."""
     pairs = zip(row, scores.T, strict=True)
     return sum((weight * column for weight, column in pairs), np.zeros(len(scores))).astype(np.float32)
 
@@ -323,49 +303,39 @@ def _weighted_columns(scores: np.ndarray, row: np.ndarray) -> np.ndarray:
 def _among_first(
     queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, weights: np.ndarray, depth: int
 ) -> np.ndarray:
-    """Return which pairs any of the *weights* puts among the first *depth* of their query, or level with the last.
+    """Return which pairs any of the *weights* ranks among the first *depth* of their query, or ties with the last.
 
-    A weighted mean lies between a pair's least and greatest score: one whose greatest is below the least of *depth*
-    others is never among them.
+    A weighted mean lies between a pair's least and greatest score, so a pair whose greatest score is below the least
+    score of *depth* others is never among them.
     """
     least, greatest = (side(scores, axis=1).astype(np.float32) for side in (np.min, np.max))
     near = np.flatnonzero(greatest >= _last_score(queries, docs, least, depth) - _ROUNDING)
-    queries, docs, few, found = queries[near], docs[near], scores[near], np.zeros(len(scores), dtype=bool)
+    queries, docs, scores, is_among = queries[near], docs[near], scores[near], np.zeros(len(scores), dtype=bool)
     for row in weights:
-        total = _weighted_columns(few, row)
-        found[near[total >= _last_score(queries, docs, total, depth)]] = True
-    return found
+        total = _weighted_columns(scores, row)
+        is_among[near[total >= _last_score(queries, docs, total, depth)]] = True
+    return is_among
 
 
 def _last_score(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, depth: int) -> np.ndarray:
-    """Return for each pair the score at place *depth* of its query, the worst one where there are fewer."""
+    """Return for each pair the score at rank *depth* of its query, the worst score where there are fewer."""
     bounds = query_bounds(queries)
     ranked = sort_rows(queries.astype(np.int32), docs.astype(np.int32), scores)[2]
     return np.repeat(ranked[np.minimum(bounds[:-1] + depth, bounds[1:]) - 1], np.diff(bounds))
 
 
 def _positions_among(keys: np.ndarray, few: np.ndarray) -> np.ndarray:
-    """Return where sorted *keys* are among *few*, which are sorted, too."""
+    """Return the positions of those sorted *keys* that are among the sorted *few*."""
     near = few[slice(*np.searchsorted(few, [keys[0], keys[-1] + 1]))] if len(keys) else few[:0]
-    found = np.searchsorted(keys, near)
-    return found[keys[found] == near]
+    positions = np.searchsorted(keys, near)
+    return positions[keys[positions] == near]
 
 
 # By the names that polyfuse gives them.
-METHODS: Mapping[str, Callable[..., pd.DataFrame]] = MappingProxyType(
-    {
-        "rrf": rrf,
-        "linear": linear,
-        "sum": weighted_sum,
-        "borda": borda,
-        "combsum": comb_sum,
-        "combmnz": comb_mnz,
-        "combanz": comb_anz,
-        "combmax": comb_max,
-        "isr": isr,
-        "logisr": log_isr,
-    }
-)
+METHODS: Mapping[str, Callable[..., pd.DataFrame]] = MappingProxyType({
+    "rrf": rrf, "linear": linear, "sum": weighted_sum, "borda": borda, "combsum": comb_sum, "combmnz": comb_mnz,
+    "combanz": comb_anz, "combmax": comb_max, "isr": isr, "logisr": log_isr,
+})  # fmt: skip
 
 
 def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None = None, **settings: Any) -> pd.DataFrame:
@@ -378,3 +348,7 @@ def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None =
     if method not in METHODS:
         raise unknown("fusion method", str(method), METHODS)
     return METHODS[method](parts, depth=depth, **settings)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,11 @@ Total = Callable[["QueryBlock", np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class QueryBlock:
-    """The rows of a few queries in all parts, and the (query, document) pairs that they are about.
+    """The rows of a few queries in all parts, and their (query, document) pairs; the first query is `begin`.
 
-    Rows stand part by part, best first within each query: `part`, `row_query` (place among all queries), `rank`,
-    `score`, `length` (documents that the part returns for the query). Pairs are sorted by `query` and `doc`. `order`
-    puts the rows pair by pair, parts in their turn; `starts` is where each pair's rows begin there. The first query
-    is `begin`.
+    Rows are in the order of the parts, best first within each query: `part`, `row_query` (position among all queries),
+    `rank`, `score`, `length` (documents that the part returns for the query). Pairs are sorted by `query` and `doc`.
+    `order` groups the rows by pair, in the order of the parts; `starts` is where each pair's rows begin there.
     """
 
     begin: int
@@ -43,7 +42,7 @@ class QueryBlock:
 
     @property
     def query(self) -> np.ndarray:
-        """Return each pair's query, its place among all."""
+        """Return the position of each pair's query among all queries."""
         return self.row_query[self.first]
 
     @cached_property
@@ -58,12 +57,12 @@ class QueryBlock:
 
     @cached_property
     def pool(self) -> np.ndarray:
-        """Return for each row how many documents its query has in all parts together, each counted once."""
+        """Return for each row the number of different documents of its query in all parts."""
         return np.bincount(self.row_query[self.first] - self.begin)[self.row_query - self.begin]
 
     @cached_property
     def n_rows(self) -> np.ndarray:
-        """Return for each row how many rows its query has in all parts."""
+        """Return for each row the number of rows of its query in all parts."""
         return np.bincount(self.row_query - self.begin)[self.row_query - self.begin]
 
     @cached_property
@@ -76,7 +75,7 @@ class QueryBlock:
 
     @cached_property
     def above(self) -> np.ndarray:
-        """Return how far each row's score is above the worst of its query and part."""
+        """Return the difference of each row's score to the worst score of its query and part."""
         best, scores = np.flatnonzero(self.rank == 1), self.score.astype(np.float64)
         lengths = self.length[best]
         return scores - np.repeat(scores[best + lengths - 1], lengths)
@@ -91,10 +90,10 @@ class QueryBlock:
 
     def matrix(self, votes: np.ndarray) -> np.ndarray:
         """Return the votes as (n_pairs, n_parts), 0 where a part does not return a document."""
-        place = np.repeat(np.arange(len(self.starts)), self.n_votes)
-        found = np.zeros((len(self.starts), self.n_parts))
-        found[place, self.part[self.order]] = votes[self.order]
-        return found
+        pair = np.repeat(np.arange(len(self.starts)), self.n_votes)
+        matrix = np.zeros((len(self.starts), self.n_parts))
+        matrix[pair, self.part[self.order]] = votes[self.order]
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -133,10 +132,7 @@ class AlignedRuns:
             yield self._block(first, last)
 
     def scale(self, span: str) -> Vote:
-        """Return what scales a block's scores: by each list's own span ("query"), or by the part's mean span ("mean").
-
-        MirblabError for another word.
-        """
+        """Return how scores are scaled: by each list's range ("query"), or by the part's mean range ("mean")."""
         if span == "query":
             return lambda block: block.scaled
         if span != "mean":
@@ -145,7 +141,6 @@ class AlignedRuns:
         return lambda block: block.above / mean[block.part]
 
     def _block(self, first: int, last: int) -> QueryBlock:
-        """Return the block of the queries at *first* to *last* (not included)."""
         slices = [slice(bounds[first], bounds[last]) for bounds in self.bounds]
         lengths = np.concatenate([np.diff(bounds[first : last + 1]) for bounds in self.bounds])
         queries = np.repeat(np.tile(np.arange(last - first), len(slices)), lengths)
@@ -165,13 +160,10 @@ class AlignedRuns:
         )
 
     def merge(self, vote: Vote, total: Total, depth: int | None, **notes: object) -> pd.DataFrame:
-        """Return the fused run: *vote* gives a number per row, *total* one per pair; *notes* become attrs.
-
-        A `note` in the attrs of a part becomes one of the fusion's, under the part's name.
-        """
+        """Return the fused run: *vote* gives a number per row, *total* one per pair; *notes* become attrs."""
         if depth is not None and depth < 1:
             raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
-        found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))]
+        fused = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))]
         for block in self.blocks():
             scores = total(block, vote(block)).astype(np.float32)
             queries, docs, scores = sort_rows(block.query.astype(np.int32), block.doc.astype(np.int32), scores)
@@ -179,30 +171,24 @@ class AlignedRuns:
                 bounds = query_bounds(queries)
                 kept = np.arange(len(queries)) - np.repeat(bounds[:-1], np.diff(bounds)) < depth
                 queries, docs, scores = queries[kept], docs[kept], scores[kept]
-            found.append((queries, docs, scores))
-        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        said = [
-            f"{part.attrs.get('system', 'run')}: {part.attrs['note']}" for part in self.parts if "note" in part.attrs
-        ]
-        notes |= {"note": "; ".join(said)} if said else {}
+            fused.append((queries, docs, scores))
+        queries, docs, scores = (np.concatenate(arrays) for arrays in zip(*fused, strict=True))
+        noted = [part.attrs for part in self.parts if "note" in part.attrs]
+        if noted:
+            notes["note"] = "; ".join(f"{attrs.get('system', 'run')}: {attrs['note']}" for attrs in noted)
         return runs.from_positions(
             queries, docs, scores, self.query_ids, self.doc_ids, self.system, self.collection, **notes
         )
 
 
 def _mean_span(scores: pd.Series, bounds: np.ndarray) -> float:
-    """Return what the best and the worst score of a query are apart, in the mean; 1 where they are all equal."""
     begins, ends = (side[np.diff(bounds) > 0] for side in (bounds[:-1], bounds[1:]))
-    own = scores.to_numpy(np.float64)
-    return float((own[begins] - own[ends - 1]).mean()) or 1.0 if len(begins) else 1.0
+    values = scores.to_numpy(np.float64)
+    return float((values[begins] - values[ends - 1]).mean()) or 1.0 if len(begins) else 1.0
 
 
 def _group_pairs(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the permutation that puts equal (query, document) together, and where each pair begins.
-
-    Query, document and row are packed into one integer: numpy sorts values several times faster than it finds a
-    permutation.
-    """
+    """Return the permutation that puts equal pairs together, and where each begins; packed integers sort fastest."""
     doc_bits, row_bits = max(n_docs, 1).bit_length(), max(len(docs), 1).bit_length()
     keys = ((queries.astype(np.int64) << doc_bits | docs) << row_bits) | np.arange(len(docs))
     keys.sort()
@@ -213,22 +199,17 @@ def _group_pairs(queries: np.ndarray, docs: np.ndarray, n_docs: int) -> tuple[np
 
 
 def _query_bounds(queries: np.ndarray, n_queries: int) -> np.ndarray:
-    """Return where each query's rows begin in sorted codes, and the end: shape (n_queries + 1,)."""
-    found, lengths = query_bounds(queries), np.zeros(n_queries + 1, dtype=np.int64)
-    lengths[queries[found[:-1]].astype(np.int64) + 1] = np.diff(found)
-    return np.cumsum(lengths)
+    counts = np.bincount(queries, minlength=n_queries)
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _shared_ids(columns: Sequence[pd.Series]) -> tuple[pd.Index, list[np.ndarray]]:
-    """Return sorted ids that cover all columns, and each column's codes in them."""
-    found = [column.cat.categories for column in columns]
+    categories = [column.cat.categories for column in columns]
     codes = [column.cat.codes.to_numpy() for column in columns]
-    if all(ids is found[0] or ids.equals(found[0]) for ids in found[1:]):
-        return found[0], codes
-    ids = found[0]
-    for more in found[1:]:
-        ids = ids.union(more)
-    return ids, [ids.get_indexer(own)[places] for own, places in zip(found, codes, strict=True)]
+    if all(ids is categories[0] or ids.equals(categories[0]) for ids in categories[1:]):
+        return categories[0], codes
+    shared = reduce(pd.Index.union, categories)
+    return shared, [shared.get_indexer(ids)[positions] for ids, positions in zip(categories, codes, strict=True)]
 
 
 def rrf(parts: Sequence[pd.DataFrame], k: float = 60, depth: int | None = None) -> pd.DataFrame:
@@ -252,10 +233,9 @@ def linear(
 ) -> pd.DataFrame:
     """Return the weighted sum of scores that are scaled to 0..1 within each query and part (min-max).
 
-    A document that a part does not return counts 0 there. A query whose scores are all equal counts 1, so the only
-    document of a part counts as much as the best of many. With *span* "mean" a part's scores above the worst of
-    their query are divided by what best and worst are apart in the mean over its queries: a query for which a part
-    finds nothing better than the rest is not stretched. *depth* cuts the result (None: all documents). Raises
+    A document that a part does not return counts 0 there; where all scores of a query are equal, each counts 1. With
+    *span* "mean" a part's scores, minus the worst of their query, are divided by the mean over its queries of best
+    minus worst, so that small differences of scores stay small. *depth* cuts the result (None: all documents).
     MirblabError unless there is one weight per part.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
@@ -263,84 +243,74 @@ def linear(
     >>> [f"{score:.2f}" for score in linear([one, two], [0.3, 0.7]).score]
     ['0.70', '0.30']
     """
-    found, sides = _check_weights(parts, weights), AlignedRuns.of(parts)
+    checked, sides = _check_weights(parts, weights), AlignedRuns.of(parts)
     scaled = sides.scale(span)
-    return sides.merge(lambda block: found[block.part] * scaled(block), QueryBlock.sum, depth)
+    return sides.merge(lambda block: checked[block.part] * scaled(block), QueryBlock.sum, depth)
 
 
 def weighted_sum(parts: Sequence[pd.DataFrame], weights: Sequence[float], depth: int | None = None) -> pd.DataFrame:
-    """Return the weighted sum of the scores as they are, for parts that count the same thing, as words and formulas.
+    """Return the weighted sum of the scores without scaling, for parts whose scores have the same unit.
 
-    A document that a part does not return counts 0 there. *depth* cuts the result (None: all documents). Raises
-    MirblabError unless there is one weight per part.
+    A document that a part does not return counts 0 there. *depth* cuts the result (None: all documents). MirblabError
+    unless there is one weight per part.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
-    >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "a"], "score": [5.0, 0.5]})
-    >>> weighted_sum([one, two], [1, 2]).score.tolist()
-    [11.0, 10.0]
+    >>> weighted_sum([one, one], [1, 2]).score.tolist()
+    [27.0, 3.0]
     """
-    found = _check_weights(parts, weights)
+    checked = _check_weights(parts, weights)
     return AlignedRuns.of(parts).merge(
-        lambda block: found[block.part] * block.score.astype(np.float64), QueryBlock.sum, depth
+        lambda block: checked[block.part] * block.score.astype(np.float64), QueryBlock.sum, depth
     )
 
 
 def _check_weights(parts: Sequence[pd.DataFrame], weights: Sequence[float]) -> np.ndarray:
-    """Return the weights as an array; MirblabError unless there is one from 0 up for each part."""
-    found = np.asarray(weights, dtype=np.float64)
-    if len(found) != len(parts):
-        raise MirblabError(f"one weight per run is needed; found {len(parts)} runs and {len(found)} weights")
-    if not np.isfinite(found).all() or (found < 0).any():
+    checked = np.asarray(weights, dtype=np.float64)
+    if len(checked) != len(parts):
+        raise MirblabError(f"one weight per run is needed; found {len(parts)} runs and {len(checked)} weights")
+    if not np.isfinite(checked).all() or (checked < 0).any():
         raise MirblabError(f"weights are numbers from 0 up; found {', '.join(map(str, weights))}")
-    return found
+    return checked
 
 
 def borda(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
     """Return the Borda fusion: of c documents that a query has in all parts, rank r earns c - r + 1 points.
 
-    The points that a part of n documents leaves over are shared by the c - n that it does not return, so each of
-    them earns (c - n + 1) / 2. Aslam and Montague, SIGIR 2001. polyfuse gives (N - r + 1) / N, N the rows of the
-    whole run, and 0 to what is missing: then the number of parts that return a document decides almost alone.
+    Each of the c - n documents that a part of n documents does not return earns an equal share of the points that are
+    left, (c - n + 1) / 2. Aslam and Montague, SIGIR 2001. polyfuse gives (N - r + 1) / N, N the rows of the whole run,
+    and 0 to what is missing, so that the number of parts that return a document decides almost alone.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["d"], "score": [1.0]})
     >>> dict(zip(*borda([one, two])[["doc_id", "score"]].to_numpy().T))
     {'a': 6.0, 'd': 5.0, 'b': 5.0, 'c': 4.0}
     """
-    return AlignedRuns.of(parts).merge(_borda_points, _borda_total, depth)
 
+    def points(block: QueryBlock) -> np.ndarray:  # minus the points of the documents that the part does not return
+        return block.pool - block.rank + 1.0 - (block.pool - block.length + 1.0) / 2
 
-def _borda_points(block: QueryBlock) -> np.ndarray:
-    """Return what a rank earns above what the part's missing documents earn."""
-    return block.pool - block.rank + 1.0 - (block.pool - block.length + 1.0) / 2
+    def total(block: QueryBlock, votes: np.ndarray) -> np.ndarray:
+        # The sum over p parts of (c - n + 1) / 2 is (p * (c + 1) - the query's rows) / 2.
+        return block.sum(votes) + (block.n_parts * (block.pool + 1.0) - block.n_rows)[block.first] / 2
 
-
-def _borda_total(block: QueryBlock, points: np.ndarray) -> np.ndarray:
-    """Return the points of each pair, those of a missing document in every part included.
-
-    The sum over parts of (c - n + 1) / 2 is, with p parts, (p * (c + 1) - the query's rows) / 2.
-    """
-    return block.sum(points) + (block.n_parts * (block.pool + 1.0) - block.n_rows)[block.first] / 2
+    return AlignedRuns.of(parts).merge(points, total, depth)
 
 
 def isr(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
-    """Return the inverse square rank fusion: n * (sum of 1 / rank²), n the number of parts that return a document.
-
-    Mourão, Martins and Magalhães, CBMI 2014. *depth* cuts the result (None: all documents).
+    """Return the inverse square rank fusion (Mourão et al., CBMI 2014): n * (sum of 1 / rank²) of n ranks.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["c", "b"], "score": [2.0, 1.0]})
-    >>> isr([one, two]).score.tolist()
-    [1.0, 1.0, 1.0]
+    >>> isr([one, one]).score.tolist()
+    [4.0, 1.0]
     """
     return AlignedRuns.of(parts).merge(_inverse_squares, lambda block, votes: block.n_votes * block.sum(votes), depth)
 
 
 def log_isr(parts: Sequence[pd.DataFrame], sigma: float = 1.0, depth: int | None = None) -> pd.DataFrame:
-    """Return the logarithmic inverse square rank fusion: ln(n + *sigma*) * (sum of 1 / rank²), n as for `isr`.
+    """Return the logarithmic inverse square rank fusion: ln(n + *sigma*) * (sum of 1 / rank²) of n ranks.
 
-    Mourão, Martins and Magalhães, CBMI 2014, have *sigma* 0, with which all documents of one part alone score 0 and
-    stand by their ids; in 2015 (Computerized Medical Imaging and Graphics 39) they have 0.01. polyfuse has 1, as here.
+    Mourão, Martins and Magalhães have *sigma* 0 (CBMI 2014), with which a document of a single part scores 0, and 0.01
+    (Computerized Medical Imaging and Graphics 39, 2015). polyfuse has 1, as here.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> [round(score, 4) for score in log_isr([one, one]).score.tolist()]
@@ -370,9 +340,7 @@ def comb_sum(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
 
 
 def comb_mnz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
-    """Return CombSUM's score times the number of parts that return the document, whatever its score: CombMNZ.
-
-    Fox and Shaw, TREC-2, 1993. *depth* cuts the result (None: all documents).
+    """Return CombSUM's score times the number of parts that return the document: CombMNZ (Fox and Shaw, 1993).
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
     >>> comb_mnz([one, one]).score.tolist()
@@ -408,11 +376,11 @@ def _scaled(block: QueryBlock) -> np.ndarray:
 def contributions(
     fused: pd.DataFrame, parts: Sequence[pd.DataFrame], query_id: str, depth: int = 10, qrels: Any = None
 ) -> pd.DataFrame:
-    """Return where the first *depth* documents of a fusion stood in its parts: rank, doc_id, a column per part.
+    """Return the ranks of a fusion's first *depth* documents in its parts: rank, doc_id, a column per part.
 
-    A part's column has its system's name and holds ranks from 1, missing where the part does not return the
-    document. With *qrels*, a Collection or a table, `relevance` follows, missing where there is no judgement.
-    MirblabError for a query that the fusion lacks. Figure 3 of Zhong et al. 2022.
+    A part's column has its system's name and ranks from 1, missing where the part does not return the document. With
+    *qrels*, a Collection or a table, `relevance` follows, missing where unjudged. MirblabError for a query that the
+    fusion lacks. Figure 3 of Zhong et al. 2022.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> two = pd.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "score": [2.0, 1.0]})
@@ -422,11 +390,11 @@ def contributions(
     0     1      b     2      1
     1     2      c  <NA>      2
     """
-    found = _query_ranks(runs.cut_run(runs.order_run(fused), depth), query_id)
-    if not len(found):
+    ranks = _query_ranks(runs.cut_run(runs.order_run(fused), depth), query_id)
+    if not len(ranks):
         some = ", ".join(map(str, fused.query_id.unique()[:3])) or "none"
         raise MirblabError(f"the fused run has no query '{query_id}'; found {some} and others")
-    table = pd.DataFrame({"rank": found.to_numpy(), "doc_id": found.index.astype("str")})
+    table = pd.DataFrame({"rank": ranks.to_numpy(), "doc_id": ranks.index.astype("str")})
     for name, part in zip(part_column_names(parts), parts, strict=True):
         ranks = _query_ranks(part if "rank" in part else runs.order_run(part), query_id)
         table[name] = ranks.reindex(table.doc_id).astype("Int64").array
@@ -439,9 +407,9 @@ def contributions(
 
 
 def part_column_names(parts: Sequence[pd.DataFrame]) -> list[str]:
-    """Return the parts' systems as names of columns; those that occur twice get their place behind them."""
+    """Return the parts' systems as names of columns; a system that occurs twice gets the number of its part."""
     names = [str(part.attrs.get("system", "run")) for part in parts]
-    return [name if names.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
 
 
 def biggest_gains(
@@ -449,8 +417,8 @@ def biggest_gains(
 ) -> pd.DataFrame:
     """Return the queries that gain most by fusion over each part: part, query_id, part_value, fused_value, gain.
 
-    At most *n_queries* for each part, the largest gain first, equal ones by query_id, and only gains above 0. *values*
-    are those of one collection. MirblabError for a system or a measure that they lack.
+    At most *n_queries* for each part, only gains above 0, the largest first, equal ones by query_id. *values* are those
+    of one collection. MirblabError for a system or a measure that they lack.
 
     >>> rows = [("bm25", "p", 0.1), ("bm25", "q", 0.5), ("both", "p", 0.5), ("both", "q", 0.4)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(measure="AP", collection="c")
@@ -458,12 +426,13 @@ def biggest_gains(
        part query_id  part_value  fused_value  gain
     0  bm25        p         0.1          0.5   0.4
     """
-    own = values[(values.measure.astype("str") == measure) & (values.query_id.astype("str") != "")]
-    if not len(own):
+    selected = values[(values.measure.astype("str") == measure) & (values.query_id.astype("str") != "")]
+    if not len(selected):
         raise unknown("measure", measure, values.measure.astype("str").unique())
-    if own.collection.nunique() > 1:
-        raise MirblabError(f"one collection at a time, found {', '.join(own.collection.astype('str').unique())}")
-    table = own.astype({"system": "str", "query_id": "str"}).pivot(index="query_id", columns="system", values="value")
+    if selected.collection.nunique() > 1:
+        raise MirblabError(f"one collection at a time, found {', '.join(selected.collection.astype('str').unique())}")
+    selected = selected.astype({"system": "str", "query_id": "str"})
+    table = selected.pivot(index="query_id", columns="system", values="value")
     for name in (fused, *parts):
         if name not in table:
             raise unknown("values of system", name, table.columns)
@@ -479,6 +448,5 @@ def biggest_gains(
 
 
 def _query_ranks(run: pd.DataFrame, query_id: str) -> pd.Series:
-    """Return the ranks of a query's documents, by doc_id."""
-    found = run[(run.query_id == query_id).to_numpy()]
-    return pd.Series(found["rank"].to_numpy(), found.doc_id.astype("str"))
+    rows = run[(run.query_id == query_id).to_numpy()]
+    return pd.Series(rows["rank"].to_numpy(), rows.doc_id.astype("str"))

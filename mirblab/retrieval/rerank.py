@@ -1,8 +1,7 @@
-"""rerank: score the pairs of a shortlist anew, and reorder it at any depth."""
+"""rerank: scores of a reranker for the pairs of a shortlist, and the reordered run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,12 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import encoder
+from mirblab.encoders.local import folder_digest
 from mirblab.encoders.token_vectors import load_token_vectors
 from mirblab.retrieval import late_interaction
+
+# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+RUNS_VERSION = 1
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
 PAIR_BATCH = 512
@@ -25,149 +28,106 @@ DOC_BLOCK = 500
 
 
 def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str = "") -> dict[str, Any]:
-    """Return all that determines a reranker's scores: the registry's entry, or a local CrossEncoder folder's digest.
-
-    *max_length* and *instruction* replace the entry's when they are given; the instruction "card" stands for the
-    collection's own. Raises MirblabError with a suggestion for an unknown name.
-
-    >>> reranker_settings("maxsim", max_length=64)["max_length"]
-    64
-    """
-    more = {key: value for key, value in (("max_length", max_length), ("instruction", instruction)) if value}
-    return _read_entry(name_or_folder) | more
+    """Return all that determines a reranker's scores; the instruction "card" stands for the collection's own."""
+    options = {key: value for key, value in (("max_length", max_length), ("instruction", instruction)) if value}
+    return _read_entry(name_or_folder) | options
 
 
 def _read_entry(name_or_folder: str) -> dict[str, Any]:
-    entries = registry.read_registry("rerankers")
-    if name_or_folder in entries:
-        found = dict(entries[name_or_folder])
-        where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
-        if found.get("kind") not in _NEEDED:
-            raise MirblabError(f"{where}: {unknown('kind of reranker', str(found.get('kind')), _NEEDED)}")
-        if not found.get(_NEEDED[found["kind"]]):
-            raise MirblabError(f"{where} lacks {_NEEDED[found['kind']]}; add it to the entry")
-        for shown in ("label", "size", "licence"):
-            found.pop(shown, None)
-        if found["kind"] == "max-sim":
-            found["key"] = encoder(found["encoder"]).key
-        elif paths.path_exists(found["id"]):
-            from mirblab.encoders.local import folder_digest
-
-            found["revision"] = folder_digest(Path(found["id"]))
-        elif not found.get("revision"):
-            raise MirblabError(f"{where} has no revision; pin one")
-        return found
-    if paths.path_exists(Path(name_or_folder) / "config.json"):
-        from mirblab.encoders.local import folder_digest
-
-        folder = Path(name_or_folder)
-        return {
-            "kind": "cross-encoder",
-            "id": folder.resolve().name,
-            "revision": folder_digest(folder),
-            "max_length": 512,
-        }
-    raise unknown("reranker", name_or_folder, entries)
+    entries, folder = registry.read_registry("rerankers"), Path(name_or_folder)
+    if name_or_folder not in entries:
+        if not paths.path_exists(folder / "config.json"):
+            raise unknown("reranker", name_or_folder, entries)
+        name, revision = folder.resolve().name, folder_digest(folder)
+        return {"kind": "cross-encoder", "id": name, "revision": revision, "max_length": 512}
+    entry = {key: value for key, value in entries[name_or_folder].items() if key not in ("label", "size", "licence")}
+    where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
+    if entry.get("kind") not in _NEEDED:
+        raise MirblabError(f"{where}: {unknown('kind of reranker', str(entry.get('kind')), _NEEDED)}")
+    if not entry.get(_NEEDED[entry["kind"]]):
+        raise MirblabError(f"{where} lacks {_NEEDED[entry['kind']]}; add it to the entry")
+    if entry["kind"] == "max-sim":
+        entry["key"] = encoder(entry["encoder"]).key
+    elif paths.path_exists(entry["id"]):
+        entry["revision"] = folder_digest(Path(entry["id"]))
+    elif not entry.get("revision"):
+        raise MirblabError(f"{where} has no revision; pin one")
+    return entry
 
 
 def score_shortlist(
     shortlist: pd.DataFrame, collection: Collection, reranker: str, max_length: int = 0, instruction: str = ""
 ) -> pd.DataFrame:
-    """Return a run of the same pairs whose scores are the reranker's; the options are those of `reranker_settings`.
-
-    *shortlist* has the collection's ids as categories, as every system's run has. Raises MirblabError for an
-    unknown reranker, or one whose model is not at hand.
-    """
+    """Return a run of the same pairs with the reranker's scores; *shortlist* has the collection's ids as categories."""
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
-    scorer = _scorer(reranker_settings(reranker, max_length, instruction), reranker)
-    scores = scorer(collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
+    settings = reranker_settings(reranker, max_length, instruction)
+    if settings["kind"] == "cross-encoder" and reranker not in registry.read_registry("rerankers"):
+        settings["id"] = reranker  # the folder
+    score = _max_sim if settings["kind"] == "max-sim" else _cross_encode
+    scores = score(settings, collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
     return runs.from_positions(
         queries, docs, scores, collection.query_ids, collection.doc_ids, reranker, collection.name
     )
 
 
 def reorder_run(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """Return *run* with its first *depth* documents in the order of their scores in *pairs*, the rest as it was.
-
-    Scores are ranks below zero, so that only the order counts, however large the scores were. Raises MirblabError
-    when *pairs* lacks a document of the first *depth*.
-
-    >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
-    >>> pairs = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [0.1, 0.9]})
-    >>> reorder_run(run, pairs, 2).doc_id.tolist()
-    ['b', 'a', 'c']
-    """
+    """Return *run* with its first *depth* documents in the order of *pairs*; the new scores are negative ranks."""
     if depth < 1:
         raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
     ranked = runs.order_run(run)
-    scored = ranked.merge(
-        pairs.astype({"query_id": "str", "doc_id": "str"}),
-        how="left",
-        suffixes=("", "_pair"),
-        on=["query_id", "doc_id"],
-    )
+    pairs = pairs.astype({"query_id": "str", "doc_id": "str"})
+    scored = ranked.merge(pairs, how="left", suffixes=("", "_pair"), on=["query_id", "doc_id"])
     head, pair = (ranked["rank"] <= depth).to_numpy(), scored["score_pair"].to_numpy(np.float32)
     if np.isnan(pair[head]).any():
         raise MirblabError(f"{int(np.isnan(pair[head]).sum()):,} documents of the first {depth} have no pair score")
     front = runs.order_run(ranked[head].drop(columns="rank").assign(score=pair[head]))
-    fresh = pd.concat([front, ranked[~head]])
-    fresh = fresh.assign(score=-fresh["rank"].astype(np.float32)).drop(columns="rank")
-    fresh.attrs = dict(run.attrs)
-    return runs.order_run(fresh)
+    reordered = pd.concat([front, ranked[~head]])
+    reordered = reordered.assign(score=-reordered["rank"].astype(np.float32)).drop(columns="rank")
+    reordered.attrs = dict(run.attrs)
+    return runs.order_run(reordered)
 
 
-Scorer = Callable[[Collection, np.ndarray, np.ndarray], np.ndarray]
-
-
-def _scorer(found: dict[str, Any], name: str) -> Scorer:
-    if found["kind"] == "max-sim":
-        return lambda collection, queries, docs: _max_sim(found, collection, queries, docs)
-    local = found if name in registry.read_registry("rerankers") else found | {"id": name}
-    return lambda collection, queries, docs: _cross_encode(local, collection, queries, docs)
-
-
-def _instructed_queries(found: dict[str, Any], collection: Collection) -> list[str]:
-    """Return the queries with the instruction before them: the collection's own ("card"), or a text of the registry."""
-    said = found.get("instruction", "")
-    before = f"{collection.card.instruction} " if said == "card" else said
+def _instructed_queries(settings: dict[str, Any], collection: Collection) -> list[str]:
+    instruction = settings.get("instruction", "")
+    before = f"{collection.card.instruction} " if instruction == "card" else instruction
     return [before + text for text in collection.query_texts]
 
 
-def _max_sim(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return MaxSim for each pair; every text is encoded once, stored, and read in blocks."""
-    model, texts = encoder(found["encoder"]), _instructed_queries(found, collection)
-    longest = found.get("max_length") or None
-    asked, query_place = np.unique(queries, return_inverse=True)
-    wanted, doc_place = np.unique(docs, return_inverse=True)
-    query_rows = load_token_vectors(model, [texts[place] for place in asked], "query")
-    doc_rows = load_token_vectors(model, [collection.texts[place] for place in wanted])
-    query_vectors = late_interaction.split_by_text(query_rows, 0, len(asked), longest)
+def _max_sim(settings: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    model, texts = encoder(settings["encoder"]), _instructed_queries(settings, collection)
+    longest = settings.get("max_length") or None
+    used_queries, query_index = np.unique(queries, return_inverse=True)
+    used_docs, doc_index = np.unique(docs, return_inverse=True)
+    query_rows = load_token_vectors(model, [texts[position] for position in used_queries], "query")
+    doc_rows = load_token_vectors(model, [collection.texts[position] for position in used_docs])
+    query_vectors = late_interaction.split_by_text(query_rows, 0, len(used_queries), longest)
     scores = np.empty(len(queries), np.float32)
-    with progress(len(wanted), f"{collection.name}: MaxSim", "doc") as bar:
-        for start in range(0, len(wanted), DOC_BLOCK):
-            vectors = late_interaction.split_by_text(doc_rows, start, min(start + DOC_BLOCK, len(wanted)), longest)
-            here = np.flatnonzero((doc_place >= start) & (doc_place < start + DOC_BLOCK))
-            pairs = list(zip(query_place[here].tolist(), (doc_place[here] - start).tolist(), strict=True))
-            scores[here] = late_interaction.score_pairs(query_vectors, vectors, pairs)
+    with progress(len(used_docs), f"{collection.name}: MaxSim", "doc") as bar:
+        for start in range(0, len(used_docs), DOC_BLOCK):
+            vectors = late_interaction.split_by_text(doc_rows, start, min(start + DOC_BLOCK, len(used_docs)), longest)
+            here = np.flatnonzero((doc_index >= start) & (doc_index < start + DOC_BLOCK))
+            pairs = zip(query_index[here].tolist(), (doc_index[here] - start).tolist(), strict=True)
+            scores[here] = [late_interaction.max_sim(query_vectors[query], vectors[doc]) for query, doc in pairs]
             bar.update(len(vectors))
     return scores
 
 
-def _cross_encode(found: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return the cross-encoder's score of each pair, longest pairs first so that batches waste little."""
-    model = _cross_encoder(
-        found["id"], found.get("revision", ""), found.get("max_length", 512), bool(found.get("trust_remote_code"))
-    )
-    texts, asked = collection.texts, _instructed_queries(found, collection)
-    pairs = [(asked[query], texts[doc]) for query, doc in zip(queries, docs, strict=True)]
-    longest = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]) - len(pairs[place][1]))
+def _cross_encode(
+    settings: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray
+) -> np.ndarray:
+    """Return the cross-encoder's score of each pair; longest pairs go first, so that batches have little padding."""
+    trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
+    model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust)
+    doc_texts, query_texts = collection.texts, _instructed_queries(settings, collection)
+    pairs = [(query_texts[query], doc_texts[doc]) for query, doc in zip(queries, docs, strict=True)]
+    longest_first = sorted(range(len(pairs)), key=lambda index: -len(pairs[index][0]) - len(pairs[index][1]))
     scores = np.empty(len(pairs), np.float32)
-    with progress(len(pairs), f"{collection.name}: {found['id']}", "pair") as bar:
+    with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
         for start in range(0, len(pairs), PAIR_BATCH):
-            places = longest[start : start + PAIR_BATCH]
-            scores[places] = model.predict([pairs[place] for place in places], batch_size=16, show_progress_bar=False)
-            bar.update(len(places))
+            batch = longest_first[start : start + PAIR_BATCH]
+            scores[batch] = model.predict([pairs[index] for index in batch], batch_size=16, show_progress_bar=False)
+            bar.update(len(batch))
     return scores
 
 
@@ -179,17 +139,17 @@ def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> An
     local = paths.path_exists(name)
     if trust and not revision:
         raise MirblabError(f"the reranker '{name}' wants remote code; pin its revision in rerankers.toml")
-    revised, silence = None if local else revision or None, "" if local else network.hub_unreachable_reason()
+    pinned, unreachable = None if local else revision or None, "" if local else network.hub_unreachable_reason()
     try:
-        if silence:  # asked before the libraries, which take seconds to import
-            snapshot_download(name, revision=revised, local_files_only=True)
+        if unreachable:  # checked before the import of libraries that take seconds
+            snapshot_download(name, revision=pinned, local_files_only=True)
         from sentence_transformers import CrossEncoder
 
         return CrossEncoder(
-            name, revision=revised, max_length=max_length, trust_remote_code=trust, local_files_only=bool(silence)
+            name, revision=pinned, max_length=max_length, trust_remote_code=trust, local_files_only=bool(unreachable)
         )
     except OSError as error:
         raise MirblabError(
             f"the reranker '{name}' is not on this machine and the Hub cannot be reached; "
-            f"download it where there is a network, or give a local folder: {silence or error}"
+            f"download it where there is a network, or give a local folder: {unreachable or error}"
         ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mirblab.core import paths, stored_files
+from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.data.runs import cut_run, order_run
 
@@ -19,35 +19,28 @@ _CONSEQUENCE = "it is made again when it is needed"
 
 
 class RunStore:
-    """Runs on disk under the key of all that determines them: parquet files that other tools can open.
+    """Runs on disk under the key of all that determines them, as parquet files that other tools can open.
 
-    A file's name holds hashes of key and content, and the depth; so a damaged file is known from its name.
+    The file's name has hashes of key and content, and the depth; any number of processes may share the folder.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        """Use *folder*, which is made when the first run is stored; any number of processes may share it."""
         self.folder = Path(folder)
 
     def get(self, key: str, depth: int) -> pd.DataFrame | None:
-        """Return the run stored under *key*, cut to *depth*, or None; a deeper one answers a shallower question.
-
-        A file whose bytes are not those that were written is set aside with a warning and reported as absent.
-        """
+        """Return the run stored under *key* at *depth* or deeper, cut to *depth*, or None; set damaged files aside."""
         for stored, path in self._stored(key):
             if stored >= depth and (content := stored_files.read_sealed(path, _CONSEQUENCE)) is not None:
                 return cut_run(_from_parquet(content), depth)
         return None
 
     def once(self, key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Return the run under *key*, cut to *depth*; what is not stored is made, *deep* documents deep, and stored.
-
-        Where it cannot be stored it is returned as it was made, with a line that says so.
-        """
+        """Return the run under *key*, cut to *depth*; make and store a missing one, *deep* documents deep."""
         run = self.get(key, depth)
         if run is not None:
             return run
         made = make()
-        run = self.get(key, depth) if paths.try_to_store("runs", self.put, key, deep, made) else None
+        run = self.get(key, depth) if atomic_files.try_to_store("runs", self.put, key, deep, made) else None
         return cut_run(order_run(made), depth) if run is None else run  # it may be removed as soon as it is stored
 
     def has(self, key: str, depth: int) -> bool:
@@ -55,10 +48,7 @@ class RunStore:
         return any(stored >= depth for stored, _ in self._stored(key))
 
     def put(self, key: str, depth: int, run: pd.DataFrame) -> None:
-        """Store *run*, which holds up to *depth* documents per query, under *key*, whole or not at all.
-
-        Only ids that occur are stored. The attrs are kept as JSON; MirblabError when they cannot be written so.
-        """
+        """Store *run*, of up to *depth* documents per query, under *key*, whole or not at all; attrs must be JSON."""
         from pyarrow import Table, parquet
 
         run = order_run(run)
@@ -83,7 +73,7 @@ class RunStore:
 
 
 def verify(folder: Path) -> list[str]:
-    """Read all runs in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    """Read all runs in *folder* and set damaged ones aside; return a line for each of them and of the unknown files."""
     return stored_files.verify_sealed(folder, ".parquet", _CONSEQUENCE)
 
 
@@ -92,7 +82,6 @@ def _digest(content: bytes) -> str:
 
 
 def _from_parquet(content: bytes) -> pd.DataFrame:
-    """Return the run that the bytes of a parquet file hold, in order, with its attrs."""
     from pyarrow import parquet
 
     table = parquet.read_table(io.BytesIO(content))
@@ -100,17 +89,3 @@ def _from_parquet(content: bytes) -> pd.DataFrame:
     run = order_run(table.replace_schema_metadata(None).to_pandas())
     run.attrs = attrs
     return run
-
-
-# Raised by one whenever the runs of a kind change;
-# tests/retrieval/test_golden_runs.py fails when they change without it.
-VERSIONS = {
-    "bm25": 1,
-    "dense": 1,
-    "late": 1,
-    "structure": 1,
-    "approach0": 1,
-    "fusion": 1,
-    "rerank": 1,
-    "imported": 1,
-}

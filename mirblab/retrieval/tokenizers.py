@@ -1,12 +1,14 @@
-"""tokenizers: tokenizers by name."""
+"""tokenizers: how a text becomes the terms of BM25, by name."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from itertools import chain
+from typing import Any
 
 from mirblab.core.errors import unknown
 from mirblab.formula.in_text import split_text
@@ -19,7 +21,7 @@ STOP_WORDS = frozenset(
     "to was will with".split()
 )
 
-# What is written in several ways, onto one of them: LaTeX, Unicode, and the ASCII of proof assistants.
+# Spellings of symbols, each with the one that replaces it: LaTeX, Unicode, and the ASCII of proof assistants.
 SPELLINGS = {
     spelling: words[0]
     for words in (
@@ -83,7 +85,7 @@ SPELLINGS = {
     for spelling in words
 }
 
-# Commands that set type and mean nothing.
+# Commands of typesetting, which have no meaning.
 TYPESETTING = frozenset(
     r"\left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \displaystyle \textstyle \quad \qquad \begin \end "
     r"\text \textrm \textbf \textit \mathrm \mathbf \mathit \rm \bf \it \emph \limits \nolimits \label \ref".split()
@@ -98,21 +100,12 @@ NGRAM_LENGTH = 4
 
 
 def character_ngrams(text: str, n: int = NGRAM_LENGTH, across: bool = True) -> list[str]:
-    r"""Return the runs of *n* characters of a text, in their order, with repeats.
+    """Return the substrings of *n* characters of a text, in order, with repeats; a shorter text is one substring.
 
-    Compatible characters are one (`ﬁ` is `fi`, `ℝ` is `R`), case is folded, and blanks and dollars of every kind are
-    one blank, which also stands before and after the text, so that a run sees where words begin and end; all other
-    signs are kept, since they are the mathematics. With *across* runs reach over blanks, else each word, between two
-    blanks, is cut by itself. What is shorter than *n* is one run.
-
-    Runs share what words do not: stems, endings, parts of commands and of names. Four characters over blanks is what
-    McNamee and Mayfield (Information Retrieval 2004) recommend for English; on seven bundled collections lengths of
-    three to five and both boundaries lie within 0.009 nDCG@10 of each other: benchmarks/chargrams_choice.py.
-
-    >>> character_ngrams("Let $x$")
-    [' let', 'let ', 'et x', 't x ']
-    >>> character_ngrams("a ring", across=False)
-    [' a ', ' rin', 'ring', 'ing ']
+    Compatible characters are one (`ﬁ` is `fi`, `ℝ` is `R`), case is folded, and each stretch of white space and dollars
+    is one blank, also before and after the text; all other signs are kept. Without *across* each word is cut by itself.
+    McNamee and Mayfield (Information Retrieval 2004) recommend four characters across blanks for English; on seven
+    collections lengths of 3 to 5, across or not, differ by at most 0.009 nDCG@10: benchmarks/chargrams_choice.py.
     """
     words = unicodedata.normalize("NFKC", text).casefold().replace("$", " ").split()
     spans = [f" {' '.join(words)} "] if across and words else [f" {word} " for word in words]
@@ -122,7 +115,7 @@ def character_ngrams(text: str, n: int = NGRAM_LENGTH, across: bool = True) -> l
 Tokens = list[list[str]]
 Reader = Callable[[str], Iterable]
 
-# A form that was seen is remembered up to this length, and so many of them: long formulas hardly ever return.
+# The longest form that is remembered, and the number of remembered forms: long formulas hardly ever occur again.
 LONGEST_REMEMBERED, MOST_REMEMBERED = 24, 1 << 19
 
 # Blackboard, script and the like around one symbol; in Unicode these letters decompose onto the plain one.
@@ -144,17 +137,17 @@ _PUNCTUATION = frozenset("|*_-")
 
 
 def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
-    """Return the tokenizer of that name: texts in, one list of tokens for each out.
+    r"""Return the tokenizer of that name: texts in, one list of tokens for each out.
 
     `mirb` is the published benchmark's, `words` the same without stemming, `math` keeps mathematics; `pya0` and
-    `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only, `prose` what is
-    outside of them; `chargrams` cuts the text into runs of four characters.
+    `pya0-wide` read prose as `math` does and formulas as PyA0; `latex-ngrams` reads formulas only, `prose` the text
+    outside them; `chargrams` gives all substrings of four characters.
 
     >>> tokenizer("mirb")(["Let the rings $R_1$ and x be given"])
     [['let', 'ring', 'r_1', 'given']]
-    >>> tokenizer("math")(["Let $x \\\\le y$ and f ≤ g"])
-    [['let', 'x', '\\\\le', 'y', 'f', '\\\\le', 'g']]
-    >>> tokenizer("pya0")(["Bounds for $\\\\dfrac{x}2$"]), tokenizer("latex-ngrams")(["Prose and $x+1$"])
+    >>> tokenizer("math")(["Let $x \\le y$ and f ≤ g"])
+    [['let', 'x', '\\le', 'y', 'f', '\\le', 'g']]
+    >>> tokenizer("pya0")(["Bounds for $\\dfrac{x}2$"]), tokenizer("latex-ngrams")(["Prose and $x+1$"])
     ([['bound', '$frac$', '${$', '$x$', '$}$', '$2$']], [['x', 'plus', '1', '$ x', ..., 'plus 1 $']])
     """
     if name not in TOKENIZERS:
@@ -163,56 +156,15 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
 
 
 def token_reader(name: str, term: Callable[[str], object] = str) -> Reader:
-    """Return the tokenizer of that name for one text at a time, so that no tokens pile up; see `tokenizer`.
-
-    It yields what *term* makes of each token, for example its number, asked for anew only where it must be.
-
-    >>> read = token_reader("mirb", {"ring": 0, "field": 1}.__getitem__)
-    >>> [list(read(text)) for text in ("rings", "and fields")]
-    [[0], [1]]
-    """
+    """Return the tokenizer of that name for one text at a time; it yields *term* of each token, such as a number."""
     if name not in _READERS:
         raise unknown("tokenizer", name, _READERS)
     return _READERS[name](term)
 
 
-def word_tokens(texts: Iterable[str], stem: bool = False) -> Tokens:
-    r"""Return lower-case words of two or more characters, `(?u)\b\w\w+\b`, without the 33 English stop words.
-
-    These are the defaults of bm25s; with *stem*, Snowball's English stemmer is applied. Single letters and
-    symbols, and with them most of mathematics, vanish.
-    """
-    return [list(tokens) for tokens in map(_read_words(str, stem), texts)]
-
-
-def mirb_tokens(texts: Iterable[str]) -> Tokens:
-    """Return the tokens of the published benchmark: `word_tokens` with Snowball's English stemmer."""
-    return word_tokens(texts, stem=True)
-
-
-def math_tokens(
-    texts: Iterable[str],
-    *,
-    stem: bool = True,
-    stop: bool = True,
-    letters: bool = True,
-    symbols: bool = True,
-    whole: bool = True,
-    case: bool = True,
-) -> Tokens:
-    r"""Return words and mathematics: commands, symbols, digits, single letters, and the parts of names.
-
-    A LaTeX command is one token, with its letter where it sets a font (`\mathbb{R}`, ℝ); Unicode, LaTeX and
-    ASCII spellings of a symbol are one token; Greek letters are their names; names of proof assistants
-    (`Nat.add_comm`, `IsOpenMap`) are split, and kept *whole* beside their parts; braces, dollars and
-    punctuation vanish. Switches: *stem* (Snowball English, lower-case words only), *stop* (33 words), *letters*
-    (single letters), *symbols* (commands and symbols), *case* (single letters keep their case, X is not x). The
-    defaults won on development queries: benchmarks/tokenizer_choice.py.
-
-    >>> math_tokens(["open maps: IsOpenMap.comp (α → ℝ)"])
-    [['open', 'map', 'isopenmap.comp', 'open', 'map', 'comp', 'alpha', '\\to', 'R']]
-    """
-    return [list(tokens) for tokens in map(_read_math(str, stem, stop, letters, symbols, whole, case), texts)]
+def math_tokens(texts: Iterable[str], **switches: bool) -> Tokens:
+    """Return the tokens of the tokenizer `math`, with the switches of `MathAnalysis`."""
+    return [list(tokens) for tokens in map(_read_math(str, MathAnalysis(**switches)), texts)]
 
 
 def _read_pya0(term: Callable[[str], object], wide: bool = False) -> Reader:
@@ -237,25 +189,18 @@ def _read_prose(term: Callable[[str], object]) -> Reader:
 
 
 def _read_words(term: Callable[[str], object], stem: bool = False) -> Reader:
+    """Read lower-case words of two or more characters without stop words, as bm25s does; *stem*: Snowball English."""
     root = _stemmer() if stem else str
     memo = _Memo(lambda word: term(root(word)))
     return lambda text: [memo[word] for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
-def _read_math(
-    term: Callable[[str], object],
-    stem: bool = True,
-    stop: bool = True,
-    letters: bool = True,
-    symbols: bool = True,
-    whole: bool = True,
-    case: bool = True,
-) -> Reader:
-    analysis = _Analysis(stem, stop, letters, symbols, whole, case)
-    memo = _Memo(lambda form: tuple(map(term, analysis(form))))
+def _read_math(term: Callable[[str], object], analysis: Callable[[str], Iterable[str]] | None = None) -> Reader:
+    analyse = analysis or MathAnalysis()
+    memo = _Memo(lambda form: tuple(map(term, analyse(form))))
     spans = _Memo(lambda span: tuple(chain.from_iterable(map(memo.__getitem__, _SURFACE.findall(span)))))
 
-    # Most of what stands between blanks was seen before, which costs far less than to match it again.
+    # Most parts between blanks were read before, and looking them up costs far less than matching them again.
     def read(text: str) -> Iterable:
         parts = text.split() if _ACROSS.search(text) is None else (text,)
         return chain.from_iterable(map(spans.__getitem__, parts))
@@ -263,27 +208,39 @@ def _read_math(
     return read
 
 
-class _Memo(dict):
-    """What a function returned for each form seen, if it is short and not too many were seen before."""
-
+class _Memo(dict[str, Any]):
     def __init__(self, function: Callable) -> None:
         super().__init__()
         self.function = function
 
     def __missing__(self, form: str) -> object:
-        found = self.function(form)
+        result = self.function(form)
         if len(form) <= LONGEST_REMEMBERED and len(self) < MOST_REMEMBERED:
-            self[form] = found
-        return found
+            self[form] = result
+        return result
 
 
-class _Analysis:
-    """One surface form to its tokens."""
+@dataclass(frozen=True)
+class MathAnalysis:
+    r"""The tokens of one command, symbol, number, letter or name of a text with mathematics.
 
-    def __init__(self, stem: bool, stop: bool, letters: bool, symbols: bool, whole: bool, case: bool) -> None:
-        self.stem = _stemmer() if stem else str
-        self.stop = STOP_WORDS if stop else frozenset()
-        self.letters, self.symbols, self.whole, self.case = letters, symbols, whole, case
+    A LaTeX command is one token, with its letter where it sets a font (`\mathbb{R}`, ℝ); Unicode, LaTeX and ASCII
+    spellings of a symbol are one token; Greek letters are their names; names of proof assistants (`Nat.add_comm`) are
+    split, and kept *whole* beside their parts; braces, dollars and punctuation vanish. Switches: *stem* (Snowball
+    English, lower-case words only), *stop* (33 words), *letters* (single letters), *symbols* (commands and symbols),
+    *case* (single letters keep their case). The defaults won on development queries: benchmarks/tokenizer_choice.py.
+    """
+
+    stem: bool = True
+    stop: bool = True
+    letters: bool = True
+    symbols: bool = True
+    whole: bool = True
+    case: bool = True
+
+    @cached_property
+    def _root(self) -> Callable[[str], str]:
+        return _stemmer() if self.stem else str
 
     def __call__(self, surface: str) -> tuple[str, ...]:
         if surface in SPELLINGS:
@@ -320,11 +277,10 @@ class _Analysis:
                 return greek if self.symbols else ""
             return (part if self.case else part.lower()) if self.letters and part != "a" else ""
         lower = part.lower()
-        return "" if lower in self.stop else self.stem(lower)
+        return "" if self.stop and lower in STOP_WORDS else self._root(lower)
 
 
 def _greek(letter: str) -> str:
-    """Return the name of a Greek letter, else an empty string."""
     if letter.isascii():
         return ""
     name = unicodedata.name(letter, "").split()

@@ -21,8 +21,9 @@ import numpy as np
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import ProgressBar, progress
-from mirblab.encoders.hosted.budget import Clock, Ledger, OverBudget, Pace
+from mirblab.encoders.entry import replace_surrogates
 from mirblab.encoders.hosted.key import Secret, hide_from_logs, read_key
+from mirblab.encoders.hosted.limits import Clock, Ledger, OverBudget, Pace
 from mirblab.encoders.hosted.vendors import Hosted, read_hosted
 
 if TYPE_CHECKING:
@@ -36,15 +37,15 @@ _TOO_LARGE = re.compile(
 
 
 class TooLarge(Exception):
-    """The vendor refuses a batch for its size; the text is what it said."""
+    """The vendor refuses a batch for its size; the text is the vendor's message."""
 
 
 class RetryLater(Exception):
-    """An attempt failed in a way that may pass: what happened, and the seconds to wait that were asked for or None."""
+    """An attempt failed in a way that may pass: the reason, and the seconds that the vendor asked to wait, or None."""
 
 
 def explain_refusal(response: httpx.Response, hosted: Hosted) -> Exception:
-    """Return what an answer other than 200 means; vendors echo keys, so redact its text before it is shown."""
+    """Return the meaning of an answer other than 200; vendors repeat keys, so redact its text before it is shown."""
     status, host = response.status_code, hosted.host
     said = error_message(response)
     told = f"{host} answers {status}" + (f": {said}" if said else "")
@@ -106,8 +107,6 @@ def share_to_keep(problem: str) -> float:
 
     >>> round(share_to_keep("maximum context length is 8192 tokens, however you requested 16384 tokens"), 2)
     0.49
-    >>> share_to_keep("too long")
-    0.9
     """
     numbers = {int(number.replace(",", "")) for number in re.findall(r"(\d[\d,]*) tokens", problem)}
     return 0.98 * min(numbers) / max(numbers) if len(numbers) == 2 and min(numbers) else 0.9
@@ -122,7 +121,7 @@ Answer = tuple[list[int], np.ndarray]
 
 @dataclass(frozen=True)
 class Batch:
-    """The texts of one request with their places, and how many tokens they have at most, as estimated."""
+    """The texts of one request with their positions, and their estimated numbers of tokens, which are upper limits."""
 
     places: list[int]
     texts: list[str]
@@ -136,7 +135,7 @@ class Batch:
 
 
 class Client:
-    """A thread with its own event loop (Jupyter's is taken), which works through batches until told to stop."""
+    """A thread with an event loop of its own (Jupyter's is taken), which sends batches until told to stop."""
 
     def __init__(self, hosted: Hosted, role: str, secret: Secret, ledger: Ledger, clock: Clock) -> None:
         self.failure, self.done = "", 0
@@ -150,10 +149,10 @@ class Client:
         self._on_wire: set[Any] = set()
 
     def deliver(self, batches: Sequence[Batch], bar: ProgressBar) -> Iterator[Answer]:
-        """Yield the places and vectors of each batch as they come back; `failure` then says what went wrong.
+        """Yield the positions and vectors of each batch as they arrive; `failure` then states what went wrong.
 
-        After Ctrl-C nothing more is sent, what is on the way gets two seconds, what came back is yielded, and only
-        then KeyboardInterrupt is raised; a second Ctrl-C ends it at once. When the reader is slow, sending waits.
+        After Ctrl-C nothing more is sent, pending answers get two seconds, what arrived is yielded, and then
+        KeyboardInterrupt is raised; a second Ctrl-C raises it at once. A slow reader delays sending.
         """
         self._batches.extend(batches)
         self._loop = asyncio.new_event_loop()
@@ -218,11 +217,11 @@ class Client:
                 self._stop(f"{type(error).__name__}: {error}")
 
     def _note(self, reason: str) -> None:
-        """Keep the first reason; all that is ever said of a failure passes here, and the key stays here."""
+        """Keep the first reason; every message about a failure passes here, where the key is removed."""
         self.failure = self.failure or self._secret.redact(reason)
 
     def _stop(self, reason: str) -> None:
-        """Send nothing more; the first reason stays. What is on the wire is paid for, so it may come back."""
+        """Send nothing more; keep the first reason. Pending requests are paid for, so their answers are still taken."""
         self._note(reason)
         for worker in self._workers:
             if worker not in self._on_wire and worker is not asyncio.current_task(self._loop):
@@ -251,7 +250,6 @@ class Client:
         self._batches.appendleft(replace(batch, texts=[shorter]))
 
     async def _vectors(self, client: httpx.AsyncClient, batch: Batch) -> np.ndarray:
-        """Return the vectors of a batch, after as many attempts as it takes and are allowed."""
         problem = ""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -272,7 +270,7 @@ class Client:
         raise MirblabError(f"{problem}; tried {ATTEMPTS} times")
 
     async def _attempt(self, client: httpx.AsyncClient, batch: Batch) -> np.ndarray:
-        """Return the vectors of a batch from one request; what it cost, or may have cost, is written down."""
+        """Return the vectors of a batch from one request; what it cost, or may have cost, is recorded."""
         import httpx
 
         hosted, used, problem = self._hosted, batch.tokens, ""
@@ -304,29 +302,16 @@ def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-SECONDS_PER_REQUEST = 1.0  # a guess, for the estimate of time only
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _SPACES = b" \t\n\r"
 _WORDS = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What encoding would take; *dollars* is None when the entry has no price."""
-
-    tokens: int
-    dollars: float | None
-    requests: int
-    seconds: float
-
-
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has, rather too many than too few, without the vendor's tokenizer.
+    """Return about how many tokens a text has, rather too many, without the vendor's tokenizer.
 
-    One for each word, one more for every four letters in all, one for each digit, sign or non-ASCII byte, and two.
-    Bytes divided by two would be too few for formulas: with the WordPiece tokenizer of MiniLM as the judge, 98 % of
-    the NTCIR-12 formulas have more tokens than that; less than 1 % of texts have more than this, and whole
-    collections 12 % (formulas) to 70 % (prose) fewer.
+    One for each word, one more for every four letters in all, one for each digit, sign or non-ASCII byte, and two. With
+    MiniLM's WordPiece less than 1 % of texts have more; whole collections have 12 % (formulas) to 70 % (prose) fewer.
 
     >>> estimate_tokens("Let x^{2}+1 be prime."), estimate_tokens("")
     (15, 2)
@@ -336,51 +321,48 @@ def estimate_tokens(text: str) -> int:
     return len(words) + sum(map(len, words)) // 4 + len(raw.translate(None, _LETTERS + _SPACES)) + 2
 
 
-def estimate_cost(entry: Mapping[str, Any], texts: Sequence[str]) -> Estimate:
-    """Return what encoding *texts* would take at most, without network or key; empty texts cost nothing.
-
-    Raises MirblabError for an entry that cannot be used.
-
-    >>> entry = {"vendor": "openai", "model": "m", "dimensions": 2, "max_length": 100, "price_per_million_tokens": 1e6}
-    >>> estimate_cost(entry, ["a ring", ""])
-    Estimate(tokens=5, dollars=5.0, requests=1, seconds=1.0)
-    """
-    service = read_hosted(entry)
-    return _estimate(service, _batches(service, texts))
-
-
 def embed(
     entry: Mapping[str, Any], texts: Sequence[str], role: str, key: str | None = None, *, clock: Clock | None = None
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Return an iterator over answers as they come: places in *texts*, and their vectors, float32 (len(places), d).
+    """Return an iterator over answers as they arrive: positions in *texts*, and vectors, float32 (n_positions, d).
 
-    *entry* is a table of encoders.toml; *role* is query or document; *key* is read from the environment when None.
-    An empty or blank text is never sent; its vector is zero, so that it resembles nothing.
+    *entry* is a table of encoders.toml; *role* is query or document; *key* is read from the environment when None. The
+    vector of a blank text is zero, without a request. Append each batch to the cache before asking for the next, since
+    it is the only store of what was paid for; a repeated call with the missing texts resumes. After Ctrl-C nothing more
+    is sent, what arrived is still yielded, and KeyboardInterrupt is raised at the end, or by a second Ctrl-C at once.
 
-    The embedding cache is the only store of what was paid for: append each batch to it before asking for the next.
-    A call that is repeated with the texts that are still missing then goes on where the last one stopped. After
-    Ctrl-C nothing more is sent, what came back is still yielded, and KeyboardInterrupt is raised at the end, wherever
-    Ctrl-C struck; a second one is raised at once.
-
-    Raises MirblabError before anything is sent (entry, key, budget), or from the iterator when the vendor refuses,
-    does not answer after several attempts, answers wrongly, or when the next request would pass the budget.
+    MirblabError before anything is sent (entry, key, budget), or from the iterator when the vendor refuses, does not
+    answer after several attempts, answers wrongly, or when the next request would exceed the budget.
     """
     secret = Secret(key)
     key = None  # from here on a traceback that shows local variables shows no key
     service = read_hosted(entry)
+    secret = checked_key(service, secret)
+    service.vendor.body(service.entry, [], role)  # an unknown role is an error now, not in the middle
+    texts = [replace_surrogates(text) for text in texts]
+    batches = plan_batches(service, texts)
+    ledger = open_ledger(service, batches)
+    return _answers(service, texts, batches, Client(service, role, secret, ledger, clock or Clock()))
+
+
+def checked_key(service: Hosted, secret: Secret | None = None) -> Secret:
+    """Return *secret*, or the key in the environment; MirblabError where it is missing or cannot be sent."""
     secret = secret or read_key(service.key_variable)
     if not secret and not service.is_local:
         raise MirblabError(f"no key for {service.host}: set the environment variable {service.key_variable}")
     if not secret.is_sendable:
         raise MirblabError(f"the key in {service.key_variable} has spaces or letters beyond ASCII; copy it once more")
-    service.vendor.body(service.entry, [], role)  # an unknown role is an error now, not in the middle
-    texts = [_clean(text) for text in texts]
-    batches, ledger = _batches(service, texts), Ledger(service)
+    return secret
+
+
+def open_ledger(service: Hosted, batches: Sequence[Batch]) -> Ledger:
+    """Return the ledger of a service; OverBudget if the *batches* would cost more than the budget allows."""
+    ledger = Ledger(service)
     try:
         ledger.check(sum(batch.tokens for batch in batches))
     except OverBudget as error:
         raise OverBudget(f"{error}; nothing was sent") from None
-    return _answers(service, texts, batches, Client(service, role, secret, ledger, clock or Clock()))
+    return ledger
 
 
 def _answers(
@@ -401,8 +383,8 @@ def _answers(
         )
 
 
-def _batches(service: Hosted, texts: Sequence[str]) -> list[Batch]:
-    """Return the texts that are not blank in batches within the limits; one that is too large goes alone."""
+def plan_batches(service: Hosted, texts: Sequence[str]) -> list[Batch]:
+    """Return the texts that are not blank in batches within the limits; a text that is too large goes alone."""
     most = min(service.batch_tokens, service.tokens_per_minute)
     whole = most if service.vendor.truncates else min(most, service.max_length)
     found: list[Batch] = []
@@ -424,22 +406,6 @@ def _batches(service: Hosted, texts: Sequence[str]) -> list[Batch]:
 
 
 def _batch(service: Hosted, texts: Sequence[str], places: list[int], counts: list[int]) -> Batch:
-    """Return a batch with the tokens that are paid for: what is beyond the model's length is cut."""
+    """Return a batch with the tokens that are paid for: text beyond the model's length is cut."""
     most = service.max_length if service.cuts else max(counts)
     return Batch(places, [texts[place] for place in places], sum(min(count, most) for count in counts))
-
-
-def _estimate(service: Hosted, batches: list[Batch]) -> Estimate:
-    tokens = sum(batch.tokens for batch in batches)
-    dollars = None if service.price is None else tokens * service.price / 1e6
-    slowest = max(
-        len(batches) * SECONDS_PER_REQUEST / min(service.in_flight, max(1, len(batches))),
-        60 * len(batches) / service.requests_per_minute,
-        60 * tokens / service.tokens_per_minute,
-    )
-    return Estimate(tokens, dollars, len(batches), slowest if batches else 0.0)
-
-
-def _clean(text: str) -> str:
-    """Return *text* with lone surrogates, which cannot be sent, as U+FFFD."""
-    return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)

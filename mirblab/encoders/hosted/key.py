@@ -48,15 +48,11 @@ class Secret:
         return key.isascii() and key.isprintable() and " " not in key
 
     def headers(self) -> dict[str, str]:
-        """Return the header that carries the key; hold it nowhere."""
+        """Return the header that carries the key; do not store it."""
         return {"Authorization": f"Bearer {self._reveal()}"} if self else {}
 
     def redact(self, text: str) -> str:
-        """Return *text* without anything that looks like the key: whole, in part, masked, or encoded.
-
-        >>> Secret("abcdefghij").redact("Incorrect key defghij***, or abcdefghij!")
-        'Incorrect key [key] or [key]!'
-        """
+        """Return *text* without anything that looks like the key: whole, in part, masked, or encoded."""
         text = _SHAPES.sub(_SHOWN, text)
         key = self._reveal()
         if not key:
@@ -70,10 +66,10 @@ class Secret:
 
 
 def check_url(url: str) -> SplitResult:
-    """Return the parts of a *url* that carries no key; MirblabError, which does not repeat it, where it may carry one.
+    """Return the parts of a *url*; MirblabError, which does not repeat it, where it may carry a key.
 
-    What is in a url ends up in keys of caches, provenance and messages, so a user, a password, a query, a fragment
-    and what has the form of a key are refused.
+    A url appears in cache keys, provenance and messages, so a user, a password, a query, a fragment and whatever has
+    the form of a key are refused.
 
     >>> check_url("https://api.example.org/v1").hostname
     'api.example.org'
@@ -104,17 +100,13 @@ def check_keys(entry: Mapping[str, Any]) -> None:
 
 
 def read_key(variable: str) -> Secret:
-    """Return the key in an environment variable; an empty one when it is not set.
-
-    >>> read_key("NO_SUCH_VARIABLE")
-    Secret()
-    """
+    """Return the key in an environment variable; an empty one when it is not set."""
     return Secret(os.environ.get(variable))
 
 
 @contextmanager
 def hide_from_logs(secret: Secret) -> Iterator[None]:
-    """Keep the key out of the logs of the network's libraries: on DEBUG they write down what headers a vendor sends."""
+    """Keep the key out of the logs of the network's libraries: on DEBUG they record the headers that a vendor sends."""
     names = ("httpx", "httpcore.http11", "httpcore.connection", "httpcore.proxy")
     loggers = [logging.getLogger(name) for name in names]
     guard = _Guard(secret)
@@ -133,12 +125,10 @@ class _Guard(logging.Filter):
         self._secret = secret
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return True, having taken what looks like a key out of the record."""
         record.msg, record.args = self._secret.redact(record.getMessage()), ()
         return True
 
 
 def _written_forms(key: str) -> list[str]:
-    """Return how a key may be written: as it is, in a URL, in base64, in hexadecimal digits."""
     raw = key.encode("utf-8", "replace")
     return list(dict.fromkeys([key, quote(key, safe=""), base64.b64encode(raw).decode().rstrip("="), raw.hex()]))

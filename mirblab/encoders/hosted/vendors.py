@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.registry import check_table
+from mirblab.encoders.entry import TYPES
 from mirblab.encoders.hosted.key import check_keys, check_url
 
 Entry = Mapping[str, Any]
@@ -19,10 +21,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class OpenAI:
-    """The wire format of OpenAI, and of all that speak it (vLLM, TEI); the others say where they differ.
-
-    Limits are per request or per minute; an entry of encoders.toml with a field of the same name replaces them.
-    """
+    """The API of OpenAI, which vLLM and TEI follow; an entry may replace its limits, per request or per minute."""
 
     url: str = "https://api.openai.com/v1/embeddings"
     key_variable: str = "OPENAI_API_KEY"
@@ -33,20 +32,12 @@ class OpenAI:
     truncates: ClassVar[bool] = False  # whether the vendor itself cuts what is too long
 
     def body(self, entry: Entry, texts: Sequence[str], role: str) -> dict[str, Any]:
-        """Return the JSON of one request.
-
-        >>> OpenAI().body({"model": "text-embedding-3-large"}, ["a ring"], "query")
-        {'model': 'text-embedding-3-large', 'input': ['a ring'], 'encoding_format': 'float'}
-        """
+        """Return the JSON of one request."""
         found = {"model": entry["model"], "input": list(texts), "encoding_format": "float"}
         return found | _given_dimensions(entry, "dimensions")
 
     def rows(self, answer: Any, n: int) -> list[Any]:
-        """Return the *n* vectors of an answer in the order of the texts, which `index` gives.
-
-        >>> OpenAI().rows({"data": [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]}, 2)
-        [[1.0], [2.0]]
-        """
+        """Return the *n* vectors of an answer in the order of the texts, which `index` gives."""
         data = answer["data"]
         places = [row["index"] for row in data]
         if sorted(places) != list(range(n)):
@@ -72,28 +63,20 @@ class Cohere(OpenAI):
     truncates: ClassVar[bool] = True
 
     def body(self, entry: Entry, texts: Sequence[str], role: str) -> dict[str, Any]:
-        """Return the JSON of one request.
-
-        >>> entry = {"model": "embed-english-v3.0", "input_types": {"query": "search_query"}}
-        >>> list(Cohere().body(entry, ["a ring"], "query"))
-        ['model', 'texts', 'input_type', 'embedding_types', 'truncate']
-        """
         found = {"model": entry["model"], "texts": list(texts), "input_type": input_type(entry, role)}
         found |= {"embedding_types": ["float"], "truncate": entry.get("truncate", "END")}
         return found | _given_dimensions(entry, "output_dimension")
 
     def rows(self, answer: Any, n: int) -> list[Any]:
-        """Return the vectors of an answer, which are in the order of the texts."""
         return list(answer["embeddings"]["float"])
 
     def usage(self, answer: Any) -> Any:
-        """Return the number of tokens that the vendor bills."""
         return answer["meta"]["billed_units"]["input_tokens"]
 
 
 @dataclass(frozen=True)
 class Voyage(OpenAI):
-    """Voyage's embeddings: OpenAI's answer, with `input_type` and `truncation` asked for."""
+    """Voyage's embeddings: OpenAI's answer, with `input_type` and `truncation` in the request."""
 
     url: str = "https://api.voyageai.com/v1/embeddings"
     key_variable: str = "VOYAGE_API_KEY"
@@ -104,11 +87,7 @@ class Voyage(OpenAI):
     truncates: ClassVar[bool] = True
 
     def body(self, entry: Entry, texts: Sequence[str], role: str) -> dict[str, Any]:
-        """Return the JSON of one request; `truncate = "NONE"` becomes `truncation: false`.
-
-        >>> Voyage().body({"model": "voyage-3-large", "input_types": {"query": "query"}}, ["a"], "query")["truncation"]
-        True
-        """
+        """Return the JSON of one request; `truncate = "NONE"` becomes `truncation: false`."""
         found = {"model": entry["model"], "input": list(texts), "input_type": input_type(entry, role)}
         return (
             found
@@ -121,11 +100,7 @@ VENDORS = {"cohere": Cohere(), "openai": OpenAI(), "voyage": Voyage()}
 
 
 def input_type(entry: Entry, role: str) -> str | None:
-    """Return the `input_type` of a *role*; None (the text as it is) when the entry has no `input_types` at all.
-
-    >>> input_type({"input_types": {"query": "search_query", "document": "search_document"}}, "query")
-    'search_query'
-    """
+    """Return the `input_type` of a *role*; None (the text as it is) when the entry has no `input_types` at all."""
     known = entry.get("input_types", {})
     if known and role not in known:
         raise unknown("input_type for role", role, known)
@@ -133,7 +108,6 @@ def input_type(entry: Entry, role: str) -> str | None:
 
 
 def _given_dimensions(entry: Entry, theirs: str) -> dict[str, Any]:
-    """Return the dimensions to ask for, under the vendor's name, when the entry asks for other than the usual."""
     return {theirs: entry["output_dimension"]} if "output_dimension" in entry else {}
 
 
@@ -142,7 +116,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Hosted:
-    """A hosted encoder: its vendor's wire format, its address, and its limits."""
+    """A hosted encoder: its vendor's API, its address, and its limits."""
 
     entry: Mapping[str, Any]
     vendor: OpenAI
@@ -174,15 +148,12 @@ class Hosted:
 
     @property
     def cuts(self) -> bool:
-        """Return whether a text that is too long is cut (by the vendor, or for OpenAI by us); else it is an error."""
+        """Return whether a text that is too long is cut (by the vendor, or for OpenAI here); else it is an error."""
         return self.entry.get("truncate", "END") != "NONE"
 
     @property
     def key_variable(self) -> str:
-        """Return the environment variable that holds the key: the entry's `key_variable`, else the vendor's.
-
-        Raises MirblabError where the vendor's key would go to another host without the entry saying so.
-        """
+        """Return the variable that holds the key; MirblabError where a vendor's key would go to another host."""
         usual = urlsplit(self.vendor.url).hostname
         named = self.entry.get("key_variable")
         if named is None and not self.is_local and self.host != usual:
@@ -193,11 +164,7 @@ class Hosted:
         return str(named or self.vendor.key_variable)
 
     def vectors(self, answer: Any, n: int) -> np.ndarray:
-        """Return the vectors of an *answer* to *n* texts, float32 (n, d), in the order of the texts.
-
-        Of length 1 only when the entry says `normalise`. Raises MirblabError unless there are exactly *n* vectors of
-        the right dimensions, all numbers finite.
-        """
+        """Return an answer's vectors, float32 (n, d), in the order of the texts; MirblabError for wrong ones."""
         try:
             found = np.array(self.vendor.rows(answer, n))
         except MirblabError:
@@ -217,7 +184,7 @@ class Hosted:
         return found
 
     def usage(self, answer: Any, estimated: int) -> int:
-        """Return the tokens that the vendor counted for an *answer*, or the *estimated* ones when it does not say."""
+        """Return the tokens that the vendor counted for an *answer*, or the *estimated* ones without such a count."""
         try:
             tokens = self.vendor.usage(answer)
         except (KeyError, TypeError):
@@ -227,55 +194,49 @@ class Hosted:
 
 
 def read_hosted(entry: Mapping[str, Any]) -> Hosted:
-    """Return the hosted encoder that an *entry* describes; needs neither a key nor the network.
-
-    Raises MirblabError for an unknown vendor, absent or impossible fields, and a key written into the entry.
-
-    >>> entry = {"vendor": "voyage", "model": "voyage-3-large", "dimensions": 1024, "max_length": 32000}
-    >>> read_hosted(entry).batch_texts
-    128
-    """
-    absent = [field for field in ("vendor", "model", "dimensions", "max_length") if field not in entry]
-    if absent:
-        raise MirblabError(f"a hosted encoder lacks {', '.join(absent)}; add them to its entry in encoders.toml")
-    if entry["vendor"] not in VENDORS:
-        raise unknown("vendor", str(entry["vendor"]), VENDORS)
+    """Return the hosted encoder that an *entry* describes, without key or network; MirblabError for a wrong entry."""
     check_keys(entry)
+    check_table("a hosted encoder", entry, TYPES, needed=("vendor", "model", "dimensions", "max_length"))
+    if entry["vendor"] not in VENDORS:
+        raise unknown("vendor", entry["vendor"], VENDORS)
     vendor = VENDORS[entry["vendor"]]
     _check_modes(entry)
-    url = request_url(str(entry.get("url", vendor.url)), vendor.url)
+    url = request_url(entry.get("url", vendor.url), vendor.url)
     limits = ("batch_texts", "batch_tokens", "requests_per_minute", "tokens_per_minute")
     return Hosted(
         entry=dict(entry),
         vendor=vendor,
         url=url,
-        dimensions=_whole(entry, "output_dimension", _whole(entry, "dimensions", 0)),
-        max_length=_whole(entry, "max_length", 0),
-        **{name: _whole(entry, name, getattr(vendor, name)) for name in limits},
-        in_flight=_whole(entry, "in_flight", 4),
-        timeout=float(_amount(entry.get("timeout", 120), "timeout") or 120),
-        price=_price(entry, urlsplit(url).hostname in LOCAL),
+        dimensions=entry.get("output_dimension", entry["dimensions"]),
+        max_length=entry["max_length"],
+        **{name: entry.get(name, getattr(vendor, name)) for name in limits},
+        in_flight=entry.get("in_flight", 4),
+        timeout=float(entry.get("timeout") or 120),
+        price=entry.get("price_per_million_tokens", 0.0 if urlsplit(url).hostname in LOCAL else None),
     )
 
 
 def read_budgets(entry: Mapping[str, Any]) -> dict[str, float]:
-    """Return the budgets that hold, in dollars by their names: `MIRBLAB_BUDGET` and the entry's `budget`.
+    """Return the budgets in force, in dollars by their names: `MIRBLAB_BUDGET` and the entry's `budget`.
 
     >>> read_budgets({"budget": 2})
     {'budget': 2.0}
     """
-    found = {"MIRBLAB_BUDGET": os.environ.get("MIRBLAB_BUDGET") or None, "budget": entry.get("budget")}
-    return {name: _amount(value, name) for name, value in found.items() if value is not None}
+    budgets = {"budget": float(entry["budget"])} if "budget" in entry else {}
+    said = os.environ.get("MIRBLAB_BUDGET")
+    if not said:
+        return budgets
+    try:
+        dollars = float(said)
+    except ValueError:
+        dollars = math.nan
+    if not 0 <= dollars < math.inf:
+        raise MirblabError(f"MIRBLAB_BUDGET is {said!r}; write a number from 0, for example 5 or 0.50")
+    return {"MIRBLAB_BUDGET": dollars} | budgets
 
 
 def request_url(url: str, usual: str) -> str:
-    """Return the address that requests go to; *url* is a base, or the whole address with the *usual* ending.
-
-    Only https, unless the host is this machine. Raises MirblabError for any other, and for one with a password.
-
-    >>> request_url("http://localhost:8000/v1/", "https://api.openai.com/v1/embeddings")
-    'http://localhost:8000/v1/embeddings'
-    """
+    """Return the address of requests for a base or whole *url*; MirblabError unless it is https or this machine."""
     parts, tail = check_url(url.strip().rstrip("/")), "/" + usual.rsplit("/", 1)[1]
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOCAL)):
         raise MirblabError(f"the url '{url}' is not https://...; plain http is for this machine only")
@@ -289,26 +250,3 @@ def _check_modes(entry: Mapping[str, Any]) -> None:
         raise MirblabError(f"truncate is {mode!r}; write END or NONE (or START, with Cohere only)")
     if vendor == "cohere" and not entry.get("input_types"):
         raise MirblabError('Cohere needs input_types = { query = "search_query", document = "search_document" }')
-
-
-def _price(entry: Mapping[str, Any], is_local: bool) -> float | None:
-    named = entry.get("price_per_million_tokens", 0.0 if is_local else None)
-    return None if named is None else _amount(named, "price_per_million_tokens")
-
-
-def _whole(entry: Mapping[str, Any], name: str, default: int) -> int:
-    value = entry.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise MirblabError(f"{name} is {value!r}; write a whole number from 1")
-    return value
-
-
-def _amount(value: Any, name: str) -> float:
-    """Return *value* as a number from 0, in dollars or seconds."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise MirblabError(f"{name} is {value!r}; write a number from 0, for example 5 or 0.50")
-    return found

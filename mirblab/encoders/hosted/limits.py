@@ -1,4 +1,4 @@
-"""budget: how much may be sent: requests and tokens per minute, and dollars."""
+"""What may be sent: requests and tokens per minute, and dollars."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import time
 import uuid
 from pathlib import Path
 
-from mirblab.core import paths, stored_files, text_files
+from mirblab.core import atomic_files, paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.encoders.hosted.vendors import Hosted, read_budgets
 
 
 class Clock:
-    """The time, and waiting for it; tests give another one."""
+    """The time, and waiting for it; tests replace it."""
 
     def now(self) -> float:
-        """Return seconds that only grow."""
+        """Return seconds that never decrease."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -27,11 +27,7 @@ class Clock:
 
 
 class Bucket:
-    """A token bucket: in no minute does it let through more than *per_minute*.
-
-    A tenth of that may go at once; the rest trickles in at nine tenths of the rate. What is larger than the bucket
-    is let through alone, after the time that it takes.
-    """
+    """A token bucket: at most *per_minute* in any minute, a tenth at once, the rest at nine tenths of the rate."""
 
     def __init__(self, per_minute: float, clock: Clock) -> None:
         self.capacity = max(1.0, per_minute / 10)
@@ -40,12 +36,7 @@ class Bucket:
         self._level, self._last = self.capacity, clock.now()
 
     def take(self, amount: float) -> float:
-        """Return the seconds to wait before *amount* may be sent; it counts as taken.
-
-        >>> bucket = Bucket(600, Clock())
-        >>> bucket.take(60) == 0, round(bucket.take(9))
-        (True, 1)
-        """
+        """Return the seconds to wait before *amount* may be sent; it counts as taken."""
         now = self._clock.now()
         self._level = min(self.capacity, self._level + (now - self._last) * self.rate)
         self._last = now
@@ -58,7 +49,7 @@ class Bucket:
 
 
 class Pace:
-    """When the next request may go: two buckets, and the time for which the vendor asked all to wait."""
+    """When the next request may be sent: two buckets, and the time for which the vendor asked all to wait."""
 
     def __init__(self, hosted: Hosted, clock: Clock) -> None:
         self._clock, self._until = clock, 0.0
@@ -66,31 +57,30 @@ class Pace:
         self._tokens = Bucket(hosted.tokens_per_minute, clock)
 
     async def wait(self, tokens: int) -> None:
-        """Wait until a request of so many *tokens* may go."""
+        """Wait until a request of so many *tokens* may be sent."""
         asked = self._until - self._clock.now()
         seconds = max(asked, self._requests.take(1), self._tokens.take(tokens))
         if seconds > 0:
             await self._clock.sleep(seconds)
 
     def hold(self, seconds: float) -> None:
-        """Let nothing go for so many *seconds*."""
+        """Send nothing for so many *seconds*."""
         self._until = max(self._until, self._clock.now() + seconds)
 
     def settle(self, estimated: int, used: int) -> None:
-        """Correct the count of tokens, once the vendor has said how many there were."""
+        """Correct the count of tokens when the vendor has reported the number used."""
         self._tokens.give(estimated - used)
 
 
 class OverBudget(MirblabError):
-    """What is asked for costs more than the budget has left."""
+    """The request costs more than the budget has left."""
 
 
 class Ledger:
-    """What this call spent, on disk before each request goes, so that every process and every later run counts it.
+    """What this call spent, on disk before each request is sent, so that every process and later run counts it.
 
-    One small file per call in `<cache>/spending/` says what was paid and what may have been: an answer that was lost
-    on the way counts in full, also after kill -9. `MIRBLAB_BUDGET` is for all models together, an entry's `budget`
-    for its model. Deleting a file forgets what it says.
+    One file per call in `<cache>/spending/` states what was or may have been paid: a lost answer counts in full, also
+    after kill -9. `MIRBLAB_BUDGET` is for all models together, an entry's `budget` for its model.
     """
 
     def __init__(self, hosted: Hosted) -> None:
@@ -107,7 +97,7 @@ class Ledger:
             )
 
     def check(self, tokens: int) -> None:
-        """Raise OverBudget, with the numbers, when so many *tokens* more would pass a budget."""
+        """Raise OverBudget, with the numbers, when so many *tokens* more would exceed a budget."""
         needed = self._dollars(self._paid + self._pending + tokens * self._ratio)
         for name, most in self._budgets.items():
             before = sum_spending(self._folder, None if name == "MIRBLAB_BUDGET" else self._hosted.model, self._path)
@@ -120,7 +110,7 @@ class Ledger:
                 )
 
     async def reserve(self, tokens: int) -> None:
-        """Count *tokens* as pending; waits for answers on the way when they decide; raises OverBudget."""
+        """Count *tokens* as pending; wait for pending answers when they decide; raise OverBudget."""
         async with self._changed:
             while self._pending and not self._fits(tokens):
                 await self._changed.wait()
@@ -151,21 +141,17 @@ class Ledger:
         if not self._hosted.price:
             return
         paid, pending = self._dollars(self._paid), self._dollars(self._pending)
-        paths.write_text(self._path, json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}))
+        atomic_files.write_text(self._path, json.dumps({"model": self._hosted.model, "paid": paid, "pending": pending}))
 
 
 def sum_spending(folder: Path, model: str | None = None, but: Path | None = None) -> float:
-    """Return the dollars that the files in *folder* count, of one *model* or of all; *but* one file.
-
-    >>> sum_spending(Path("no-such-folder"))
-    0.0
-    """
+    """Return the dollars that the files in *folder* count, of one *model* or of all, except the file *but*."""
     bills = [_read_spending(path) for path in sorted(folder.glob("[!.]*.json")) if path != but]
     return sum((dollars for name, dollars in bills if model in (None, name)), 0.0)
 
 
 def verify(folder: Path) -> list[str]:
-    """Return a line for each file in *folder* that does not say what was spent; none is set aside, since it counts."""
+    """Return a line for each unreadable file in *folder*; none is set aside, since it counts."""
     wrong = []
     for path in stored_files.sound_paths(folder):
         try:
@@ -176,7 +162,6 @@ def verify(folder: Path) -> list[str]:
 
 
 def _read_spending(path: Path) -> tuple[str, float]:
-    """Return model and dollars of a file; MirblabError when it does not say them."""
     try:
         found = text_files.read_json(path)
         model, sums = found["model"], [found["paid"], found["pending"]]

@@ -1,7 +1,5 @@
 from . import analysis as analysis
-from . import data as data
 from . import display as display
-from . import encoders as encoders
 from . import evaluation as evaluation
 from . import formula as formula
 from . import lessons as lessons
@@ -9,6 +7,9 @@ from . import retrieval as retrieval
 from . import sources as sources
 from . import train as train
 from .analysis.collection_report import report as report
+from .analysis.experiments import experiment as experiment
+from .analysis.searching.free_text import search as search
+from .analysis.searching.similarity import similar as similar
 from .app.explorer.widget import explore as explore
 from .app.hand_runs import check_parameters as check_parameters
 from .app.suites import output as output
@@ -29,7 +30,6 @@ from .evaluation.significance import compare as compare
 from .retrieval import fusion as fusion
 from .retrieval.systems import System as System
 from .retrieval.systems import system as system
-from .retrieval.systems import system_names as system_names
 from .sources.catalogue import add as add
 from .sources.catalogue import build as build
 from .sources.catalogue import collection_names as collection_names

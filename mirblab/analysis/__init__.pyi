@@ -6,6 +6,7 @@ from .compare_runs import moved_documents as moved_documents
 from .compare_runs import paired_runs as paired_runs
 from .compare_runs import rank_biased_overlap as rank_biased_overlap
 from .compare_runs import run_similarity as run_similarity
+from .experiments import seeds_table as seeds_table
 from .failures import contrast_groups as contrast_groups
 from .failures import count_outcomes as count_outcomes
 from .failures import describe_contrasts as describe_contrasts
@@ -54,5 +55,4 @@ from .reranking import rerank_table as rerank_table
 from .reranking import reranking_factors as reranking_factors
 from .topics import TOPIC_LABELS as TOPIC_LABELS
 from .topics import topic_labels as topic_labels
-from .training_seeds import seeds_table as seeds_table
 from .unjudged import hide_judgements as hide_judgements

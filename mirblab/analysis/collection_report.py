@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,19 +18,19 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
 from mirblab.display.escape import format_value
-from mirblab.encoders.encoding import encoder
+from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.evaluation import measures
 
 UNJUDGED = np.iinfo(np.int32).min
 
 COLUMNS = ["query_id", "doc_id", "kind", "text"]
-MIN_WHOLE_WORDS = 5  # shorter texts are not looked for inside others
+MIN_WHOLE_WORDS = 5  # shorter texts are not searched for in others
 _DECLARED = re.compile(
     r"\s*(?:@\[[^\]]*\]\s*)*(?:(?:private|protected|public|noncomputable|nonrec|unsafe|partial|local|scoped)\s+)*"
     r"(?:theorem|lemma|def|definition|abbrev|structure|class|instance|inductive|axiom|corollary|fact|record|fixpoint|"
     r"proposition)\s+([^\W\d][^\s:({\[⦃⟨]*)(?=\s*(?:[:({\[⦃⟨]|where\b|extends\b|$))",
     re.IGNORECASE,
-)  # what follows the name keeps prose apart: "Definition of a limit"
+)  # what follows the name distinguishes it from prose: "Definition of a limit"
 _LABEL = re.compile(
     r"(?<![\w-])[a-z]+(?:-[a-z0-9]+)*-(?:lemma|theorem|proposition|definition|remark|example|exercise|situation|"
     r"section|equation|item)-[a-z0-9]+(?:-[a-z0-9]+)*"
@@ -69,7 +69,6 @@ class Evidence:
 
     collection: Collection
     summary: pd.DataFrame
-    duplicates: pd.DataFrame
     leaks: pd.DataFrame
     by_chance: int
     auc: float
@@ -91,8 +90,7 @@ class Report:
     - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
     - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
       is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
-    - `leaks`: query_id, doc_id, kind, text, as `collection_report.find_leaks` gives them
-    - `lengths`: words per text; `truncation`: texts beyond each encoder's length, with a 95 % interval
+    - `leaks`: see `find_leaks`; `lengths`: words per text; `truncation`: texts beyond encoders' lengths
     - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
     - `overlap`: other, what, count, share, near_count, near_share, examples
     """
@@ -111,18 +109,18 @@ class Report:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that are short enough to be shown whole, by title; empty ones are left out."""
-        found = {
+        tables = {
             "what was looked for": self.summary,
             "words per text": self.lengths,
             "texts beyond an encoder's length": self.truncation,
             "judgements per query": self.judged,
             "overlap with other collections": self.overlap,
         }
-        return {title: table for title, table in found.items() if len(table)}
+        return {title: table for title, table in tables.items() if len(table)}
 
     def _repr_html_(self) -> str:
         from mirblab.display.escape import plain_html
-        from mirblab.display.table import frame_html
+        from mirblab.display.table_formats import frame_html
 
         items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
         first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
@@ -149,10 +147,9 @@ def report(
 ) -> Report:
     """Return a report on what makes the task of a collection easier, harder or less fair than it looks.
 
-    Near-duplicates are pairs whose sets of word triples have a Jaccard similarity from *threshold* on. *encoders*:
-    whose maximum length the texts may exceed, counted on at most *n_sample* texts a role. *others*: collections
-    whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements. The same *seed*
-    gives the same report.
+    Near-duplicates are pairs whose sets of word triples have a Jaccard similarity of *threshold* or more. *encoders*:
+    those whose maximum length the texts may exceed, counted on *n_sample* texts a role, drawn by *seed*. *others*:
+    collections whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements.
 
     >>> from mirblab.sources.catalogue import load
     >>> found = report(load("mini-qa"), encoders=())
@@ -169,7 +166,7 @@ def report(
     judged = judgement_table(collection, runs)
     overlap = overlap_table(collection, others, same)
     summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
-    evidence = Evidence(collection, summary, duplicates, named, by_chance, auc, z, truncation, judged, overlap)
+    evidence = Evidence(collection, summary, named, by_chance, auc, z, truncation, judged, overlap)
     return Report(
         collection.name, describe_findings(evidence) + problems, summary, duplicates, twins, named, words, truncation,
         judged, overlap, _notes(same, threshold, n_sample),
@@ -177,23 +174,22 @@ def report(
 
 
 def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
-    """Return the queries and documents that nearly repeat each other, and what the judgements say of them."""
-    found = same.between(0, 1)
-    queries, docs = found.one.to_numpy(), found.other.to_numpy()
+    repeats = same.between(0, 1)
+    queries, docs = repeats.one.to_numpy(), repeats.other.to_numpy()
     relevance = pair_relevances(collection, queries, docs)
     is_relevant = relevance >= collection.card.relevant_from
-    own = collection.query_ids[queries] == collection.doc_ids[docs]
-    relation = np.select([own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
+    is_own = collection.query_ids[queries] == collection.doc_ids[docs]
+    relation = np.select([is_own, is_relevant, relevance > UNJUDGED], ["own", "relevant", "judged 0"], "unjudged")
     return pd.DataFrame({
-        "query_id": collection.query_ids[queries], "doc_id": collection.doc_ids[docs], "jaccard": found.jaccard,
+        "query_id": collection.query_ids[queries], "doc_id": collection.doc_ids[docs], "jaccard": repeats.jaccard,
         "is_relevant": is_relevant, "relation": relation, "is_candidate": collection.candidates.permits(queries, docs),
     })  # fmt: skip
 
 
 def _twins(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
-    found = same.within(1)
+    repeats = same.within(1)
     ids = collection.doc_ids
-    return pd.DataFrame({"doc_id": ids[found.other], "other_id": ids[found.one], "jaccard": found.jaccard})
+    return pd.DataFrame({"doc_id": ids[repeats.other], "other_id": ids[repeats.one], "jaccard": repeats.jaccard})
 
 
 def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
@@ -208,12 +204,9 @@ def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Print the findings of a *report*, most severe first, then its tables and notes.
-
-    *console* None: standard output.
-    """
+    """Print the findings of a *report*, most severe first, its tables and notes (*console* None: standard output)."""
     console = console or terminal.console()
-    console.print(f"{report.collection}: {len(report.findings)} findings, worst first", style="bold")
+    console.print(f"{report.collection}: {len(report.findings)} findings, most severe first", style="bold")
     for number, text in enumerate(report.findings, 1):
         console.print(f"{number:3d}. {text}", soft_wrap=True)
     for title, table in report.tables().items():
@@ -223,7 +216,6 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 
 def _console_table(title: str, table: pd.DataFrame) -> Table:
-    """Return a table for the console, with shares in percent and long texts cut."""
     drawn = Table(title=title, title_justify="left")
     for name in table.columns:
         number = pd.api.types.is_numeric_dtype(table[name])
@@ -234,7 +226,6 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 
 
 def _console_cell(name: object, value: object) -> str:
-    """Return one value as text of at most `_WIDEST` characters."""
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
     text = f"{value:.1%}" if is_share and value == value else format_value(value)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
@@ -248,7 +239,7 @@ def summarize_findings(
     n_queries, n_docs = len(collection.queries), len(collection.corpus)
     rows: list[dict[str, Any]] = []
 
-    def add(what: str, ids: Sequence[str] | pd.Series, total: int) -> None:
+    def add(what: str, ids: Iterable[str], total: int) -> None:
         once = list(dict.fromkeys(map(str, ids)))
         shown = ", ".join(once[:n_examples])
         rows.append({"what": what, "count": len(once), "share": len(once) / max(total, 1), "examples": shown})
@@ -275,7 +266,6 @@ def summarize_findings(
 
 
 def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Yield the name of each kind of leak in queries, and which rows of *leaks* belong to it."""
     names = leaks.kind.isin(NAMING) & (leaks.kind != "title")
     can_only_be = leaks.text.map(is_identifier).astype(bool)
     yield NAMES, names & can_only_be
@@ -287,19 +277,15 @@ def _leak_masks(leaks: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
 
 
 def describe_findings(evidence: Evidence) -> list[str]:
-    """Return the findings as sentences, most severe first, each with what to do about it; empty where there are none.
-
-    Most severe is what makes values wrong (a query that may return itself, queries that name their answer), then what
-    makes them unfair or too easy, then what readers of the values should know.
-    """
-    found = [
+    """Return the findings as sentences, each with what to do about it; those that make values wrong come first."""
+    findings = [
         *_on_duplicates(evidence),
         *_on_leaks(evidence),
         *_on_lengths(evidence),
         *_on_judgements(evidence),
         *_on_overlap(evidence),
     ]
-    return [text for _, text in sorted(found, key=lambda pair: -pair[0])]
+    return [text for _, text in sorted(findings, key=lambda pair: -pair[0])]
 
 
 def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
@@ -317,18 +303,18 @@ def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
     count, share, shown = evidence.count(RELATIONS["relevant"])
     if count:
         yield 3 + share, (f"{count:,} queries ({share:.1%}) nearly repeat a relevant document, for example {shown}: "
-                          "where duplicates are asked for this is the task, but words alone solve these; else the "
-                          "answer was copied from the query. Report the measures without them as well.")  # fmt: skip
+                          "if the task is to find duplicates, shared words are enough for these; otherwise the "
+                          "answer was copied from the query. Report the measures without these, too.")  # fmt: skip
     count, share, shown = evidence.count(QUERY_TWINS)
     if count:
-        yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: tests "
-                          "take queries as independent; keep one of each.")  # fmt: skip
+        yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: "
+                          "significance tests assume independent queries; keep one of each group.")  # fmt: skip
     counts = [evidence.count(what) for what in (COPIES, NEAR)]
     if sum(share for _, share, _ in counts) >= FEW:
         yield 4 + counts[0][1] + counts[1][1], (
             f"{counts[0][0]:,} documents repeat an earlier one and {counts[1][0]:,} nearly do, for example "
             f"{', '.join(text for *_, text in counts if text)}: where one of them is relevant and the other unjudged, "
-            "the value depends on the order of equals; merge them.")  # fmt: skip
+            "the value of a measure depends on the order of ties; merge them.")  # fmt: skip
 
 
 def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
@@ -339,20 +325,20 @@ def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
         share = once / max(len(evidence.collection.queries), 1)
         yield (8 if share >= FEW else 4) + share, (
             f"{once:,} queries contain a name of their answer ({names[0]:,} an identifier, {words[0]:,} a plain word, "
-            f"{titles[0]:,} a title), where {evidence.by_chance:,} would by chance, for example {shown}: mask the "
-            "names, or report the measures without these queries, too.")  # fmt: skip
+            f"{titles[0]:,} a title), where {evidence.by_chance:,} are expected by chance, for example {shown}: mask "
+            "the names, or report the measures without these queries, too.")  # fmt: skip
     for what, text in (
-        (NAMED, "have a name of their own that stands in their answer: strip it from the query"),
-        (WHOLE, "stand whole in their answer, or hold it whole: look whether the one was copied from the other"),
-        (LEFT, "have a reference left in them, which may spell out the answer: mask every reference"),
+        (NAMED, "have a name of their own that occurs in their answer: remove it from the query"),
+        (WHOLE, "are contained in their answer, or contain it: check whether one was copied from the other"),
+        (LEFT, "contain a reference that may name the answer: mask every reference"),
     ):
         count, share, shown = evidence.count(what)
         if count:
             yield 5 + share, f"{count:,} queries ({share:.1%}) {text}. Examples: {shown}."
     count, share, shown = evidence.count(REFERENCES)
     if count:
-        yield 3.5 + share, (f"{count:,} documents ({share:.1%}) have a reference left in them, for example {shown}: "
-                            "mask them, since they spell out other documents' names.")  # fmt: skip
+        yield 3.5 + share, (f"{count:,} documents ({share:.1%}) contain a reference, for example {shown}: mask "
+                            "these, since they contain the names of other documents.")  # fmt: skip
 
 
 def _on_lengths(evidence: Evidence) -> Iterator[tuple[float, str]]:
@@ -362,52 +348,48 @@ def _on_lengths(evidence: Evidence) -> Iterator[tuple[float, str]]:
         yield 7 + abs(evidence.auc - 0.5), (
             f"Relevant documents differ in length from the others: one is {longer} than another document in "
             f"{chance:.0%} of all cases (AUC {evidence.auc:.2f}; 0.5 would mean no difference), so that length alone "
-            "helps to find them: where some documents are only titles, give all the same parts; else compare with a "
-            "system that sees nothing but the length.")  # fmt: skip
-    for row in evidence.truncation.itertuples():
-        if row.share >= MUCH / 10:
-            many = "documents" if row.role == "document" else "queries"
-            seen = f"; 95 %: {row.low:.1%} to {row.high:.1%}, from {row.sampled:,} of {row.texts:,}"
-            yield 4 * (row.share >= MUCH) + row.share, (
-                f"{row.encoder} cuts off {row.share:.1%} of the {many} at {row.max_length:,} tokens"
-                f"{seen if row.sampled < row.texts else ''}: the encoder does not see the rest; take an encoder with a "
-                "larger maximum length, or split the texts.")  # fmt: skip
+            "helps to find them: if some documents are only titles, give all documents the same parts; otherwise "
+            "compare with a system that ranks by length alone.")  # fmt: skip
+    for row in evidence.truncation.to_dict("records"):
+        if row["share"] >= MUCH / 10:
+            many = "documents" if row["role"] == "document" else "queries"
+            seen = f"; 95 %: {row['low']:.1%} to {row['high']:.1%}, from {row['sampled']:,} of {row['texts']:,}"
+            yield 4 * (row["share"] >= MUCH) + row["share"], (
+                f"{row['encoder']} cuts off {row['share']:.1%} of the {many} at {row['max_length']:,} tokens"
+                f"{seen if row['sampled'] < row['texts'] else ''}: the encoder does not see the rest; take an encoder "
+                "with a larger maximum length, or split the texts.")  # fmt: skip
 
 
 def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
     without = evidence.collection.oddities.get("queries without a relevant document", 0)
     if without:
         yield 3 + without / len(evidence.collection.queries), (
-            f"{without:,} queries have no relevant document and score 0 whatever is returned: judge more, or leave "
-            "them out and say so.")  # fmt: skip
-    for row in evidence.judged.itertuples():
-        if row.what.startswith("Judged@10") and row.mean < 0.9:
-            yield 5 + (1 - row.mean), (f"{row.what} is {row.mean:.0%}: unjudged documents count as not relevant; "
-                                       "report prime measures beside, or judge the first ten.")  # fmt: skip
+            f"{without:,} queries have no relevant document and score 0 whatever is returned: judge more "
+            "documents, or exclude these queries and report that.")  # fmt: skip
+    for row in evidence.judged.to_dict("records"):
+        if row["what"].startswith("Judged@10") and row["mean"] < 0.9:
+            yield 5 + (1 - row["mean"]), (
+                f"{row['what']} is {row['mean']:.0%}: unjudged documents count as not relevant; report prime measures "
+                "as well, or judge the first ten documents.")  # fmt: skip
 
 
 def _on_overlap(evidence: Evidence) -> Iterator[tuple[float, str]]:
-    for row in evidence.overlap.itertuples():
-        if row.near_count and not row.what.startswith("documents that are documents"):
-            yield 3 + row.near_share, (
-                f"{row.near_count:,} {row.what} ({row.other}), {row.count:,} of them word for word, for example "
-                f"{row.examples}: do not train or tune on the one and test on the other.")  # fmt: skip
-        elif row.near_share >= FEW:
-            yield 1 + row.near_share, (
-                f"{row.near_share:.1%} of the {row.what} ({row.other}), {row.share:.1%} word for word: their values "
-                "are not independent.")  # fmt: skip
+    for row in evidence.overlap.to_dict("records"):
+        if row["near_count"] and not row["what"].startswith("documents that are documents"):
+            yield 3 + row["near_share"], (
+                f"{row['near_count']:,} {row['what']} ({row['other']}), {row['count']:,} of them word for word, for "
+                f"example {row['examples']}: do not train or tune on the one and test on the other.")  # fmt: skip
+        elif row["near_share"] >= FEW:
+            yield 1 + row["near_share"], (
+                f"{row['near_share']:.1%} of the {row['what']} ({row['other']}), {row['share']:.1%} word for word: "
+                "their values are not independent.")  # fmt: skip
 
 
 def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
     """Return words per text (texts, count, mean, least, 5 %, median, 95 %, most), and the AUC of length with its z.
 
-    The AUC is the chance that a relevant document is longer than another document of the corpus, equal ones by half:
-    0.5 says that length gives no information; z is its distance from 0.5 in standard errors (Mann & Whitney, 1947).
-    Both are 0.5 and 0 where one of the sides is empty.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> length_table(load("mini-qa"))[0].texts.tolist()
-    ['queries', 'documents', 'relevant documents', 'other documents']
+    The AUC is the chance that a relevant document is longer than another document, ties by half (0.5: no information);
+    z is its distance from 0.5 in standard errors (Mann & Whitney, 1947); 0.5 and 0 where a side is empty.
     """
     queries, docs = _word_counts(collection.query_texts), _word_counts(collection.texts)
     chosen = collection.qrels.relevance >= collection.card.relevant_from
@@ -423,28 +405,20 @@ def _word_counts(texts: list[str]) -> np.ndarray:
     return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
 
 
-def chance_of_larger(some: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Return the chance that one of *some* is larger than one of *others*, ties by half, and its z.
-
-    >>> chance_of_larger(np.array([3, 4]), np.array([1, 2, 3]))[0].__round__(3)
-    0.917
-    """
-    if not len(some) or not len(others):
+def chance_of_larger(sample: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Return the probability that one of *sample* is larger than one of *others*, ties by half, and its z."""
+    if not len(sample) or not len(others):
         return 0.5, 0.0
     others = np.sort(others)
-    below, upto = np.searchsorted(others, some, "left"), np.searchsorted(others, some, "right")
-    found = float((below + upto).mean() / 2 / len(others))
-    return found, float((found - 0.5) / np.sqrt((len(some) + len(others) + 1) / 12 / len(some) / len(others)))
+    below, upto = np.searchsorted(others, sample, "left"), np.searchsorted(others, sample, "right")
+    chance = float((below + upto).mean() / 2 / len(others))
+    return chance, float((chance - 0.5) / np.sqrt((len(sample) + len(others) + 1) / 12 / len(sample) / len(others)))
 
 
 def truncation_table(
     collection: Collection, encoders: Sequence[str], n_sample: int = 2_000, seed: int = 0
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return how many texts exceed each encoder's maximum length, and why some encoders failed.
-
-    Columns: encoder, max_length, role, texts, sampled, truncated (in the sample), share, low, high (95 %). At most
-    *n_sample* texts a role are counted, drawn by *seed*; where all are, low and high equal the share.
-    """
+    """Return how many texts exceed each encoder's maximum length (95 % interval), and why some encoders failed."""
     rows, problems, instruction = [], [], collection.card.instruction
     for name in encoders:
         model = encoder(name)
@@ -458,24 +432,16 @@ def truncation_table(
     return pd.DataFrame(rows, columns=columns), problems
 
 
-def _truncated_share(model: object, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
+def _truncated_share(model: Encoder, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
     places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
-    found = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
-    share = found / max(len(places), 1)
-    low, high = (share, share) if len(places) == len(texts) else wilson_interval(found, len(places))
-    return {"texts": len(texts), "sampled": len(places), "truncated": found, "share": share, "low": low, "high": high}
+    count = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
+    share = count / max(len(places), 1)
+    low, high = (share, share) if len(places) == len(texts) else wilson_interval(count, len(places))
+    return {"texts": len(texts), "sampled": len(places), "truncated": count, "share": share, "low": low, "high": high}
 
 
 def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -> pd.DataFrame:
-    """Return what is judged, a row each: what, and count, mean, least, 5 %, median, 95 %, most over the queries.
-
-    Rows: judged per query, relevant per query, and for each of *runs* the share of its first ten documents that is
-    judged (Judged@10), under the run's name.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> judgement_table(load("mini-qa")).what.tolist()
-    ['judged per query', 'relevant per query']
-    """
+    """Return the judgements and the relevant documents per query, and Judged@10 of each of *runs*, a row each."""
     codes, n_queries = collection.qrels.query_id.cat.codes.to_numpy(), len(collection.queries)
     is_relevant = (collection.qrels.relevance >= collection.card.relevant_from).to_numpy()
     rows = {
@@ -491,17 +457,12 @@ def judgement_table(collection: Collection, runs: Sequence[pd.DataFrame] = ()) -
 
 
 def overlap_table(collection: Collection, others: Sequence[Collection], same: RepeatedTexts) -> pd.DataFrame:
-    """Return which texts of the *collection* occur in each of *others*: other, what, count, share, near_count,
-    near_share, examples (ids of the *collection*).
-
-    *same* is of the queries and documents of the collection, then of each other one. Equal means equal but for case
-    and white space; near includes equal.
-    """
+    """Return which texts of the *collection* occur in each of *others*, equal (case and white space aside) or near."""
     rows = []
     for number, other in enumerate(others, 1):
-        for one, mine, ids in ((0, "queries", collection.query_ids), (1, "documents", collection.doc_ids)):
+        for group, mine, ids in ((0, "queries", collection.query_ids), (1, "documents", collection.doc_ids)):
             for there, theirs in ((2 * number + 1, "documents"), (2 * number, "queries")):
-                equal, near = same.shared(one, there)
+                equal, near = same.shared(group, there)
                 counts = {"count": int(equal.sum()), "near_count": int(near.sum())}
                 shares = {f"{key.removesuffix('count')}share": n / max(len(ids), 1) for key, n in counts.items()}
                 shown = ", ".join(ids[np.flatnonzero(near)[:3]])
@@ -512,17 +473,12 @@ def overlap_table(collection: Collection, others: Sequence[Collection], same: Re
 
 
 def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int]:
-    """Return the leaks of answers, a row each (query_id, doc_id, kind, text), and how many occur by chance.
+    r"""Return the leaks of answers, a row each (query_id, doc_id, kind, text), and how many occur by chance.
 
     Kinds: "id", "title", "declaration", "label": the query has that name of a relevant document, as whole words;
-    "query's name": a relevant document has the name that the query declares or begins with; "query in answer",
-    "answer in query": the one stands whole in the other; "reference": `\\ref{…}` and the like, with words in it, in
-    a query or (query_id "") a document. The chance is the number of queries that would name an answer of another
-    query, dealt by *seed*.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> find_leaks(load("mini-qa"))[0].columns.tolist()
-    ['query_id', 'doc_id', 'kind', 'text']
+    "query's name": a relevant document has the name that the query declares or begins with; "query in answer", "answer
+    in query": one contains the other; "reference": `\ref{…}` and the like, with words in it, in a query or (query_id
+    "") a document. The chance is the number of queries that would name an answer of another query, assigned by *seed*.
     """
     qrels = collection.relevant
     queries, docs = (qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id"))
@@ -533,40 +489,35 @@ def find_leaks(collection: Collection, seed: int = 0) -> tuple[pd.DataFrame, int
 
 
 class _NameSearch:
-    """The names of a collection's documents and queries, and a search for them in its texts."""
-
     def __init__(self, collection: Collection) -> None:
-        """Keep the texts of *collection*; nothing is searched yet."""
         self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
         self.queries, self.docs = collection.query_texts, collection.texts
         self.titles = collection.corpus.title.to_list()
 
     def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
-        """Yield a row for each leak of a query and its relevant document, given by positions."""
         ids = str(self.query_ids[query]), str(self.doc_ids[doc])
         for kind, name in self.named(query, doc):
             yield *ids, kind, name
         for name in declared_names(self.queries[query]):
             if is_identifier(name) and occurs_as_word(name, self.docs[doc]):
                 yield *ids, "query's name", name
-        one, other = fold_text(self.queries[query]), fold_text(self.docs[doc])
-        if one != other:
-            if _is_long(one) and one in other:
+        query_text, doc_text = fold_text(self.queries[query]), fold_text(self.docs[doc])
+        if query_text != doc_text:
+            if _is_long(query_text) and query_text in doc_text:
                 yield *ids, "query in answer", self.queries[query][:80]
-            elif _is_long(other) and other in one:
+            elif _is_long(doc_text) and doc_text in query_text:
                 yield *ids, "answer in query", self.docs[doc][:80]
 
     def named(self, query: int, doc: int) -> Iterator[tuple[str, str]]:
         """Yield kind and name of each name of the document that the query has; at most one of a kind."""
-        text, done = self.queries[query], set()
+        text, seen = self.queries[query], set()
         for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
             where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
-            if kind not in done and occurs_as_word(what, where):
-                done.add(kind)
+            if kind not in seen and occurs_as_word(what, where):
+                seen.add(kind)
                 yield kind, name
 
     def remnants(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield a row for each text that has a reference left in it."""
         for place, text in enumerate(self.queries):
             if match := _REMNANT.search(text):
                 yield str(self.query_ids[place]), "", "reference", match[0]
@@ -582,10 +533,10 @@ def _is_long(text: str) -> bool:
 def _count_leaks_by_chance(names: _NameSearch, queries: np.ndarray, docs: np.ndarray, seed: int) -> int:
     """Return how many queries name an answer of another query, when each is paired with the answers of one other."""
     order = np.random.default_rng(seed).permutation(np.unique(queries))
-    dealt = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
+    other_query = dict(zip(order.tolist(), np.roll(order, 1).tolist(), strict=True))
     pairs = list(zip(queries.tolist(), docs.tolist(), strict=True))
-    own = set(pairs)
-    others = [(dealt[query], doc) for query, doc in pairs if (dealt[query], doc) not in own]
+    judged = set(pairs)
+    others = [(other_query[query], doc) for query, doc in pairs if (other_query[query], doc) not in judged]
     return len({query for query, doc in others if any(names.named(query, doc))})
 
 
@@ -603,11 +554,7 @@ def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
 
 
 def wilson_interval(count: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927).
-
-    >>> [round(end, 3) for end in wilson_interval(0, 100)]
-    [0.0, 0.037]
-    """
+    """Return the 95 % interval of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927)."""
     if n < 1:
         return 0.0, 1.0
     z, share = 1.959964, count / n
@@ -617,54 +564,41 @@ def wilson_interval(count: int, n: int) -> tuple[float, float]:
 
 
 def pair_relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,).
-
-    >>> from mirblab.sources.catalogue import load
-    >>> bool(pair_relevances(load("mini-qa"), np.array([0]), np.array([0]))[0] >= UNJUDGED)
-    True
-    """
+    """Return the relevance of each pair of positions, query and document, or UNJUDGED, int32 (n_pairs,)."""
     known = _pair_numbers(*(collection.qrels[name].cat.codes.to_numpy() for name in ("query_id", "doc_id")))
     order, wanted = np.argsort(known), _pair_numbers(queries, docs)
     if not len(known):
         return np.full(len(wanted), UNJUDGED, np.int32)
     places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    found = collection.qrels.relevance.to_numpy()[places]
-    return np.where(known[places] == wanted, found, UNJUDGED).astype(np.int32)
+    relevance = collection.qrels.relevance.to_numpy()[places]
+    return np.where(known[places] == wanted, relevance, UNJUDGED).astype(np.int32)
 
 
 def _pair_numbers(queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """Return one number per pair of positions."""
     return np.asarray(queries).astype(np.int64) << 32 | np.asarray(docs).astype(np.int64)
 
 
 def document_names(doc_id: str, title: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield (kind, name), each name once, for what a document is called: title, declared name or label, id.
 
-    A title needs two words, an id of digits five. The last part of a dotted name counts when it has four letters,
-    also when it is a plain word, which may be there by chance.
-
     >>> list(document_names("pfr:Loop.average", "", "def Loop.average (f : Loop) := ..."))
     [('declaration', 'Loop.average'), ('declaration', 'average'), ('id', 'pfr:Loop.average')]
     """
     declared, tail = list(declared_names(text)), re.split(r"[:/]", doc_id)[-1]
-    found = [("title", title)] if len(title.split()) > 1 else []
-    found += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
-    found += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
+    names = [("title", title)] if len(title.split()) > 1 else []
+    names += [("label" if _LABEL.fullmatch(name) else "declaration", name) for name in declared if len(name) > 1]
+    names += [("declaration", last) for name in [*declared, tail] if len(last := name.rpartition(".")[2]) > 3
               and "." in name]  # fmt: skip
-    found += [("id", name) for name in (doc_id, tail) if is_identifier(name) or (name.isdigit() and len(name) > 4)]
-    done: set[str] = set()
-    for kind, name in found:
-        if name not in done:
-            done.add(name)
+    names += [("id", name) for name in (doc_id, tail) if is_identifier(name) or (name.isdigit() and len(name) > 4)]
+    seen: set[str] = set()
+    for kind, name in names:
+        if name not in seen:
+            seen.add(name)
             yield kind, name
 
 
 def declared_names(text: str) -> Iterator[str]:
-    """Yield the name that a text declares, and the label that it begins with.
-
-    >>> list(declared_names("theorem Nat.add_comm (a b : ℕ) : a + b = b + a"))
-    ['Nat.add_comm']
-    """
+    """Yield the name that a text declares, and the label that it begins with."""
     if match := _DECLARED.match(text):
         yield match[1]
     if match := _LABEL.match(text):
@@ -681,23 +615,14 @@ def is_identifier(word: str) -> bool:
 
 
 def occurs_as_word(name: str, text: str) -> bool:
-    """Return whether *name* occurs in *text* as a whole word of the same case.
-
-    >>> occurs_as_word("comm", "add_comm"), occurs_as_word("comm", "by comm.")
-    (False, True)
-    """
+    """Return whether *name* occurs in *text* as a whole word of the same case."""
     if name not in text:
         return False
     return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w'])(?!\.\w)", text) is not None
 
 
 def self_returning_queries(collection: Collection) -> pd.Index:
-    """Return the ids of the queries that may return the document of their own id, though it is not relevant.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> len(self_returning_queries(load("mini-premises")))
-    0
-    """
+    """Return the ids of the queries that may return the document of their own id, though it is not relevant."""
     queries = np.flatnonzero(collection.query_ids.isin(collection.doc_ids))
     docs = collection.doc_ids.get_indexer(collection.query_ids[queries])
     wanted = pair_relevances(collection, queries, docs) >= collection.card.relevant_from

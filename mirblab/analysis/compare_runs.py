@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from mirblab.core import paths, terminal
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core import atomic_files, paths, terminal
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
@@ -48,10 +48,7 @@ _MOST_DOCUMENTS = 40  # of the query that changed most
 
 @dataclass
 class RunComparison:
-    """The comparison of two runs: the names of the systems, the collection, and one table per question.
-
-    `others` has the origin of each system that others have run.
-    """
+    """The comparison of two runs, one table per question; `others` has the origin of each system run by others."""
 
     names: tuple[str, str]
     collection: Collection
@@ -81,33 +78,26 @@ def compare_runs(
     first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
     depth: int = 1000, split: str = "test", seed: int = 0,
 ) -> RunComparison:  # fmt: skip
-    """Return the comparison of two runs, each given as a system's name or a run file.
-
-    MirblabError for what cannot be compared.
-
-    >>> comparison = compare_runs("bm25", "bm25-okapi", "mini-qa", ["RR"])
-    >>> comparison.names, comparison.tests.measure.tolist()
-    (('bm25', 'bm25-okapi'), ['RR'])
-    """
+    """Return the comparison of two runs, each a system's name or a run file; MirblabError if they do not match."""
     if not wanted:
         raise MirblabError("no measure was given; name one, for example --measures nDCG@10")
     parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
     if not len(collection.query_ids):
         raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        pair = paired_runs(first, second, collection, depth)
-        values = pd.concat([measures.evaluate(run, collection, parsed) for run in pair], ignore_index=True)
-    names = tuple(str(run.attrs["system"]) for run in pair)
-    tests = [significance.compare(values, str(one), baseline=names[0], seed=seed) for one in parsed]
-    moved = moved_documents(*pair, collection, k)
-    others = {name: str(run.attrs["origin"]) for name, run in zip(names, pair, strict=True) if run.attrs.get("origin")}
-    noted = values.note.dropna() if "note" in values else []
-    said = {result_tables.origin_note(names, others), *(str(one.message) for one in told), *noted}
+        before, after = paired_runs(first, second, collection, depth)
+        values = pd.concat([measures.evaluate(run, collection, parsed) for run in (before, after)], ignore_index=True)
+    names = str(before.attrs["system"]), str(after.attrs["system"])
+    tests = [significance.compare(values, str(measure), baseline=names[0], seed=seed) for measure in parsed]
+    moved = moved_documents(before, after, collection, k)
+    others = {str(run.attrs["system"]): str(run.attrs["origin"]) for run in (before, after) if run.attrs.get("origin")}
+    messages = {result_tables.origin_note(names, others), *(str(warning.message) for warning in caught)}
+    messages |= set(values.note.dropna()) if "note" in values else set()
     return RunComparison(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
-        run_similarity(*pair, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
-        means_by_assumption(*pair, collection, wanted, k=k, seed=seed), sorted(filter(None, said)), others,
+        run_similarity(before, after, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
+        means_by_assumption(before, after, collection, wanted, k=k, seed=seed), sorted(filter(None, messages)), others,
     )  # fmt: skip
 
 
@@ -129,18 +119,17 @@ def print_comparison(comparison: RunComparison, console: Console | None = None) 
 
 
 def _most_changed(comparison: RunComparison) -> str:
-    """Return the query whose value changed most, or "" when none did."""
     table = extreme_queries(comparison.values, comparison.measure, *comparison.names, n_queries=1)
-    return "" if table.empty else str(table.loc[table.difference.abs().idxmax(), "query_id"])
+    return "" if table.empty else str(table.query_id.iloc[table.difference.abs().argmax()])
 
 
 def _changed_document_lines(comparison: RunComparison) -> list[str]:
     total = comparison.fresh.drop(columns="query_id").sum()
     first, second = comparison.shown
     return [
-        f"{total[name]:,} documents are in the first {comparison.k} of {one} and not of {other}: "
+        f"{total[name]:,} documents are in the first {comparison.k} of {system} and not of {other}: "
         f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
-        for name, one, other in (("entered", second, first), ("left", first, second))
+        for name, system, other in (("entered", second, first), ("left", first, second))
     ]
 
 
@@ -150,10 +139,9 @@ def _means_table(comparison: RunComparison) -> Table:
         f"{comparison.collection.name}, {len(comparison.collection.query_ids):,} queries: means and significance tests"
     )
     shown = _console_table(title, "measure", *comparison.shown, "difference", "95 % interval", "p")
-    for row in comparison.tests.itertuples():
-        pair = significance.value_matrix(comparison.values, row.measure)[[first, second]].mean()
-        shown.add_row(row.measure, *(f"{mean:.4f}" for mean in pair), f"{row.difference:+.4f}", _format_interval(row),
-                      _format_p(row.p))  # fmt: skip
+    for row in comparison.tests.to_dict("records"):
+        means = significance.value_matrix(comparison.values, row["measure"])[[first, second]].mean()
+        shown.add_row(row["measure"], *(f"{mean:.4f}" for mean in means), *_difference_cells(row))
     shown.caption = "paired permutation test over queries for each measure; p is not corrected for their number"
     return shown
 
@@ -171,12 +159,9 @@ def _console_table(title: str, *columns: str) -> Table:
     return shown
 
 
-def _format_interval(row: Any) -> str:
-    return f"{row.low:+.3f} to {row.high:+.3f}"
-
-
-def _format_p(p: float) -> str:
-    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+def _difference_cells(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:
+    p = f"{row['p']:.4f}" if row["p"] >= 0.0001 else "< 0.0001"
+    return f"{row['difference']:+.4f}", f"{row['low']:+.3f} to {row['high']:+.3f}", p
 
 
 def _similarity_table(comparison: RunComparison) -> Table:
@@ -194,11 +179,10 @@ def _queries_table(comparison: RunComparison) -> Table:
     shown = _console_table(
         f"queries that changed most in {comparison.measure}", "query", *comparison.shown, "difference", "text"
     )
-    places = comparison.collection.query_ids.get_indexer(table.query_id)
-    for row, text in zip(
-        table.itertuples(index=False), _excerpts(comparison, [texts[at] for at in places]), strict=True
-    ):
-        shown.add_row(row.query_id, f"{row[1]:.4f}", f"{row[2]:.4f}", f"{row.difference:+.4f}", text)
+    places = comparison.collection.query_ids.get_indexer(pd.Index(table.query_id))
+    shown_texts = _excerpts(comparison, [texts[place] for place in places])
+    for (query_id, *values), text in zip(table.values.tolist(), shown_texts, strict=True):
+        shown.add_row(query_id, f"{values[0]:.4f}", f"{values[1]:.4f}", f"{values[2]:+.4f}", text)
     shown.caption = None if len(table) else "none: the value is the same for every query"
     return shown
 
@@ -209,24 +193,23 @@ def _excerpts(comparison: RunComparison, texts: Sequence[str]) -> list[str]:
 
 def _documents_table(comparison: RunComparison, query_id: str) -> Table:
     table = comparison.moved[comparison.moved.query_id == query_id].head(_MOST_DOCUMENTS)
-    texts = [comparison.collection.texts[at] for at in comparison.collection.doc_ids.get_indexer(table.doc_id)]
+    texts = [comparison.collection.document(doc_id) for doc_id in table.doc_id]
     title = f"documents of {query_id}, the query that changed most: rank before and after"
     shown = _console_table(title, "document", *comparison.shown, "relevance", "text")
-    for row, text in zip(table.itertuples(index=False), _excerpts(comparison, texts), strict=True):
-        ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row.rank_a, row.rank_b))
-        shown.add_row(row.doc_id, *ranks, "unjudged" if pd.isna(row.relevance) else str(row.relevance), text)
+    for row, text in zip(table.to_dict("records"), _excerpts(comparison, texts), strict=True):
+        ranks = ("–" if pd.isna(rank) else str(rank) for rank in (row["rank_a"], row["rank_b"]))
+        shown.add_row(row["doc_id"], *ranks, "unjudged" if pd.isna(row["relevance"]) else str(row["relevance"]), text)
     return shown
 
 
 def _assumptions_table(comparison: RunComparison) -> Table:
     title = "means under assumptions about the unjudged documents of the first ranks"
     shown = _console_table(title, "relevant are", "measure", *comparison.shown, "difference", "95 % interval", "p")
-    names = dict(
-        zip(ASSUMPTIONS, ("none of them", "all of them", *(f"only {one}'s" for one in comparison.shown)), strict=True)
-    )
-    for row in comparison.readings.itertuples():
-        shown.add_row(names[row.reading], row.measure, f"{row.first:.4f}", f"{row.second:.4f}",
-                      f"{row.difference:+.4f}", _format_interval(row), _format_p(row.p))  # fmt: skip
+    readings = ("none of them", "all of them", *(f"only {system}'s" for system in comparison.shown))
+    names = dict(zip(ASSUMPTIONS, readings, strict=True))
+    for row in comparison.readings.to_dict("records"):
+        means = f"{row['first']:.4f}", f"{row['second']:.4f}"
+        shown.add_row(names[row["reading"]], row["measure"], *means, *_difference_cells(row))
     return shown
 
 
@@ -240,32 +223,32 @@ def write_comparison(comparison: RunComparison, path: Path) -> Path:
         table[f"difference in {measure}"] = pair[comparison.names[1]] - pair[comparison.names[0]]
     for part in (comparison.alike, comparison.fresh):
         table = table.join(part.set_index("query_id"))
-    paths.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
+    atomic_files.write_text(paths.expand_home(path), table.round(10).to_csv(lineterminator="\n"))
     return path
 
 
 def paired_runs(first: str | Path, second: str | Path, collection: Collection, depth: int = 1000) -> list[pd.DataFrame]:
     """Return two runs of a *collection*, each from a system's name or a TREC file, cut to *depth*.
 
-    A file's rows whose query or document the collection lacks are left out, with a RunWarning. The names in
-    `attrs["system"]` differ: where they would be the same, the files' names are taken, else "(2)" is added;
-    `attrs["made_by"]` is the system's settings, or the file's name and sha256. Raises MirblabError for what is neither
-    a system nor a file, for a file that is no run, an empty one, and one of another collection.
+    Rows of a file whose query or document the collection lacks are left out, with a RunWarning. The names in
+    `attrs["system"]` are made different by the files' names or "(2)"; `attrs["made_by"]` is the system's settings, or
+    the file's name and sha256. MirblabError for what is neither a system nor a run file, an empty run, and one of
+    another collection.
 
     >>> from mirblab.sources.catalogue import load
     >>> [run.attrs["system"] for run in paired_runs("bm25", "bm25", load("mini-qa"), depth=10)]
     ['bm25', 'bm25 (2)']
     """
-    found = [_load_run(str(given), collection, depth) for given in (first, second)]
-    names = [str(run.attrs["system"]) for run in found]
+    pair = [_load_run(str(source), collection, depth) for source in (first, second)]
+    names = [str(run.attrs["system"]) for run in pair]
     if names[0] == names[1]:
-        names = [Path(str(given)).name if _existing_file(str(given)) else name
-                 for given, name in zip((first, second), names, strict=True)]  # fmt: skip
+        names = [Path(str(source)).name if _existing_file(str(source)) else name
+                 for source, name in zip((first, second), names, strict=True)]  # fmt: skip
     if names[0] == names[1]:
         names[1] = f"{names[1]} (2)"
-    for run, name in zip(found, names, strict=True):
+    for run, name in zip(pair, names, strict=True):
         run.attrs = {**run.attrs, "system": name}
-    return found
+    return pair
 
 
 def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
@@ -274,22 +257,21 @@ def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
         return runs.cut_run(_read_run_file(path, collection), depth)
     folder = Path(given)
     if given and folder.is_dir():
-        inside = ", ".join(sorted(one.name for one in folder.iterdir())[:6]) or "nothing"
+        inside = ", ".join(sorted(file.name for file in folder.iterdir())[:6]) or "nothing"
         raise MirblabError(f"{given} is a folder; name one run file in it, found {inside}")
     try:
-        asked = system(given)
+        searched = system(given)
     except MirblabError as error:
         if given.lower().endswith(_ENDINGS):
             where = paths.expand_home(given).absolute().parent
             raise MirblabError(f"no run file '{given}'; looked in {where}; give the whole path, or a system") from error
         raise MirblabError(f"'{given}' is neither a run file nor a system: {error}") from error
-    run = asked.search(collection, depth)
-    run.attrs = {**run.attrs, "made_by": asked.key}
+    run = searched.search(collection, depth)
+    run.attrs = {**run.attrs, "made_by": searched.key}
     return run
 
 
 def _existing_file(given: str) -> Path | None:
-    """Return the path of a file, or None if there is no file of that name."""
     try:
         path = paths.expand_home(given)
         return path if path.is_file() else None
@@ -298,7 +280,6 @@ def _existing_file(given: str) -> Path | None:
 
 
 def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
-    """Return the rows of a run file whose query and document the *collection* has."""
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
     given = runs.read_run(path)
@@ -306,11 +287,11 @@ def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
         raise MirblabError(f"{path} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     where = f"{collection.name} (split {collection.split})"
     for column, known in (("query_id", collection.query_ids), ("doc_id", collection.doc_ids)):
-        own = given[column].astype("str")
-        if not own.isin(known).any():
+        ids = given[column].astype("str")
+        if not ids.isin(known).any():
             kind = {"query_id": "queries", "doc_id": "documents"}[column]
             raise MirblabError(
-                f"{path}: none of its {own.nunique():,} {kind} is in {where}: it has '{own.iloc[0]}', the collection "
+                f"{path}: none of its {ids.nunique():,} {kind} is in {where}: it has '{ids.iloc[0]}', the collection "
                 f"'{known[0]}'; give the collection and split that it was made for"
             )
     kept, counts = imported.fit_run(given, collection)
@@ -319,8 +300,8 @@ def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     with open(path, "rb") as file:
         made_by = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
     kept.attrs = {"system": given.attrs["system"], "collection": collection.name, "made_by": made_by}
-    known = (record.origin for record in imported.import_records() if record.sha256 == made_by["sha256"])
-    kept.attrs["origin"] = next(known, given.attrs["origin"])
+    origins = (record.origin for record in imported.import_records() if record.sha256 == made_by["sha256"])
+    kept.attrs["origin"] = next(origins, given.attrs["origin"])
     if counts["unknown_documents"]:
         kept.attrs["remainder"] = imported.remainder_note(len(given), counts["unknown_documents"], collection.name)
     if counts["unknown"]:
@@ -349,24 +330,22 @@ def _of_query(part: pd.DataFrame, p: float, k: int) -> tuple[int, float, float, 
     from scipy.stats import kendalltau
 
     ranks = part[["rank_a", "rank_b"]].to_numpy()
-    both = ranks[~np.isnan(ranks).any(axis=1)]
+    common = ranks[~np.isnan(ranks).any(axis=1)]
     sizes = (~np.isnan(ranks)).sum(axis=0)
-    tau = float(kendalltau(both[:, 0], both[:, 1]).statistic) if len(both) > 1 else float("nan")
-    deeper, longest = both.max(axis=1).astype(np.int64), min(k, int(sizes.max()))
-    return len(both), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
+    tau = float(kendalltau(common[:, 0], common[:, 1]).statistic) if len(common) > 1 else float("nan")
+    deeper, longest = common.max(axis=1).astype(np.int64), min(k, int(sizes.max()))
+    return len(common), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
 
 
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 0.9) -> float:
     """Return the rank-biased overlap of two rankings, 0 (nothing in common) to 1 (the same), extrapolated.
 
-    *p*, between 0 and 1, is how likely a reader goes on to the next rank: 0.9 puts 86 % of the weight on the first
-    ten, 0.98 looks deeper. Beyond its end a ranking is taken to go on as it did: RBO_EXT, equation 32 of Webber,
-    Moffat and Zobel, TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
+    *p*, between 0 and 1, is the probability that a reader goes on to the next rank: with 0.9 the first ten have 86 % of
+    the weight. Beyond its end a ranking is taken to go on as it did: RBO_EXT, equation 32 of Webber, Moffat and Zobel,
+    TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
 
     >>> rank_biased_overlap(["a", "b", "c"], ["b", "a", "c"], 0.5)  # 0 · 1/2 + 1 · 1/4 + 1 · 1/8, and 1/8 for the rest
     0.5
-    >>> rank_biased_overlap(["a"], ["b"]), rank_biased_overlap(["a", "b"], ["a", "b"])
-    (0.0, 1.0)
     """
     for name, ranking in (("first", first), ("second", second)):
         if len(set(ranking)) < len(ranking):
@@ -396,12 +375,7 @@ def _checked_p(p: float) -> float:
 
 
 def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it.
-
-    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    >>> join_runs(one, one[1:])[["rank_a", "rank_b"]].values.tolist()
-    [[1.0, nan], [2.0, 1.0]]
-    """
+    """Return the documents of both runs: query_id, doc_id, rank_a, rank_b, NaN where one does not return it."""
     names = {"query_id": "str", "doc_id": "str", "rank": "float64"}
     parts = [order_run(run)[list(names)].astype(names) for run in (first, second)]
     return parts[0].merge(parts[1], on=["query_id", "doc_id"], how="outer", suffixes=("_a", "_b"))
@@ -410,14 +384,13 @@ def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Collection, k: int = 10) -> pd.DataFrame:
     """Return the rank in both runs of each document among the first *k* of either: a row per query and document.
 
-    Columns: query_id, doc_id, rank_a, rank_b (from 1, missing where a run does not return it), change (places
-    gained from the first run to the second, missing where it is in one only), relevance (missing: unjudged).
-    Sorted by query, then by rank in the second run, then in the first.
+    Columns: query_id, doc_id, rank_a, rank_b (from 1, missing where a run does not return it), change (ranks gained
+    from the first run to the second), relevance (missing: unjudged). Sorted by query, then by rank in the second run,
+    then in the first.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.retrieval.systems import system
-    >>> c = load("mini-qa")
-    >>> run = system("bm25").search(c)
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> run = lab.system("bm25").search(c)
     >>> table = moved_documents(run, run, c, k=3)
     >>> table.columns.tolist(), bool((table.change == 0).all())
     (['query_id', 'doc_id', 'rank_a', 'rank_b', 'change', 'relevance'], True)
@@ -439,9 +412,9 @@ def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Colle
 def changed_documents(moves: pd.DataFrame, k: int = 10, relevant_from: int = 1) -> pd.DataFrame:
     """Return how many documents entered and left each query's first *k* from the first run to the second.
 
-    *moves* is from `moved_documents` with the same *k*. Columns: query_id, and for `entered` (in the second run's first
-    k only) and `left` (in the first run's only) the number of documents, of relevant ones (from *relevant_from* on),
-    and of unjudged ones: entered, entered_relevant, entered_unjudged, left, left_relevant, left_unjudged.
+    *moves* is from `moved_documents` with the same *k*. Columns: query_id; entered (documents in the second run's first
+    k only), entered_relevant (from *relevant_from* on), entered_unjudged; left, left_relevant, left_unjudged (in the
+    first run's only).
 
     >>> rows = {"query_id": "q", "doc_id": ["a", "b"], "rank_a": [1, None], "rank_b": [None, 1], "relevance": [1, None]}
     >>> changed_documents(pd.DataFrame(rows).convert_dtypes()).drop(columns="query_id").values.tolist()
@@ -449,7 +422,7 @@ def changed_documents(moves: pd.DataFrame, k: int = 10, relevant_from: int = 1) 
     """
     before, after = ((moves[name] <= k).fillna(False).astype(bool) for name in ("rank_a", "rank_b"))
     relevant, bare = (moves.relevance >= relevant_from).fillna(False).astype(bool), moves.relevance.isna()
-    counted = {}
+    counted: dict[str, pd.Series] = {}
     for name, chosen in (("entered", after & ~before), ("left", before & ~after)):
         parts = {name: chosen, f"{name}_relevant": chosen & relevant, f"{name}_unjudged": chosen & bare}
         counted |= {what: part.astype(int) for what, part in parts.items()}
@@ -459,8 +432,8 @@ def changed_documents(moves: pd.DataFrame, k: int = 10, relevant_from: int = 1) 
 def extreme_queries(values: pd.DataFrame, measure: str, first: str, second: str, n_queries: int = 5) -> pd.DataFrame:
     """Return the queries that gained and lost most from the system *first* to *second*: at most *n_queries* each.
 
-    Columns: query_id, first, second, difference (second minus first, never 0); the largest gain first, the largest
-    loss last, equal ones by query_id. *values* are those of one collection.
+    Columns: query_id, first, second, difference (second minus first, never 0); the largest gain first, the largest loss
+    last, equal ones by query_id. *values* are of one collection.
 
     >>> rows = [("a", "p", 0.1), ("a", "q", 0.5), ("b", "p", 0.5), ("b", "q", 0.5)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(measure="AP", collection="c")
@@ -468,9 +441,7 @@ def extreme_queries(values: pd.DataFrame, measure: str, first: str, second: str,
     [['p', 0.1, 0.5, 0.4]]
     """
     table = significance.value_matrix(values, measure)
-    for name in (first, second):
-        if name not in table:
-            raise unknown("system among the values", name, table.columns)
+    check_known("system among the values", (first, second), table.columns)
     table = table[[first, second]].set_axis(["first", "second"], axis=1).rename_axis("query_id").reset_index()
     table["difference"] = table.second - table["first"]
     table = table.sort_values("difference", ascending=False, kind="stable")
@@ -485,16 +456,15 @@ def means_by_assumption(
     """Return the means of both runs under four assumptions about the unjudged documents (`ASSUMPTIONS`).
 
     Columns: reading (the assumption), supposed (how many documents it concerns), measure, first, second, difference
-    (second minus first), low, high, p (paired permutation test, not corrected). Documents of the first *k* of either
-    run without a judgement are assumed to have the highest relevance of the collection, or none. A document that is
-    assumed to be relevant counts as missed by the run that lacks it, so AP and nDCG of a run may fall. The two last
-    assumptions bound the difference in P@k; for other measures they are examples. Where all four agree on the sign, the
-    comparison does not depend on the unjudged documents.
+    (second minus first), low, high, p (paired permutation test, not corrected). Unjudged documents of the first *k* of
+    either run are assumed to have the collection's highest relevance, or none. A document that is assumed to be
+    relevant counts as missed by the run that lacks it, so AP and nDCG may fall. The two last assumptions bound the
+    difference in P@k; for other measures they are examples. If all four agree on the sign, the unjudged documents do
+    not decide the comparison.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.retrieval.systems import system
-    >>> c = load("mini-qa")
-    >>> table = means_by_assumption(*(system(name).search(c) for name in ("bm25", "minilm")), c, ["P@10"])
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> table = means_by_assumption(*(lab.system(name).search(c) for name in ("bm25", "minilm")), c, ["P@10"])
     >>> bool(table.difference.iloc[2] <= table.difference.iloc[0] <= table.difference.iloc[3])
     True
     """
@@ -514,23 +484,19 @@ def means_by_assumption(
             warnings.simplefilter("ignore", measures.QueryWarning)
             values = pd.concat([measures.evaluate(run, supposed, list(wanted)) for run in (first, second)])
         parts.append(_mean_differences(values, names, seed).assign(reading=reading, supposed=int(mask.sum())))
-    found = pd.concat(parts, ignore_index=True)
-    return found[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
+    means = pd.concat(parts, ignore_index=True)
+    return means[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
 
 
 def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collection:
-    """Return the collection in which the *documents* (query_id, doc_id) have the highest relevance."""
     known = collection.qrels
     best = max([*collection.card.relevance_levels, int(known.relevance.max()) if len(known) else 1])
-    more = {
-        name: pd.Categorical(documents[name], known[name].cat.categories) for name in ("query_id", "doc_id")
-    } | {"relevance": np.full(len(documents), best, dtype=known.relevance.dtype)}  # fmt: skip
-    qrels = pd.concat([known, pd.DataFrame(more)]).sort_values(["query_id", "doc_id"], ignore_index=True)
+    more = documents[["query_id", "doc_id"]].assign(relevance=best).astype(known.dtypes.to_dict())
+    qrels = pd.concat([known, more]).sort_values(["query_id", "doc_id"], ignore_index=True)
     return replace(collection, qrels=qrels)
 
 
 def _mean_differences(values: pd.DataFrame, names: Sequence[str], seed: int) -> pd.DataFrame:
-    """Return one row per measure: both means, their difference with its interval, and p."""
     rows = []
     for measure in values.measure.cat.categories:
         means = significance.value_matrix(values, measure)[list(names)].mean()

@@ -34,8 +34,8 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
     """Return the values of two systems on every query, per collection the winner's largest gain first.
 
     Columns: collection, query_id, winner, loser (their values), difference (-1 to 1), outcome: won where the *winner*
-    is ahead by more than *margin*, lost where it is behind by more, else tied. The names stand in `attrs`. Swapping
-    the systems mirrors the table. MirblabError for a system that has no values, and for a margin outside 0 to 1.
+    is ahead by more than *margin*, lost where it is behind by more, else tied. The names stand in `attrs`. MirblabError
+    for a system that has no values, and for a margin outside 0 to 1.
 
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -52,9 +52,9 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
             raise MirblabError(
                 f"two systems are compared, '{winner}' and '{loser}'; {collection} has values of {known}"
             )
-        both = matrix[[winner, loser]].to_numpy()
+        pair = matrix[[winner, loser]].to_numpy()
         part = pd.DataFrame(
-            {"collection": collection, "query_id": matrix.index, "winner": both[:, 0], "loser": both[:, 1]}
+            {"collection": collection, "query_id": matrix.index, "winner": pair[:, 0], "loser": pair[:, 1]}
         )
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
@@ -69,10 +69,10 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
 
 
 def count_outcomes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each outcome occurs in a table of `outcomes`: three rows per collection.
+    """Return how often each outcome occurs in a table of `query_outcomes`: three rows per collection.
 
-    Columns: collection, outcome, queries, share with low and high (95 % interval of a share, Wilson), at_zero (both
-    systems reach 0: nothing was found by either), difference (mean over these queries; NaN for none).
+    Columns: collection, outcome, queries, share with low and high (Wilson's 95 % interval), at_zero (queries on which
+    both systems reach 0), difference (mean over these queries; NaN for none).
 
     >>> rows = [("c", "q1", 1.0, 0.0, 1.0, "won"), ("c", "q2", 0.0, 0.0, 0.0, "tied")]
     >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
@@ -82,16 +82,16 @@ def count_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for collection, part in table.groupby("collection", sort=False, observed=True):
         for outcome in OUTCOMES:
-            own = part[part.outcome == outcome]
-            at_zero = int(((own.winner == 0) & (own.loser == 0)).sum())
-            share = (len(own) / len(part), *wilson_interval(len(own), len(part)))
-            rows.append((str(collection), outcome, len(own), *share, at_zero, own.difference.mean()))
+            queries = part[part.outcome == outcome]
+            at_zero = int(((queries.winner == 0) & (queries.loser == 0)).sum())
+            share = (len(queries) / len(part), *wilson_interval(len(queries), len(part)))
+            rows.append((str(collection), outcome, len(queries), *share, at_zero, queries.difference.mean()))
     names = ["collection", "outcome", "queries", "share", "low", "high", "at_zero", "difference"]
     return pd.DataFrame(rows, columns=names)
 
 
 def outcome_gains(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the differences of `outcomes` as values of a system "winner − loser", for `associations` and `strata`.
+    """Return the differences of `query_outcomes` as values of a system "winner − loser", for `associations`.
 
     >>> rows = [("c", "q1", 1.0, 0.5, 0.5, "won")]
     >>> names = ["collection", "query_id", "winner", "loser", "difference", "outcome"]
@@ -101,12 +101,12 @@ def outcome_gains(table: pd.DataFrame) -> pd.DataFrame:
     [['a − b', 0.5]]
     """
     names = table.attrs
-    found = table[["collection", "query_id"]].assign(value=table.difference, measure=names["measure"])
-    return found.assign(system=f"{names['winner']} − {names['loser']}")
+    gains = table[["collection", "query_id"]].assign(value=table.difference, measure=names["measure"])
+    return gains.assign(system=f"{names['winner']} − {names['loser']}")
 
 
 def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
-    """Return a table of `outcomes` with a column label for plots: the id of the query and its first words.
+    """Return a table of `query_outcomes` with a column label for plots: the id of the query and its first words.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
@@ -125,9 +125,7 @@ def _begun(text: str, longest: int) -> str:
 
 
 def outcome_features(collections: Sequence[Collection]) -> pd.DataFrame:
-    """Return `query_features.query_features` of several collections, with answer_words, the length of the best answer.
-
-    The best answer is the best judged document; NaN without one.
+    """Return `query_features` of several collections, with answer_words, the length of the best judged document.
 
     >>> from mirblab.sources.catalogue import load
     >>> "answer_words" in outcome_features([load("mini-qa")])
@@ -135,11 +133,11 @@ def outcome_features(collections: Sequence[Collection]) -> pd.DataFrame:
     """
     parts = []
     for collection in collections:
-        found, best = query_features(collection), best_judged(collection)
+        features, best = query_features(collection), best_judged(collection)
         words = {
             str(q): len(collection.document(str(d)).split()) for q, d in zip(best.query_id, best.doc_id, strict=True)
         }
-        parts.append(found.assign(answer_words=found.query_id.map(words).astype(float)))
+        parts.append(features.assign(answer_words=features.query_id.map(words).astype(float)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -152,9 +150,9 @@ def outcome_examples(
     """Return the queries of *rows* for reading: text, the first document of each system, the rank of the answer.
 
     *rows* has collection, query_id; *runs* has the run of each (collection, system), the winner's first. Columns:
-    collection, query_id, query, and for each system "first of S" (the text at rank 1, with its grade in front, "?" for
-    an unjudged one) and "answer in S" (the best rank of a relevant document; "none" where nothing relevant was
-    returned, "–" where nothing is relevant). Texts are cut at *longest* characters, no formula in two.
+    collection, query_id, query, and for each system "first of S" (the text at rank 1, after its grade, "?" for an
+    unjudged one) and "answer in S" (the best rank of a relevant document; "none" where none was returned, "–" where
+    nothing is relevant). Texts are cut at *longest* characters, never within a formula.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
@@ -164,27 +162,26 @@ def outcome_examples(
     ['1']
     """
     by_name = {collection.name: collection for collection in collections}
-    asked = list(zip(rows.collection.astype(str), rows.query_id.astype(str), strict=True))
-    table = pd.DataFrame(asked, columns=["collection", "query_id"])
-    table["query"] = [excerpts([by_name[c].query(q)], by_name[c].card.task, longest)[0] for c, q in asked]
+    queries = list(zip(rows.collection.astype(str), rows.query_id.astype(str), strict=True))
+    table = pd.DataFrame(queries, columns=["collection", "query_id"])
+    table["query"] = [excerpts([by_name[c].query(q)], by_name[c].card.task, longest)[0] for c, q in queries]
     looked = {key: run.groupby("query_id", observed=True) for key, run in runs.items()}
     for system in dict.fromkeys(system for _, system in runs):
-        pairs = [_case(by_name[c], q, looked[c, system], longest) for c, q in asked]
+        pairs = [_case(by_name[c], q, looked[c, system], longest) for c, q in queries]
         table[f"first of {system}"] = [first for first, _ in pairs]
         table[f"answer in {system}"] = [answer for _, answer in pairs]
     return table
 
 
 def _case(collection: Collection, query_id: str, run: pd.api.typing.DataFrameGroupBy, longest: int) -> tuple[str, str]:
-    """Return the first document of a query with its grade, and the best rank of a relevant one."""
     judged = judged_grades(collection, query_id)
-    found = run.get_group(query_id).doc_id.astype(str).tolist() if query_id in run.groups else []
+    ranking = run.get_group(query_id).doc_id.astype(str).tolist() if query_id in run.groups else []
     wanted = {name for name, grade in judged.items() if grade >= collection.card.relevant_from}
-    answer = next((f"{rank:,}" for rank, name in enumerate(found, 1) if name in wanted), "none" if wanted else "–")
-    if not found:
+    answer = next((f"{rank:,}" for rank, name in enumerate(ranking, 1) if name in wanted), "none" if wanted else "–")
+    if not ranking:
         return "nothing", answer
-    text = excerpts([collection.document(found[0])], collection.card.task, longest)[0]
-    return f"[{judged.get(found[0], '?')}] {text}", answer
+    text = excerpts([collection.document(ranking[0])], collection.card.task, longest)[0]
+    return f"[{judged.get(ranking[0], '?')}] {text}", answer
 
 
 def contrast_groups(
@@ -192,12 +189,12 @@ def contrast_groups(
 ) -> pd.DataFrame:
     """Return how the queries of a *group*, bool (n_queries,), differ from the others of the same collections.
 
-    *features* is from `query_features` or `outcome_features`; of a language or a field each value that
-    enough queries have is a feature of its own. Columns: feature, group and others (medians; shares of a language or
-    field), chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half:
-    0.5 is no difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5),
-    p (two sided, labels permuted within each collection), p_holm over the table, differs (p_holm <= 0.05), n_group,
-    n_others. Smallest p first. Empty where the group or the rest is empty, or no feature varies.
+    *features* is from `query_features` or `outcome_features`; each frequent language or field is a feature of its own.
+    Columns: feature, group and others (medians, or shares of a language or field), chance (0 to 1, that a query of the
+    group has more of it than another one of its collection, ties by half; 0.5 is no difference; Mann & Whitney 1947),
+    low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two sided, labels permuted within each
+    collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others. Smallest p first. Empty where the
+    group or the rest is empty, or no feature varies.
 
     >>> table = pd.DataFrame({"collection": "c", "query_id": list("abcdefgh"), "words": [9, 9, 9, 9, 1, 1, 1, 1]})
     >>> found = contrast_groups(table, [True] * 4 + [False] * 4)
@@ -233,7 +230,7 @@ def _columns(features: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, bool]]:
 
 
 def _parts(column: np.ndarray, inside: np.ndarray, collections: np.ndarray) -> Iterator[Part]:
-    """Yield each collection in which the feature varies and both sides have queries that have it."""
+    """Yield each collection in which the feature varies and both sides have queries with a value of it."""
     from scipy.stats import rankdata
 
     for name in dict.fromkeys(collections.tolist()):
@@ -244,17 +241,13 @@ def _parts(column: np.ndarray, inside: np.ndarray, collections: np.ndarray) -> I
 
 
 def _middles(parts: list[Part], is_share: bool) -> tuple[float, float]:
-    """Return the median, or the share, of the group and of the others."""
     sides = (np.concatenate([numbers[marks == side] for numbers, _, marks in parts]) for side in (True, False))
-    one, other = (float(np.mean(side) if is_share else np.median(side)) for side in sides)
-    return one, other
+    inside, outside = (float(np.mean(side) if is_share else np.median(side)) for side in sides)
+    return inside, outside
 
 
 def _tested(parts: list[Part], n_permutations: int, seed: int) -> tuple[float, float, float, float, int, int]:
-    """Return chance, its interval and p, and the sizes of both sides.
-
-    U of Mann and Whitney is the sum of the group's ranks less what it has among itself; collections are added up.
-    """
+    """Return chance, its interval and p, and the sizes of both sides; U of Mann and Whitney is summed over parts."""
     inner = sum(n * (n - 1) / 2 for n in (int(marks.sum()) for *_, marks in parts))
     pairs = sum(int(marks.sum()) * int((~marks).sum()) for *_, marks in parts)
     sums = sum((ranks[marks].sum() for _, ranks, marks in parts), start=0.0) - inner
@@ -268,7 +261,6 @@ def _tested(parts: list[Part], n_permutations: int, seed: int) -> tuple[float, f
 
 
 def _sums(ranks: np.ndarray, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
-    """Return the sums of *n* of the *ranks* drawn without replacement, (n_permutations,)."""
     size = len(ranks)
     if size > _MANY:  # their sums are normal to any digit that is printed
         error = np.sqrt(n * (size - n) / (size - 1) * ranks.var())
@@ -281,11 +273,11 @@ def _sums(ranks: np.ndarray, n: int, n_permutations: int, seeds: tuple[int, int]
 @lru_cache(maxsize=4)
 def _drawn(size: int, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
     """Return *n* of *size* positions drawn without replacement, (n_permutations, n); the same for all features."""
-    generator, step, found = np.random.default_rng(seeds), max(1, _BLOCK // size), [np.empty((0, n), np.int32)]
+    generator, step, samples = np.random.default_rng(seeds), max(1, _BLOCK // size), [np.empty((0, n), np.int32)]
     for start in range(0, n_permutations, step):
         lots = generator.random((min(step, n_permutations - start), size))
-        found.append(np.argpartition(lots, n - 1, axis=1)[:, :n].astype(np.int32))
-    return np.concatenate(found)
+        samples.append(np.argpartition(lots, n - 1, axis=1)[:, :n].astype(np.int32))
+    return np.concatenate(samples)
 
 
 def _newcombe(chance: float, n_group: int, n_others: int) -> tuple[float, float]:
@@ -305,7 +297,7 @@ def _newcombe(chance: float, n_group: int, n_others: int) -> tuple[float, float]
 
 
 def describe_contrasts(table: pd.DataFrame, group: str = "these queries") -> str:
-    """Return in words what a table of `contrasts` shows; where nothing differs beyond luck it says so.
+    """Return in words what a table of `contrast_groups` shows, also when no feature differs significantly.
 
     >>> row = {"feature": "words", "group": 9.0, "others": 4.0, "chance": 0.9, "low": 0.7, "high": 0.95, "p_holm": 0.01}
     >>> describe_contrasts(pd.DataFrame([row | {"differs": True}]))
@@ -315,22 +307,22 @@ def describe_contrasts(table: pd.DataFrame, group: str = "these queries") -> str
         return f"Nothing can be compared: {group} are none or all of their collections, or no feature varies."
     if not table.differs.any():
         return (
-            f"Nothing differs beyond luck: none of {len(table)} features tells {group} from the others "
-            f"(smallest corrected p {table.p_holm.min():.2f}). That is no proof that they are alike."
+            f"No feature differs significantly: none of {len(table)} distinguishes {group} from the others "
+            f"(smallest corrected p {table.p_holm.min():.2f}). That is no proof that they are equal."
         )
     return f"{group[:1].upper()}{group[1:]} have {briefly(table)}."
 
 
 def briefly(table: pd.DataFrame) -> str:
-    """Return what differs in a table of `contrasts`, the smallest p first; "nothing beyond luck" where nothing does.
+    """Return in words what differs significantly in a table of `contrast_groups`, the smallest p first.
 
     >>> briefly(pd.DataFrame({"differs": [False]}))
-    'nothing beyond luck'
+    'no significant difference'
     """
     parts = [
-        f"{'more' if row.chance > 0.5 else 'less'} {row.feature.replace('_', ' ')} "
-        f"({row.group:.3g} against {row.others:.3g}; chance {row.chance:.2f} "
-        f"{format_interval(row.low, row.high, '.2f')}, corrected p {format_value(row.p_holm, how='p')})"
-        for row in table[table.differs.astype(bool)].itertuples()
+        f"{'more' if row['chance'] > 0.5 else 'less'} {row['feature'].replace('_', ' ')} "
+        f"({row['group']:.3g} against {row['others']:.3g}; chance {row['chance']:.2f} "
+        f"{format_interval(row['low'], row['high'], '.2f')}, corrected p {format_value(row['p_holm'], how='p')})"
+        for row in table[table.differs.astype(bool)].to_dict("records")
     ]
-    return "; ".join(parts) or "nothing beyond luck"
+    return "; ".join(parts) or "no significant difference"

@@ -25,8 +25,8 @@ def query_features(collection: Collection) -> pd.DataFrame:
     """Return one row per query: what may make it hard.
 
     Columns: collection, query_id, words (separated by blanks), formulas (between dollars), formula_share (of the
-    characters, 0 to 1; 1 for a bare formula), relevant (judged so), overlap (share of the query's words of two
-    letters or more that its best judged document has, 0 to 1; NaN without one), language, field (the first tag).
+    characters, 0 to 1; 1 for a bare formula), relevant (documents judged so), overlap (share of the query's words of
+    two letters or more that its best judged document has, 0 to 1; NaN without one), language, field (the first tag).
 
     >>> from mirblab.sources.catalogue import load
     >>> query_features(load("mini-hol")).language.value_counts().idxmax()
@@ -36,18 +36,19 @@ def query_features(collection: Collection) -> pd.DataFrame:
     best = dict(zip(first.query_id.astype("str"), first.doc_id.astype("str"), strict=True))
     tags = collection.queries["tags"] if "tags" in collection.queries else [None] * len(collection.queries)
     rows = []
-    for query_id, text, own in zip(collection.query_ids, collection.query_texts, tags, strict=True):
-        spoken = language(text)
+    for query_id, text, query_tags in zip(collection.query_ids, collection.query_texts, tags, strict=True):
+        language_name = language(text)
         formulas = _FORMULA.findall(text)
-        share = 1.0 if spoken == "bare LaTeX" else sum(map(len, formulas)) / max(len(text), 1)
+        share = 1.0 if language_name == "bare LaTeX" else sum(map(len, formulas)) / max(len(text), 1)
         overlap = _overlap(text, collection.document(best[query_id])) if query_id in best else np.nan
-        rows.append((query_id, len(text.split()), len(formulas), share, overlap, spoken, own[0] if own else ""))
+        field = query_tags[0] if query_tags else ""
+        rows.append((query_id, len(text.split()), len(formulas), share, overlap, language_name, field))
     names = ["query_id", "words", "formulas", "formula_share", "overlap", "language", "field"]
-    found = pd.DataFrame(rows, columns=names)
+    features = pd.DataFrame(rows, columns=names)
     judged = collection.relevant
     counts = judged.query_id.astype("str").value_counts()
-    found.insert(0, "collection", collection.name)
-    return found.assign(relevant=found.query_id.map(counts).fillna(0).astype(int))
+    features.insert(0, "collection", collection.name)
+    return features.assign(relevant=features.query_id.map(counts).fillna(0).astype(int))
 
 
 def _overlap(query: str, document: str) -> float:
@@ -58,11 +59,10 @@ def _overlap(query: str, document: str) -> float:
 def associations(
     values: pd.DataFrame, features: pd.DataFrame, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how each numeric feature goes with each system's values: Spearman's rank correlation by collection.
+    """Return Spearman's rank correlation of each numeric feature with each system's values, by collection.
 
-    *values* are of one measure, *features* from `query_features`. Columns: collection, system, feature, rho (-1 to
-    1), low, high (percentile bootstrap over queries), n_queries. Pairs in which either side does not vary are left
-    out. That a feature goes with a value does not say that it causes it.
+    *values* are of one measure, *features* from `query_features`. Columns: collection, system, feature, rho (-1 to 1),
+    low, high (percentile bootstrap over queries), n_queries. Pairs in which either side does not vary are left out.
 
     >>> ids = ["q1", "q2", "q3"]
     >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
@@ -87,10 +87,10 @@ def associations(
 
 
 def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n: int = 3) -> pd.DataFrame:
-    """Return *values* with the query's share of a feature as its collection, for intervals and plots by stratum.
+    """Return *values* whose collection is the stratum of the query by a feature, for intervals and plots by stratum.
 
-    A numeric feature is cut into at most *n* quantiles over all queries ("words 3 to 17"); another one is taken as
-    it is. Queries without the feature are left out.
+    A numeric feature is cut into at most *n* quantiles over all queries ("words 3 to 17"); another one is taken as it
+    is. Queries without the feature are left out.
 
     >>> ids = ["q1", "q2", "q3"]
     >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
@@ -107,12 +107,11 @@ def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n:
     joined = texts.merge(labelled, on=["collection", "query_id"])
     unique = joined.collection + " " + joined.query_id  # the same id may occur in two collections
     order = dict.fromkeys(names.cat.categories if hasattr(names, "cat") else sorted(set(joined.stratum)))
-    found = joined.assign(collection=joined.stratum, query_id=unique).drop(columns="stratum")
-    return pd.concat([found[found.collection == name] for name in order], ignore_index=True)
+    by_stratum = joined.assign(collection=joined.stratum, query_id=unique).drop(columns="stratum")
+    return pd.concat([by_stratum[by_stratum.collection == name] for name in order], ignore_index=True)
 
 
 def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
-    """Return the quantile of each number, named by the smallest and largest number in it, in ascending order."""
     codes = pd.qcut(column, n, labels=False, duplicates="drop")
     labels: Iterable[str] = [
         f"{feature} {column[codes == code].min():.3g} to {column[codes == code].max():.3g}"
@@ -122,11 +121,5 @@ def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
 
 
 def language(text: str) -> str:
-    """Return the language that a text is written in, told by its signs; "prose" when it has none of them.
-
-    One of Isabelle, HOL, Metamath, Lean, LaTeX (prose with formulas between dollars), bare LaTeX (a formula), prose.
-
-    >>> language("a b : ℕ ⊢ a + b = b + a"), language("Is $x^2$ convex?"), language(r"\\frac{1}{2}")
-    ('Lean', 'LaTeX', 'bare LaTeX')
-    """
+    """Return Isabelle, HOL, Metamath, Lean, LaTeX (prose with formulas), bare LaTeX or prose, by signs in a text."""
     return is_formal(text) or next((name for name, pattern in _LANGUAGES if pattern.search(text)), "prose")

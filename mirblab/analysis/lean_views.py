@@ -30,11 +30,11 @@ SYSTEM = "ceiling of row identity"
 def read_views(name_or_file: str | Path = BUNDLED) -> pd.DataFrame:
     """Return a table of Lean declarations: id, module, kind, split, informal, signature, type; sorted by id.
 
-    "mini-views" is derived from the bundled cards, "mathlib-views" is there after `mirblab build views`; else a file
-    views.jsonl, .jsonl.gz or .parquet, or a folder with one, of the columns that the builder reads. All columns are
-    texts, stripped; names_itself (whether the informal text has the name) follows where the source has it.
-    `attrs["left_out"]` counts declarations that lack a view. Raises MirblabError, with file and line, for a missing
-    column, a repeated id and broken rows, with the command for a table that is not built, and FileNotFoundError.
+    "mini-views" is derived from the bundled cards, "mathlib-views" exists after `mirblab build views`; else a file
+    views.jsonl, .jsonl.gz or .parquet, or a folder with one. All columns are texts, stripped; names_itself (whether the
+    informal text has the name) follows where the source has it. `attrs["left_out"]` counts declarations that lack a
+    view. MirblabError, with file and line, for a missing column, a repeated id and broken rows, and with the command
+    for a table that is not built; FileNotFoundError for a missing path.
 
     >>> read_views().columns.tolist()
     ['id', 'module', 'kind', 'split', 'informal', 'signature', 'type']
@@ -56,15 +56,15 @@ def _read(name_or_file: str | Path, left_out: Counter[str]) -> list[dict[str, An
         digests.check_digests(path.parent)
     elif not path.exists():
         raise unknown("table of views, and no file,", str(name_or_file), [BUNDLED, BUILT])
-    with release.open_release(path, "views.jsonl", "") as found:
-        return read_declarations(find_view_files(found), left_out)
+    with release.open_release(path, "views.jsonl", "") as opened:
+        return read_declarations(find_view_files(opened), left_out)
 
 
 def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.DataFrame:
     """Return the rows whose module's second component is one of *modules*, in their order.
 
-    The default is the MELD paper's choice of mathematics (Appendix A), without Lean's own machinery. Raises
-    MirblabError when the table has no column module or no row is left.
+    The default is the MELD paper's choice of mathematics (Appendix A), without Lean's own machinery. MirblabError when
+    the table has no column module or no row is left.
 
     >>> sorted(in_modules(read_views(), ["Logic", "SetTheory"]).module.str.split(".").str[1].unique())
     ['Logic', 'SetTheory']
@@ -73,18 +73,17 @@ def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.
         raise MirblabError(f"a table of views has a column module; found {', '.join(map(str, views.columns))}")
     kept = views[[is_mathematical(module, modules) for module in views.module]].reset_index(drop=True)
     if len(views) and kept.empty:
-        found = sorted({str(part) for part in views.module.str.split(".").str[1].dropna()})
-        raise MirblabError(f"no module has the second component {', '.join(modules)}; found {', '.join(found)}")
+        components = sorted({str(part) for part in views.module.str.split(".").str[1].dropna()})
+        raise MirblabError(f"no module has the second component {', '.join(modules)}; found {', '.join(components)}")
     return kept
 
 
 def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -> pd.DataFrame:
     """Return the best expected value of a system that cannot distinguish equal texts, when only the target counts.
 
-    *identical* is a directed task with the split "test-identical". Such a system returns a query's n equal texts
-    first, in random order, so that the expected value is min(1, k / n) for R@k and Success@k, and for RR the mean of
-    1 / rank over the places 1 to n (0 beyond k). The table is that of `measures.evaluate`; MirblabError for other
-    measures.
+    *identical* is a directed task with the split "test-identical". Such a system returns a query's n equal texts first,
+    in random order: the expected value is min(1, k / n) for R@k and Success@k, and for RR the mean of 1 / rank over the
+    ranks 1 to n (0 beyond k). The table is that of `measures.evaluate`; MirblabError for other measures.
 
     >>> from mirblab.sources.catalogue import load
     >>> identity_ceiling(load("mini-views-informal-type", "test-identical"), ["R@1", "RR"]).value.unique().tolist()
@@ -100,7 +99,7 @@ def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -
 
 
 def _best(measure: Measure, n_equal: pd.Series) -> np.ndarray:
-    """Return the expected value of each query whose target stands at a random place among the first *n_equal*."""
+    """Return the expected value of each query whose target has a random rank among the first *n_equal*."""
     n, k = n_equal.to_numpy(), measure.k
     if measure.name in ("R", "Success") and not measure.prime:
         return np.minimum(1.0, k / n)
@@ -111,9 +110,7 @@ def _best(measure: Measure, n_equal: pd.Series) -> np.ndarray:
 
 
 def printed_table_number(collection: str) -> int:
-    """Return the number of the MELD paper's table with the direction of a collection, 6 to 11.
-
-    MirblabError for a collection that is none of the six directed tasks.
+    """Return the number, 6 to 11, of the MELD paper's table with the direction of a collection, else MirblabError.
 
     >>> printed_table_number("mini-views-informal-type"), printed_table_number("views-signature-type")
     (6, 11)
@@ -128,7 +125,7 @@ def compare_with_printed(values: pd.DataFrame, collection: str) -> pd.DataFrame:
     """Return the values of one directed task here, and below them those that the MELD paper prints, in percent.
 
     Rows are systems, columns `from` ("here" or "paper") and the measures of the *values*, RR under the paper's name
-    MRR. The paper's declarations are others, and more: its rows show where models stand, not what is to be reached.
+    MRR. The paper has other declarations, and more, so its values are no target for ours.
 
     >>> from mirblab.sources.catalogue import load
     >>> name = "mini-views-informal-type"
@@ -141,6 +138,6 @@ def compare_with_printed(values: pd.DataFrame, collection: str) -> pd.DataFrame:
     wide = 100 * wide.loc[here.system.unique(), here.measure.unique()].rename(columns={"RR": "MRR"})
     paper = published.paper_table("meld", printed_table_number(collection)).reindex(columns=wide.columns)
     paper = paper.rename(index=lambda name: name.removesuffix(" (ours)"))  # the paper's, not this project's
-    both = pd.concat([wide, paper]).rename_axis(index=None, columns=None)
-    both.insert(0, "from", ["here"] * len(wide) + ["paper"] * len(paper))
-    return both
+    table = pd.concat([wide, paper]).rename_axis(index=None, columns=None)
+    table.insert(0, "from", ["here"] * len(wide) + ["paper"] * len(paper))
+    return table

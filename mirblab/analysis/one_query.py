@@ -41,7 +41,7 @@ class OneQuery:
 
     collection: Collection
     query_id: str
-    found: dict[str, pd.DataFrame]
+    rankings: dict[str, pd.DataFrame]
     grades: dict[str, int]
 
     @property
@@ -63,13 +63,13 @@ class OneQuery:
 
     def rank(self, system: str, doc_id: str) -> float:
         """Return a document's rank under a system, NaN where it was not returned."""
-        own = self.found[system]
-        at = np.flatnonzero(own.doc_id.to_numpy() == doc_id)
-        return float(own["rank"].iloc[at[0]]) if len(at) else np.nan
+        ranking = self.rankings[system]
+        at = np.flatnonzero(ranking.doc_id.to_numpy() == doc_id)
+        return float(ranking["rank"].iloc[at[0]]) if len(at) else np.nan
 
     def best(self, system: str) -> str:
         """Return the document that a system has first, "" where it returned nothing."""
-        return str(self.found[system].doc_id.iloc[0]) if len(self.found[system]) else ""
+        return str(self.rankings[system].doc_id.iloc[0]) if len(self.rankings[system]) else ""
 
     def answer(self) -> str:
         """Return the best judged document, "" where nothing is relevant."""
@@ -78,8 +78,8 @@ class OneQuery:
 
 _MOST = 10  # unjudged documents: 1,024 ways to judge them
 
-_TOKENS = 12  # that are named of a formula
-_WORDS = 8  # with which what is cut off begins
+_TOKENS = 12  # tokens of a formula that are named
+_WORDS = 8  # words of a truncated part that are shown
 
 _LONGEST = 1_500  # characters of a text
 _PAGE = "display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start"
@@ -87,29 +87,27 @@ _TEXT = "flex:1 1 24em;max-width:60em;min-width:0;overflow-wrap:anywhere"
 
 
 def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.DataFrame]) -> OneQuery:
-    """Return what *runs*, each of one system, say of one query; MirblabError for an unknown query.
+    """Return what *runs*, each of one system, returned for one query; MirblabError for an unknown query.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.retrieval.systems import system
-    >>> c = load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
-    >>> one.rank("bm25", one.best("bm25"))
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query.rank("bm25", query.best("bm25"))
     1.0
     """
-    collection.query(query_id)  # an unknown one is refused here
-    found = {}
+    collection.query(query_id)  # raises MirblabError for an unknown query
+    rankings = {}
     for run in runs:
-        own = run[run.query_id == query_id][["doc_id", "score", "rank"]]
-        found[str(run.attrs.get("system") or "run")] = own.assign(doc_id=own.doc_id.astype("str")).reset_index(
-            drop=True
-        )
-    if len(found) != len(runs) or not found:
-        raise MirblabError(f"each system once and at least one; found {', '.join(found) or 'none'} in {len(runs)} runs")
-    return OneQuery(collection, query_id, found, judged_grades(collection, query_id))
+        ranking = run[run.query_id == query_id][["doc_id", "score", "rank"]].astype({"doc_id": "str"})
+        rankings[str(run.attrs.get("system") or "run")] = ranking.reset_index(drop=True)
+    if len(rankings) != len(runs) or not rankings:
+        names = ", ".join(rankings) or "none"
+        raise MirblabError(f"one run of each system is needed; found the systems {names} in {len(runs)} runs")
+    return OneQuery(collection, query_id, rankings, judged_grades(collection, query_id))
 
 
 def most_different_query(values: pd.DataFrame, measure: str, collection: str = "") -> str:
-    """Return the query on which the systems' values lie farthest apart, the first by id where several do.
+    """Return the query with the largest range of the systems' values, the first by id where several have it.
 
     >>> rows = [("a", "q1", 0.5), ("b", "q1", 0.4), ("a", "q2", 0.1), ("b", "q2", 0.9)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -121,104 +119,104 @@ def most_different_query(values: pd.DataFrame, measure: str, collection: str = "
     return str(matrix.index[int(np.argmax(gaps))])
 
 
-def judged_ranks(one: OneQuery) -> pd.DataFrame:
+def judged_ranks(query: OneQuery) -> pd.DataFrame:
     """Return the judged documents with their rank under each system: doc_id, grade, is_relevant, a column per system.
 
     The highest grade first, then the best rank; NaN where a system did not return the document.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> judged_ranks(one).columns.tolist()
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> judged_ranks(query).columns.tolist()
     ['doc_id', 'grade', 'is_relevant', 'bm25']
     """
     rows = [
-        (name, grade, name in one.relevant, *(one.rank(s, name) for s in one.found))
-        for name, grade in one.grades.items()
+        (name, grade, name in query.relevant, *(query.rank(s, name) for s in query.rankings))
+        for name, grade in query.grades.items()
     ]
-    table = pd.DataFrame(rows, columns=["doc_id", "grade", "is_relevant", *one.found])
-    best = table[list(one.found)].min(axis=1).fillna(np.inf)
+    table = pd.DataFrame(rows, columns=["doc_id", "grade", "is_relevant", *query.rankings])
+    best = table[list(query.rankings)].min(axis=1).fillna(np.inf)
     return table.iloc[np.lexsort([table.doc_id, best, -table.grade])].reset_index(drop=True)
 
 
-def top_documents(one: OneQuery, depth: int = 10, longest: int = 120) -> pd.DataFrame:
+def top_documents(query: OneQuery, depth: int = 10, longest: int = 120) -> pd.DataFrame:
     """Return the first *depth* documents of each system: system, rank, doc_id, grade, score, of_first, elsewhere, text.
 
-    *of_first* is the score as a share of that of the first (NaN where that is not above 0); *elsewhere* the document's
-    ranks in the other systems ("–": not returned). Texts are cut at *longest* characters, no formula in two.
+    *of_first* is the score as a share of that of the first (NaN where that is not above 0); *elsewhere* has the ranks
+    in the other systems ("–": not returned). Texts are cut at *longest* characters, never within a formula.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> top_documents(one, depth=2)[["system", "rank", "of_first"]].round(2).values.tolist()
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> top_documents(query, depth=2)[["system", "rank", "of_first"]].round(2).values.tolist()
     [['bm25', 1, 1.0], ['bm25', 2, 0.85]]
     """
     parts = []
-    for label, own in one.found.items():
-        part = own.head(depth)
-        others = [other for other in one.found if other != label]
-        texts = [one.collection.document(name) for name in part.doc_id]
+    for label, ranking in query.rankings.items():
+        part = ranking.head(depth)
+        others = [other for other in query.rankings if other != label]
+        texts = [query.collection.document(name) for name in part.doc_id]
         columns = {
             "system": label,
             "rank": part["rank"].astype(int),
             "doc_id": part.doc_id,
-            "grade": [one.grade(name) for name in part.doc_id],
+            "grade": [query.grade(name) for name in part.doc_id],
             "score": part.score.astype(float),
-            "of_first": _of_first(own, part.score),
-            "elsewhere": [", ".join(f"{s} {place(one.rank(s, name))}" for s in others) for name in part.doc_id],
-            "text": excerpts(texts, one.collection.card.task, longest),
+            "of_first": _of_first(ranking, part.score),
+            "elsewhere": [", ".join(f"{s} {place(query.rank(s, name))}" for s in others) for name in part.doc_id],
+            "text": excerpts(texts, query.collection.card.task, longest),
         }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
-def relevant_distances(one: OneQuery) -> pd.DataFrame:
+def relevant_distances(query: OneQuery) -> pd.DataFrame:
     """Return how far each relevant document is from the top, a row per system and document.
 
     Columns: system, doc_id, grade, rank, score, first (the score of the system's first document), of_first (the
-    document's as a share of it), above (how many documents that are not relevant, unjudged ones among them, stand
-    above it). A document that was not returned has NaN.
+    document's as a share of it), above (how many documents that are not relevant, or unjudged, are ranked above it).
+    NaN for a document that was not returned.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> relevant_distances(one)[["rank", "above"]].head(2).values.tolist()
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> relevant_distances(query)[["rank", "above"]].head(2).values.tolist()
     [[2.0, 0.0], [4.0, 1.0]]
     """
     rows = []
-    for label, own in one.found.items():
-        is_relevant = own.doc_id.isin(one.relevant).to_numpy()
-        for name in one.relevant:
-            at = np.flatnonzero(own.doc_id.to_numpy() == name)
-            found = own.iloc[at[:1]]
-            score = float(found.score.iloc[0]) if len(at) else np.nan
-            first = float(own.score.iloc[0]) if len(own) else np.nan
+    for label, ranking in query.rankings.items():
+        is_relevant = ranking.doc_id.isin(query.relevant).to_numpy()
+        for name in query.relevant:
+            at = np.flatnonzero(ranking.doc_id.to_numpy() == name)
+            row = ranking.iloc[at[:1]]
+            score = float(row.score.iloc[0]) if len(at) else np.nan
+            first = float(ranking.score.iloc[0]) if len(ranking) else np.nan
             above = float((~is_relevant[: at[0]]).sum()) if len(at) else np.nan
-            share = float(_of_first(own, found.score)[0]) if len(at) else np.nan
-            rows.append((label, name, one.grades[name], one.rank(label, name), score, first, share, above))
+            share = float(_of_first(ranking, row.score)[0]) if len(at) else np.nan
+            rows.append((label, name, query.grades[name], query.rank(label, name), score, first, share, above))
     return pd.DataFrame(rows, columns=["system", "doc_id", "grade", "rank", "score", "first", "of_first", "above"])
 
 
-def _of_first(own: pd.DataFrame, scores: pd.Series) -> np.ndarray:
-    first = float(own.score.iloc[0]) if len(own) else 0.0
+def _of_first(ranking: pd.DataFrame, scores: pd.Series) -> np.ndarray:
+    first = float(ranking.score.iloc[0]) if len(ranking) else 0.0
     return scores.to_numpy(dtype=float) / first if first > 0 else np.full(len(scores), np.nan)
 
 
-def similar_queries(one: OneQuery, values: pd.DataFrame, measure: str, by: str = "", n: int = 5) -> pd.DataFrame:
+def similar_queries(query: OneQuery, values: pd.DataFrame, measure: str, by: str = "", n: int = 5) -> pd.DataFrame:
     """Return the *n* other queries whose content is nearest: query_id, cosine, query, and each system's value.
 
-    *by* is an encoder, or "" for terms (see `query_clusters.points`). Empty for a collection of one query.
+    *by* is an encoder, or "" for terms (see `query_clusters.points`).
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
     >>> values = lab.evaluate(lab.system("bm25").search(c), c, "RR")
-    >>> similar_queries(one, values, "RR", n=2).columns.tolist()
+    >>> similar_queries(query, values, "RR", n=2).columns.tolist()
     ['query_id', 'cosine', 'query', 'bm25']
     """
-    collection = one.collection
+    collection = query.collection
     rows = points([collection], by)
-    here = collection.query_ids.get_loc(one.query_id)
+    here = collection.query_ids.get_loc(query.query_id)
     cosine = np.asarray((rows @ rows[[here]].T).todense() if not by else rows @ rows[here]).ravel()
     cosine[here] = -np.inf
     order = np.argsort(-cosine.round(6), kind="stable")[: min(n, len(cosine) - 1)]
@@ -228,31 +226,30 @@ def similar_queries(one: OneQuery, values: pd.DataFrame, measure: str, by: str =
     return table.join(value_matrix(values, measure, collection.name).reindex(near).reset_index(drop=True))
 
 
-def query_near_duplicates(one: OneQuery, depth: int = 10, threshold: float = 0.8) -> pd.DataFrame:
+def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0.8) -> pd.DataFrame:
     """Return near-duplicates of the query and of its documents: what, doc_id, grade, twin, twin_grade, jaccard.
 
-    Looked at are the query itself ("query"), the judged documents and the first *depth* of each system ("document"),
-    against the whole corpus, by `near_duplicates.near_pairs`. A pair of different grades, or with an unjudged side,
-    moves values.
+    The query itself ("query"), the judged documents and the first *depth* of each system ("document") are compared with
+    the whole corpus. A pair affects the values of measures if its grades differ, or if one document is unjudged.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> len(query_near_duplicates(one))
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> len(query_near_duplicates(query))
     0
     """
-    collection = one.collection
-    wanted = {*one.grades, *(name for own in one.found.values() for name in own.doc_id.head(depth))}
-    asked = np.append(collection.doc_ids.isin(list(wanted)), True)
-    pairs = near_pairs([*collection.texts, one.text], threshold, asked=asked)
+    collection = query.collection
+    wanted = {*query.grades, *(name for ranking in query.rankings.values() for name in ranking.doc_id.head(depth))}
+    selected = np.append(collection.doc_ids.isin(list(wanted)), True)
+    pairs = near_pairs([*collection.texts, query.text], threshold, asked=selected)
     rows = []
     for left, right, jaccard in zip(pairs.left.tolist(), pairs.right.tolist(), pairs.jaccard.tolist(), strict=True):
         twin = str(collection.doc_ids[left])
         if right == len(collection.texts):
-            rows.append(("query", one.query_id, "", twin, one.grade(twin), jaccard))
+            rows.append(("query", query.query_id, "", twin, query.grade(twin), jaccard))
             continue
         names = sorted((twin, str(collection.doc_ids[right])), key=lambda name: (name not in wanted, name))
-        rows.append(("document", names[0], one.grade(names[0]), names[1], one.grade(names[1]), jaccard))
+        rows.append(("document", names[0], query.grade(names[0]), names[1], query.grade(names[1]), jaccard))
     table = pd.DataFrame(rows, columns=["what", "doc_id", "grade", "twin", "twin_grade", "jaccard"])
     return table.sort_values(
         ["what", "jaccard", "doc_id", "twin"], ascending=[False, False, True, True], ignore_index=True
@@ -268,45 +265,39 @@ def place(rank: float) -> str:
     return "–" if np.isnan(rank) else f"{int(rank):,}"
 
 
-def query_bounds(one: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
-    """Return each measure as it is and over all ways of judging the unjudged among the first *k* documents.
+def query_bounds(query: OneQuery, measures: list[str], k: int = 10) -> pd.DataFrame:
+    """Return each measure as it is, and over all ways to judge the unjudged documents among the first *k*.
 
-    Columns: system, measure, value, unjudged (how many of the first k, at most ten), none_relevant (all judged 0),
-    all_relevant (all of the highest grade that the query's collection has), low and high (over every subset of them
-    being relevant, the others judged 0, and the value as it is). An nDCG may fall when more becomes relevant, since
-    the best possible ranking grows as well. MirblabError for k outside 1 to 10.
+    Columns: system, measure, value, unjudged (how many of the first k), none_relevant (all judged 0), all_relevant (all
+    of the highest grade that the query's collection has), low and high (over every subset of them being relevant, the
+    others judged 0, and the value as it is). An nDCG may fall when more documents are relevant, since the best possible
+    ranking improves as well. MirblabError for k outside 1 to 10.
 
-    >>> from mirblab.data.collection import Collection
-    >>> from mirblab.analysis.one_query import describe_query
-    >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.retrieval.systems import system
-    >>> c = load("mini-qa")
-    >>> table = query_bounds(describe_query(c, c.query_ids[0], [system("bm25").search(c)]), ["P@10"])
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> table = query_bounds(describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)]), ["P@10"])
     >>> bool(table.low[0] <= table.value[0] <= table.high[0])
     True
     """
     if not 1 <= k <= _MOST:
-        raise MirblabError(f"bounds look at the first 1 to {_MOST} documents, since each doubles the ways; found {k}")
-    levels = [
-        *one.collection.card.relevance_levels,
-        int(one.collection.qrels.relevance.max()) if len(one.collection.qrels) else 1,
-    ]
-    grade = max(1, one.collection.card.relevant_from, *levels)
-    return pd.concat([_of_system(one, name, measures, k, grade) for name in one.found], ignore_index=True)
+        raise MirblabError(f"k must be from 1 to {_MOST}, since each unjudged document doubles the cases; found {k}")
+    card, judged = query.collection.card, query.collection.qrels.relevance
+    grade = max(1, card.relevant_from, *card.relevance_levels, int(judged.max()) if len(judged) else 1)
+    return pd.concat([_of_system(query, name, measures, k, grade) for name in query.rankings], ignore_index=True)
 
 
-def _of_system(one: OneQuery, system: str, measures: list[str], k: int, grade: int) -> pd.DataFrame:
-    own = one.found[system]
-    holes = [name for name in own.doc_id.head(k) if name not in one.grades]
+def _of_system(query: OneQuery, system: str, measures: list[str], k: int, grade: int) -> pd.DataFrame:
+    ranking = query.rankings[system]
+    holes = [name for name in ranking.doc_id.head(k) if name not in query.grades]
     ways = (np.arange(2 ** len(holes))[:, None] >> np.arange(len(holes))) & 1
-    known = pd.DataFrame({"doc_id": list(one.grades), "relevance": list(one.grades.values())})
+    known = pd.DataFrame({"doc_id": list(query.grades), "relevance": list(query.grades.values())})
     names = [f"{way:04d}" for way in range(len(ways))]
     judged = [known.assign(query_id="as it is")]
     for name, way in zip(names, ways, strict=True):
         more = pd.DataFrame({"doc_id": holes, "relevance": (grade * way).astype(int)})
         judged.append(pd.concat([known, more]).assign(query_id=name))
-    run = pd.concat([own.assign(query_id=name) for name in ("as it is", *names)], ignore_index=True)
-    values = _evaluated(run, pd.concat(judged, ignore_index=True), measures, one.collection.card.relevant_from)
+    run = pd.concat([ranking.assign(query_id=name) for name in ("as it is", *names)], ignore_index=True)
+    values = _evaluated(run, pd.concat(judged, ignore_index=True), measures, query.collection.card.relevant_from)
     rows = []
     for measure in measures:
         part = values[values.measure == measure].set_index("query_id").value
@@ -318,7 +309,7 @@ def _of_system(one: OneQuery, system: str, measures: list[str], k: int, grade: i
 
 
 def _evaluated(run: pd.DataFrame, qrels: pd.DataFrame, measures: list[str], relevant_from: int) -> pd.DataFrame:
-    """Return the values; that a query without a relevant document scores 0 needs no warning here."""
+    """Return the values, without the warning of a query that has no relevant document."""
     import warnings
 
     with warnings.catch_warnings():
@@ -327,40 +318,39 @@ def _evaluated(run: pd.DataFrame, qrels: pd.DataFrame, measures: list[str], rele
     return values.astype({"query_id": "str", "measure": "str"})
 
 
-def query_facts(one: OneQuery, model: str = "minilm") -> pd.DataFrame:
-    """Return what the query is like, as text: columns what, value.
+def query_facts(query: OneQuery, model: str = "minilm") -> pd.DataFrame:
+    """Return the properties of the query as text: columns what, value.
 
     Length, formulas, language, field; tokens of the encoder *model* and the text that it cuts off ("": no encoder);
     judged and relevant documents, and the words that it shares with the best of them.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> query_facts(one, model="").what.head(3).tolist()
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query_facts(query, model="").what.head(3).tolist()
     ['words', 'formulas', 'share of formulas']
     """
-    row = query_features(one.collection).set_index("query_id").loc[one.query_id]
-    found = {
+    row = query_features(query.collection).set_index("query_id").loc[query.query_id]
+    facts = {
         "words": f"{row.words:,}", "formulas": f"{row.formulas:,}", "share of formulas": f"{row.formula_share:.2f}",
         "language": row.language, "field": row.field or "none",
     }  # fmt: skip
     if model:
-        asked, cut = encoder(model), cut_off(one.text, model, one.collection.card.instruction)
-        n_tokens = len(asked.tokens([one.text], "query", one.collection.card.instruction)[0])
-        found[f"tokens that {model} sees"] = f"{n_tokens:,} of at most {asked.max_length:,}, special ones among these"
-        found[f"cut off by {model}"] = _part(cut, one.text)
-        if one.answer():
-            whole = one.collection.document(one.answer())
-            cut = cut_off(whole, model, one.collection.card.instruction, "document")
-            found[f"cut off of the best answer by {model}"] = _part(cut, whole)
-    found["judged documents"] = f"{len(one.grades):,}"
-    found["relevant documents"] = f"{len(one.relevant):,}"
-    found["words shared with the best"] = "–" if np.isnan(row.overlap) else f"{row.overlap:.2f}"
-    return pd.DataFrame({"what": list(found), "value": list(found.values())})
+        instruction, limit = query.collection.card.instruction, encoder(model).max_length
+        n_tokens = len(encoder(model).tokens([query.text], "query", instruction)[0])
+        facts[f"tokens that {model} sees"] = f"{n_tokens:,} of at most {limit:,}, special ones among these"
+        facts[f"cut off by {model}"] = _part(cut_off(query.text, model, instruction), query.text)
+        if query.answer():
+            whole = query.collection.document(query.answer())
+            cut = cut_off(whole, model, instruction, "document")
+            facts[f"cut off of the best answer by {model}"] = _part(cut, whole)
+    facts["judged documents"] = f"{len(query.grades):,}"
+    facts["relevant documents"] = f"{len(query.relevant):,}"
+    facts["words shared with the best"] = "–" if np.isnan(row.overlap) else f"{row.overlap:.2f}"
+    return pd.DataFrame({"what": list(facts), "value": list(facts.values())})
 
 
 def _part(cut: str, whole: str) -> str:
-    """Return how much of a text is cut off, and where that begins."""
     words = cut.split()
     if not words:
         return "nothing"
@@ -368,73 +358,69 @@ def _part(cut: str, whole: str) -> str:
 
 
 def cut_off(text: str, model: str = "minilm", instruction: str = "", role: str = "query") -> str:
-    """Return the end of a text that an encoder does not see, by words; "" where it sees all.
-
-    >>> cut_off("a ring"), cut_off("ring " * 600).split()[:2]
-    ('', ['ring', 'ring'])
-    """
-    words, asked = text.split(), encoder(model)
+    """Return the last words of a text, which an encoder truncates; "" where it encodes the whole text."""
+    words, model_encoder = text.split(), encoder(model)
     low, high = 0, len(words)
-    if not words or not asked.n_truncated([text], role, instruction):
+    if not words or not model_encoder.n_truncated([text], role, instruction):
         return ""
     while low < high:
         middle = (low + high + 1) // 2
-        if asked.n_truncated([" ".join(words[:middle])], role, instruction):
+        if model_encoder.n_truncated([" ".join(words[:middle])], role, instruction):
             high = middle - 1
         else:
             low = middle
     return " ".join(words[low:])
 
 
-def query_term_scores(one: OneQuery, doc_ids: Sequence[str], name: str = "bm25") -> pd.DataFrame:
+def query_term_scores(query: OneQuery, doc_ids: Sequence[str], name: str = "bm25") -> pd.DataFrame:
     """Return what each of the query's terms adds to the BM25 score of some documents: term, idf, a column per document.
 
-    *name* is a system of the kind bm25. The largest contribution of all first; a column sums to the document's score.
+    *name* is a system of the kind bm25. The largest contribution comes first; a column sums to the document's score.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> query_term_scores(one, [one.answer()]).term.head(3).tolist()
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query_term_scores(query, [query.answer()]).term.head(3).tolist()
     ['a_5', '5', 'A']
     """
     settings = system(name).settings
     if settings.get("kind") != "bm25" or settings.get("compat") or settings.get("engine", "bm25s") != "bm25s":
         raise MirblabError(f"only a system of the kind bm25 has terms to explain, '{name}' has none; take 'bm25'")
     chosen = {key: value for key, value in search_options(settings).items() if key not in ("engine", "compat")}
-    parts = [explain(one.collection, one.text, doc_id, **chosen).set_index("term") for doc_id in dict.fromkeys(doc_ids)]
-    columns = {doc_id: part.contribution for doc_id, part in zip(dict.fromkeys(doc_ids), parts, strict=True)}
+    parts = {name: explain(query.collection, query.text, name, **chosen).set_index("term") for name in doc_ids}
+    columns = {name: part.contribution for name, part in parts.items()}
     if not columns:
         return pd.DataFrame(columns=["term", "idf"])
-    table = pd.DataFrame({"idf": parts[0].idf} | columns).rename_axis("term").reset_index()
+    table = pd.DataFrame({"idf": parts[doc_ids[0]].idf} | columns).rename_axis("term").reset_index()
     size = table[list(columns)].max(axis=1)
     return table.iloc[np.lexsort([table.term, -size])].reset_index(drop=True)
 
 
-def query_formula_matches(one: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
-    """Return for each document and formula of the query the document's formula that structure search finds nearest.
+def query_formula_matches(query: OneQuery, doc_ids: Sequence[str]) -> pd.DataFrame:
+    """Return for each document and formula of the query the document's nearest formula by structure search.
 
     Columns: doc_id, query, document (LaTeX between dollars, "" where nothing is shared), score, found and used (0 to 1,
     shares of the query's and the document's weight), renamed (names that changed), shared (the heaviest tokens). The
-    best of a document first. In a post all formulas count together: these scores do not sum to the system's.
+    best of a document first. All formulas of a post count together, so these scores do not sum to the system's.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> bool(query_formula_matches(one, [one.answer()]).score.between(0, 1).all())
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> bool(query_formula_matches(query, [query.answer()]).score.between(0, 1).all())
     True
     """
-    collection = one.collection
+    collection = query.collection
     reader = FormulaReader.of(collection)
-    asked = list(dict.fromkeys(FormulaReader.of(collection, "query").formulas(one.text)))
+    formulas = list(dict.fromkeys(FormulaReader.of(collection, "query").formulas(query.text)))
     known = reader.owned(collection.texts).formulas
     index, rows = stored_index(known), []
-    scores = [index.scores(own) for own in index.queries(asked)]
+    scores = [index.scores(tokens) for tokens in index.queries(formulas)]
     for doc_id in dict.fromkeys(doc_ids):
         held = set(reader.formulas(collection.document(doc_id)))
-        places = np.array([at for at, own in enumerate(known) if own in held], dtype=np.int64)
-        for query, own in zip(asked, scores, strict=True):
-            best = known[places[own[places].argmax()]] if own[places].max(initial=0) > 0 else ""
-            rows.append((doc_id, *_matched(query, best, index)))
+        places = np.array([at for at, latex in enumerate(known) if latex in held], dtype=np.int64)
+        for formula, formula_scores in zip(formulas, scores, strict=True):
+            best = known[places[formula_scores[places].argmax()]] if formula_scores[places].max(initial=0) > 0 else ""
+            rows.append((doc_id, *_matched(formula, best, index)))
     names = ["doc_id", "query", "document", "score", "found", "used", "renamed", "shared"]
     table = pd.DataFrame(rows, columns=names)
     first = table.doc_id.map({name: at for at, name in enumerate(dict.fromkeys(doc_ids))})
@@ -445,52 +431,50 @@ def _matched(query: str, document: str, index: Index) -> tuple[str, str, float, 
     if not document:
         return f"${query}$", "", 0.0, 0.0, 0.0, "", ""
     why = explain_formula(query, document, index)
-    renamed = ", ".join(f"{one} → {other}" for one, other in why.renamed)
+    renamed = ", ".join(f"{name} → {other}" for name, other in why.renamed)
     shared = "  ".join(why.tokens.token.drop_duplicates().head(_TOKENS))
     return f"${query}$", f"${document}$", why.score, why.found, why.used, renamed, shared
 
 
-def query_token_matches(one: OneQuery, doc_id: str, model: str = "minilm", most: int = 30) -> pd.DataFrame:
+def query_token_matches(query: OneQuery, doc_id: str, model: str = "minilm", most: int = 30) -> pd.DataFrame:
     """Return the cosines of query tokens with those document tokens that are the best match of one of them.
 
-    Of more than *most* query tokens the first so many are kept; `attrs["score"]` is the MaxSim of all of them.
+    At most the first *most* query tokens are kept; `attrs["score"]` is the MaxSim of all of them.
 
     >>> import mirblab as lab
     >>> c = lab.load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
-    >>> len(query_token_matches(one, one.answer(), most=5))
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> len(query_token_matches(query, query.answer(), most=5))
     5
     """
-    table = token_similarities(one.text, one.collection.document(doc_id), model, one.collection.card.instruction)
+    table = token_similarities(query.text, query.collection.document(doc_id), model, query.collection.card.instruction)
     rows = table.iloc[:most]
     kept = np.unique(rows.to_numpy().argmax(axis=1))
-    found = rows.iloc[:, kept]
-    found.attrs = dict(table.attrs)
-    return found
+    columns = rows.iloc[:, kept]
+    columns.attrs = dict(table.attrs)
+    return columns
 
 
-def query_texts_html(one: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -> HTML:
+def query_texts_html(query: OneQuery, doc_ids: Sequence[str] = (), longest: int = _LONGEST) -> HTML:
     """Return the query and documents as HTML, side by side where there is room: grade and ranks above each text.
 
-    Texts are cut at *longest* characters. Everything is escaped; there is no script, and nothing comes from elsewhere.
+    Texts are cut at *longest* characters and escaped; there is no script, and nothing is loaded from elsewhere.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> from mirblab.analysis.one_query import describe_query
-    >>> from mirblab.retrieval.systems import system
-    >>> c = load("mini-qa")
-    >>> one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
-    >>> query_texts_html(one, [one.best("bm25")]).data.count("<section")
+    >>> import mirblab as lab
+    >>> c = lab.load("mini-qa")
+    >>> query = describe_query(c, c.query_ids[0], [lab.system("bm25").search(c)])
+    >>> query_texts_html(query, [query.best("bm25")]).data.count("<section")
     2
     """
     from IPython.display import HTML
 
-    parts = [_section(f"Query {one.query_id}", one.collection.name, one.text, longest)]
+    parts = [_section(f"Query {query.query_id}", query.collection.name, query.text, longest)]
     for name in dict.fromkeys(name for name in doc_ids if name):
-        grade = one.grade(name)
-        ranks = ", ".join(f"{system} {place(one.rank(system, name))}" for system in one.found)
-        meant = grade_meaning(one.collection, int(grade)) if grade.isdigit() else ""
+        grade = query.grade(name)
+        ranks = ", ".join(f"{system} {place(query.rank(system, name))}" for system in query.rankings)
+        meant = grade_meaning(query.collection, int(grade)) if grade.isdigit() else ""
         facts = f"{f'grade {grade}' if grade.isdigit() else grade}{f' ({meant})' if meant else ''}; rank: {ranks}"
-        parts.append(_section(f"Document {name}", facts, one.collection.document(name), longest))
+        parts.append(_section(f"Document {name}", facts, query.collection.document(name), longest))
     return HTML(f'<div style="{_PAGE}">{"".join(parts)}</div>')
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import best_and_second
-from mirblab.display.table import Table
+from mirblab.display.table_formats import Table
 from mirblab.evaluation.measures import QueryWarning, evaluate
 from mirblab.evaluation.significance import spearman_interval
 from mirblab.retrieval.bm25 import IDF, Vocabulary, count_terms
@@ -26,7 +26,7 @@ _SIDE = re.compile(r"(.+)-([12])")
 
 SHARES = ("overlap", "rival_overlap", "margin")
 
-TASKS = ("Equivalence", "Lean View Retrieval")  # of cards whose pairs say the same
+TASKS = ("Equivalence", "Lean View Retrieval")  # on cards whose pairs are equivalent
 EQUIVALENT, RELEVANT, DISTRACTOR = "equivalent", "judged relevant", "distractor"
 
 _RECALL = "Recall@"
@@ -42,34 +42,33 @@ def partner_values(
 ) -> pd.DataFrame:
     """Return the value of each measure for each statement that has a partner, the only document relevant to it.
 
-    Columns as `evaluate`: system, collection, measure, query_id, value; then pair, field and domain_pair. All other
-    statements compete, the statement itself never does; without *distractors* only those that have a partner, too, as
-    in the 540 statements of Ye et al. `Rank` is the partner's rank, from 1; lower is better.
+    Columns as `evaluate`, then pair, field and domain_pair. All other statements are ranked; without *distractors* only
+    those that have a partner, as in the 540 statements of Ye et al. 2026 (Tables 2 and 5), whose measures these are.
+    `Rank` is the partner's rank, from 1; lower is better.
 
-    A *system*, or its name, is searched to the depth of the whole collection. What it does not return (BM25: no token
-    in common) ties behind all that it does, so such a partner has the middle of the ranks that are left as its Rank,
-    and 0 for the other measures. A run that is given, imported, or fused from shallow ones may have been cut, where
-    ranks would be wrong unseen: it must hold every other statement for every statement, else MirblabError. The
-    measures are those of Ye et al. 2026, Tables 2 and 5.
+    A *system*, or its name, is searched to the depth of the whole collection. Documents that it does not return (BM25:
+    no token in common) share the ranks after all others: such a partner has the middle of these ranks as its Rank, and
+    0 for the other measures. A run that is given, imported, or fused from cut runs may have been cut: it must rank
+    every other statement for every statement, else MirblabError.
 
     >>> from mirblab.sources.catalogue import load
     >>> values = partner_values("bm25", load("mini-pairs"), ["RR", "Rank"])
     >>> len(values), values.pair.nunique()
     (576, 144)
     """
-    found = partner_statements(collection)
-    others = len(collection.doc_ids if distractors else found) - 1
+    statements = partner_statements(collection)
+    others = len(collection.doc_ids if distractors else statements) - 1
     run, whole = _deep_run(system, collection)
     run = run[run.doc_id.astype("str") != run.query_id.astype("str")]
-    run = run if distractors else run[run.doc_id.isin(found.query_id)]
-    counts = run.query_id.astype("str").value_counts().reindex(found.query_id, fill_value=0)
+    run = run if distractors else run[run.doc_id.isin(statements.query_id)]
+    counts = run.query_id.astype("str").value_counts().reindex(statements.query_id, fill_value=0)
     if not whole and (counts < others).any():
         raise MirblabError(_too_shallow(counts, others))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", QueryWarning)  # what the run lacks is placed below
+        warnings.simplefilter("ignore", QueryWarning)  # the partners that the run lacks get their rank below
         values = evaluate(run, collection, list(dict.fromkeys([*measures, "Rank", "RR"])))
     table = values.astype({"query_id": "str", "measure": "str"}).merge(
-        found.drop(columns="partner"), on="query_id", validate="many_to_one"
+        statements.drop(columns="partner"), on="query_id", validate="many_to_one"
     )
     absent = set(table.query_id[(table.measure == "RR") & (table.value == 0)])
     left = (table.measure == "Rank") & table.query_id.isin(absent)
@@ -78,7 +77,7 @@ def partner_values(
 
 
 def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:
-    """Return the run, and whether what it lacks is known to have been left out by the system, not cut."""
+    """Return the run, and whether it has every document that the system can return."""
     if isinstance(system, pd.DataFrame):
         return system, False
     made = system_named(system) if isinstance(system, str) else system
@@ -86,7 +85,7 @@ def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tu
 
 
 def _may_be_cut(system: System, n_docs: int) -> bool:
-    """Return whether a system may lack what it would have returned deeper: imported runs, and fusion of cut runs."""
+    """Return whether a run may lack documents that the system can return: an imported run, or a fusion of cut runs."""
     kind = system.settings["kind"]
     is_cut = kind == "imported" or (kind == "fusion" and system.settings.get("depth", DEPTH) < n_docs)
     return is_cut or any(_may_be_cut(part, n_docs) for part in system.parts)
@@ -95,9 +94,9 @@ def _may_be_cut(system: System, n_docs: int) -> bool:
 def _too_shallow(counts: pd.Series, others: int) -> str:
     short = counts[counts < others]
     return (
-        f"the run holds {short.iloc[0]:,} of the {others:,} other statements for '{short.index[0]}', and too few for "
-        f"{len(short):,} of {len(counts):,}: beyond them a rank is not known; give a run of depth {others:,} or "
-        "more, or the name of a system that cuts nothing"
+        f"the run ranks {short.iloc[0]:,} of the {others:,} other statements for '{short.index[0]}', and too few for "
+        f"{len(short):,} of {len(counts):,} statements, so that the ranks of the others are not known; give a run of "
+        f"depth {others:,} or more, or the name of a system that does not cut its runs"
     )
 
 
@@ -112,10 +111,10 @@ def partner_table(
     """Return systems × Recall@1 … Recall@20, MRR, Mean rank, each with its [low, high], best of a column in bold.
 
     *intervals* are from `significance.bootstrap_intervals` of `partners.mean_by_pair`, so pairs are resampled. Recall
-    is in percent, MRR from 0 to 1, the mean rank from 1, lower is better. Of several collections (domain pairs) each
-    has its rows, and its own best. *measures* narrows the columns; with *others*, how many statements compete, the last
-    row is what a random order is expected to give; without *brackets* the intervals are in the CSV only.
-    The columns are those of Ye et al. 2026, Tables 2 and 5. Raises MirblabError for a measure that is not there.
+    is in percent, MRR from 0 to 1, the mean rank from 1 (lower is better). Each collection (domain pair) has its rows
+    and its own best. *measures* selects columns; with *others*, the number of other statements, the last row has the
+    expected values of a random order; without *brackets* the intervals are in the CSV only. MirblabError for a missing
+    measure.
 
     >>> rows = [("c", "R@1", "s", 0.25, 0.2, 0.3, 9), ("c", "Rank", "s", 7.5, 6, 9, 9)]
     >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -123,9 +122,7 @@ def partner_table(
     | s | 25.0 | 7.5 |
     """
     known = [str(name) for name in intervals.measure.unique()]
-    for name in measures:
-        if name not in known:
-            raise unknown("measure", name, known)
+    check_known("measure", measures, known)
     if intervals.empty:
         raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
     names = list(measures) or known
@@ -133,15 +130,15 @@ def partner_table(
     texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
              for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
     shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
-    shown.formats = {name: f".{_digits(name)}f" for name in wide["mean"]}
-    shown.beside = pd.DataFrame(texts, *wide["mean"].axes) if brackets else shown.beside
+    shown.formats = {str(name): f".{_digits(name)}f" for name in wide["mean"]}
+    if brackets:
+        shown.beside = pd.DataFrame(texts, index=wide["mean"].index, columns=wide["mean"].columns)
     shown.extra = {end: wide[end] for end in ("low", "high")}
     shown.marks = _best_marks(wide["mean"], intervals)
     return _with_chance(shown, names, others) if others else shown
 
 
 def _best_marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
-    """Return best and second of each column among the rows of one collection; of ranks the lowest is best."""
     up = frame.assign(**{"Mean rank": -frame["Mean rank"]}) if "Mean rank" in frame else frame
     blocks = _row_names(intervals).groupby(intervals.collection.astype("str"), sort=False).unique()
     marked = [
@@ -151,18 +148,16 @@ def _best_marks(frame: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row_names(intervals: pd.DataFrame) -> pd.Series:
-    """Return the name of each row: the system, after its collection where there are several."""
     systems = intervals.system.astype("str")
     several = intervals.collection.nunique() > 1
     return intervals.collection.astype("str") + ": " + systems if several else systems
 
 
-def _digits(column: str) -> int:
-    return _DIGITS.get(column, 1)
+def _digits(column: object) -> int:
+    return _DIGITS.get(str(column), 1)
 
 
 def _printed_values(intervals: pd.DataFrame, end: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return one of mean, low and high in printed units under printed names, rows and columns as they come."""
     rows = _row_names(intervals)
     frame = intervals.assign(row=rows).pivot(index="row", columns="measure", values=end)
     frame = frame.loc[list(dict.fromkeys(rows)), list(names)]
@@ -189,7 +184,6 @@ def _notes(intervals: pd.DataFrame) -> list[str]:
 
 
 def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
-    """Return the table with a last row: the partner is as likely to have one rank as any other of *others*."""
     harmonic = (1 / np.arange(1, others + 1)).mean()
     expected = {"RR": harmonic, "Rank": (others + 1) / 2}
     expected |= {name: 100 * min(1, int(name[2:]) / others) for name in names if name.startswith("R@")}
@@ -205,8 +199,8 @@ def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
 def mean_by_pair(values: pd.DataFrame, *, domains: bool = False) -> pd.DataFrame:
     """Return one value per pair, the mean of its two directions, with the pair's id as query_id.
 
-    *values* are from `partners`. The two directions of a pair are not independent, so pairs are what intervals and
-    tests resample. With *domains* the collection of a row is its pair of fields, for tables by domain pair.
+    *values* are from `partner_values`. The two directions of a pair are not independent, so intervals and tests
+    resample pairs. With *domains* the collection of a row is its pair of fields, for tables by domain pair.
 
     >>> from mirblab.sources.catalogue import load
     >>> table = mean_by_pair(partner_values("bm25", load("mini-pairs"), ["RR"]), domains=True)
@@ -221,30 +215,28 @@ def mean_by_pair(values: pd.DataFrame, *, domains: bool = False) -> pd.DataFrame
 def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> pd.DataFrame:
     """Return how much vocabulary each statement shares with its partner, and with the best rival of its own field.
 
-    The overlap of two statements is the idf of the tokens that both have over the idf of the tokens that either has:
-    symmetric, 0 (none in common) to 1 (the same tokens). Tokens count once, however often they occur; idf is that of
-    BM25 (Lucene's) over all statements of the collection; *tokenizer* is one of `tokenizers`. The shares of a query's
-    words in `query_features` are neither weighted nor symmetric.
+    The overlap is the idf of the tokens that both statements have over the idf of the tokens that either has:
+    symmetric, 0 (none in common) to 1 (the same tokens). Tokens count once; idf is that of BM25 (Lucene's) over all
+    statements of the collection; *tokenizer* is one of `tokenizers`.
 
     Columns: collection, query_id, pair, field, domain_pair; overlap, with the partner; rival, the other statement of
-    the same field that shares most, the smaller id of equals, and rival_overlap ("" and NaN where the field has no
-    other); margin = overlap - rival_overlap, below 0 where a rival shares more; trapped, whether it is.
+    the same field that shares most (of equal ones the smallest id), and rival_overlap ("" and NaN where the field has
+    no other); margin = overlap - rival_overlap; trapped, whether it is below 0.
 
     >>> from mirblab.sources.catalogue import load
     >>> table = vocabulary_overlaps(load("mini-pairs"))
     >>> len(table), bool(table.overlap.between(0, 1).all())
     (288, True)
     """
-    found = partner_statements(collection)
+    statements = partner_statements(collection)
     shared = _pairwise_overlaps(collection.texts, tokenizer)
-    places = collection.doc_ids.get_indexer(found.query_id)
-    partner = collection.doc_ids.get_indexer(found.partner)
+    places, partner = (collection.doc_ids.get_indexer(pd.Index(statements[name])) for name in ("query_id", "partner"))
     fields = collection.first_tags
     rivals = np.where(fields[places][:, None] == fields[None], shared[places], -1.0)
-    rivals[np.arange(len(found)), places] = rivals[np.arange(len(found)), partner] = -1.0
+    rivals[np.arange(len(statements)), places] = rivals[np.arange(len(statements)), partner] = -1.0
     best = rivals.argmax(axis=1)
     most = rivals.max(axis=1)
-    table = found.drop(columns="partner").assign(
+    table = statements.drop(columns="partner").assign(
         overlap=shared[places, partner],
         rival=np.where(most < 0, "", collection.doc_ids.to_numpy()[best]),
         rival_overlap=np.where(most < 0, np.nan, most),
@@ -255,26 +247,24 @@ def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> p
 
 
 def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
-    """Return the overlap of every two texts, (n, n)."""
     vocabulary = Vocabulary()
     read = token_reader(tokenizer, vocabulary.__getitem__)
     has, _ = count_terms(map(read, texts), vocabulary)
     has.data[:] = 1
-    found_in = np.bincount(has.indices, minlength=has.shape[1])
-    idf = np.array([IDF["lucene"](df, len(texts)) for df in found_in.tolist()], dtype=np.float64)
-    both = ((has * idf) @ has.T).toarray() if has.shape[1] else np.zeros((len(texts), len(texts)))
-    own = np.diag(both)
-    either = own[:, None] + own[None] - both
-    return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+    frequencies = np.bincount(has.indices, minlength=has.shape[1])
+    idf = np.array([IDF["lucene"](df, len(texts)) for df in frequencies.tolist()], dtype=np.float64)
+    common = ((has * idf) @ has.T).toarray() if has.shape[1] else np.zeros((len(texts), len(texts)))
+    weights = np.diag(common)
+    either = weights[:, None] + weights[None] - common
+    return np.divide(common, either, out=np.zeros_like(common), where=either > 0)
 
 
 def overlap_points(values: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per system and statement: the rank of its partner beside what it shares, for plots.
+    """Return one row per system and statement, for plots: system, rank of its partner, then the columns of *shares*.
 
-    *values* are from `partners` and hold Rank, *shares* from `overlaps`. Columns: system, rank, then those of
-    *shares*. Raises MirblabError when there is no Rank, or a statement of the values has no share.
+    *values* are from `partner_values` and hold Rank, *shares* from `vocabulary_overlaps`. MirblabError when there is no
+    Rank, or a statement of the values has no share.
 
-    >>> from mirblab.analysis.partners import partner_values
     >>> from mirblab.sources.catalogue import load
     >>> collection = load("mini-pairs")
     >>> points = overlap_points(partner_values("bm25", collection), vocabulary_overlaps(collection))
@@ -295,12 +285,11 @@ def overlap_points(values: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 def rank_correlations(
     points: pd.DataFrame, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
 ) -> pd.DataFrame:
-    """Return how the partner's rank goes with what statements share: Spearman's rho by system, pairs resampled.
+    """Return Spearman's rho of the partner's rank and the vocabulary that statements share, by system, pairs resampled.
 
-    *points* are from `overlap_points`. Columns: collection, system, share (overlap, rival_overlap, margin), rho (-1
-    to 1; below 0: the more is shared, the better the rank), low, high, n_pairs. Both directions of a pair are points,
-    and are drawn together. That a share goes with a rank does not say that it causes it. A share that does not vary,
-    or that a statement lacks, is left out.
+    *points* are from `overlap_points`. Columns: collection, system, share (overlap, rival_overlap, margin), rho (-1 to
+    1; below 0: the more is shared, the better the rank), low, high, n_pairs. Both directions of a pair are points, and
+    are drawn together. A share that does not vary, or that a statement lacks, is left out.
 
     >>> rows = [("s", 1, "p", 0.9), ("s", 2, "p", 0.8), ("s", 7, "q", 0.2), ("s", 9, "q", 0.1)]
     >>> table = pd.DataFrame(rows, columns=["system", "rank", "pair", "overlap"]).assign(collection="c")
@@ -327,12 +316,11 @@ def equivalence_statements(
 ) -> pd.DataFrame:
     """Return pairs and distractors: columns id, class_id, field, kind, text, tag.
 
-    A pair is a query and its best judged document; its kind says what they are (`relation`): "equivalent" where the
-    card's task says equivalence, else "judged relevant". `field` is the first tag where two fields are
-    paired with each other (a subset of MELD), else "query" or "document"; `tag` is the first tag, or "". At most
-    *n_pairs* pairs and *n_distractors* documents that nobody judged for these queries (kind "distractor") are drawn,
-    by *seed*. With *fields* only statements whose first tag is one of them count. Raises MirblabError when nothing is
-    judged relevant, and for a field that no document has.
+    A pair is a query and its best judged document; kind is "equivalent" where the card's task says so, else "judged
+    relevant". `field` is the first tag where two fields are paired with each other (a subset of MELD), else "query" or
+    "document"; `tag` is the first tag, or "". At most *n_pairs* pairs and *n_distractors* documents that nobody judged
+    for these queries (kind "distractor") are drawn, by *seed*. With *fields* only statements whose first tag is one of
+    them count. MirblabError when nothing is judged relevant, and for a field that no document has.
 
     >>> from mirblab.sources.catalogue import load
     >>> points = equivalence_statements(load("mini-pairs"), n_pairs=2)
@@ -346,12 +334,17 @@ def equivalence_statements(
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is no pair to show")
     rng = np.random.default_rng(seed)
     chosen = best.iloc[np.sort(rng.permutation(len(best))[:n_pairs])]
-    rows = [row for pair in chosen.itertuples() for row in _pair_rows(collection, pair.query, pair.document)]
+    kind, names = pair_relation(collection), collection.query_ids[chosen["query"].to_numpy()]
+    rows = [
+        _statement_row(collection, side, place, name, kind)
+        for name, query, document in zip(names, chosen["query"], chosen.document, strict=True)
+        for side, place in (("query", query), ("document", document))
+    ]
     judged = collection.qrels[collection.qrels.query_id.cat.codes.isin(chosen["query"])]
-    # A query that is a document too stands on the map already.
-    own = collection.doc_ids.get_indexer(collection.query_ids[chosen["query"].to_numpy()])
-    left = np.setdiff1d(np.flatnonzero(inside), [*judged.doc_id.cat.codes, *own])
-    for place in np.sort(rng.permutation(left)[:n_distractors]):
+    # A query that is also a document is already on the map.
+    query_documents = collection.doc_ids.get_indexer(names)
+    unjudged = np.setdiff1d(np.flatnonzero(inside), [*judged.doc_id.cat.codes, *query_documents])
+    for place in np.sort(rng.permutation(unjudged)[:n_distractors]):
         rows.append(_statement_row(collection, "document", int(place), "", DISTRACTOR))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
     two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
@@ -359,7 +352,6 @@ def equivalence_statements(
 
 
 def _in_fields(collection: Collection, fields: Sequence[str]) -> np.ndarray:
-    """Return which documents have one of the *fields* as first tag, bool (n_docs,); all of them without fields."""
     if not fields:
         return np.ones(len(collection.doc_ids), dtype=bool)
     tags = collection.first_tags
@@ -378,15 +370,6 @@ def _best_pairs(collection: Collection) -> pd.DataFrame:
     return pairs[~pd.Series(sides, dtype="str").duplicated().to_numpy()]
 
 
-def _pair_rows(collection: Collection, query: int, document: int) -> list[dict[str, str]]:
-    name = str(collection.query_ids[query])
-    kind = pair_relation(collection)
-    return [
-        _statement_row(collection, "query", query, name, kind),
-        _statement_row(collection, "document", document, name, kind),
-    ]
-
-
 def _statement_row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
     ids, texts = collection.doc_ids, collection.texts
     table = collection.corpus
@@ -394,9 +377,9 @@ def _statement_row(collection: Collection, side: str, place: int, class_id: str,
         ids, texts, table = collection.query_ids, collection.query_texts, collection.queries
     tags = table.tags.iloc[place] if "tags" in table else None
     name = str(ids[place])
-    # A statement that is query and document is one point; an id alone does not make it one.
-    both = name in collection.doc_ids and name in collection.query_ids
-    is_one = both and collection.document(name) == collection.query(name)
+    # A query and a document of the same id are one point only if they have the same text.
+    is_both = name in collection.doc_ids and name in collection.query_ids
+    is_one = is_both and collection.document(name) == collection.query(name)
     point = name if is_one else f"{side}:{name}"
     tag = tags[0] if tags else ""
     return {"id": point, "class_id": class_id, "field": side, "kind": kind, "text": texts[place], "tag": tag}
@@ -405,78 +388,51 @@ def _statement_row(collection: Collection, side: str, place: int, class_id: str,
 def partner_statements(collection: Collection) -> pd.DataFrame:
     """Return the statements that have a partner, by id: query_id, partner, pair, field, domain_pair, all text.
 
-    Each is query and document under one id, that of its pair and -1 or -2. `field` is its first tag ("" without);
-    `domain_pair` names the fields of both sides, the first one's first. Raises MirblabError for a collection that is
-    not made of such pairs, which says what is wrong and where.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> partner_statements(load("mini-pairs")).domain_pair.nunique()
-    9
+    Each is query and document under one id, that of its pair and -1 or -2; MirblabError for other collections.
     """
     judged = collection.relevant
-    found = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
-    if len(found) < len(judged) or len(found) < len(collection.query_ids):
+    partners = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
+    if len(partners) < len(judged) or len(partners) < len(collection.query_ids):
         counts = f"{len(judged):,} relevant documents for {len(collection.query_ids):,} queries"
         raise MirblabError(
             f"{collection.name} is no collection of pairs: each statement has one partner, found {counts}"
         )
-    for one, other in found.items():
-        _check_pair(collection, one, other, found.get(other))
+    for name, partner in partners.items():
+        _check_pair(collection, name, partner, partners.get(partner))
     fields = dict(zip(collection.doc_ids, collection.first_tags, strict=True))
-    names = pd.Series(list(found), dtype="str")
+    names = pd.Series(list(partners), dtype="str")
     parts = names.str.extract(_SIDE)
     first, second = ((parts[0] + f"-{side}").map(fields) for side in (1, 2))
-    columns = {"query_id": names, "partner": names.map(found), "pair": parts[0], "field": names.map(fields)}
+    columns = {"query_id": names, "partner": names.map(partners), "pair": parts[0], "field": names.map(fields)}
     return pd.DataFrame(columns | {"domain_pair": (first + " / " + second).where(first.ne(""), "")})
 
 
-def _check_pair(collection: Collection, one: str, other: str, back: str | None) -> None:
-    """Raise MirblabError unless two statements are each other's partners, and each is query and document."""
-    amiss = ""
-    sides = [_SIDE.fullmatch(name) for name in (one, other)]
-    if one == other or back != one:
-        amiss = f"'{other}' is the partner of '{one}', whose partner is {f'{back!r}' if back else 'nothing'}"
-    elif not all(sides) or sides[0][1] != sides[1][1]:
-        amiss = f"the ids of two partners differ in their ends, -1 and -2, only; found '{one}' and '{other}'"
-    elif one not in collection.doc_ids or collection.document(one) != collection.query(one):
-        amiss = f"the query '{one}' is not a document of the same text under the same id"
-    if amiss:
-        raise MirblabError(f"{collection.name} is no collection of pairs: {amiss}")
+def _check_pair(collection: Collection, name: str, partner: str, back: str | None) -> None:
+    problem = ""
+    first, second = _SIDE.fullmatch(name), _SIDE.fullmatch(partner)
+    if name == partner or back != name:
+        problem = f"'{partner}' is the partner of '{name}', whose partner is {f'{back!r}' if back else 'nothing'}"
+    elif not first or not second or first[1] != second[1]:
+        problem = f"the ids of two partners differ in their ends, -1 and -2, only; found '{name}' and '{partner}'"
+    elif name not in collection.doc_ids or collection.document(name) != collection.query(name):
+        problem = f"the query '{name}' is not a document of the same text under the same id"
+    if problem:
+        raise MirblabError(f"{collection.name} is no collection of pairs: {problem}")
 
 
 def pair_relation(collection: Collection) -> str:
-    """Return the relation of a query and its relevant document: "equivalent" or "judged relevant".
-
-    Equivalent only where the task on the card says so (`TASKS`): a premise says something else than the theorem.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> pair_relation(load("mini-pairs")), pair_relation(load("mini-premises"))
-    ('equivalent', 'judged relevant')
-    """
+    """Return "equivalent" where the task on the card says so (`TASKS`), else "judged relevant", as a premise is."""
     return EQUIVALENT if collection.card.task in TASKS else RELEVANT
 
 
 def best_judged(collection: Collection) -> pd.DataFrame:
-    """Return the judgement of each query's most relevant document, the first by id where several are.
-
-    Columns query_id, doc_id, relevance; a query without a relevant document has no row.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> bool(best_judged(load("mini-qa")).query_id.is_unique)
-    True
-    """
+    """Return each query's most relevant document, the first by id where several are: query_id, doc_id, relevance."""
     judged = collection.relevant
     judged = judged.sort_values(["query_id", "relevance", "doc_id"], ascending=[True, False, True])
     return judged.drop_duplicates("query_id")
 
 
 def judged_grades(collection: Collection, query_id: str) -> dict[str, int]:
-    """Return the relevance of every judged document of a query, by its id; empty where nothing is judged.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> c = load("mini-qa")
-    >>> max(judged_grades(c, c.query_ids[0]).values())
-    3
-    """
+    """Return the relevance of every judged document of a query, by its id; empty where nothing is judged."""
     judged = collection.qrels[(collection.qrels.query_id == query_id).to_numpy()]
     return dict(zip(judged.doc_id.astype("str"), judged.relevance.tolist(), strict=True))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core import paths, stored_files, text_files
+from mirblab.core import atomic_files, paths, stored_files, text_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.display import figures
 from mirblab.display.plots import maps
@@ -44,9 +44,9 @@ def project(
 ) -> pd.DataFrame:
     """Return a map of *vectors* (n, n_dims): columns id, x, y, in the order of *ids*.
 
-    UMAP (McInnes, Healy and Melville, 2018) on one thread, rows sorted by id, so that a seed gives the same map
-    on one machine. The coordinates are stored under the hash of vectors and parameters and read back from
-    there, because another machine would draw another map. Raises MirblabError for fewer than four rows.
+    UMAP (McInnes, Healy and Melville, 2018) runs on one thread with rows sorted by id, so that a seed gives the same
+    map on one machine; other machines draw others, so the coordinates are stored under the hash of vectors and
+    parameters. MirblabError for fewer than four rows.
 
     >>> coordinates = project(np.random.default_rng(0).normal(size=(12, 8)), [f"d{n:02d}" for n in range(12)])
     >>> coordinates.columns.tolist(), len(coordinates)
@@ -58,18 +58,17 @@ def project(
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
     folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
-    found = _read_coordinates(folder, key)
-    if found is None:
-        found = _fit_umap(vectors[by_id], settings)
-        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": found[:, 0], "y": found[:, 1]})
-        paths.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
-    placed = np.empty_like(found)
-    placed[by_id] = found
+    coordinates = _read_coordinates(folder, key)
+    if coordinates is None:
+        coordinates = _fit_umap(vectors[by_id], settings)
+        table = pd.DataFrame({"id": np.asarray(ids)[by_id], "x": coordinates[:, 0], "y": coordinates[:, 1]})
+        atomic_files.try_to_store("maps", lambda: stored_files.write_sealed(folder, key, _SUFFIX, table.to_parquet()))
+    placed = np.empty_like(coordinates)
+    placed[by_id] = coordinates
     return pd.DataFrame({"id": list(ids), "x": placed[:, 0], "y": placed[:, 1]})
 
 
 def _read_coordinates(folder: Path, key: str) -> np.ndarray | None:
-    """Return the coordinates (n, 2) that are stored under *key*, None when there are none."""
     for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
         if (content := stored_files.read_sealed(path, _AGAIN)) is not None:
             return pd.read_parquet(io.BytesIO(content))[["x", "y"]].to_numpy()
@@ -104,10 +103,9 @@ def seeded_maps(
     """Return one map of the *points* for each seed: their columns, seed, x, y, and what each map keeps of the space.
 
     *points* are from `partners.equivalence_statements` (id, class_id, field, kind), *vectors* theirs, (n, n_dims), in
-    the same order. A map may be turned and mirrored: here its longest extent is horizontal, and the maps of later seeds
-    lie as much like the first as they can. The numbers for each point are those of `projection.point_trustworthiness`
-    with *k*; `projection.map_trustworthiness` sums them up. `attrs` hold the settings of UMAP, its version and a hash
-    of the vectors: the provenance of the coordinates.
+    the same order. Each map is turned so that its longest extent is horizontal, and mirrored to be like that of the
+    first seed. The last columns are those of `projection.point_trustworthiness` with *k*, which
+    `projection.map_trustworthiness` sums up. `attrs` hold the settings of UMAP, its version and a hash of the vectors.
 
     >>> points = pd.DataFrame({"id": list("abcdef"), "class_id": list("ppqqrr"), "field": "f", "kind": "pair"})
     >>> found = seeded_maps(points, np.random.default_rng(0).normal(size=(6, 4)), seeds=[0], k=2)
@@ -118,25 +116,26 @@ def seeded_maps(
 
     if not len(seeds):
         raise MirblabError("a map needs a seed, found none; seeds=[0] is one map")
-    settings = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
-    ids, tables = points.id.tolist(), []
+    settings: dict[str, Any] = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
+    ids, tables = points.id.tolist(), list[pd.DataFrame]()
     for seed in seeds:
         flat = _align_axes(project(vectors, ids, seed=seed, **settings)[["x", "y"]].to_numpy())
         if tables:
             flat *= np.where((flat * tables[0][["x", "y"]].to_numpy()).sum(axis=0) < 0, -1, 1)
         numbers = point_trustworthiness(vectors, flat, points.class_id.tolist(), k, metric)
         tables.append(points.reset_index(drop=True).assign(seed=seed, x=flat[:, 0], y=flat[:, 1], **numbers))
-    found = pd.concat(tables, ignore_index=True)
-    found.attrs = {"method": "UMAP", "umap-learn": version("umap-learn"), "seeds": list(seeds), "k": k, **settings,
+    maps = pd.concat(tables, ignore_index=True)
+    maps.attrs = {"method": "UMAP", "umap-learn": version("umap-learn"), "seeds": list(seeds), "k": k,
                    "vectors": vectors_fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
-    return found
+    maps.attrs.update(**settings)
+    return maps
 
 
 def _align_axes(flat: np.ndarray) -> np.ndarray:
-    """Return places (n, 2) around 0, turned so that they vary most along the first axis; distances stay as they are."""
+    """Return points (n, 2) around 0, turned so that they vary most along the first axis; distances are kept."""
     flat = flat - flat.mean(axis=0)
-    (var_x, both), (_, var_y) = flat.T @ flat
-    angle = np.arctan2(2 * both, var_x - var_y) / 2
+    (var_x, covariance), (_, var_y) = flat.T @ flat
+    angle = np.arctan2(2 * covariance, var_x - var_y) / 2
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return flat @ turn
 
@@ -146,15 +145,9 @@ def point_trustworthiness(
 ) -> pd.DataFrame:
     """Return for each point how far a map *flat* (n, 2) keeps its neighbourhood among the *vectors* (n, n_dims).
 
-    Columns: k; kept, the share of its *k* nearest that are among its k nearest on the map, 0 to 1; trust, its part of
-    the trustworthiness (Venna and Kaski 2006), whose mean is that of the map; partner_full and partner_map, the rank
-    of the nearest other point of its class in the full space (it depends on no map) and on the map, from 1; 0 for a
-    point without a class ("") or alone in it. *k* is lowered to (n - 1) / 2, above which trust has no meaning.
-
-    >>> square = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.1], [1.0, 0.0]])
-    >>> numbers = point_trustworthiness(square, square, ["a", "b", "a", "b"], 1)
-    >>> numbers[["kept", "trust", "partner_full"]].values.tolist()
-    [[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 3.0], [1.0, 1.0, 2.0]]
+    Columns: k (at most (n - 1) / 2); kept, the share of its *k* nearest that are among its k nearest on the map; trust,
+    its part of the trustworthiness (Venna and Kaski 2006), whose mean is the map's; partner_full and partner_map, the
+    rank of the nearest other point of its class in the full space and on the map, 0 if there is none.
     """
     n_points, labels = len(vectors), np.asarray(classes, dtype=object)
     if n_points < 3 or len(flat) != n_points or len(labels) != n_points:
@@ -176,7 +169,7 @@ def point_trustworthiness(
 
 
 def _ranks(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """Return the place of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
+    """Return the rank of each column's row in the neighbourhood of each row, from 1, shape (n, n)."""
     order = _neighbour_order(vectors, metric)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(1, len(order) + 1)[None, :], axis=1)
@@ -190,10 +183,10 @@ def _partner_ranks(ranks: np.ndarray, same: np.ndarray) -> np.ndarray:
 def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
     """Return how faithful maps of `projection.seeded_maps` are to the full space: a row per number, all from 0 to 1.
 
-    Columns: full space, which depends on no seed (the first two are 1 there by definition); mean, lowest and highest
-    over the seeds, measured on the maps; chance, the expected value of points at random places. Rows: the mean share of
-    the k nearest that the map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among
-    the k nearest, of all other points; points without a partner do not count there.
+    Columns: full space (the first two rows are 1 there by definition); mean, lowest and highest over the seeds,
+    measured on the maps; chance, the expected value of points at random. Rows: the mean share of the k nearest that the
+    map keeps, trustworthiness, and the shares of points whose partner is the nearest, or among the k nearest, of all
+    other points; points without a partner do not count there.
 
     >>> maps = pd.DataFrame({"seed": 0, "class_id": ["a", "a", "", ""], "k": 1, "kept": 1.0, "trust": 1.0})
     >>> map_trustworthiness(maps.assign(partner_full=[1, 2, 0, 0], partner_map=[1, 1, 0, 0]))["mean"].tolist()
@@ -209,21 +202,19 @@ def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
     }
     if (first.partner_full > 0).any():
         for name, near in (("partner is the nearest", 1), (f"partner among the {k} nearest", k)):
-            found = [_share_within(part.partner_map, near) for part in seeds]
-            rows[name] = _share_within(first.partner_full, near), found, _chance_share(first, near)
+            shares = [_share_within(part.partner_map, near) for part in seeds]
+            rows[name] = _share_within(first.partner_full, near), shares, _chance_share(first, near)
     values = {
-        name: [full, np.mean(found), min(found), max(found), chance] for name, (full, found, chance) in rows.items()
+        name: [full, np.mean(shares), min(shares), max(shares), chance] for name, (full, shares, chance) in rows.items()
     }
     return pd.DataFrame.from_dict(values, orient="index", columns=["full space", "mean", "lowest", "highest", "chance"])
 
 
 def _share_within(ranks: pd.Series, k: int) -> float:
-    """Return the share of points whose partner's rank is at most *k*, among those that have one (rank above 0)."""
     return float((ranks[ranks > 0] <= k).mean())
 
 
 def _chance_share(points: pd.DataFrame, k: int) -> float:
-    """Return how often a partner is among *k* other points drawn at random, mean over the points that have one."""
     has = points[points.partner_full > 0]
     sizes, n_points = has.groupby("class_id").class_id.transform("size"), len(points)
     missed = [math.comb(n_points - size, k) / math.comb(n_points - 1, k) for size in sizes]
@@ -231,13 +222,7 @@ def _chance_share(points: pd.DataFrame, k: int) -> float:
 
 
 def nearest_rows(vectors: np.ndarray, k: int, metric: str = "cosine") -> np.ndarray:
-    """Return the positions of each row's *k* nearest other rows, nearest first, shape (n, k).
-
-    *metric* is "cosine" or "euclidean". Equal distances are ordered by position.
-
-    >>> nearest_rows(np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]]), 1).ravel().tolist()
-    [1, 0, 1]
-    """
+    """Return the positions of each row's *k* nearest other rows, nearest first, (n, k); equal distances by position."""
     if not 1 <= k < len(vectors):
         raise MirblabError(f"k must be between 1 and {len(vectors) - 1}, found {k}")
     return _neighbour_order(vectors, metric)[:, :k]
@@ -270,23 +255,20 @@ def separability_table(
 ) -> pd.DataFrame:
     """Return for each model how well its *vectors* (n, n_dims) identify the field of a statement, and its partner.
 
-    *points* have id, class_id ("" for a distractor) and tag, or field where a tag is missing. All points are
-    neighbours and teach the probe; values are means over the statements that have a partner. Columns:
+    *points* have id, class_id ("" for a distractor) and tag, or field where a tag is missing. The probe learns from all
+    points; values are means over the statements that have a partner. Columns:
 
     - model, fields, statements, pairs: what was measured;
-    - probe: balanced accuracy (0 to 1, guessing 1 / fields) of a logistic regression that reads the field from the
-      vector, on folds that never divide a pair, so that it cannot learn a statement's field from its partner;
-    - own_field, own_field_chance: share of the *k* nearest that are of the own field, and the expected share of points
-      at random places;
+    - probe: balanced accuracy (0 to 1, by chance 1 / fields) of a logistic regression that predicts the field from the
+      vector, cross-validated over *n_folds* that never divide a pair;
+    - own_field, own_field_chance: share of the *k* nearest that are of the same field, and its expectation for points
+      at random;
     - partner, partner_chance: share of statements whose nearest other point is their partner (R@1 among all);
-    - lead, low, high: probe minus partner, each first put on the scale on which guessing is 0 and perfect is 1.
+    - lead, low, high: probe minus partner, each first put on the scale on which chance is 0 and perfect is 1 (1: fields
+      are predicted without a mistake and partners by chance, -1 the reverse), with the percentile bootstrap interval
+      over pairs (the same pairs for all models; the probe is not refitted).
 
-    The lead is the claim that embeddings cluster by field rather than by meaning as one number: 1 when fields are
-    recognised without a mistake and partners found as often as by guessing, -1 the other way round; where they are
-    found less often than that it passes 1. It is a difference, because a quotient has no value where no partner is
-    found. It is a mean over pairs, so its interval is the percentile bootstrap over pairs of `significance`, with the
-    same pairs drawn for all models; the probe is not fitted anew. Raises MirblabError for fewer than two fields with
-    pairs, a field of one statement, and vectors that are not one for each point.
+    MirblabError for fewer than two fields with pairs, a field of one statement, and other numbers of vectors.
 
     >>> rows = [(f"{n}{f}", str(n), f, n, "fg".index(f)) for n in range(6) for f in "fg"]
     >>> points = pd.DataFrame(rows, columns=["id", "class_id", "field", "place", "side"])
@@ -305,9 +287,9 @@ def separability_table(
         if len(space) != len(points):
             raise MirblabError(f"{name} has {len(space)} vectors for {len(points)} statements; give one each, in order")
         near = nearest_rows(space, min(k, len(points) - 1))
-        told = np.empty(len(points), dtype=bool)
-        told[order] = _probe(np.asarray(space)[order], fields.to_numpy()[order], folds)
-        row, lead = _separability_row(fields, classes, paired, near, told)
+        is_predicted = np.empty(len(points), dtype=bool)
+        is_predicted[order] = _probe(np.asarray(space)[order], fields.to_numpy()[order], folds)
+        row, lead = _separability_row(fields, classes, paired, near, is_predicted)
         rows.append({"model": name} | row)
         leads.append(lead.assign(system=name))
     values = pd.concat(leads).assign(collection="points", measure=_LEAD)
@@ -341,7 +323,7 @@ def _field_labels(points: pd.DataFrame) -> pd.Series:
 
 
 def _probe(vectors: np.ndarray, fields: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return which statements' fields a logistic regression tells that never saw them or their partners, bool (n,)."""
+    """Return whether a probe that saw neither a statement nor its partner predicts its field, bool (n,)."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
@@ -349,49 +331,47 @@ def _probe(vectors: np.ndarray, fields: np.ndarray, folds: list[tuple[np.ndarray
     # does not see a rotation.
     rows = np.asarray(vectors, dtype=np.float64)
     rows = rows * (rows.shape[1] ** 0.5 / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
-    told = np.zeros(len(fields), dtype=bool)
+    is_predicted = np.zeros(len(fields), dtype=bool)
     with threadpool_limits(1):  # so that sums have one order
-        for learnt, tested in folds:
-            probe = LogisticRegression(class_weight="balanced", max_iter=_ROUNDS).fit(rows[learnt], fields[learnt])
-            told[tested] = probe.predict(rows[tested]) == fields[tested]
-    return told
+        for train, test in folds:
+            probe = LogisticRegression(class_weight="balanced", max_iter=_ROUNDS).fit(rows[train], fields[train])
+            is_predicted[test] = probe.predict(rows[test]) == fields[test]
+    return is_predicted
 
 
 def _separability_row(
-    fields: pd.Series, classes: pd.Series, paired: pd.Series, near: np.ndarray, told: np.ndarray
+    fields: pd.Series, classes: pd.Series, paired: pd.Series, near: np.ndarray, is_predicted: np.ndarray
 ) -> tuple[dict[str, float], pd.DataFrame]:
-    """Return a model's numbers, and what each pair adds to its lead: columns query_id, value."""
-    own = (fields.to_numpy()[near] == fields.to_numpy()[:, None]).mean(axis=1)[paired]
-    found = (classes.to_numpy()[near[:, 0]] == classes.to_numpy())[paired]
+    same_field = (fields.to_numpy()[near] == fields.to_numpy()[:, None]).mean(axis=1)[paired]
+    is_partner = (classes.to_numpy()[near[:, 0]] == classes.to_numpy())[paired]
     labels, names, others = fields[paired], classes[paired], len(fields) - 1
     n_fields, n_pairs = labels.nunique(), names.nunique()
     weights = len(labels) / (n_fields * labels.map(labels.value_counts()).to_numpy())
-    right = weights * told[paired]
-    own_chance = float((fields.map(fields.value_counts())[paired] - 1).mean() / others)
+    right = weights * is_predicted[paired]
+    same_field_chance = float((fields.map(fields.value_counts())[paired] - 1).mean() / others)
     chance = float((names.map(names.value_counts()) - 1).mean() / others)
-    each = _above_chance(right, 1 / n_fields) - _above_chance(found, chance)
+    each = _above_chance(right, 1 / n_fields) - _above_chance(is_partner, chance)
     # Divided by the mean size of a class, so that the mean over classes is the mean over statements.
     lead = pd.Series(each).groupby(names.to_numpy()).sum() / (len(names) / n_pairs)
     row = {
         "fields": n_fields, "statements": len(labels), "pairs": n_pairs, "probe": float(right.mean()),
-        "own_field": float(own.mean()), "own_field_chance": own_chance, "partner": float(found.mean()),
-        "partner_chance": chance, _LEAD: float(each.mean()),
+        "own_field": float(same_field.mean()), "own_field_chance": same_field_chance,
+        "partner": float(is_partner.mean()), "partner_chance": chance, _LEAD: float(each.mean()),
     }  # fmt: skip
     return row, lead.rename("value").rename_axis("query_id").reset_index()
 
 
 def _above_chance(values: np.ndarray, chance: float) -> np.ndarray:
-    """Return values on the scale on which *chance* is 0 and 1 stays 1."""
     return (values - chance) / (1 - chance)
 
 
 def redraw(path: str | Path, out: str | Path) -> list[Path]:
     """Draw the map whose coordinates are stored at *path* into the folder *out*; return the paths of its five files.
 
-    *path* is the CSV or JSON file that stands beside a map of `plots.map` that was saved with its table: the first
-    has coordinates, the second name, caption, alternative text and provenance. All files, PDF, PNG and SVG among
-    them, are byte for byte those that were stored, with the same version of matplotlib; a warning says when it is
-    another. Raises FileNotFoundError for a missing file and MirblabError for one that is no map.
+    *path* is the CSV (coordinates) or JSON file (name, caption, alternative text, provenance) beside a map of
+    `plots.map` that was saved with its table. All files are byte for byte those that were stored if the version of
+    matplotlib is the same; a warning says when it is not. FileNotFoundError for a missing file, MirblabError for one
+    that is no map.
 
     >>> import tempfile
     >>> points = pd.DataFrame({"id": ["a", "b"], "x": [0.1, 1.0], "y": 0.0, "class_id": "p", "field": "f", "kind": ""})
@@ -435,8 +415,8 @@ def _read_map_table(path: Path) -> pd.DataFrame:
     missing = [column for column in (*_TEXT, "x", "y") if column not in table]
     if missing:
         raise MirblabError(
-            f"{path} is no stored map: it has no column {', '.join(missing)}, found {', '.join(table)}; "
-            "give the CSV beside a map"
+            f"{path} is no stored map: it has no column {', '.join(missing)}, "
+            f"found {', '.join(map(str, table.columns))}; give the CSV beside a map"
         )
     return table
 
@@ -457,12 +437,7 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 
 def vectors_fingerprint(vectors: np.ndarray, ids: Sequence[str]) -> str:
-    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits.
-
-    >>> first = vectors_fingerprint(np.eye(2), "ab")
-    >>> first == vectors_fingerprint(np.eye(2)[::-1], "ba") != vectors_fingerprint(np.eye(2), "ba")
-    True
-    """
+    """Return a hash of *vectors* (n, n_dims) as float32 in the order of their ids, 32 hexadecimal digits."""
     return _digest(np.ascontiguousarray(vectors, dtype=np.float32)[np.argsort(np.asarray(list(ids)))], {})
 
 
@@ -471,10 +446,10 @@ def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
 
 
 def verify(folder: Path) -> list[str]:
-    """Read all maps in *folder*; set damaged ones aside with a warning; return a line for each, and for strangers."""
+    """Read all maps in *folder* and set damaged ones aside; return a line for each of them and of the unknown files."""
     return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
 
 
 def older(folder: Path) -> list[tuple[Path, int]]:
-    """Return the maps in *folder* that an older version has stored, without a digest of their content."""
+    """Return the maps in *folder* that an older version stored without a digest of their content."""
     return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]

@@ -12,11 +12,10 @@ from mirblab.data.collection import Collection
 def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
     """Return how often the true proof scores above each kind of wrong one: one row per system and kind.
 
-    *collection* is one of `mirblab build hard`, *run* a system's run of it, deep enough to hold every candidate.
-    Columns: system, kind, queries (that have such a negative), true_first (shares of queries, 0 to 1: the best
-    relevant document scores above all negatives of the kind), tie, wrong_first. A document that was not returned
-    lies below every other. Negatives that are no corrupted copy are of the kind "near"; "any" is all kinds
-    together. Chance level against a single copy is a half; a system that sees only words has ties.
+    *collection* is one of `mirblab build hard`, *run* deep enough to hold every candidate. Columns: system, kind,
+    queries (that have such a negative), true_first (share of queries, 0 to 1, whose best relevant document scores above
+    all negatives of the kind), tie, wrong_first. A document that was not returned counts as last. Negatives that are
+    not corrupted copies are of the kind "near"; "any" is all kinds together. Against one copy the chance level is 0.5.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -28,7 +27,7 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
     gold = set(zip(judged.query_id.cat.codes, judged.doc_id.cat.codes, strict=True))
     if not gold:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is nothing to compare")
-    kinds = np.array([_negative_kind(name) for name in collection.doc_ids], dtype=object)
+    kinds = np.array([name.rpartition("~")[2] if "~" in name else "near" for name in collection.doc_ids], dtype=object)
     queries, documents = _row_positions(run, collection)
     scores = dict(zip(zip(queries.tolist(), documents.tolist(), strict=True), run.score.tolist(), strict=True))
     rows = []
@@ -41,14 +40,13 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
 
 
 def _row_positions(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of each row's query and document in the collection."""
     ids = (("query_id", collection.query_ids), ("doc_id", collection.doc_ids))
-    found = [known.get_indexer(run[name].astype("str")) for name, known in ids]
-    if any((places < 0).any() for places in found):
+    positions = [known.get_indexer(pd.Index(run[name].astype("str"))) for name, known in ids]
+    if any((places < 0).any() for places in positions):
         raise MirblabError(
-            f"the run names queries or documents that {collection.name} lacks; it is another collection's"
+            f"the run has queries or documents that {collection.name} lacks; it was made for another collection"
         )
-    return found[0], found[1]
+    return positions[0], positions[1]
 
 
 def _outcome_shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
@@ -74,7 +72,3 @@ def _query_outcomes(
             for kind in (kinds[place], "any"):
                 best[kind] = max(best.get(kind, -np.inf), score)
     return [(kind, (true > score) - (true < score)) for kind, score in best.items()]
-
-
-def _negative_kind(doc_id: str) -> str:
-    return doc_id.rpartition("~")[2] if "~" in doc_id else "near"

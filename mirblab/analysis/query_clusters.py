@@ -11,7 +11,7 @@ import pandas as pd
 
 from mirblab.analysis import failures
 from mirblab.analysis.failures import OUTCOMES
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_value
 from mirblab.display.text import excerpts
@@ -29,10 +29,7 @@ _NEAR, _PRIOR = 5, 2.0  # neighbours looked at; weight of what all queries say, 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Which cluster each text is in, (n_texts,) from 0, the largest first, and how well each number of them fits.
-
-    `centre` is the position of each cluster's most typical text; `fits` has n_clusters, silhouette (-1 to 1).
-    """
+    """The cluster of each text, (n_texts,) from 0, the largest first; `centre`: positions of the most typical texts."""
 
     labels: np.ndarray
     centre: list[int]
@@ -46,11 +43,9 @@ _CLEAR = 0.25  # a silhouette up to this says "no substantial structure" (Kaufma
 class FailureClusters:
     """The queries of one outcome, sorted into clusters by their content.
 
-    `who` says which queries these are ("queries that bm25 wins"). `members`: collection, query_id, cluster (its name),
-    difference, is_typical. `table`: a row per cluster, the largest first: cluster, queries, difference (mean), typical
-    (a query), differs (in words). `contrasts`: cluster and the columns of `contrast_groups`, each cluster against
-    all other queries, p_holm over all clusters. `fits`: n_clusters, silhouette. `near`: what
-    `query_clusters.together` says of all these queries.
+    `who` says which queries these are ("queries that bm25 wins"). `members` and `table` have a row per query and per
+    cluster, the largest first; `contrasts` has the columns of `contrast_groups`, each cluster against all other
+    queries, p_holm over all clusters; `fits` n_clusters and silhouette (-1 to 1); `near` is the result of `together`.
     """
 
     who: str
@@ -75,8 +70,8 @@ class FailureClusters:
         keys = {"place": self.members.cluster.map(place), "size": -self.members.difference.abs()}
         ordered = self.members.assign(**keys, other=~self.members.is_typical.astype(bool))
         ordered = ordered.sort_values(["place", "other", "size", "query_id"])
-        found = ordered.groupby("cluster", sort=False).head(n)
-        return found[list(self.members.columns)].reset_index(drop=True)
+        rows = ordered.groupby("cluster", sort=False).head(n)
+        return rows[list(self.members.columns)].reset_index(drop=True)
 
     def _clear(self) -> str:
         n = f"{len(self.members):,} {self.who}"
@@ -100,11 +95,12 @@ class FailureClusters:
         if not len(self.contrasts):
             return "No feature can be compared."
         if not self.contrasts.differs.any():
-            return "No cluster differs from the other queries in a feature beyond luck, so no cause is in sight."
-        own = dict.fromkeys(self.contrasts.cluster[self.contrasts.differs])
+            return "No cluster differs significantly from the other queries in any feature, so no cause is in sight."
+        names = dict.fromkeys(self.contrasts.cluster[self.contrasts.differs])
         return (
-            f"Beyond luck differ: {'; '.join(own)}. A cluster is made by content, so that what goes with content, such "
-            "as formulas, differs with it, failure or not; what sets all of them apart says more."
+            f"Significantly different are: {'; '.join(names)}. Clusters are made by content, so features that depend "
+            "on content, such as formulas, differ whether a system fails or not; a feature in which all clusters "
+            "differ says more."
         )
 
 
@@ -122,7 +118,7 @@ def failure_clusters(
 
     *table* is from `query_outcomes`, *features* from `outcome_features`, over the same *collections*. *by* is an
     encoder, or "" for terms; *most* is the largest number of clusters. Clusters are named by the terms that distinguish
-    them from all other queries. The same *seed* gives the same clusters, whatever the order of the table's rows.
+    them from all other queries.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.analysis.failures import outcome_features
@@ -131,21 +127,20 @@ def failure_clusters(
     >>> failure_clusters([c], rows, outcome_features([c]), "lost").said()
     'There are no queries that the winner loses, so there is nothing to cluster.'
     """
-    if outcome not in OUTCOMES:
-        raise unknown("outcome", outcome, OUTCOMES)
-    asked = _in_turn(collections, table)
-    marks = (asked.outcome == outcome).to_numpy()
-    texts = np.array([text for own in collections for text in own.query_texts], dtype=object)
+    check_known("outcome", outcome, OUTCOMES)
+    outcomes = _in_turn(collections, table)
+    marks = (outcomes.outcome == outcome).to_numpy()
+    texts = np.array([text for collection in collections for text in collection.query_texts], dtype=object)
     if not marks.any():
         return _none(_who(table, outcome))
     rows = points(collections, by)
     made = cluster(rows[marks], most=most, seed=seed)
-    names = _told_apart(cluster_names(texts[marks], made.labels, texts[~marks]))
-    members = asked[marks].assign(cluster=np.array(names, dtype=object)[made.labels], is_typical=False)
-    members.iloc[made.centre, members.columns.get_loc("is_typical")] = True
-    described = asked[["collection", "query_id"]].merge(features, on=["collection", "query_id"], how="left")
+    names = _distinct(cluster_names(texts[marks].tolist(), made.labels, texts[~marks].tolist()))
+    is_typical = np.isin(np.arange(marks.sum()), made.centre)
+    members = outcomes[marks].assign(cluster=np.array(names, dtype=object)[made.labels], is_typical=is_typical)
+    described = outcomes[["collection", "query_id"]].merge(features, on=["collection", "query_id"], how="left")
     compared = _contrasts(described, members, names, seed)
-    near = together(rows, marks, asked.collection.tolist(), seed=seed)
+    near = together(rows, marks, outcomes.collection.tolist(), seed=seed)
     shown = members[["collection", "query_id", "cluster", "difference", "is_typical"]].reset_index(drop=True)
     return FailureClusters(
         _who(table, outcome), shown, _table(collections, members, names, compared), compared, made.fits, near
@@ -153,20 +148,18 @@ def failure_clusters(
 
 
 def _in_turn(collections: Sequence[Collection], table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of *table* in the order of the collections' queries; MirblabError where one is missing."""
-    pairs = [(own.name, str(query)) for own in collections for query in own.query_ids]
-    asked = pd.DataFrame(pairs, columns=["collection", "query_id"]).merge(
+    pairs = [(collection.name, str(query)) for collection in collections for query in collection.query_ids]
+    outcomes = pd.DataFrame(pairs, columns=["collection", "query_id"]).merge(
         table.astype({"collection": "str", "query_id": "str"}), on=["collection", "query_id"], how="left"
     )
-    missing = asked.query_id[asked.outcome.isna()]
-    if len(missing) or len(asked) != len(pairs):
-        found = f"{len(missing):,} without, the first '{missing.iloc[0]}'" if len(missing) else "some twice"
-        raise MirblabError(f"every query of the collections needs one outcome; found {found}")
-    return asked
+    missing = outcomes.query_id[outcomes.outcome.isna()]
+    if len(missing) or len(outcomes) != len(pairs):
+        problem = f"{len(missing):,} without, the first '{missing.iloc[0]}'" if len(missing) else "some twice"
+        raise MirblabError(f"every query of the collections needs one outcome; found {problem}")
+    return outcomes
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """Return the names with a number where two are the same."""
+def _distinct(names: list[str]) -> list[str]:
     return [
         f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
         for place, name in enumerate(names)
@@ -178,25 +171,23 @@ def _contrasts(features: pd.DataFrame, members: pd.DataFrame, names: list[str], 
     for name in names:
         inside = np.zeros(len(features), dtype=bool)
         inside[members.index[members.cluster == name]] = True
-        found = failures.contrast_groups(features, inside, seed=seed)
-        parts.append(found.assign(cluster=name))
+        contrasts = failures.contrast_groups(features, inside, seed=seed)
+        parts.append(contrasts.assign(cluster=name))
     table = pd.concat(parts, ignore_index=True)
     table["p_holm"] = holm(table.p)
     return table.assign(differs=table.p_holm <= 0.05)
 
 
 def _none(who: str) -> FailureClusters:
-    frames: list[Any] = [
-        pd.DataFrame(columns=columns)
-        for columns in (
-            ["collection", "query_id", "cluster", "difference", "is_typical"],
-            ["cluster", "queries", "difference", "typical", "differs"],
-            ["cluster", *failures.COLUMNS],
-            ["n_clusters", "silhouette"],
-        )
-    ]
     near = {"share": np.nan, "by_chance": np.nan, "p": np.nan, "n": 0}
-    return FailureClusters(who, *frames, near)
+    return FailureClusters(
+        who,
+        pd.DataFrame(columns=["collection", "query_id", "cluster", "difference", "is_typical"]),
+        pd.DataFrame(columns=["cluster", "queries", "difference", "typical", "differs"]),
+        pd.DataFrame(columns=["cluster", *failures.COLUMNS]),
+        pd.DataFrame(columns=["n_clusters", "silhouette"]),
+        near,
+    )
 
 
 def _who(table: pd.DataFrame, outcome: str) -> str:
@@ -211,46 +202,37 @@ def _who(table: pd.DataFrame, outcome: str) -> str:
 def _table(
     collections: Sequence[Collection], members: pd.DataFrame, names: list[str], compared: pd.DataFrame
 ) -> pd.DataFrame:
-    by_name, rows = {own.name: own for own in collections}, []
+    by_name, rows = {collection.name: collection for collection in collections}, []
     for name in names:
-        own, found = members[members.cluster == name], compared[compared.cluster == name]
-        typical = own[own.is_typical].iloc[0]
+        queries, contrasts = members[members.cluster == name], compared[compared.cluster == name]
+        typical = queries[queries.is_typical].iloc[0]
         collection = by_name[typical.collection]
         text = excerpts([collection.query(typical.query_id)], collection.card.task)[0]
-        rows.append((name, len(own), own.difference.mean(), text, failures.briefly(found)))
+        rows.append((name, len(queries), queries.difference.mean(), text, failures.briefly(contrasts)))
     return pd.DataFrame(rows, columns=["cluster", "queries", "difference", "typical", "differs"])
 
 
 def points(collections: Sequence[Collection], by: str = "") -> Any:
-    """Return a row of length 1 for every query of the collections, in their order: the vector of its content.
-
-    *by* is an encoder, whose vectors are read or made (float32, dense), or "": terms as BM25 reads them, weighed by
-    their rarity among the queries (TF-IDF, sparse).
-    """
+    """Return a row of length 1 for every query of the collections, in order: its vector, or TF-IDF for *by* ""."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [text for collection in collections for text in collection.query_texts]
     if by:
         model = encoder(by)
         parts = [model.vectors(c.query_texts, "query", c.card.instruction) for c in collections]
-        found = np.concatenate(parts).astype(np.float32)
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        vectors = np.concatenate(parts).astype(np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     tokens = tokenizer("math")(texts)
     if not any(tokens):
         raise MirblabError(f"none of the {len(texts):,} queries has a term; name an encoder")
-    return TfidfVectorizer(analyzer=lambda own: own, sublinear_tf=True).fit_transform(tokens)
+    return TfidfVectorizer(analyzer=lambda terms: terms, sublinear_tf=True).fit_transform(tokens)
 
 
 def cluster(rows: Any, *, most: int = 6, least_size: int = 3, seed: int = 0) -> Clusters:
-    """Return k-means clusters of *rows* (n_texts, d), as many from 2 to *most* as give the best mean silhouette.
+    """Return k-means clusters of *rows* (n_texts, d), from 2 to *most*, with the best mean silhouette.
 
-    A number that leaves fewer than *least_size* texts per cluster on average is not tried: fewer than twice that many
-    texts are one cluster. The same *seed* gives the same clusters. Rousseeuw, J. Comput. Appl. Math. 1987. A best
-    silhouette near 0 says that the texts lie in no clear groups.
-
-    >>> found = cluster(np.array([[1, 0], [1, 0.1], [1, 0], [0, 1], [0.1, 1], [0, 1], [0, 1]]))
-    >>> found.labels.tolist(), found.fits.n_clusters.tolist()
-    ([1, 1, 1, 0, 0, 0, 0], [2])
+    Clusters have at least *least_size* texts on average; too few texts are one cluster. A best silhouette near 0 says
+    that there are no clear groups. Rousseeuw, J. Comput. Appl. Math. 1987.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
@@ -275,67 +257,61 @@ def cluster(rows: Any, *, most: int = 6, least_size: int = 3, seed: int = 0) -> 
 
 
 def _by_size(labels: np.ndarray) -> np.ndarray:
-    """Return the labels numbered anew: the largest cluster is 0; of equal ones that whose first text is earlier."""
-    own, first, sizes = np.unique(labels, return_index=True, return_counts=True)
-    place = np.empty(len(own), dtype=np.int64)
-    place[np.lexsort([first, -sizes])] = np.arange(len(own))
-    return place[np.searchsorted(own, labels)]
+    """Return the labels renumbered: the largest cluster is 0; of equal ones that whose first text is earlier."""
+    distinct, first, sizes = np.unique(labels, return_index=True, return_counts=True)
+    place = np.empty(len(distinct), dtype=np.int64)
+    place[np.lexsort([first, -sizes])] = np.arange(len(distinct))
+    return place[np.searchsorted(distinct, labels)]
 
 
 def _centres(rows: Any, labels: np.ndarray) -> list[int]:
-    """Return the position of the text nearest to each cluster's mean."""
-    found = []
+    centres = []
     for label in range(int(labels.max(initial=-1)) + 1):
         here = np.flatnonzero(labels == label)
         mean = np.asarray(rows[here].mean(axis=0)).ravel()
-        found.append(int(here[np.argmax(np.asarray(rows[here] @ mean).ravel().round(9))]))
-    return found
+        centres.append(int(here[np.argmax(np.asarray(rows[here] @ mean).ravel().round(9))]))
+    return centres
 
 
 def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str] = (), n_terms: int = 4) -> list[str]:
     """Return a name for each cluster of *texts*: the terms that it has far more often than all other texts.
 
-    *others* are further texts to distinguish the clusters from. Terms are counted once a text; they are ordered by the
-    log-odds with a prior from all texts, in standard errors (Monroe, Colaresi & Quinn, Political Analysis 2008), and
-    count from 1.64 on, if at least two texts of the cluster have them. "no common terms" where none does.
-
-    >>> texts = ["a prime", "prime ideals", "the prime number", "an open set", "is it open", "open sets"]
-    >>> cluster_names(texts, np.array([0, 0, 0, 1, 1, 1]))
-    ['prime', 'open']
+    Terms, counted once a text, are ordered by the log-odds with a prior from all texts, *others* included, in standard
+    errors (Monroe, Colaresi & Quinn, Political Analysis 2008); they count from 1.64 on, in two texts at least.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
     tokens = [_readable(text) for text in [*texts, *others]]
     if not any(tokens):
         return ["no common terms"] * (int(labels.max(initial=-1)) + 1)
-    counter = CountVectorizer(analyzer=lambda own: own, binary=True)
+    counter = CountVectorizer(analyzer=lambda terms: terms, binary=True)
     has = counter.fit_transform(tokens).tocsr()
     terms, total = counter.get_feature_names_out(), np.asarray(has.sum(axis=0)).ravel()
-    found = []
+    names = []
     for label in range(int(labels.max(initial=-1)) + 1):
         inside = np.flatnonzero(labels == label)
-        own = np.asarray(has[inside].sum(axis=0)).ravel()
-        z = _log_odds(own, total, len(inside), len(tokens))
-        chosen = [at for at in np.lexsort([terms, -z]) if z[at] >= 1.64 and own[at] >= min(2, len(inside))]
-        found.append(", ".join(terms[chosen[:n_terms]]) or "no common terms")
-    return found
+        counts = np.asarray(has[inside].sum(axis=0)).ravel()
+        z = _log_odds(counts, total, len(inside), len(tokens))
+        chosen = [at for at in np.lexsort([terms, -z]) if z[at] >= 1.64 and counts[at] >= min(2, len(inside))]
+        names.append(", ".join(terms[chosen[:n_terms]]) or "no common terms")
+    return names
 
 
 def _readable(text: str) -> list[str]:
-    """Return the terms that may be part of a name: words of prose that are not stop words, and LaTeX commands."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     prose = " ".join(in_text.split_text(text)[::2])
-    words = [own for own in tokenizer("words")([prose])[0] if own.isalpha() and own not in ENGLISH_STOP_WORDS - _KEPT]
-    commands = [own for own in tokenizer("math")([text])[0] if own.startswith("\\")]
-    return [own for own in [*words, *commands] if own not in _DROPPED]
+    words = [term for term in tokenizer("words")([prose])[0] if term.isalpha()]
+    commands = [term for term in tokenizer("math")([text])[0] if term.startswith("\\")]
+    unwanted = (ENGLISH_STOP_WORDS - _KEPT) | _DROPPED
+    return [term for term in [*words, *commands] if term not in unwanted]
 
 
-def _log_odds(own: np.ndarray, total: np.ndarray, n_inside: int, n_all: int) -> np.ndarray:
+def _log_odds(counts: np.ndarray, total: np.ndarray, n_inside: int, n_all: int) -> np.ndarray:
     """Return how much more often the cluster's texts have each term than the others, in standard errors."""
     prior = _PRIOR * (total + 0.5) / (n_all + 1)
-    left = own + prior, n_inside - own + _PRIOR - prior
-    right = total - own + prior, n_all - n_inside - total + own + _PRIOR - prior
+    left = counts + prior, n_inside - counts + _PRIOR - prior
+    right = total - counts + prior, n_all - n_inside - total + counts + _PRIOR - prior
     gap = np.log(left[0] / left[1]) - np.log(right[0] / right[1])
     return gap / np.sqrt(1 / left[0] + 1 / right[0])
 
@@ -349,11 +325,10 @@ def together(
     n_permutations: int = 9_999,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Return whether marked texts are nearer to each other than chance would have it: share, by_chance, p, n.
+    """Return whether marked texts are nearer to each other than expected by chance: share, by_chance, p, n.
 
-    *share* is how many of the *k* nearest others (cosine, of the same collection) of a marked text are marked, too, 0
-    to 1; *by_chance* its mean when the marks are permuted within each collection, *p* how often that is as large.
-    NaN where no two texts are marked or nothing is left unmarked. Cuzick & Edwards, J. R. Statist. Soc. B 1990.
+    *share* (0 to 1) is how many of the *k* nearest others (cosine, same collection) of a marked text are marked;
+    *by_chance* its mean when the marks are permuted within each collection. Cuzick & Edwards, JRSS B 1990.
     """
     marks, names = np.asarray(marks, dtype=bool), np.asarray(collections, dtype=object)
     near = _neighbours(rows, names, k)
@@ -361,14 +336,13 @@ def together(
     if n < 2 or n == len(marks) or not near.nnz:
         return {"share": np.nan, "by_chance": np.nan, "p": np.nan, "n": n}
     moved = _dealt(near, marks, names, n_permutations, seed)
-    found = float(marks[near[marks].indices].sum())
+    n_marked = float(marks[near[marks].indices].sum())
     links = n * near.nnz / len(marks)
-    p = (1 + int((moved >= found).sum())) / (1 + n_permutations)
-    return {"share": found / links, "by_chance": float(moved.mean() / links), "p": p, "n": n}
+    p = (1 + int((moved >= n_marked).sum())) / (1 + n_permutations)
+    return {"share": n_marked / links, "by_chance": float(moved.mean() / links), "p": p, "n": n}
 
 
 def _neighbours(rows: Any, names: np.ndarray, k: int) -> Any:
-    """Return the *k* nearest others of each text in its collection, a sparse matrix (n_texts, n_texts) of ones."""
     from scipy.sparse import csr_matrix
     from sklearn.neighbors import NearestNeighbors
 
@@ -377,17 +351,16 @@ def _neighbours(rows: Any, names: np.ndarray, k: int) -> Any:
         here = np.flatnonzero(names == name)
         n_near = min(k, len(here) - 1)
         if n_near > 0:
-            found = NearestNeighbors(n_neighbors=n_near, metric="cosine", algorithm="brute").fit(rows[here])
+            neighbours = NearestNeighbors(n_neighbors=n_near, metric="cosine", algorithm="brute").fit(rows[here])
             sources.append(np.repeat(here, n_near))
-            targets.append(here[found.kneighbors(return_distance=False)].ravel())
+            targets.append(here[neighbours.kneighbors(return_distance=False)].ravel())
     at = np.concatenate(sources), np.concatenate(targets)
     return csr_matrix((np.ones(len(at[0])), at), shape=(len(names), len(names)))
 
 
 def _dealt(near: Any, marks: np.ndarray, names: np.ndarray, n_permutations: int, seed: int) -> np.ndarray:
-    """Return how many neighbours of marked texts are marked when the marks are permuted, (n_permutations,)."""
     places = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
-    generator, found = np.random.default_rng(seed), []
+    generator, counts = np.random.default_rng(seed), []
     step = max(1, _BLOCK // len(marks))
     for start in range(0, n_permutations, step):
         dealt = np.zeros((len(marks), min(step, n_permutations - start)), dtype=np.float32)
@@ -395,5 +368,5 @@ def _dealt(near: Any, marks: np.ndarray, names: np.ndarray, n_permutations: int,
             lots, n = generator.random((dealt.shape[1], len(here))), int(marks[here].sum())
             if n:
                 dealt[here] = (lots <= np.partition(lots, n - 1, axis=1)[:, [n - 1]]).T
-        found.append(((near @ dealt) * dealt).sum(axis=0))
-    return np.concatenate(found)
+        counts.append(((near @ dealt) * dealt).sum(axis=0))
+    return np.concatenate(counts)

@@ -22,9 +22,8 @@ def depth_curve(
 ) -> pd.DataFrame:
     """Return one row per depth: the mean before and after reranking, the ceiling, and how many queries gained.
 
-    Columns collection, system, reranker, measure, depth, first_stage, value, ceiling, better, worse, n_queries.
-    `better` and `worse` count queries. Pairs are scored once, at the greatest depth. Raises MirblabError for
-    no depth or one below 1.
+    Columns: collection, system, reranker, measure, depth, first_stage, value, ceiling, better and worse (numbers of
+    queries), n_queries. Pairs are scored once, at the greatest depth. MirblabError for no depth or one below 1.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -62,9 +61,9 @@ def reranking_factors(
 ) -> pd.DataFrame:
     """Return one row per reranker, depth, length and instruction: the effect of each of these factors.
 
-    *lengths* are tokens per text (0: as the registry says), *instructions* "" or "card" (the collection's own before
-    the query). Columns collection, system, reranker, depth, max_length, instruction, first_stage, value, change, low,
-    high (95 % bootstrap interval of the change over queries), better, worse, n_queries.
+    *lengths* are tokens per text (0: the registry's), *instructions* "" or "card" (the collection's own before the
+    query). Columns: collection, system, reranker, depth, max_length, instruction, first_stage, value, change, low, high
+    (95 % bootstrap interval of the change over queries), better, worse, n_queries.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -76,15 +75,15 @@ def reranking_factors(
     plain_run = first.search(collection)
     plain = _by_query(plain_run, collection, measure)
     rows = []
-    for reranker, length, said in product(rerankers, lengths, instructions):
-        pairs = systems.pair_scores(first, reranker, collection, max(depths), length, said)
+    for reranker, length, instruction in product(rerankers, lengths, instructions):
+        pairs = systems.pair_scores(first, reranker, collection, max(depths), length, instruction)
         for depth in sorted(set(depths)):
             after = _by_query(rerank.reorder_run(plain_run, pairs, depth), collection, measure)
             change = (after - plain).to_numpy()
             low, high = _interval(change)
             rows.append(
                 _outcome(first, collection, plain, after)
-                | {"reranker": reranker, "depth": depth, "max_length": length, "instruction": said}
+                | {"reranker": reranker, "depth": depth, "max_length": length, "instruction": instruction}
                 | {"change": change.mean(), "low": low, "high": high}
             )
     order = ["collection", "system", "reranker", "depth", "max_length", "instruction", "first_stage", "value"]
@@ -96,14 +95,12 @@ def _by_query(run: pd.DataFrame, collection: Collection, measure: str) -> pd.Ser
 
 
 def _interval(changes: np.ndarray, n_resamples: int = 10_000) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of the mean over queries."""
     means = significance.resampled_means(changes[:, None], n_resamples, 0)
     low, high = significance.percentiles(means, 0.95)
     return float(low[0]), float(high[0])
 
 
 def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.Series) -> dict[str, object]:
-    """Return what both tables say of a reranking: the means before and after, and how many queries gained and lost."""
     return {
         "collection": collection.name,
         "system": first.name,
@@ -116,9 +113,7 @@ def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.
 
 
 def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """Return collections by first stages with "plain / reranked / ceiling" in percent, as MIRB's Table 10 has it.
-
-    Raises MirblabError when *curves* has no such depth.
+    """Return collections by first stages with "plain / reranked / ceiling" in percent, as in MIRB's Table 10.
 
     >>> row = {"collection": "c", "system": "s", "depth": 10, "first_stage": 0.5, "value": 0.6, "ceiling": 0.8}
     >>> rerank_table(pd.DataFrame([row]), 10).s.item()
@@ -128,7 +123,8 @@ def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
     if at.empty:
         raise MirblabError(f"no depth {depth} in the curves; found {sorted(curves.depth.unique().tolist())}")
     cells = [
-        f"{100 * row.first_stage:.2f} / {100 * row.value:.2f} / {100 * row.ceiling:.2f}" for row in at.itertuples()
+        " / ".join(f"{100 * value:.2f}" for value in values)
+        for values in zip(at.first_stage, at.value, at.ceiling, strict=True)
     ]
     wide = at.assign(cell=cells).pivot(index="collection", columns="system", values="cell")
     order = at.collection.drop_duplicates(), at.system.drop_duplicates()

@@ -1,4 +1,4 @@
-"""topics: ARQMath's labels of topics."""
+"""topics: the labels of topics that ARQMath uses: category, dependency and difficulty."""
 
 from __future__ import annotations
 
@@ -56,24 +56,23 @@ def topic_labels(
     """Return one row per query: what kind of question it is, and where each label comes from.
 
     Columns: collection, query_id, and category (Calculation, Concept, Proof), dependency (Text, Formula, Both),
-    difficulty (Low, Medium, High; None when nothing tells), each followed by a column such as category_from: the
-    name of the file at *path* where that labels the topic (`read_labels`), else "derived: " and the rule
-    (`topic_rules`). Labels of the labs were given by people (Mansouri et al. 2021); derived ones are ours, and must
-    not be compared with published figures by label. With *values*, of one measure and any systems, the derived
-    difficulty is Low for the third of the queries that systems do best on, and High for the worst third: then
-    values by difficulty say nothing about these systems, since they made the labels. `query_features.assign_strata`
-    takes the table: `strata(values, topic_labels(collection), "category")`.
+    difficulty (Low, Medium, High, or None), each followed by a column such as category_from: the name of the file at
+    *path* that labels the topic (`read_labels`), else "derived: " and the rule (`category`, `dependency`,
+    `difficulty`). The labels of the labs were given by people (Mansouri et al. 2021); derived ones are by our rules,
+    and must not be compared with published figures. With *values*, of one measure and any systems, the derived
+    difficulty is Low for the best third of the queries and High for the worst: then values by difficulty say nothing
+    about these systems. The table suits `features.assign_strata`.
 
     >>> from mirblab.sources.catalogue import load
     >>> topic_labels(load("mini-qa")).category_from.unique().tolist()
     ['derived: cue words']
     """
-    given = _given(collection, path) if path is not None else {}
+    given, file_name = (_given(collection, path), Path(path).name) if path is not None else ({}, "")
     levels = _by_values(collection, values) if values is not None else {}
     tags = collection.queries["tags"] if "tags" in collection.queries else [None] * len(collection.queries)
     rows = []
-    for query_id, text, own in zip(collection.query_ids, collection.query_texts, tags, strict=True):
-        by_tags = difficulty(own or ()), "tags" if own else _NONE
+    for query_id, text, query_tags in zip(collection.query_ids, collection.query_texts, tags, strict=True):
+        by_tags = difficulty(query_tags or ()), "tags" if query_tags else _NONE
         derived = {
             "category": (category(text), "cue words"),
             "dependency": (dependency(text), "share of formulas"),
@@ -81,14 +80,13 @@ def topic_labels(
         }
         row = {"collection": collection.name, "query_id": query_id}
         for name, (label, rule) in derived.items():
-            theirs = given.get(query_id, {}).get(name)
-            row |= {name: theirs or label, f"{name}_from": Path(path).name if theirs else f"derived: {rule}"}
+            given_label = given.get(query_id, {}).get(name)
+            row |= {name: given_label or label, f"{name}_from": file_name if given_label else f"derived: {rule}"}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _given(collection: Collection, path: str | Path) -> dict[str, dict[str, str]]:
-    """Return the labels in a file; MirblabError when it has none of the collection's queries."""
     given = read_labels(path)
     if given and not given.keys() & set(collection.query_ids):
         shown = ", ".join(list(given)[:3])
@@ -97,7 +95,7 @@ def _given(collection: Collection, path: str | Path) -> dict[str, dict[str, str]
 
 
 def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
-    """Return the third that each query is in by the mean over systems; equal means share the easier one."""
+    """Return the difficulty of each query by thirds of the mean over systems; equal means get the easier one."""
     if values.measure.nunique() != 1:
         raise MirblabError(f"one measure at a time, found {', '.join(map(str, values.measure.unique())) or 'none'}")
     means = values.astype({"query_id": "str"}).groupby("query_id").value.mean()
@@ -106,18 +104,11 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
         raise MirblabError(f"{int(means.isna().sum())} queries of {collection.name} have no value, such as "
                            f"'{means.index[means.isna()][0]}'")  # fmt: skip
     thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
-    return {query_id: TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
+    return {str(query_id): TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
 
 
 def category(text: str) -> str:
-    """Return Proof, Calculation or Concept: the one with most cue words outside the formulas, in this order on ties.
-
-    Each cue counts once however often it comes; those in the first fifteen words, where the title is, count twice.
-    A text without any is Concept.
-
-    >>> category("Prove that $n^2$ is even"), category("Find the sum $1+2$"), category("Why is it called a group?")
-    ('Proof', 'Calculation', 'Concept')
-    """
+    """Return Proof, Calculation or Concept, by the cue words outside formulas; the first fifteen words count twice."""
     words = _FORMULA.sub(" ", text)
     title = " ".join(words.split()[:15])
     counts = {name: len(_cues(pattern, words)) + len(_cues(pattern, title)) for name, pattern in _FOUND.items()}
@@ -126,27 +117,17 @@ def category(text: str) -> str:
 
 
 def _cues(pattern: re.Pattern[str], text: str) -> set[str]:
-    return {found.lower() for found in pattern.findall(text)}
+    return {match.lower() for match in pattern.findall(text)}
 
 
 def dependency(text: str) -> str:
-    """Return Text when under 20 % of the characters stand in formulas, Formula from 40 % on, else Both.
-
-    >>> dependency("What is a group?"), dependency("$x^2+1=0$ over $Z$?"), dependency("Is the group $(Z,+)$ cyclic?")
-    ('Text', 'Formula', 'Both')
-    """
+    """Return Text when under 20 % of the characters stand in formulas, Formula from 40 % on, else Both."""
     share = sum(map(len, _FORMULA.findall(text))) / max(len(text.strip()), 1)
     return "Text" if share < _FEW else "Formula" if share >= _MOST else "Both"
 
 
 def difficulty(tags: Sequence[str]) -> str | None:
-    """Return High when a tag is of graduate mathematics, else Low when one is of school or first year, else Medium.
-
-    None without tags.
-
-    >>> difficulty(["calculus", "limits"]), difficulty(["calculus", "measure-theory"]), difficulty(["matrices"])
-    ('Low', 'High', 'Medium')
-    """
+    """Return High for a tag of graduate mathematics, else Low for one of school or first year, else Medium."""
     if not tags:
         return None
     if any(_ADVANCED.search(tag) for tag in tags):
@@ -155,21 +136,14 @@ def difficulty(tags: Sequence[str]) -> str | None:
 
 
 def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
-    r"""Return the labels in a table with a header: {topic: {"category": "Proof", ...}}; `.csv` has commas, else tabs.
+    """Return the labels in a table with a header: {topic: {"category": "Proof", ...}}; `.csv` has commas, else tabs.
 
-    The organisers publish the labels apart from the topics, in files that we have not seen; what is assumed is a
-    column of topics (topic, topic_id, query_id, number or id; A.201, say) and some of the columns category (or
-    type), dependency and difficulty, in any case. Computation is read as Calculation, Easy and Hard as Low and
-    High; empty cells give no label. MirblabError with file and line for another word, and for a missing column.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.tsv").write_text("Topic\tCategory\nA.201\tcomputation\n")
-    ...     read_labels(Path(folder, "a.tsv"))
-    {'A.201': {'category': 'Calculation'}}
+    We have not seen the organisers' files, so the columns are assumed: one of topics (topic, topic_id, query_id, number
+    or id) and some of category (or type), dependency and difficulty, in any case. MirblabError, with file and line, for
+    a missing column and an unknown label.
     """
     path = Path(path)
-    problems, found = LineProblems(path), dict[str, dict[str, str]]()
+    problems, labels = LineProblems(path), dict[str, dict[str, str]]()
     stem = path.name.removesuffix(".gz")
     numbered = read_lines(path, problems)
     header = _cells(next(numbered, (1, ""))[1], stem, 1, problems)
@@ -182,12 +156,12 @@ def read_labels(path: str | Path) -> dict[str, dict[str, str]]:
         cells = _cells(text, stem, number, problems)
         row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if name and cell.strip()}
         topic = row.pop("topic", "")
-        if not topic or topic in found:
-            problems.note(number, f"the topic '{topic}' a second time" if topic else "no topic")
+        if not topic or topic in labels:
+            problems.note(number, f"the topic '{topic}' is given a second time" if topic else "the topic is missing")
             continue
-        found[topic] = {name: _label(name, word, number, problems) for name, word in row.items()}
+        labels[topic] = {name: _label(name, word, number, problems) for name, word in row.items()}
     problems.raise_if_any()
-    return found
+    return labels
 
 
 def _cells(text: str, name: str, number: int, problems: LineProblems) -> list[str]:

@@ -13,15 +13,7 @@ from mirblab.evaluation import measures
 
 
 def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
-    """Return *qrels* without a share (0 to 1) of each query's judgements, drawn by *seed*.
-
-    At least one relevant document of each query that has one is kept, so that every query still counts. A larger
-    share hides what a smaller one hid, and more.
-
-    >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": list("abcd"), "relevance": [1, 0, 0, 1]})
-    >>> len(drop_judgements(qrels, 0.5)), drop_judgements(qrels, 1.0).relevance.tolist()
-    (2, [1])
-    """
+    """Return *qrels* without a share of each query's judgements, but with a relevant one; larger shares hide more."""
     if not 0 <= share <= 1:
         raise MirblabError(f"a share is between 0 and 1, found {share}")
     lots = np.random.default_rng(seed).random(len(qrels))
@@ -44,9 +36,9 @@ def hide_judgements(
 ) -> pd.DataFrame:
     """Return each system's mean of each measure while a growing share of the judgements is hidden.
 
-    Columns: collection, system, measure, share (hidden), seed, value, tau. `tau` is Kendall's rank correlation
-    between the order of the systems now and that with all judgements (NaN with a single system): a measure that is
-    robust against missing judgements keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
+    Columns: collection, system, measure, share (hidden), seed, value, tau: Kendall's rank correlation between the order
+    of the systems now and that with all judgements (NaN with a single system). A measure that is robust against missing
+    judgements keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -63,8 +55,8 @@ def hide_judgements(
             means = _means(runs, drop_judgements(collection.qrels, share, seed), wanted, level)
             taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
             parts.append(means.assign(share=share, seed=seed, tau=means.measure.map(taus)))
-    found = pd.concat(parts, ignore_index=True).assign(collection=collection.name)
-    return found[["collection", "system", "measure", "share", "seed", "value", "tau"]]
+    table = pd.concat(parts, ignore_index=True).assign(collection=collection.name)
+    return table[["collection", "system", "measure", "share", "seed", "value", "tau"]]
 
 
 def _means(runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, wanted: Sequence[str], level: int) -> pd.DataFrame:
@@ -73,8 +65,7 @@ def _means(runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, wanted: Sequence[s
 
 
 def _tau(part: pd.DataFrame, whole: pd.DataFrame) -> float:
-    """Return Kendall's tau-b between the systems' means now and before, of one measure."""
     from scipy.stats import kendalltau
 
-    both = part.merge(whole, on=["system", "measure"], suffixes=("", "_before"))
-    return float(kendalltau(both.value, both.value_before).statistic) if len(both) > 1 else float("nan")
+    joined = part.merge(whole, on=["system", "measure"], suffixes=("", "_before"))
+    return float(kendalltau(joined.value, joined.value_before).statistic) if len(joined) > 1 else float("nan")

@@ -38,8 +38,8 @@ sech semicolon sgn sign sn span supp thetasym tr vol weierp
 """.split()
 )
 _LIKE_LATIN = ("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo")
-_LETTERS = ("LATIN", "DOUBLE-STRUCK", "MATHEMATICAL DOUBLE-STRUCK")  # they stay, or get their alphabet's command
-# The kind of letter in a character's Unicode name, and its command; the first that the name holds.
+_LETTERS = ("LATIN", "DOUBLE-STRUCK", "MATHEMATICAL DOUBLE-STRUCK")  # unchanged, or with the command of their alphabet
+# A part of a character's Unicode name, and the command of that alphabet; the first match counts.
 _ALPHABETS = (
     ("DOUBLE-STRUCK CAPITAL", "mathbb"), ("DOUBLE-STRUCK", "mathbf"), ("SCRIPT CAPITAL", "mathcal"),
     ("SCRIPT", "mathit"), ("FRAKTUR", "mathfrak"), ("BLACK-LETTER", "mathfrak"), ("SANS-SERIF", "mathsf"),
@@ -58,7 +58,7 @@ _LATEX = {char: "\\" + char for char in "_%&#${}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "–": "--",
 }  # fmt: skip
-# What an environment of its own lines is within a line ("": nothing), a sign that would end it, and rows in none.
+# What replaces a display environment within a line ("": nothing).
 _IN_LINE = dict.fromkeys(("align", "flalign", "eqnarray", "multline", "split"), "aligned") | {
     "gather": "gathered", **dict.fromkeys(("equation", "displaymath", "math", "subequations"), "")
 }  # fmt: skip
@@ -73,17 +73,17 @@ _SIGNS = {
     r"\|": r"\Vert ", "|": r"\vert ", r"\>": r"\:", "<": r"\lt ", ">": r"\gt ", "](": "] (", "`": r"\text{‘}",
 }  # fmt: skip
 _LONGEST_LINE = 40  # characters of a text that stands in one line
-# Commands that read or write files, or change what others mean, stay text where the LaTeX is to be compiled.
+# Formulas with commands that read or write files, or redefine others, stay text, since the LaTeX is to be compiled.
 _COMMANDS = re.compile(
     r"\\(?:input|include\w*|openin|openout|read|write|immediate|special|catcode|csname|[egx]?def|(?:future)?let|"
-    r"(?:re|provide)?newcommand|usepackage|lstinputlisting|verbatiminput|loop|repeat|expandafter|directlua)(?![a-zA-Z])|\\^\\^"
+    r"(?:re|provide)?newcommand|usepackage|lstinputlisting|verbatiminput|loop|repeat|expandafter|directlua)(?![a-zA-Z])|\^\^"
 )
-# What amsmath, or a formula between dollars, does not have.
+# Commands that amsmath, or a formula between dollars, does not know.
 _NO_CELL = re.compile(r"\\(?:tag|nicefrac|[pb]?matrix\s*\{|cases\s*\{|eqalign)|\\[][()]|(?<!\\)(?:\\\\)*\\$")
 
 
 class Cell(NamedTuple):
-    """One cell: its text, "best" or "second" or "", a sign such as "†", what stands beside it, and if it has maths."""
+    """A cell: *mark* is "best", "second" or "", *sign* a character such as "†", *beside* the text after the number."""
 
     text: str
     mark: str = ""
@@ -93,13 +93,7 @@ class Cell(NamedTuple):
 
 
 def escape_latex(text: str, is_maths: bool = False) -> str:
-    r"""Return *text* for pdfLaTeX; with *is_maths*, its formulas, however delimited, are in `$…$`.
-
-    Needs amsmath and amssymb where there is mathematics. A formula that would not end with its cell is text.
-
-    >>> print(escape_latex("50% of x_1 & $y ∈ S"), escape_latex("let $$x_1$$ & y", is_maths=True))
-    50\% of x\_1 \& \$y $\in$ S let $x_1$ \& y
-    """
+    r"""Return *text* escaped for pdfLaTeX with amsmath and amssymb; *is_maths*: complete formulas are put in `$…$`."""
 
     def escape(part: str) -> str:
         return replace_symbols("".join(_LATEX.get(char, char) for char in part))
@@ -111,21 +105,14 @@ def escape_latex(text: str, is_maths: bool = False) -> str:
 
 
 def _is_whole(maths: str) -> bool:
-    r"""Return whether a formula is LaTeX that is known, ends where it ends and may stand in a line."""
+    r"""Return whether a formula is complete, is parsed without problems, and may be typeset within a line."""
     sides = _SIDES.findall(maths)
     is_known = not (_COMMANDS.search(maths) or _NO_CELL.search(maths) or parse_latex(maths).problems)
     return is_known and sides.count("left") == sides.count("right")
 
 
 def escape_markdown(text: str, is_maths: bool = False) -> str:
-    r"""Return *text* with Markdown's special characters escaped; with *is_maths*, its formulas are in `$…$`.
-
-    In them bars become \vert, angle brackets \lt and \gt, and links fall apart, for readers that do not know
-    mathematics.
-
-    >>> print(escape_markdown("a_b|c"), escape_markdown(r"set \(|x|\)", is_maths=True))
-    a\_b\|c set $\vert x\vert $
-    """
+    r"""Return *text* escaped for Markdown; *is_maths*: formulas are in `$…$`, without Markdown's characters."""
 
     def escape(part: str) -> str:
         return re.sub(r"([\\`*_|<>$~\[\]&#])", r"\\\1", part)
@@ -134,7 +121,7 @@ def escape_markdown(text: str, is_maths: bool = False) -> str:
 
 
 def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], inside: Callable[[str], str]) -> str:
-    """Return *text* on one line, its prose escaped and its formulas, made to stand in a line, as *inside* has them."""
+    """Return *text* on one line, with *escape* applied to its prose and *inside* to its formulas."""
     text = " ".join(text.split())
     if not is_maths:
         return escape(text)
@@ -143,8 +130,8 @@ def _outside_maths(text: str, is_maths: bool, escape: Callable[[str], str], insi
 
 
 def _in_line(maths: str) -> str:
-    r"""Return a formula as it may stand between dollars: `align` is `aligned`, and so are rows outside of any."""
-    maths = _DISPLAY.sub(lambda found: rf"\{found[1]}{{{_IN_LINE[found[2]]}}}" if _IN_LINE[found[2]] else "", maths)
+    r"""Return a formula that may stand between dollars: `align`, and rows in no environment, become `aligned`."""
+    maths = _DISPLAY.sub(lambda match: rf"\{match[1]}{{{_IN_LINE[match[2]]}}}" if _IN_LINE[match[2]] else "", maths)
     maths = _COMMENT.sub(r"\\\g<0>", maths.strip())
     has_rows = not maths.startswith(r"\begin") and _ROWS.search(_INNERMOST.sub("", maths))
     return rf"\begin{{aligned}}{maths}\end{{aligned}}" if has_rows else maths
@@ -165,7 +152,7 @@ def latex_cell(cell: Cell) -> str:
 
 
 def markdown_cell(cell: Cell) -> str:
-    """Return a cell for Markdown, which has no underline of its own: `<u>` stands for it."""
+    """Return a cell for Markdown; since Markdown has no underline, the second is in `<u>`."""
     text = escape_markdown(cell.text, cell.is_maths)
     text = {"best": f"**{text}**", "second": f"<u>{text}</u>"}.get(cell.mark, text)
     return text + escape_markdown(cell.sign) + (f" {escape_markdown(cell.beside)}" if cell.beside else "")
@@ -213,10 +200,10 @@ def replace_symbols(text: str, is_maths: bool = False) -> str:
     \operatorname{Spec}(\mathbb{Z})
     """
     if is_maths:
-        text = _NAME.sub(lambda found: _known_command(found[0]), text)
+        text = _NAME.sub(lambda match: _known_command(match[0]), text)
 
-    def written(found: re.Match[str]) -> str:
-        pieces = [piece for char in found[0] for piece in _pieces(char)]
+    def written(match: re.Match[str]) -> str:
+        pieces = [piece for char in match[0] for piece in _pieces(char)]
         return "".join(
             _join_pieces(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != "")
         )
@@ -225,7 +212,6 @@ def replace_symbols(text: str, is_maths: bool = False) -> str:
 
 
 def _known_command(command: str) -> str:
-    """Return a command, or what LaTeX knows in its place."""
     if command[1:] not in _MISSING:
         return command
     label = symbols.COMMANDS[command].removeprefix("V!")
@@ -234,7 +220,7 @@ def _known_command(command: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _pieces(char: str) -> tuple[Piece, ...]:
-    """Return what is written for one character, nothing for one that is not seen."""
+    """Return the LaTeX for one character; nothing for an invisible one."""
     if char in _commands():
         return (("$", _commands()[char]),)
     how, *codes = unicodedata.decomposition(char).split() or [""]
@@ -254,18 +240,16 @@ def _pieces(char: str) -> tuple[Piece, ...]:
 
 @lru_cache(maxsize=1)
 def _commands() -> dict[str, str]:
-    """Return character -> command: the first that each label has, Greek letters like Latin ones, and more signs."""
-    found: dict[str, str] = {}
+    commands: dict[str, str] = {}
     for command, label in symbols.COMMANDS.items():
         char = label.removeprefix("V!")
         if len(char) == 1 and not (char.isascii() or char in _KNOWN or unicodedata.name(char).startswith(_LETTERS)):
-            found.setdefault(char, command)
-    found |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
-    return found | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))
+            commands.setdefault(char, command)
+    commands |= {char: rf"\mathrm{{{like}}}" for char, like in zip(*_LIKE_LATIN, strict=True)}
+    return commands | dict(entry.split(None, 1) for line in _MORE.strip().splitlines() for entry in line.split("|"))
 
 
 def _join_pieces(pieces: list[Piece], is_maths: bool) -> str:
-    """Return neighbouring pieces, all of them text or none, as LaTeX."""
     if not pieces[0][0]:
         return "".join(text for _, text in pieces)
     made = ""
@@ -279,22 +263,14 @@ def _join_pieces(pieces: list[Piece], is_maths: bool) -> str:
 
 
 def plain_html(text: str) -> str:
-    r"""Return *text* escaped, on one line; what MathJax might take for mathematics, and follow, is kept from it.
-
-    >>> print(plain_html("a < b"), plain_html("$5"))
-    a &lt; b <span class="tex2jax_ignore mathjax_ignore">$5</span>
-    """
+    r"""Return *text* escaped on one line, marked so that MathJax does not read a dollar in it as mathematics."""
     safe = escape_html(" ".join(text.split()))
     return f'<span class="tex2jax_ignore mathjax_ignore">{safe}</span>' if _MAY_BE_MATHS.search(safe) else safe
 
 
 def maths_html(text: str) -> str:
-    r"""Return *text* with its formulas as MathML, and `\$` as the dollar that it stands for.
-
-    >>> "<mi>x</mi>" in maths_html(r"\$5 for $x$"), r"\$5" in maths_html(r"\$5 for $x$")
-    (True, False)
-    """
-    return _FORMULA_OR_DOLLAR.sub(lambda found: found[1] or "$", text_html(text))
+    r"""Return *text* with its formulas as MathML, and `\$` as the dollar that it stands for."""
+    return _FORMULA_OR_DOLLAR.sub(lambda match: match[1] or "$", text_html(text))
 
 
 def is_long(cell: Cell) -> bool:
@@ -303,10 +279,7 @@ def is_long(cell: Cell) -> bool:
 
 
 def html_cell(cell: Cell, value: str = "", is_number: bool = False) -> str:
-    """Return a `<td>` with marks, sign and what stands beside the number.
-
-    *value* is the number that the cell is sorted by ("": its text), *is_number* sets it flush right.
-    """
+    """Return a `<td>`; *value* is the number that it is sorted by ("": its text), *is_number* aligns it right."""
     text = maths_html(cell.text) if cell.is_maths else plain_html(cell.text)
     text = {"best": f"<b>{text}</b>", "second": f"<u>{text}</u>"}.get(cell.mark, text)
     sign = f"<sup>{plain_html(cell.sign)}</sup>" if cell.sign else ""

@@ -10,20 +10,21 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pandas as pd
 
-from mirblab.core import paths
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core import atomic_files
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.escape import maths_html, plain_html
-from mirblab.display.table import frame_html
+from mirblab.display.table_formats import frame_html
 from mirblab.display.text import escape_html
 
 if TYPE_CHECKING:
     from IPython.display import HTML
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 
 _MOST_ROWS = 200  # of the numbers beside a figure
@@ -32,8 +33,10 @@ _MOST_ROWS = 200  # of the numbers beside a figure
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#6E6E6E"
 _DPI = 200
+NEW_AXES: Any = None  # the default of a plot's *ax*: `draw_styled` makes new axes
+PlotFunction = TypeVar("PlotFunction", bound=Callable[..., "Axes"])
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
-# In this order systems get colours, then the next marker, so that no two of them look alike; append only.
+# Systems get colours in this order, then the next marker, so that no two look alike; append only.
 _KNOWN = (
     "bm25", "minilm", "bm25+minilm", "bm25>maxsim", "minilm>maxsim", "bm25-okapi", "bm25-mirb",
     "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5", "gte-qwen2-1.5b-instruct", "e5-mistral-7b-instruct",
@@ -41,7 +44,7 @@ _KNOWN = (
     "text-embedding-3-large", "voyage-3-large", "structure", "ngram", "structure+minilm", "structure+minilm+bm25",
     "approach0", "structure+bm25", "minilm-late", "chargrams", "minilm-math", "static-math",
 )  # fmt: skip
-_STYLE = {
+_STYLE: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": GREY,
     "axes.facecolor": "white",
@@ -83,16 +86,15 @@ def save_figure(
     alt: str,
     table: pd.DataFrame | None = None,
 ) -> HTML:
-    """Write `<name>.pdf`, `.png` (200 dpi), `.svg`, `.json` (provenance, caption, alt) and `.csv` (*table*), close.
+    """Write `<name>.pdf`, `.png` (200 dpi), `.svg`, `.json` (provenance, caption, alt) and `.csv` (*table*).
 
-    Return the picture for display, with its caption, its alt text and its numbers to unfold. The same drawing gives
-    the same bytes; each file appears whole or not at all. In a folder that cannot be written nothing is stored, and
-    a line says so. Raises MirblabError without caption, alt text or table.
+    Close the figure and return it with caption, alt text and numbers as HTML. Equal drawings give equal bytes; each
+    file is written completely or not at all, and none to a folder that cannot be written. Raises MirblabError without
+    caption, alt text or table.
 
     >>> import tempfile
     >>> import mirblab as lab
-    >>> counts = pd.DataFrame({"term": ["a", "b"], "count": [1, 2]})
-    >>> folder = Path(tempfile.mkdtemp())
+    >>> counts, folder = pd.DataFrame({"term": ["a", "b"], "count": [1, 2]}), Path(tempfile.mkdtemp())
     >>> about = {"provenance": {}, "caption": "Counts.", "alt": "Two bars.", "table": counts}
     >>> _ = save_figure(lab.plots.bars(counts), folder, "counts", **about)
     >>> sorted(path.suffix for path in folder.iterdir())
@@ -105,22 +107,26 @@ def save_figure(
         raise MirblabError(f"figure {name} has no table; give the numbers that it shows as table=")
     figure, folder = figure_of(drawn), Path(folder)
     record = {"name": name, "caption": caption, "alt": alt, "provenance": dict(provenance)}
-    text = {"json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n"}
-    text["csv"] = table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n")
+    texts = {
+        "json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n",
+        "csv": table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n"),
+    }
     with _closing_figure(figure):
         pictures = {suffix: _picture_bytes(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
-    files = pictures | {suffix: part.encode() for suffix, part in text.items()}
+    files = pictures | {suffix: text.encode() for suffix, text in texts.items()}
     for suffix, content in files.items():
-        paths.try_to_store("figures", paths.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True)
+        atomic_files.try_to_store(
+            "figures", atomic_files.write_bytes, folder / f"{name}.{suffix}", content, full_is_error=True
+        )
     return figure_html(pictures["png"], _DPI, alt, caption, table, f"are in {name}.csv")
 
 
 def show_figure(
     drawn: Figure | Axes | Sequence[Axes], alt: str, caption: str, *, table: pd.DataFrame | None = None
 ) -> HTML:
-    """Return the picture as HTML with its alt text, a visible caption and its numbers to unfold; close the figure.
+    """Return the picture as HTML with alt text, caption and the numbers of *table* (None: none); close the figure.
 
-    JupyterLab drops the alt text of a displayed figure, but keeps that of an `<img>`. *table* None: no numbers.
+    JupyterLab drops the alt text of other outputs, but keeps that of an `<img>`.
 
     >>> import mirblab as lab
     >>> counts = pd.DataFrame({"term": ["a", "b"], "count": [1, 2]})
@@ -144,7 +150,7 @@ def _closing_figure(figure: Figure) -> Iterator[None]:
 
 
 def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
-    """Return the figure as a file's bytes; no date goes in, so that equal figures have equal bytes."""
+    """Return the figure as a file's bytes, without a date, so that equal figures have equal bytes."""
     metadata = {
         "pdf": {"CreationDate": None, "Title": name, "Subject": alt},
         "png": {"Software": None, "Title": name, "Description": alt},
@@ -157,9 +163,7 @@ def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
 
 
 def figure_style() -> AbstractContextManager[None]:
-    """Return the context in which every figure is drawn and written.
-
-    White opaque ground (readable in a dark theme), embedded TrueType fonts (type 42), and `$` as a plain character.
+    """Return the context in which every figure is drawn: opaque white, TrueType fonts, `$` as a plain character.
 
     >>> import matplotlib.pyplot as plt
     >>> with figure_style():
@@ -172,14 +176,10 @@ def figure_style() -> AbstractContextManager[None]:
 
 
 def system_style(system: str) -> tuple[str, str]:
-    """Return the colour and marker of a *system*, the same in every figure, from its name alone.
-
-    Known systems never share both; other names are spread over what is left by their checksum.
+    """Return the colour and marker of a *system*, the same in every figure; no two known systems share both.
 
     >>> system_style("bm25")
     ('#0072B2', 'o')
-    >>> system_style("bm25") == system_style("BM25") != system_style("minilm")
-    True
     """
     name = str(system).lower()
     if name in _KNOWN:
@@ -191,40 +191,33 @@ def system_style(system: str) -> tuple[str, str]:
 
 
 def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:
-    """Return a picture of *dpi* dots an inch at its own size, and the first 200 rows of *table* (None: no numbers).
-
-    Formulas of the caption stand between dollars. *rest* says where all rows are. JupyterLab drops the alt text of
-    other outputs, but keeps that of an `<img>`.
-    """
+    """Return a PNG as an HTML figure with the first 200 rows of *table*; *rest* says where all rows are."""
     from IPython.display import HTML
 
     width = int.from_bytes(png[16:20], "big") / (dpi / 100)  # in the header; the margins were cut off
     source = base64.b64encode(png).decode()
     shown = "" if table is None else frame_html(table, most=_MOST_ROWS, rest=rest)
     numbers = f"<details><summary>The numbers</summary>{shown}</details>" if shown else ""
-    said = maths_html(caption) if "$" in caption else plain_html(caption)
+    caption_html = maths_html(caption) if "$" in caption else plain_html(caption)
     return HTML(
         f'<figure style="margin: 0"><img alt="{escape_html(alt)}" style="max-width: 100%; width: {width:.0f}px" '
-        f'src="data:image/png;base64,{source}"><figcaption>{said}</figcaption>{numbers}</figure>'
+        f'src="data:image/png;base64,{source}"><figcaption>{caption_html}</figcaption>{numbers}</figure>'
     )
 
 
-def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[Callable], Callable]:
-    """Return a decorator: draw in the house style, on new axes of *size(table)* inches when none are given.
+def draw_styled(size: Callable[[pd.DataFrame], tuple[float, float]]) -> Callable[[PlotFunction], PlotFunction]:
+    """Return a decorator that draws in the house style, by default on new axes of *size(table)* inches."""
 
-    For an empty table the axes say that there is nothing to show.
-    """
-
-    def decorate(draw: Callable) -> Callable:
+    def decorate(draw: PlotFunction) -> PlotFunction:
         @functools.wraps(draw)
-        def drawn(table: pd.DataFrame, *, ax: Axes | None = None, **options: Any) -> Axes:
+        def styled(table: pd.DataFrame, *, ax: Axes | None = None, **options: Any) -> Axes:
             import matplotlib.pyplot as plt
 
             with figure_style():
                 ax = plt.subplots(figsize=size(table) if table.size else (6.4, 1.2))[1] if ax is None else ax
                 return draw(table, ax=ax, **options) if table.size else _draw_empty(ax)
 
-        return drawn
+        return cast("PlotFunction", styled)
 
     return decorate
 
@@ -238,15 +231,12 @@ def _draw_empty(ax: Axes) -> Axes:
 def panel_axes(
     ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
 ) -> list[Axes]:
-    """Return *n* axes, one for each of *what*: those given, else new ones on a page, *wide* in a row.
-
-    *size* is the width of the page and the height of a row, in inches; *share* says whether they share the vertical
-    axis. MirblabError for another number of axes.
-    """
+    """Return *n* axes: the given ones, else new ones, *wide* in a row; *size*: page width and row height in inches."""
     import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
 
     if ax is not None:
-        axes = [ax] if hasattr(ax, "plot") else list(ax)
+        axes = [ax] if isinstance(ax, Axes) else list(ax)
         if len(axes) != n:
             raise MirblabError(f"{n} {what} need as many axes, found {len(axes)}")
         return axes
@@ -260,10 +250,14 @@ def panel_axes(
 
 
 def figure_of(drawn: Figure | Axes | Sequence[Axes]) -> Figure:
-    """Return the figure of *drawn*: a figure, an axes, or several axes of one figure."""
-    if hasattr(drawn, "savefig"):
+    """Return the figure that a plot was drawn on."""
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if isinstance(drawn, Figure):
         return drawn
-    return (drawn if hasattr(drawn, "get_figure") else next(iter(drawn))).get_figure()
+    axes = drawn if isinstance(drawn, Axes) else next(iter(drawn))
+    return axes.figure.get_figure(root=True)
 
 
 def legend_beside(ax: Axes, **options: Any) -> None:
@@ -272,7 +266,7 @@ def legend_beside(ax: Axes, **options: Any) -> None:
 
 
 def shorten_label(label: str, longest: int) -> str:
-    """Return a label of at most *longest* characters, the last a mark where something is missing.
+    """Return a label of at most *longest* characters, ending in "…" if it was cut.
 
     >>> shorten_label("bezout", 6), shorten_label("pythagoras", 6)
     ('bezout', 'pytha…')
@@ -281,16 +275,10 @@ def shorten_label(label: str, longest: int) -> str:
 
 
 def value_axis_label(measure: str) -> str:
-    """Return the label of an axis of values.
-
-    >>> value_axis_label("RR")
-    'RR, 0 to 1, higher is better'
-    """
+    """Return the label of an axis of values from 0 to 1."""
     return f"{measure}, 0 to 1, higher is better"
 
 
 def require_columns(table: pd.DataFrame, *columns: str) -> None:
     """Raise MirblabError with a suggestion for the first of *columns* that *table* lacks."""
-    for column in columns:
-        if column not in table:
-            raise unknown("column", column, [str(name) for name in table.columns])
+    check_known("column", columns, map(str, table.columns))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from mirblab.core.errors import unknown
 from mirblab.display.escape import format_value, plain_html
+from mirblab.display.figures import require_columns
 from mirblab.display.text import MATH_FONTS, is_large, source_beginning
 from mirblab.formula.explain import Explanation, explain_match
 from mirblab.formula.index import Index
@@ -31,12 +31,10 @@ _QUIET = ' class="tex2jax_ignore mathjax_ignore"'  # a dollar in a source is no 
 def formula_lists(
     query: str, lists: Mapping[str, pd.DataFrame], index: Index | None = None, *, title: str = ""
 ) -> HTML:
-    r"""Return a *query* and the formulas that each list holds, rendered, the lists side by side.
+    r"""Return a *query* and the formulas of several lists, rendered, the lists side by side.
 
-    *lists* are titles and tables, best first: `formula` (LaTeX) and any other columns, which are shown as they are. In
-    each formula what the structure search of *index* finds of the query is marked, the stronger the more of it agrees
-    (None: nothing is). Everything is escaped; there is no script, and nothing comes from elsewhere. Raises
-    MirblabError for a list without `formula`.
+    *lists*: titles and tables, best first, with `formula` (LaTeX) and any other columns. With an *index*, what matches
+    the query is marked by its strength. Everything is escaped. Raises MirblabError for a list without `formula`.
 
     >>> shown = formula_lists("x^2", {"first": pd.DataFrame({"rank": [1], "formula": ["a<b"]})}).data
     >>> "<mo>&lt;</mo>" in shown, ">rank</th>" in shown
@@ -45,15 +43,14 @@ def formula_lists(
     from IPython.display import HTML
 
     for rows in lists.values():
-        if "formula" not in rows:
-            raise unknown("column", "formula", [str(column) for column in rows.columns])
+        require_columns(rows, "formula")
     sizes = [len(parse_latex(latex)) for rows in lists.values() for latex in rows["formula"]]
     basis = "24em" if max(sizes, default=0) <= _HALF_PAGE else "100%"
     parts = [_list(query, name, rows, index, basis) for name, rows in lists.items()]
     caption = f"<figcaption>{plain_html(title)}</figcaption>" if title else ""
-    asked = f'<div style="{_SCROLLS};font-size:1.2em">{rendered(query)}</div>'
+    query_html = f'<div style="{_SCROLLS};font-size:1.2em">{rendered(query)}</div>'
     columns = f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start">{"".join(parts)}</div>'
-    return HTML(_figure(caption, asked, columns))
+    return HTML(_figure(caption, query_html, columns))
 
 
 def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis: str) -> str:
@@ -72,9 +69,9 @@ def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis:
 
 
 def formula_pair(why: Explanation, query: str, document: str, *, title: str = "") -> HTML:
-    """Return query and document of an explanation below each other, rendered and as source, with marks in both.
+    """Return query and document of an explanation, rendered and as LaTeX source, with the matches marked in both.
 
-    *query* and *document* are the LaTeX that was explained. Score, shares and changed names stand below them.
+    *query* and *document* are the LaTeX that was explained. The score, shares and renamed variables are listed below.
 
     >>> import mirblab as lab
     >>> index = lab.formula.Index.build([("one", "x^2 + y^2")])
@@ -105,11 +102,7 @@ def _figure(*parts: str) -> str:
 
 
 def rendered(latex: str, why: Explanation | None = None) -> str:
-    """Return the HTML of one formula, the document of *why* with its marks; one too large is the start of its source.
-
-    >>> rendered("x").startswith("<math") and rendered("x+" * 999).startswith("<code")
-    True
-    """
+    """Return one formula as HTML, with the matches of *why* marked; a large one as the beginning of its source."""
     tree = parse_latex(latex) if why is None else why.document
     if is_large(tree):
         return source_beginning(latex, _QUIET)

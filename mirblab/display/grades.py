@@ -9,19 +9,18 @@ from typing import Any
 import pandas as pd
 
 from mirblab.core import registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.display.result_tables import table
-from mirblab.display.table import Table
+from mirblab.display.table_formats import Table
 
 COUNTS_AS_RELEVANT = "counts as relevant"
 
 
 def grade_table(collection: Collection) -> Table:
-    """Return the table of a collection's grades, the highest first: rating, meaning, whether it counts as relevant.
+    """Return the grades of a collection, highest first: rating, meaning, and whether the grade counts as relevant.
 
-    Ratings and meanings are those of `registry/scales.toml`, in our own words; where that has no scale for the
-    collection, the grades of its judgements stand alone, and the caption says so.
+    Ratings and meanings are from `registry/scales.toml`; for a collection without a scale there, the caption says so.
 
     >>> from mirblab.sources.catalogue import load
     >>> grade_table(load("mini-qa")).frame.rating.to_dict()
@@ -29,11 +28,11 @@ def grade_table(collection: Collection) -> Table:
     """
     name, card = scale_name(collection.name), collection.card
     levels = sorted({*card.relevance_levels, *collection.qrels.relevance.tolist()}, reverse=True)
-    found = scale_meanings(name) if name else pd.DataFrame({"rating": [], "meaning": []}, dtype="str")
+    meanings = scale_meanings(name) if name else pd.DataFrame({"rating": [], "meaning": []}, dtype="str")
     counts = pd.Series(
         ["yes" if level >= card.relevant_from else "no" for level in levels], levels, name=COUNTS_AS_RELEVANT
     )
-    shown = found.reindex(levels).fillna("–").join(counts)
+    shown = meanings.reindex(levels).fillna("–").join(counts)
     shown.index = [f"grade {level}" for level in levels]
     if not name:
         caption = f"The grades of {collection.name}; what they mean is not in registry/scales.toml."
@@ -56,31 +55,22 @@ def grade_scales_table() -> Table:
 
 
 def grade_meaning(collection: Collection, grade: int) -> str:
-    """Return what a grade means in a collection, rating and meaning; "" where the registry does not say.
-
-    >>> from mirblab.sources.catalogue import load
-    >>> grade_meaning(load("mini-formula"), 1), grade_meaning(load("mini-pairs"), 1)
-    ('low: it may lead to something that helps', '')
-    """
+    """Return the rating and meaning of a grade in a collection; "" where the registry has none."""
     name = scale_name(collection.name)
-    found = scale_meanings(name) if name else pd.DataFrame()
-    return f"{found.rating[grade]}: {found.meaning[grade]}" if grade in found.index else ""
+    meanings = scale_meanings(name) if name else pd.DataFrame()
+    return f"{meanings.rating[grade]}: {meanings.meaning[grade]}" if grade in meanings.index else ""
 
 
 def scale_name(collection_name: str) -> str:
-    """Return the scale of the registry that a collection's judgements are on, "" for none.
-
-    >>> scale_name("arqmath-2020-answers"), scale_name("stacks-qa")
-    ('arqmath-answers', '')
-    """
+    """Return the name of the registry's scale for a collection, "" for none."""
     for name in registry.read_registry("scales"):
-        if any(fnmatchcase(collection_name, own) for own in _scale_entry(name)["collections"]):
+        if any(fnmatchcase(collection_name, pattern) for pattern in _scale_entry(name)["collections"]):
             return name
     return ""
 
 
 def scale_meanings(name: str) -> pd.DataFrame:
-    """Return a scale as data: rating and meaning of each grade, the highest first; MirblabError for an unknown one."""
+    """Return rating and meaning of each grade of a scale, highest first; MirblabError for an unknown scale."""
     entry = _scale_entry(name)
     return pd.DataFrame({"rating": entry["ratings"], "meaning": entry["meanings"]}).rename_axis("grade").iloc[::-1]
 
@@ -90,14 +80,13 @@ def _source_note(name: str) -> str:
 
 
 def _scale_entry(name: str) -> Mapping[str, Any]:
-    """Return the registry's entry of a scale, checked."""
     entries = registry.read_registry("scales")
-    if name not in entries:
-        raise unknown("scale", name, entries)
+    check_known("scale", name, entries)
     entry = entries[name]
     lists = [entry.get(key) for key in ("collections", "ratings", "meanings")]
-    texts = [entry.get("label"), entry.get("source"), *(item for own in lists if isinstance(own, list) for item in own)]
-    if not all(isinstance(own, list) for own in lists) or not all(isinstance(text, str) for text in texts):
+    items = [item for values in lists if isinstance(values, list) for item in values]
+    texts = [entry.get("label"), entry.get("source"), *items]
+    if not all(isinstance(values, list) for values in lists) or not all(isinstance(text, str) for text in texts):
         raise MirblabError(
             f"{registry.entry_file('scales', name)}: the scale '{name}' needs label and source, each a text, and "
             "collections, ratings and meanings, each a list of texts"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.escape import format_interval
-from mirblab.display.table import Table
+from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation.imported import mark_imported
+from mirblab.evaluation.significance import values_per_query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Published = Callable[[str, str], float | None]
 
+_TOLERANCE = 0.05, 1.0  # distances to a printed number that are OK, and near
 _NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
 
 
@@ -33,10 +35,10 @@ def table(
     formats: Mapping[str, str] | None = None,
     maths: Iterable[str] = (),
 ) -> Table:
-    """Return any table for display: floats with *digits*, counts with thousands separators, text whole.
+    """Return any table for display: floats with *digits*, counts with thousands separators.
 
-    *formats* gives columns a format specification of their own ({"p": ".4f"}); *maths* names the columns whose
-    cells hold LaTeX between dollars, which is then kept, in the caption, too. The index becomes the first column.
+    *formats* gives format specifications for columns ({"p": ".4f"}); *maths* names the columns whose cells, like the
+    caption, hold LaTeX between dollars. The index becomes the first column.
 
     >>> print(table(pd.DataFrame({"queries": [25116]}, index=["MSE Dup."])).to_markdown())
     |  | queries |
@@ -55,24 +57,21 @@ def main_table(
     groups: Mapping[str, str] | None = None,
     comparison: pd.DataFrame | None = None,
     published: Published | None = None,
-    tolerance: tuple[float, float] = (0.05, 1.0),
     digits: int = 2,
     percent: bool = True,
     caption: str = "",
 ) -> Table:
     """Return means over queries, systems × collections, with averages, marks and the distance to a paper.
 
-    *by* "collection": one measure, a column per collection; averages over collections are unweighted, per task of
-    *tasks* (collection to task) and over all. *by* "measure": several measures of one collection, a column each.
-    *groups* (collection to name, as `catalogue.collection_groups` gives it): the collections of one name share a
-    column, the unweighted mean of theirs, which counts once in averages; one that is not complete here stays apart.
-    Such a column has no significance marks, since tests are made by collection; *published* is asked for its name.
-    The best of a column is bold, the second underlined; systems that print the same share the mark.
-    *comparison*: from `significance.compare` with a baseline, gives † (better) and ‡ (worse).
-    *published(system, collection)*: the paper's number in printed units, or None; the distance is stated as OK,
-    near or off, by *tolerance* in printed units. *percent*: values are printed times 100.
-    A prime measure brings Judged@k with it, or a note that it is missing. What others measured
-    (`imported.read_imported_values`) is marked § and its origin noted.
+    *by* "collection": one measure, a column per collection, and unweighted averages per task (*tasks*: collection to
+    task) and over all. *by* "measure": several measures of one collection, a column each. *groups* (collection to name,
+    as from `catalogue.collection_groups`): a complete group has one column, the unweighted mean of its collections,
+    which counts once in averages and has no significance marks. *published* gets its name. The best of a column is
+    bold, the second underlined; systems with equal printed values share the mark. *comparison*: from
+    `significance.compare` with a baseline, adds † (better) and ‡ (worse). *published(system, collection)*: the paper's
+    number in printed units, or None; the distance is called OK, near or off (`distance_state`). *percent*:
+    values are multiplied by 100. A prime measure is shown with Judged@k, or a note that it is missing. Imported values
+    are marked § with a note of their origin.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -89,7 +88,8 @@ def main_table(
     notes = _query_notes(values, wanted) + group_notes + average_notes(means, n_averages) + notes
     unmarked = [column for column in frame.columns if column_name(column).startswith("Judged")]
     if judged is not None:
-        frame, unmarked = _beside_each_other(frame, judged)
+        frame = pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1)
+        unmarked = list(judged.columns)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits)
     shown.marks = best_and_second(frame, digits, unmarked)
     mask = imported_cells(values, wanted, key)
@@ -100,7 +100,7 @@ def main_table(
         _check_same_measure(comparison, wanted)
         add_significance_marks(shown, comparison)
     if published is not None and by == "collection":
-        add_distance(shown, published, tolerance, set(means.columns), unmarked)
+        add_distance(shown, published, set(means.columns), unmarked)
     if len(frame) > 1:
         shown.notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
     return shown
@@ -109,7 +109,7 @@ def main_table(
 def _judged_share(
     values: pd.DataFrame, wanted: Sequence[str], percent: bool, by: str, whole: Mapping[str, list[str]]
 ) -> tuple[pd.DataFrame | None, list[str]]:
-    """Return Judged@k for a prime measure (none where it is a column already), and a note on it or on its lack."""
+    """Return Judged@k for a prime measure (None where it is a column already), and a note on it or on its absence."""
     primes = [name for name in wanted if "'" in name]
     if not primes:
         return None, []
@@ -125,13 +125,10 @@ def _judged_share(
 
 
 def _checked_measures(values: pd.DataFrame, measure: str | Sequence[str], by: str) -> list[str]:
-    if by not in ("collection", "measure"):
-        raise unknown("layout", by, ["collection", "measure"])
+    check_known("layout", by, ["collection", "measure"])
     wanted = [measure] if isinstance(measure, str) else list(measure)
     known = [str(name) for name in values.measure.unique()]
-    for name in wanted:
-        if name not in known:
-            raise unknown("measure", name, known)
+    check_known("measure", wanted, known)
     if by == "collection" and len(wanted) != 1:
         raise MirblabError(f"a table by collection shows one measure, found {len(wanted)}; use by='measure'")
     if by == "measure" and values.collection.nunique() != 1:
@@ -142,12 +139,7 @@ def _checked_measures(values: pd.DataFrame, measure: str | Sequence[str], by: st
     return wanted
 
 
-def _beside_each_other(frame: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, list]:
-    return pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1), list(judged.columns)
-
-
 def _with_level(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with two levels of columns."""
     if frame.columns.nlevels > 1:
         return frame
     return frame.set_axis(pd.MultiIndex.from_product([[""], frame.columns]), axis=1)
@@ -164,8 +156,8 @@ def interval_table(
 ) -> Table:
     """Return each system's mean with its [low, high], systems × collections.
 
-    *intervals* comes from `significance.bootstrap_intervals` for one measure; means are taken from *values*. Raises
-    MirblabError when the intervals hold several measures or lack a system; an imported mean has no interval.
+    *intervals* is from `significance.bootstrap_intervals`, one measure; means are computed from *values*. Imported
+    means have no interval. Raises MirblabError for intervals of several measures, or without a system of *values*.
 
     >>> from mirblab.evaluation.significance import bootstrap_intervals
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 1.0)]
@@ -198,29 +190,28 @@ def interval_table(
 
 
 def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
-    found = values[values.measure == measures[0]]
-    numbers = values_per_query(found).astype({"collection": str, "query_id": str})
-    numbers = numbers.groupby("collection", sort=False).query_id.nunique()
-    only = [str(name) for name in found.collection.unique() if str(name) not in numbers.index]
-    parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in numbers.items())}."] if len(numbers) else []
+    chosen = values[values.measure == measures[0]]
+    per_query = values_per_query(chosen).astype({"collection": str, "query_id": str})
+    counts = per_query.groupby("collection", sort=False).query_id.nunique()
+    only = [str(name) for name in chosen.collection.unique() if str(name) not in counts.index]
+    parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in counts.items())}."] if len(counts) else []
     shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
     noted = _noted_systems(values[values.measure.isin(shown)])
-    said = [f"{', '.join(systems)} on {where}: {note}." for (where, note), systems in noted.items()]
-    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *said]
+    system_notes = [f"{', '.join(systems)} on {where}: {note}." for (where, note), systems in noted.items()]
+    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *system_notes]
 
 
 def _noted_systems(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return which systems have which note on which collection, in the order of the values."""
-    said: dict[tuple[str, str], list[str]] = {}
+    noted: dict[tuple[str, str], list[str]] = {}
     if "note" in values:
         rows = values[["system", "collection", "note"]].drop_duplicates().dropna().astype("str")
-        for row in rows[rows.note != ""].itertuples():
-            said.setdefault((row.collection, row.note), []).append(row.system)
-    return said
+        for system, collection, note in rows[rows.note != ""].to_numpy().tolist():
+            noted.setdefault((collection, note), []).append(system)
+    return noted
 
 
 def _judged_names(known: Sequence[str], prime: str) -> list[str]:
-    """Return the one Judged@k to show beside a prime measure: with its k if there is one, else the first."""
+    """Return one Judged@k to show with a prime measure: the one with its k, else the first."""
     judged = [name for name in known if name.startswith("Judged")]
     same = [name for name in judged if name.partition("@")[2] == prime.partition("@")[2]]
     return (same or judged)[:1]
@@ -233,26 +224,19 @@ def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> st
 
 
 def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
-    """Return a table that marks the names of *others*' systems and says whose they are.
-
-    They are marked in the caption, the heads and the names of rows, and where one is a whole cell; not in the CSV. A
-    table whose cells are marked already is returned as it is.
-    """
+    """Return the table with the systems of *others* marked, except in the CSV, and a note that names their makers."""
     labels = [part for label in (*shown.frame.index, *shown.frame.columns)
               for part in (label if isinstance(label, tuple) else (label,))]  # fmt: skip
     cells = [cell for cell in shown.frame.to_numpy().flat if isinstance(cell, str) and cell in others]
-    said = origin_note([shown.caption, *map(str, labels), *cells], others)
-    if not said or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
+    origins = origin_note([shown.caption, *map(str, labels), *cells], others)
+    if not origins or FOREIGN_MARK in "".join(map(str, shown.signs.to_numpy().flat)):
         return shown
     caption = mark_imported(shown.caption, others)
-    return replace(shown, caption=caption, notes=[*shown.notes, said], others=frozenset(others))
+    return replace(shown, caption=caption, notes=[*shown.notes, origins], others=frozenset(others))
 
 
 def mark_figure_origins(figure: Figure, caption: str, alt: str, others: Mapping[str, str]) -> tuple[str, str]:
-    """Mark the names of *others*' systems in everything that a figure says; return its caption and alternative text.
-
-    These bear the mark, too, and the caption ends with whose the systems are that the figure names.
-    """
+    """Mark imported systems in all texts of a figure; return its caption, with their makers, and its alt text."""
     from matplotlib.text import Text
     from matplotlib.ticker import FuncFormatter
 
@@ -266,8 +250,8 @@ def mark_figure_origins(figure: Figure, caption: str, alt: str, others: Mapping[
         ):  # a label of a tick is made anew when it is drawn
             axis.set_major_formatter(FuncFormatter(_signing(axis.get_major_formatter(), others)))
             texts += labels
-    said = origin_note(texts, others)
-    return (f"{mark_imported(caption, others)} {said}", mark_imported(alt, others)) if said else (caption, alt)
+    origins = origin_note(texts, others)
+    return (f"{mark_imported(caption, others)} {origins}", mark_imported(alt, others)) if origins else (caption, alt)
 
 
 def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callable[..., str]:
@@ -276,8 +260,8 @@ def _signing(formatter: Callable[..., str], others: Mapping[str, str]) -> Callab
 
 def mean_table(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame:
     """Return the means over queries, systems × *key*, both in the order of their first appearance."""
-    found = values[values.measure.isin(measures)]
-    long = found.assign(system=found.system.astype(str), **{key: found[key].astype(str)})
+    chosen = values[values.measure.isin(measures)]
+    long = chosen.assign(system=chosen.system.astype(str), **{key: chosen[key].astype(str)})
     means = long.groupby(["system", key], sort=False).value.mean().unstack(key)
     columns = list(measures) if key == "measure" else list(dict.fromkeys(long[key]))
     return means.loc[list(dict.fromkeys(long.system)), columns].rename_axis(columns=None)
@@ -286,38 +270,39 @@ def mean_table(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.Da
 def collection_groups(
     values: pd.DataFrame, groups: Mapping[str, str], tasks: Mapping[str, str]
 ) -> tuple[dict[str, list[str]], dict[str, str], list[str]]:
-    """Return the collections of each complete group, the tasks with theirs added, and what to say of groups."""
-    here, whole, found, notes = list(values.collection.astype(str).unique()), {}, dict(tasks), []
+    """Return the collections of each complete group, *tasks* with the groups added, and notes on the groups."""
+    here, whole, group_tasks, notes = list(values.collection.astype(str).unique()), {}, dict(tasks), []
     for name in dict.fromkeys(groups[collection] for collection in here if collection in groups):
         members = [collection for collection, group in groups.items() if group == name]
         missing = [member for member in members if member not in here]
-        own = sorted({tasks.get(member, "") for member in members if member in here})
+        kinds = sorted({tasks.get(member, "") for member in members if member in here})
         if name in here:
             raise MirblabError(f"the group '{name}' has the name of a collection of the values; rename one of them")
-        if len(own) > 1:
-            raise MirblabError(f"the group '{name}' has collections of several tasks: {', '.join(own)}; it needs one")
+        if len(kinds) > 1:
+            raise MirblabError(f"the group '{name}' has collections of several tasks: {', '.join(kinds)}; it needs one")
         if missing:
             notes.append(f"{name} is not complete: {', '.join(missing)} is missing, so its parts stand apart.")
             continue
-        whole[name], found[name] = members, own[0]
+        whole[name], group_tasks[name] = members, kinds[0]
         notes.append(f"{name}: unweighted mean of {', '.join(members)}; tests are made on these, not on their mean.")
-    return whole, found, notes
+    return whole, group_tasks, notes
 
 
 def average_groups(means: pd.DataFrame, whole: Mapping[str, list[str]]) -> pd.DataFrame:
-    """Return the means with one column per group, where the first of its collections stood."""
+    """Return the means with one column per group, at the position of its first collection."""
     name_of = {member: name for name, members in whole.items() for member in members}
-    columns = dict.fromkeys(name_of.get(column, column) for column in means)
+    columns = dict.fromkeys(name_of.get(str(column), str(column)) for column in means)
     shown = {name: means[whole[name]].mean(axis=1, skipna=False) if name in whole else means[name] for name in columns}
     return pd.DataFrame(shown, index=means.index) if whole else means
 
 
 def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """Return the means by task, followed by the averages of tasks with several collections and of all."""
+    """Return the means by task with the averages of all and of tasks with several collections, and their number."""
     if means.shape[1] < 2:
         return means, 0
-    groups = {task: [name for name in means if tasks.get(name, "") == task] for task in
-              dict.fromkeys(tasks.get(name, "") for name in means)}  # fmt: skip
+    groups: dict[str, list[str]] = {}
+    for name in map(str, means):
+        groups.setdefault(tasks.get(name, ""), []).append(name)
     parts = {(task, name): means[name] for task, names in groups.items() for name in names}
     averages = {
         ("Average", f"{task} ({len(names)})"): means[names].mean(axis=1, skipna=False)
@@ -329,25 +314,25 @@ def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.Data
 
 
 def average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:
-    """Return what to say of averages, where there are some."""
+    """Return a note on averages if there are any."""
     if not n_averages:
         return []
     missing = " A system without a value on a collection has no average." if means.isna().to_numpy().any() else ""
     return ["Averages are unweighted means of as many collections as stand in parentheses." + missing]
 
 
-def distance_state(distance: float, tolerance: tuple[float, float] = (0.05, 1.0)) -> str:
-    """Return how near a value is to the paper's: "OK" up to the first tolerance, "near" up to the second, else "off".
+def distance_state(distance: float) -> str:
+    """Return "OK" for a distance of at most 0.05, in printed units, "near" for one of at most 1, else "off".
 
     >>> [distance_state(distance) for distance in (-0.04, 0.3, -2.0)]
     ['OK', 'near', 'off']
     """
     size = round(abs(distance), 9)
-    return "OK" if size <= tolerance[0] else "near" if size <= tolerance[1] else "off"
+    return "OK" if size <= _TOLERANCE[0] else "near" if size <= _TOLERANCE[1] else "off"
 
 
 def best_and_second(frame: pd.DataFrame, digits: int, unmarked: Sequence) -> pd.DataFrame:
-    """Return "best" and "second" for each column, by the numbers as printed; nothing for a single system."""
+    """Return "best" and "second" for each column, by the numbers as printed; no marks for a single system."""
     marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
     if len(frame) < 2:
         return marks
@@ -355,18 +340,14 @@ def best_and_second(frame: pd.DataFrame, digits: int, unmarked: Sequence) -> pd.
     for column, name in enumerate(frame.columns):
         if name in unmarked:
             continue
-        found = printed[:, column]
-        for mark, number in zip(("best", "second"), np.unique(found[~np.isnan(found)])[::-1], strict=False):
-            marks.iloc[found == number, column] = mark
+        numbers = printed[:, column]
+        for mark, number in zip(("best", "second"), np.unique(numbers[~np.isnan(numbers)])[::-1], strict=False):
+            marks.iloc[numbers == number, column] = mark
     return marks
 
 
 def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
-    """Mark the systems of *shown* that differ from the baseline of *comparison*: † better, ‡ worse, and say so.
-
-    *comparison* is from `significance.compare`; its rows meet the columns by collection, else by measure. Raises
-    MirblabError unless there is exactly one baseline.
-    """
+    """Mark systems that differ from the only baseline of *comparison*: † better, ‡ worse; and add a note."""
     baselines = comparison.system_b.unique()
     if len(baselines) != 1:
         raise MirblabError(
@@ -374,10 +355,10 @@ def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
         )
     signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
     columns = {column_name(name): name for name in reversed(list(signs.columns))}
-    for row in comparison.itertuples():
-        column = columns.get(str(row.collection), columns.get(str(row.measure)))
-        if row.significant and row.system_a in signs.index and column is not None:
-            signs.loc[row.system_a, [column]] = "†" if row.difference > 0 else "‡"
+    for row in comparison[comparison.significant.astype(bool)].to_dict("records"):
+        column = columns.get(str(row["collection"]), columns.get(str(row["measure"])))
+        if row["system_a"] in signs.index and column is not None:
+            signs.loc[row["system_a"], [column]] = "†" if row["difference"] > 0 else "‡"
     shown.signs = shown.signs + signs if shown.signs.size else signs
     done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
     shown.notes.append(
@@ -387,21 +368,14 @@ def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
 
 
 def _families(comparison: pd.DataFrame) -> str:
-    """Return what Holm's correction covered, in few words."""
     sizes = comparison.groupby("family", sort=False).size()
     if len(sizes) > 2 and sizes.nunique() == 1:
         return f"the {sizes.iloc[0]} comparisons of each collection"
     return ", ".join(map(str, sizes.index))
 
 
-def add_distance(
-    shown: Table, published: Published, tolerance: tuple[float, float], collections: set[str], unmarked: Sequence
-) -> None:
-    """Put the distance to the paper's number and its state beside the numbers of *shown*, and say so.
-
-    *published(system, collection)* is the paper's number in printed units or None; only *collections* are asked for.
-    Its `notes`, where it has some, become notes of the table.
-    """
+def add_distance(shown: Table, published: Published, collections: set[str], unmarked: Sequence) -> None:
+    """Write the distance to the paper's numbers beside those of *shown*, with the notes of *published*."""
     shown.notes += getattr(published, "notes", [])
     frame = shown.frame
     paper = pd.DataFrame(np.nan, index=frame.index, columns=frame.columns)
@@ -410,23 +384,24 @@ def add_distance(
         is_collection = column_name(name) in collections and name not in unmarked
         for row, system in enumerate(frame.index if is_collection else []):
             number = published(str(system), column_name(name))
-            if number is None or np.isnan(frame.iat[row, column]):
+            value = float(frame.iloc[:, column].iloc[row])
+            if number is None or np.isnan(value):
                 continue
-            distance = frame.iat[row, column] - number
-            paper.iat[row, column], states.iat[row, column] = number, distance_state(distance, tolerance)
-            texts.iat[row, column] = f"({_signed(distance, shown.digits)} {distance_state(distance, tolerance)})"
+            state = distance_state(value - number)
+            paper.iat[row, column], states.iat[row, column] = number, state
+            texts.iat[row, column] = f"({_signed(value - number, shown.digits)} {state})"
     if paper.isna().to_numpy().all():
         return
     shown.beside = texts
     shown.extra = {"paper": paper, "distance": (frame - paper).astype(float), "state": states}
     shown.notes.append(
-        f"In parentheses: distance to the paper's number; OK up to {tolerance[0]:g}, near up to {tolerance[1]:g}, "
+        f"In parentheses: distance to the paper's number; OK up to {_TOLERANCE[0]:g}, near up to {_TOLERANCE[1]:g}, "
         "else off."
     )
 
 
 def _signed(number: float, digits: int) -> str:
-    """Return a number with its sign; what prints as zero has none.
+    """Return a number with its sign; one that is printed as zero has none.
 
     >>> _signed(-0.004, 2), _signed(-1.5, 2), _signed(0.25, 1)
     ('0.00', '−1.50', '+0.2')
@@ -435,32 +410,19 @@ def _signed(number: float, digits: int) -> str:
     return text if text.strip("+−0.") else text[1:]
 
 
-def column_name(name: object) -> str:
-    """Return a column's own name, without the group above it."""
-    return str(name[-1] if isinstance(name, tuple) else name)
-
-
-def is_imported_mean(values: pd.DataFrame) -> pd.Series:
-    """Return which values stand for no query: means that were imported, bool (n_values,).
-
-    >>> is_imported_mean(pd.DataFrame({"query_id": ["q1", ""]})).tolist()
-    [False, True]
-    """
-    return values.query_id == ""
-
-
 def imported_cells(values: pd.DataFrame, measures: Sequence[str], key: str) -> pd.DataFrame | None:
-    """Return 1 where a cell, systems × *key*, has imported values, 0 where it has others; None when none has.
+    """Return 1 for each cell, systems × *key*, that has imported values, else 0; None if no cell has any.
 
-    Imported is what has an `origin` or no query. Raises MirblabError for a cell that mixes an imported mean with
-    other values of the same system, since nobody could say what their mean is.
+    Imported values have an `origin` or no query. Raises MirblabError for an imported mean beside other values of the
+    same system, since their mean is undefined.
     """
-    found = values[values.measure.isin(measures)]
-    flags = is_imported_mean(found) | (found.origin.fillna("") != "" if "origin" in found else False)
+    chosen = values[values.measure.isin(measures)]
+    is_mean = chosen.query_id == ""
+    flags = is_mean | (chosen.origin.fillna("") != "" if "origin" in chosen else False)
     if not flags.any():
         return None
-    cells = [found[name].astype(str) for name in ("system", "collection", "measure")]
-    mixed = pd.DataFrame({"means": is_imported_mean(found), "rows": 1}).groupby(cells).sum()
+    cells = [chosen[name].astype(str) for name in ("system", "collection", "measure")]
+    mixed = pd.DataFrame({"means": is_mean, "rows": 1}).groupby(cells).sum()
     mixed = mixed[(mixed.means > 0) & (mixed.rows > 1)]
     if len(mixed):
         system, collection, measure = mixed.index[0]
@@ -468,14 +430,11 @@ def imported_cells(values: pd.DataFrame, measures: Sequence[str], key: str) -> p
             f"'{system}' has an imported mean of {measure} on {collection} and other values beside it; import it under "
             "another system's name, or leave one of them out"
         )
-    return mean_table(found.assign(value=flags.astype(np.float64)), measures, key)
+    return mean_table(chosen.assign(value=flags.astype(np.float64)), measures, key)
 
 
 def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) -> None:
-    """Mark the cells of *shown* that hold imported values, or averages over some, with § and say where from.
-
-    *mask* has columns of *shown*; *origins* the origin of each system.
-    """
+    """Mark with § the cells of *shown* where *mask* is positive, and add a note of each system's origin."""
     cells = mask.reindex(index=shown.frame.index, columns=shown.frame.columns).fillna(0.0) > 0
     signs = np.where(cells, FOREIGN_MARK, "")
     shown.signs = pd.DataFrame(signs, index=shown.frame.index, columns=shown.frame.columns)
@@ -487,7 +446,7 @@ def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) 
 
 
 def origin_note(texts: Sequence[str], others: Mapping[str, str]) -> str:
-    """Return whose the systems of *others* are that the *texts* name, or "" when they name none.
+    """Return a note with the origins of those systems of *others* that *texts* name, "" for none.
 
     >>> origin_note(["theirs", "bm25"], {"theirs": "A. Author"})
     '§ not made here: theirs: A. Author.'
@@ -498,18 +457,14 @@ def origin_note(texts: Sequence[str], others: Mapping[str, str]) -> str:
 
 
 def system_origins(values: pd.DataFrame) -> dict[str, str]:
-    """Return the origins of each system that has some, joined by "and".
+    """Return the origins of each imported system, joined by "and".
 
     >>> system_origins(pd.DataFrame({"system": ["a", "b"], "origin": ["MTEB", None]}))
     {'a': 'MTEB'}
     """
     if "origin" not in values:
         return {}
-    found = values[["system", "origin"]].astype("str").where(values.origin.notna()).dropna().drop_duplicates()
-    found = found[found.origin != ""]
-    return found.groupby("system", sort=False).origin.agg(" and ".join).to_dict()
-
-
-def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the values that stand for a query, imported means left out."""
-    return values[~is_imported_mean(values)]
+    origins = values[["system", "origin"]].astype("str").where(values.origin.notna()).dropna().drop_duplicates()
+    origins = origins[origins.origin != ""]
+    joined = origins.groupby("system", sort=False).origin.agg(" and ".join)
+    return {str(system): origin for system, origin in joined.items()}

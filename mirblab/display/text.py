@@ -21,11 +21,7 @@ Mark = tuple[int, int, float]  # start, end, strength from 0 to 1
 
 
 def template(name: str) -> str:
-    """Return the text of a file of `display/templates` without its last line end.
-
-    >>> template("math.css").startswith("math {")
-    True
-    """
+    """Return the text of a file of `display/templates` without its last line end."""
     return (files(__package__) / "templates" / name).read_text("utf-8").removesuffix("\n")
 
 
@@ -36,7 +32,7 @@ _MOST_NODES = 400  # a larger formula is shown as the beginning of its source
 _LONGEST = 300  # characters of that
 _WIDE = 14  # nodes of a formula that may be wider than a narrow column, so that it gets a box that scrolls
 _CLOSER = re.compile(r"\s*(?:\${1,3}|\\[)\]]|\[/i?math\])?")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
 _PARAGRAPH = re.compile(r"\n\s*\n\s*")
 _ORANGE = "230,159,0"  # as in formulas
 # A dollar in prose is no mathematics for MathJax, and what turns the direction of letters ends with the text.
@@ -46,7 +42,7 @@ _BOX = '<span style="display:inline-block;max-width:100%;overflow-x:auto;vertica
 
 
 class Piece(NamedTuple):
-    """A part of a text: its own text, where it starts, and whether it is a formula (then LaTeX, no delimiters)."""
+    """A part of a text, where it starts, and whether it is a formula (LaTeX without delimiters)."""
 
     text: str
     start: int
@@ -61,46 +57,37 @@ _DOLLAR = re.compile(r"\\*\$")
 
 
 def text_html(text: str, marks: Sequence[Mark] = (), *, longest: int = 0) -> str:
-    r"""Return *text* as HTML that can run nothing and asks for nothing: prose escaped, formulas as MathML.
+    r"""Return *text* as HTML without scripts and links: prose escaped, formulas as MathML.
 
-    *marks* are ranges of characters of *text* and how strongly each is marked, 0 to 1; in a formula the symbols that
-    stand there are. With *longest* the text ends after so many characters and a mark, before the formula that it
-    would cut (0: all of it). A formula that is too large for MathML is the beginning of its source; a statement for a
-    proof assistant is code, with its lines.
-
-    >>> text_html("Is it < that?")
-    '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">Is it &lt; that?</bdi>'
-    >>> "<msup><mi>x</mi>" in text_html(r"Let \(x^2\) be"), "<mark" in text_html("A ring", [(2, 6, 1.0)])
-    (True, True)
-    >>> text_html("one two three", longest=9).endswith(">one two …</bdi>")
-    True
+    *marks*: ranges of characters and how strongly they are marked, 0 to 1; in formulas, the symbols in the range.
+    *longest*: the text is cut after that many characters, or before the formula that would be cut (0: all of it). A
+    large formula is the beginning of its source, a statement for a proof assistant is code.
     """
     strength = _strengths(len(text), marks)
     written = [""]
     for piece in truncate_pieces(text, longest):
-        own = strength[piece.start : piece.start + len(piece.text)]
+        weights = strength[piece.start : piece.start + len(piece.text)]
         bound = 0 if piece.is_formula else _n_bound(written[-1], piece.text)
         if bound:
-            written[-1] = _TIED.format(written[-1] + _prose_html(piece.text[:bound], own[:bound]))
+            written[-1] = _TIED.format(written[-1] + _prose_html(piece.text[:bound], weights[:bound]))
         rest = piece.text[bound:]
-        written.append(_marked_formula(rest, own) if piece.is_formula else _prose_html(rest, own[bound:]))
+        written.append(_marked_formula(rest, weights) if piece.is_formula else _prose_html(rest, weights[bound:]))
     inner = "".join(written)
     return _WHOLE.format(_CODE.format(inner) if is_formal(text) else inner)
 
 
 def _strengths(size: int, marks: Sequence[Mark]) -> np.ndarray:
-    """Return how strongly each character is marked, the strongest of its marks, float64 (size,)."""
-    found = np.zeros(size)
+    strengths = np.zeros(size)
     for start, end, strength in marks:
-        own = found[max(start, 0) : max(end, 0)]
-        np.fmax(own, np.minimum(strength, 1.0), out=own)
-    return found
+        marked = strengths[max(start, 0) : max(end, 0)]
+        np.fmax(marked, np.minimum(strength, 1.0), out=marked)
+    return strengths
 
 
 def _n_bound(before: str, text: str) -> int:
-    """Return how many characters of *text* stay with the HTML *before* it, if that is a formula without a box."""
-    found = _BOUND.match(text) if before.startswith("<math") else None
-    return found.end() if found else 0
+    """Return how many characters of *text* must stay on a line with the formula *before* it."""
+    match = _BOUND.match(text) if before.startswith("<math") else None
+    return match.end() if match else 0
 
 
 def _marked_formula(latex: str, strength: np.ndarray) -> str:
@@ -129,11 +116,11 @@ def _pairs(edges: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[str]:
-    r"""Return the beginning of each text, at most *longest* characters and a mark, formulas between dollars.
+    r"""Return the beginning of each text, at most *longest* characters and "…", formulas between dollars.
 
-    Where the texts are bare formulas, as *task* says (else as most of them look), each is put between dollars; one
-    that is too long is cut and stays as it is written, since half a formula cannot be typeset. A post ends before
-    the formula that it would cut. Statements for a proof assistant have no formulas (`in_text.formal_language`).
+    Bare formulas (by *task*, else by the look of most texts) are put between dollars; one that is too long is cut and
+    left without them, since half a formula cannot be typeset. A post ends before the formula that would be cut.
+    Statements for a proof assistant have no formulas (`in_text.formal_language`).
 
     >>> excerpts([r"x^2"], "Formula Retrieval"), excerpts([r"Let \(x\) be $$y + z$$, then", "Why?"], "", 14)
     (['$x^2$'], ['Let $x$ be …', 'Why?'])
@@ -150,17 +137,17 @@ def excerpts(texts: Sequence[str], task: str = "", longest: int = 160) -> list[s
 
 
 def _short_post(parts: Sequence[str], longest: int) -> str:
-    """Return the first words and formulas of a post, in turn in *parts*; a dollar in its prose is written as one."""
-    found, left = [], longest
+    """Return the first words and formulas of a post, which alternate in *parts*; dollars in its prose are escaped."""
+    shown_parts, left = list[str](), longest
     for place, part in enumerate(parts):
         plain = " ".join(f"<{part}>".split())[1:-1]
         shown = f"${plain}$" if place % 2 else _DOLLAR.sub(r"\\$", plain).rstrip("\\")
         if len(shown) > left:
-            begun = "".join([*found, "" if place % 2 else shown[:left].rpartition(" ")[0]])
+            begun = "".join([*shown_parts, "" if place % 2 else shown[:left].rpartition(" ")[0]])
             return f"{begun.rstrip()} …"
-        found.append(shown)
+        shown_parts.append(shown)
         left -= len(shown)
-    return "".join(found)
+    return "".join(shown_parts)
 
 
 def _short_formula(text: str, longest: int) -> str:
@@ -168,21 +155,21 @@ def _short_formula(text: str, longest: int) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Return *text* for HTML, quotes too, with a sign in place of what no HTML may have.
+    """Return *text* escaped for HTML, quotes too, with U+FFFD for characters that HTML does not allow.
 
     >>> escape_html('<b title="x">' + chr(0))
     '&lt;b title=&quot;x&quot;&gt;\ufffd'
     """
-    return html.escape(_CONTROL.sub("\ufffd", text))
+    return html.escape(CONTROL.sub("\ufffd", text))
 
 
 def is_large(tree: Tree) -> bool:
-    """Return whether a formula is shown as the `beginning` of its source, since its MathML would be too long."""
+    """Return whether a formula's MathML would be too long, so that `source_beginning` is shown."""
     return len(tree) > _MOST_NODES
 
 
 def source_beginning(latex: str, attributes: str = "") -> str:
-    """Return the first characters of a formula's source as code, with *attributes* as they stand in the tag.
+    """Return the first characters of a formula's source as code; *attributes* are inserted in the tag.
 
     >>> source_beginning("x<y")
     '<code>x&lt;y …</code>'
@@ -192,37 +179,30 @@ def source_beginning(latex: str, attributes: str = "") -> str:
 
 @lru_cache(maxsize=512)
 def split_pieces(text: str) -> tuple[Piece, ...]:
-    """Return prose and formulas of *text* in turn, without the delimiters; empty prose is left out.
-
-    >>> [tuple(piece) for piece in split_pieces("Let $x$ be")]
-    [('Let ', 0, False), ('x', 5, True), (' be', 7, False)]
-    """
-    found = in_text.split_text(text)
-    if len(found) == 3 and found[1] == text:
+    """Return the non-empty prose and the formulas of *text* in turn, without delimiters."""
+    parts = in_text.split_text(text)
+    if len(parts) == 3 and parts[1] == text:
         return (Piece(text, 0, True),)
-    places, last, made = in_text.marked_formulas(text), 0, []
-    for number, own in enumerate(found):
+    places, last, pieces = in_text.marked_formulas(text), 0, []
+    for number, part in enumerate(parts):
         if number % 2:
-            made.append(Piece(own, places[number // 2][1], True))
+            pieces.append(Piece(part, places[number // 2][1], True))
             last = places[number // 2][2]
-        elif own:
-            made.append(Piece(own, _start(text, own, last) if number else 0, False))
-    return tuple(made)
+        elif part:
+            pieces.append(Piece(part, _start(text, part, last) if number else 0, False))
+    return tuple(pieces)
 
 
-def _start(text: str, own: str, last: int) -> int:
-    """Return where the prose *own* stands after the formula that ends at *last*: behind its closing delimiter."""
-    at = text.index(own, last)
-    while not _CLOSER.fullmatch(text, last, at) and (following := text.find(own, at + 1)) >= 0:
+def _start(text: str, prose: str, last: int) -> int:
+    """Return where the prose *own* begins after the formula that ends at *last*, behind its closing delimiter."""
+    at = text.index(prose, last)
+    while not _CLOSER.fullmatch(text, last, at) and (following := text.find(prose, at + 1)) >= 0:
         at = following
     return at
 
 
 def truncate_pieces(text: str, longest: int) -> Iterator[Piece]:
-    """Yield the pieces of the first *longest* characters of *text* (0: of all), and " …" where something is missing.
-
-    Only a formula with nothing before it may be longer.
-    """
+    """Yield the pieces of the first *longest* characters (0: all), and "…"; only a first formula may be longer."""
     left, before = longest, ""
     for number, piece in enumerate(split_pieces(text)):
         if longest and len(piece.text) > left and (number or not piece.is_formula):
@@ -237,7 +217,7 @@ def truncate_pieces(text: str, longest: int) -> Iterator[Piece]:
 
 @lru_cache(maxsize=4096)
 def formula_html(latex: str, matched: tuple[tuple[int, float], ...] = ()) -> str:
-    """Return one formula as MathML, the *matched* nodes of its tree marked by their strengths; source where too large.
+    """Return a formula as MathML with the *matched* nodes marked by their strengths; a large one as source.
 
     >>> formula_html("x").startswith("<math"), formula_html("x+" * 999).startswith("<code>x+x")
     (True, True)

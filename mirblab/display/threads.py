@@ -1,4 +1,4 @@
-"""threads: threads of questions and answers as HTML pages that run and load nothing."""
+"""threads: threads of questions and answers as self-contained HTML pages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from html import escape
 from pathlib import Path
 from xml.parsers import expat
 
+from mirblab.core.atomic_files import write_text
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import write_text
 from mirblab.core.terminal import say
-from mirblab.display.text import template
+from mirblab.display.text import CONTROL, template
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import html
 from mirblab.sources.shared.html import title_to_text
@@ -40,8 +40,7 @@ _TAGS = frozenset(
     "td th thead tr u ul".split()
 )
 _SCHEMES = ("http://", "https://", "mailto:")
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
-# Formulas wait behind two private characters while the rest is cleaned; these are taken out of the source before.
+# While the rest is sanitised, a formula is its number between two private characters, which the source must not have.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
 _CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
@@ -54,7 +53,7 @@ _DOLLARS = re.compile(
 _IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
-STYLE = f"\n{template('thread.css')}\n"  # as it stands between the tags, for the hash
+STYLE = f"\n{template('thread.css')}\n"  # exactly as between the tags, since it is hashed
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
@@ -66,10 +65,9 @@ def write_thread_pages(
 ) -> list[Path]:
     """Write a page for each thread and an index page to the folder *out*; return their paths, the index first.
 
-    *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions
-    or of answers. *formulas* are shown as "mathml", by our own parser, or as "latex". The pages need no network, no
-    script and no other file. Each appears whole or not at all, and nothing is written when an id is unknown; pages
-    of other threads in *out* stay, but the index lists these alone. Broken rows of the dump are counted and printed.
+    *origin* is a Stack Exchange dump or an ARQMath release (a folder or a .7z archive), *ids* are those of questions or
+    of answers. *formulas*: "mathml" or "latex". The pages need no network, script or other file. None is written when
+    an id is unknown. Invalid rows of the dump are counted and printed.
 
     >>> import tempfile
     >>> import mirblab as lab
@@ -79,15 +77,15 @@ def write_thread_pages(
     """
     if formulas not in ("mathml", "latex"):
         raise MirblabError(f"formulas are 'mathml' or 'latex', not '{formulas}'")
-    odd = dump.RowProblems()
-    found = reader.read_threads(origin, ids, odd)
+    problems = dump.RowProblems()
+    threads = reader.read_threads(origin, ids, problems)
     render = render_mathml if formulas == "mathml" else None
-    shown = [thread.question.id for thread in found]
-    texts = {page_name(one.question.id): thread_page(one, render, shown) for one in found}
-    texts = {INDEX: thread_index(found, render, Path(origin).resolve().name)} | texts
+    shown = [thread.question.id for thread in threads]
+    texts = {page_name(thread.question.id): thread_page(thread, render, shown) for thread in threads}
+    texts = {INDEX: thread_index(threads, render, Path(origin).resolve().name)} | texts
     for name, text in texts.items():
         write_text(Path(out) / name, text)
-    for example in odd.examples:
+    for example in problems.examples:
         say(f"  {example}")
     return [Path(out) / name for name in texts]
 
@@ -95,9 +93,8 @@ def write_thread_pages(
 def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
     """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
 
-    Nothing of the posts runs or is fetched (`threads.sanitize_html`), and the page's policy forbids both besides.
-    *render* makes MathML of LaTeX (None: formulas stay code); links go to the pages of the questions *shown*.
-    The same thread gives the same bytes.
+    Posts are sanitized (`sanitize_html`), and the page's policy forbids scripts and downloads. *render* makes MathML of
+    LaTeX (None: formulas stay code); links go to the pages of the questions *shown*. Equal threads give equal bytes.
     """
     title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
     n_answers = len(thread.answers)
@@ -109,9 +106,8 @@ def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[st
         _links(thread.links, set(shown), render),
         "</main>",
     ]
-    plain = (
-        thread.question.title if "math-container" not in thread.question.title else _plain_title(thread.question.title)
-    )
+    name = thread.question.title
+    plain = title_to_text(name)[0] if "math-container" in name else name
     return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
 
 
@@ -133,11 +129,11 @@ def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_a
 
 def _comments(comments: list[Comment], render: Render | None) -> str:
     items = []
-    for said in comments:
-        score = f"<b>{said.score}</b> " if said.score else ""
-        signed = escape(", ".join(part for part in (said.author, said.created[:10]) if part))
+    for comment in comments:
+        score = f"<b>{comment.score}</b> " if comment.score else ""
+        signed = escape(", ".join(part for part in (comment.author, comment.created[:10]) if part))
         by = f'<span class="small"> – {signed}</span>' if signed else ""
-        items.append(f"<li>{score}{sanitize_line(said.text, render)}{by}</li>")
+        items.append(f"<li>{score}{sanitize_line(comment.text, render)}{by}</li>")
     return f'\n<ul class="comments" aria-label="comments">{"".join(items)}</ul>\n' if items else ""
 
 
@@ -153,11 +149,6 @@ def _links(links: list[Link], shown: set[str], render: Render | None) -> str:
             title = f'<a href="{page_name(escape(link.id))}">{title}</a>'
         items.append(f'<li>{title} <span class="small">({link.kind})</span></li>')
     return f"<h2>Linked questions</h2>\n<ul>{''.join(items)}</ul>" if items else ""
-
-
-def _plain_title(title: str) -> str:
-    """Return a title without tags, for the browser's bar."""
-    return title_to_text(title)[0]
 
 
 def _tags(thread: Thread) -> str:
@@ -202,23 +193,18 @@ def _score(post: Post) -> str:
 
 
 def sanitize_html(source: str, render: Render | None = None) -> str:
-    r"""Return the HTML of a post with nothing in it that runs, is fetched or changes the page around it.
+    r"""Return the HTML of a post without anything that runs, is fetched or changes the page around it.
 
-    Tags for text, lists, tables, code and links to http, https and mail stay; scripts, styles, event handlers,
-    frames and forms go, pictures become their alternative text. Formulas (containers, `$`, `$$`, bare align and the
-    like, not in code) are shown by *render*, whose MathML is checked; without it, or where it fails, as code.
-
-    >>> sanitize_html('<p onclick="x()">Is <b>it</b>?<script>x()</script> <img src="//x.org/a.png" alt="a graph"></p>')
-    '<p>Is <b>it</b>? [picture: a graph]</p>'
-    >>> sanitize_html('<p>Is <span class="math-container" id="1">$a &lt; b$</span>?</p>')
-    '<p>Is <code class="latex">a &lt; b</code>?</p>'
+    Text, lists, tables, code and links to http, https and mail stay; pictures become their alternative text. Formulas
+    (containers, `$`, `$$`, bare align etc., not in code) become the checked MathML of *render*; without it, or where it
+    fails, code.
     """
     import nh3
 
     shown: list[str] = []
 
-    def put(found: re.Match[str]) -> str:
-        shown.append(formula_html(found[0] if found.re is _DOLLARS else found[1], render))
+    def put(match: re.Match[str]) -> str:
+        shown.append(formula_html(match[0] if match.re is _DOLLARS else match[1], render))
         return f"{_OPEN}{len(shown) - 1}{_CLOSE}"
 
     parts = [
@@ -234,11 +220,11 @@ def sanitize_html(source: str, render: Render | None = None) -> str:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
-    return _PLACE.sub(lambda found: shown[int(found[1])] if int(found[1]) < len(shown) else "", clean)
+    return _PLACE.sub(lambda match: shown[int(match[1])] if int(match[1]) < len(shown) else "", clean)
 
 
 def _allowed(tag: str, attribute: str, value: str) -> str | None:
-    """Return an attribute's value, or None where it must go: other addresses, and places of formulas."""
+    """Return an attribute's value, or None for a forbidden address or a formula's placeholder."""
     if _PRIVATE.search(value):
         return None
     if attribute == "rel":  # the library's own
@@ -249,36 +235,32 @@ def _allowed(tag: str, attribute: str, value: str) -> str | None:
 
 
 def _split_code(source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a post in order, and whether each is code, in which a dollar is no formula's."""
+    """Yield the parts of a post in order, and whether each is code, in which a dollar begins no formula."""
     begin, name = 0, ""
-    for found in _CODE.finditer(source):
-        is_end, tag = bool(found[1]), found[2].lower()
+    for match in _CODE.finditer(source):
+        is_end, tag = bool(match[1]), match[2].lower()
         if is_end == bool(name) and (not name or tag == name):
-            end = found.end() if is_end else found.start()
+            end = match.end() if is_end else match.start()
             yield source[begin:end], is_end
             begin, name = end, "" if is_end else tag
     yield source[begin:], bool(name)
 
 
-def _alternative(found: re.Match[str]) -> str:
-    alt = _ALT.search(found[0])
+def _alternative(match: re.Match[str]) -> str:
+    alt = _ALT.search(match[0])
     text = (alt[1] or alt[2] or "").strip() if alt else ""
     return f"[picture: {text or 'without a description'}]".replace("<", "&lt;").replace("$", "&#36;")
 
 
 def sanitize_line(source: str, render: Render | None = None) -> str:
-    """Return a title or comment as safe HTML: plain text, unless a formula's container shows that it is HTML.
-
-    >>> sanitize_line("Is a<b & c?")
-    'Is a&lt;b &amp; c?'
-    """
+    """Return a title or comment as safe HTML: plain text, unless it contains a formula container."""
     return sanitize_html(
         source if "math-container" in source else standard.escape(html.unescape_entities(source)[0]), render
     )
 
 
 def formula_html(source: str, render: Render | None = None) -> str:
-    """Return a formula, as it stands in HTML between its delimiters or without them, as MathML or code.
+    """Return a formula of a post, with or without delimiters, as MathML or code.
 
     >>> formula_html("$x &lt; 1$")
     '<code class="latex">x &lt; 1</code>'
@@ -295,7 +277,6 @@ def formula_html(source: str, render: Render | None = None) -> str:
 
 
 def _bare(latex: str) -> str:
-    """Return LaTeX without its delimiters."""
     for left, right in (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)")):
         if latex.startswith(left) and latex.endswith(right) and len(latex) >= len(left + right):
             return latex[len(left) : -len(right)].strip()
@@ -303,11 +284,7 @@ def _bare(latex: str) -> str:
 
 
 def check_mathml(markup: str) -> str:
-    """Return MathML that has known elements and attributes only, else an empty string.
-
-    >>> [check_mathml(f"<math><mi{attribute}>x</mi></math>") for attribute in ("", " onclick='x()'")]
-    ['<math><mi>x</mi></math>', '']
-    """
+    """Return MathML that has only allowed elements and attributes, else ""."""
     ok: list[bool] = []
     parser = expat.ParserCreate("UTF-8")
 
@@ -325,16 +302,12 @@ def check_mathml(markup: str) -> str:
 
 
 def page_name(question_id: str) -> str:
-    """Return the name of a thread's page.
-
-    >>> page_name("77")
-    'thread-77.html'
-    """
+    """Return the file name of a thread's page."""
     return f"thread-{question_id}.html"
 
 
 def render_mathml(latex: str, is_display: bool) -> str:
-    """Return Presentation MathML of LaTeX without delimiters, by our own parser; the LaTeX is its alternative text."""
+    """Return Presentation MathML of LaTeX without delimiters; the LaTeX is its alternative text."""
     from mirblab.formula import markup
     from mirblab.formula.latex import parser
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.data.runs import categorical, order_run, query_bounds
 
-_BLOCK = 1 << 16  # rows looked at together: a few arrays of that length stay in the processor's cache
-_BITS = 18  # a table of 2^18 bytes stays there too, and lets about 1 in 100 unjudged rows through
+_BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
+_BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
 _FROM, _MEAN = " from ", "mean of "
 _OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
 _PRIMES = str.maketrans("′’`", "'''")
@@ -27,7 +28,7 @@ class QueryWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure as written in the papers: name, how far it looks (None: the whole ranking), whether it is prime."""
+    """A measure as written in the papers: name, cutoff (None: the whole ranking), whether it is prime."""
 
     name: str
     k: int | None = None
@@ -47,29 +48,29 @@ def evaluate(
     """Return the value of each measure for each query of the qrels: system, collection, measure, query_id, value.
 
     *qrels* is a Collection or a table query_id, doc_id, relevance. Binary measures count a relevance from
-    *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain.
-    Rows go by measure, as asked for, then by query_id. The values equal trec_eval's; a negative relevance gains
-    nothing and is no judgement to the prime measures and to Bpref.
+    *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain. Rows go by
+    measure, in the given order, then by query_id. The values equal trec_eval's; a negative relevance gains nothing and
+    is no judgement to the prime measures and to Bpref.
 
-    A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`), is named
-    in `attrs["not_in_run"]` or `attrs["without_relevant"]`, and a QueryWarning says so. `attrs["not_judged"]` counts
-    the queries of the run that the qrels lack; they have no row. Where the run's attrs have an `origin` or a `note`,
-    it becomes a column, so that tables can show it; a `remainder` is noted with measures that use all documents.
-    MirblabError for broken tables and unknown measures.
+    A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
+    named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning. `attrs["not_judged"]` counts
+    the queries of the run that the qrels lack; they have no row. The run's attrs `origin` and `note` become columns for
+    tables to show; a `remainder` is noted with measures that use all documents. MirblabError for broken tables and
+    unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
     >>> evaluate(run, qrels, ["RR", "RR'", "P@2"]).value.round(3).tolist()
     [0.333, 0.5, 0.0]
     """
-    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
-    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in asked]
+    wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in wanted]
     table, level, n_docs = _judgement_settings(qrels, relevant_from)
     judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
-    notes = [_measure_note(measure, run) for measure in parsed]  # what is to be said with its values
+    notes = [_measure_note(measure, run) for measure in parsed]
     if any(notes):
         values["note"] = np.repeat(notes, len(judged.returned))
     _note_zero_queries(values, judged, parsed)
@@ -79,9 +80,9 @@ def evaluate(
 def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -> pd.DataFrame:
     """Return the values of measures as `measures.evaluate` does, each from its own smallest relevant grade.
 
-    "Bpref from 3" counts a relevance of 3 or more; "Bpref" alone counts what the collection's card says. NTCIR-12
-    has two such values for one run: partial (from 1) and full (from 3). "mean of AP',RR" is the mean of both for each
-    query, as `fusion.cross_validated` chooses weights by. MirblabError for a grade that is no number.
+    "Bpref from 3" counts a relevance of 3 or more; "Bpref" alone counts what the collection's card says. "mean of
+    AP',RR" is the mean of both for each query, by which `fusion.cross_validated` chooses weights. MirblabError for a
+    grade that is no number.
 
     >>> run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [1, 3]})
@@ -90,23 +91,27 @@ def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -
     """
     if not len(wanted):
         raise MirblabError("there is nothing to measure; name a measure, for example 'Bpref from 1'")
-    summed = {name: [_graded(part) for part in name.removeprefix(_MEAN).split(",")] for name in wanted}
-    asked: dict[int | None, list[str]] = {grade: [] for parts in summed.values() for _, grade in parts}
-    for measure, grade in dict.fromkeys(part for parts in summed.values() for part in parts):
-        asked[grade].append(measure)
-    tables = {grade: evaluate(run, qrels, names, grade) for grade, names in asked.items()}
-    return pd.concat(
-        [_mean([_values_of(tables, part) for part in parts], name) for name, parts in summed.items()], ignore_index=True
-    )
+    parsed = {name: [_parse_graded(part) for part in name.removeprefix(_MEAN).split(",")] for name in wanted}
+    by_grade: dict[int | None, list[str]] = {}
+    for measure, grade in dict.fromkeys(chain.from_iterable(parsed.values())):
+        by_grade.setdefault(grade, []).append(measure)
+    values: dict[tuple[str, int | None], pd.DataFrame] = {}
+    for grade, names in by_grade.items():
+        table = evaluate(run, qrels, names, grade)
+        values |= {(name, grade): table[table.measure == name].reset_index(drop=True) for name in names}
+    tables = []
+    for name, parts in parsed.items():
+        mean = sum(values[part].value for part in parts) / len(parts)
+        tables.append(values[parts[0]].assign(measure=name, value=mean))
+    return pd.concat(tables, ignore_index=True)
 
 
 def ceiling(
     run: pd.DataFrame, qrels: Any, measure: str | Measure, depth: int, relevant_from: int | None = None
 ) -> pd.DataFrame:
-    """Return the values of *measure* if the first *depth* documents of each query were ordered perfectly.
+    """Return the values of *measure*, as in `evaluate`, if each query's first *depth* documents were in the best order.
 
-    Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth. The table is that
-    of `evaluate`; the system's name says what was done.
+    Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -133,19 +138,12 @@ def mean(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def parse_measure(text: str) -> Measure:
-    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k.
-
-    MirblabError with what is known, or the nearest name, for anything else.
-
-    >>> parse_measure("nDCG'@10")
-    Measure(name='nDCG', k=10, prime=True)
-    >>> str(parse_measure("Bpref"))
-    'Bpref'
-    """
+    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k; else MirblabError."""
     match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
-    known = _DEFINITIONS.get(match[1]) if match else None
-    if match is None or known is None:
-        raise MirblabError(f"no measure '{text}'; found {', '.join(_written_forms())}{_suggest_measure(text)}")
+    if match is None or match[1] not in _DEFINITIONS:
+        forms = [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
+        raise MirblabError(f"no measure '{text}'; found {', '.join(forms)}{_suggest_measure(text)}")
+    known = _DEFINITIONS[match[1]]
     measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
     if known.k == "needed" and measure.k is None:
         raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
@@ -166,9 +164,9 @@ def ndcg(judged: JudgedRanks, k: int | None) -> np.ndarray:
     span = int(judgements.relevance.max(initial=0)) + 1
     best = np.sort(judgements.query[positive] * span + (span - 1 - judgements.relevance[positive]))
     query, relevance = best // span, span - 1 - best % span
-    place = place_within_query(query, len(gained)) + 1
-    near = _is_within(place, k)
-    ideal = np.bincount(query[near], weights=(relevance / np.log2(place + 1))[near], minlength=len(gained))
+    rank = place_within_query(query, len(gained)) + 1
+    near = _is_within(rank, k)
+    ideal = np.bincount(query[near], weights=(relevance / np.log2(rank + 1))[near], minlength=len(gained))
     return _ratio(gained, ideal)
 
 
@@ -180,7 +178,7 @@ def average_precision(judged: JudgedRanks, k: int | None) -> np.ndarray:
 
 
 def precision(judged: JudgedRanks, k: int) -> np.ndarray:
-    """Return the share of the first k places that hold a relevant document; places left empty count."""
+    """Return the number of relevant documents among the first k, divided by k, also where fewer are returned."""
     return judged.count(judged.is_relevant & (judged.rank <= k)) / k
 
 
@@ -201,10 +199,10 @@ def reciprocal_rank(judged: JudgedRanks, k: int | None) -> np.ndarray:
 
 
 def first_relevant_rank(judged: JudgedRanks, k: None) -> np.ndarray:
-    """Return the rank of the first relevant document; the mean of it is the mean rank, and lower is better.
+    """Return the rank of the first relevant document; lower is better.
 
-    When none is returned it is the number of documents of the collection, or, where only a table of qrels is
-    given, one more than the longest ranking of the run.
+    If none is returned it is the number of documents of the collection, or, with a table of qrels, one more than the
+    longest ranking.
     """
     first = _first_relevant(judged)
     return np.where(first > 0, first, judged.unfound_rank).astype(np.float64)
@@ -213,14 +211,14 @@ def first_relevant_rank(judged: JudgedRanks, k: None) -> np.ndarray:
 def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
     """Return Bpref (Buckley & Voorhees, SIGIR 2004), 0 to 1, as trec_eval computes it since version 8.
 
-    Each relevant document that is returned earns 1 - min(n, R) / min(N, R): n judged not relevant before it, N in
-    all, R relevant in all.
+    A returned relevant document earns 1 - min(n, R) / min(N, R): n of N judged not relevant precede it, R are relevant.
     """
     relevant, n_relevant = judged.is_relevant, _n_relevant(judged)
     grades = judged.judgements.relevance
     n_against = judged.judgements.count((grades >= 0) & (grades < judged.relevant_from))
     against = (judged.relevance >= 0) & ~relevant
-    before = np.cumsum(against) - np.repeat(*_before_query(against, judged))
+    n_before_query = np.cumsum(judged.count(against)) - judged.count(against)
+    before = np.cumsum(against) - n_before_query[judged.query]
     query, before = judged.query[relevant], before[relevant]
     bound = np.minimum(n_against, n_relevant)[query]
     lost = _ratio(np.minimum(before, n_relevant[query]), bound)
@@ -228,18 +226,13 @@ def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
 
 
 def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return the share of the first k documents that have a judgement, of any relevance.
-
-    It divides by the number of documents there are, at most k, as ir_measures does; 0 for an empty ranking.
-    """
+    """Return the judged share of the first k documents, or of all if fewer are returned; 0 for an empty ranking."""
     seen = judged.returned if k is None else np.minimum(judged.returned, k)
     return _ratio(judged.count(_is_within(judged.rank, k)), seen)
 
 
 @dataclass(frozen=True)
 class _Definition:
-    """A measure's formula, whether it takes k, has a prime form, and needs the smallest relevant grade."""
-
     formula: Callable[[JudgedRanks, Any], np.ndarray]
     k: str
     prime: bool = True
@@ -261,7 +254,7 @@ _DEFINITIONS = {
 
 @dataclass(frozen=True)
 class Judgements:
-    """The qrels as arrays over judgements, sorted by query (its place in `query_ids`) and document (its code)."""
+    """The qrels as arrays over judgements, sorted by query (its position) and document (its code)."""
 
     query: np.ndarray
     doc: np.ndarray
@@ -271,7 +264,7 @@ class Judgements:
 
     @classmethod
     def of(cls, qrels: pd.DataFrame) -> Judgements:
-        """Return the judgements in a table; MirblabError for missing columns, repeats, and parts of a grade."""
+        """Return the judgements in a table; MirblabError for missing columns, repeats and broken grades."""
         missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
         if missing:
             columns = ", ".join(map(str, qrels.columns)) or "none"
@@ -280,22 +273,22 @@ class Judgements:
         query, doc, relevance = queries.codes, docs.codes, _whole_numbers(qrels.relevance)
         keys = query.astype(np.int64) * len(docs.categories) + doc
         if (keys[1:] <= keys[:-1]).any():
-            place = np.argsort(keys, kind="stable")
-            query, doc, relevance, keys = query[place], doc[place], relevance[place], keys[place]
+            order = np.argsort(keys, kind="stable")
+            query, doc, relevance, keys = query[order], doc[order], relevance[order], keys[order]
             _refuse_repeats(keys, queries.categories[query], docs.categories[doc])
         bounds = query_bounds(query)
-        place = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        return cls(place, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories)
+        position = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        return cls(position, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories)
 
     def docs_in(self, doc_ids: pd.Index) -> np.ndarray:
-        """Return where the document of each judgement stands in *doc_ids*, or -1; only ids that occur are looked up."""
+        """Return the position of each judgement's document in *doc_ids*, or -1; only ids that occur are looked up."""
         if self.doc_ids is doc_ids or self.doc_ids.equals(doc_ids):
             return self.doc
         occurs = np.zeros(len(self.doc_ids), dtype=bool)
         occurs[self.doc] = True
-        place = np.full(len(self.doc_ids), -1)
-        place[occurs] = positions_of(self.doc_ids[occurs], doc_ids)
-        return place[self.doc]
+        position = np.full(len(self.doc_ids), -1)
+        position[occurs] = positions_of(self.doc_ids[occurs], doc_ids)
+        return position[self.doc]
 
     def count(self, chosen: np.ndarray) -> np.ndarray:
         """Return how many of the *chosen* judgements (a mask) each query has, shape (n_queries,)."""
@@ -317,10 +310,12 @@ class JudgedRanks:
 
     @classmethod
     def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> JudgedRanks:
-        """Join an ordered run with judgements; *n_docs* is the rank of what is not found, None: longest ranking + 1."""
+        """Join an ordered run with judgements; *n_docs* is the rank of missing documents, None: longest ranking + 1."""
         codes = run.query_id.cat.codes.to_numpy()
         bounds = query_bounds(codes)
-        starts, lengths = np.zeros((2, len(run.query_id.cat.categories) + 1), dtype=np.int64)  # -1 finds the last, 0
+        starts, lengths = np.zeros(
+            (2, len(run.query_id.cat.categories) + 1), dtype=np.int64
+        )  # the last, 0, is that of position -1
         starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
         in_run = positions_of(judgements.query_ids, run.query_id.cat.categories)
         rows, which = _find_judged_rows(run, judgements, in_run)
@@ -336,10 +331,7 @@ class JudgedRanks:
         return self.relevance >= self.relevant_from
 
     def prime(self) -> JudgedRanks:
-        """Return the same after documents without a judgement are removed, and those of negative relevance.
-
-        trec_eval's `-J` and ir_measures' `judged_only` treat a negative relevance as no judgement.
-        """
+        """Return the same without unjudged documents and those of negative relevance, as with trec_eval's `-J`."""
         kept = self.relevance >= 0
         query = self.query[kept]
         rank = place_within_query(query, len(self.returned)) + 1
@@ -347,10 +339,7 @@ class JudgedRanks:
         return replace(self, query=query, rank=rank, relevance=self.relevance[kept], returned=returned)
 
     def perfect(self, depth: int) -> JudgedRanks:
-        """Return the same with the first *depth* documents in the best order: the most relevant in front.
-
-        Deeper documents keep their ranks.
-        """
+        """Return the same with the first *depth* documents in the best order; deeper documents keep their ranks."""
         head = self.rank <= depth
         best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
         front = place_within_query(self.query, len(self.returned)) + 1
@@ -367,31 +356,22 @@ class JudgedRanks:
 
 
 def place_within_query(query: np.ndarray, n_queries: int) -> np.ndarray:
-    """Return for each entry of a sorted array how many entries of the same query stand before it.
-
-    >>> place_within_query(np.array([0, 0, 2, 2, 2]), 3).tolist()
-    [0, 1, 0, 1, 2]
-    """
+    """Return for each entry of a sorted array how many entries of the same query come before it."""
     counts = np.bincount(query, minlength=n_queries)
     return np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def positions_of(ids: pd.Index, known: pd.Index) -> np.ndarray:
-    """Return where each of *ids* stands in *known*, or -1; both are sorted and without repeats.
-
-    >>> positions_of(pd.Index(["a", "c"]), pd.Index(["b", "c"])).tolist()
-    [-1, 1]
-    """
+    """Return the position of each of *ids* in *known*, or -1; both are sorted and without repeats."""
     if not len(known):
         return np.full(len(ids), -1)
-    if len(ids) * 6 > len(known):  # then hashing all that is known pays
+    if len(ids) * 6 > len(known):  # then hashing all of *known* is faster
         return known.get_indexer(ids)
-    place = np.minimum(known.searchsorted(ids), len(known) - 1)
-    return np.where(known[place] == ids, place, -1)
+    position = np.minimum(known.searchsorted(ids), len(known) - 1)
+    return np.where(known[position] == ids, position, -1)
 
 
 def _judgement_settings(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
-    """Return the table of judgements, the smallest relevant grade, and the number of documents where it is known."""
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
         raise MirblabError(
             f"evaluate wants a Collection or a table of judgements, found {qrels!r:.60}; load() it first"
@@ -412,23 +392,21 @@ def _collection(qrels: Any, run: pd.DataFrame) -> str:
 
 
 def _measure_note(measure: Measure, run: pd.DataFrame) -> str:
-    """Return the notes in a run's attrs that belong to a measure's values: its note, and what was left out."""
-    looks_at_all = not (measure.prime or measure.name == "Bpref")
-    said = [run.attrs.get("note"), run.attrs.get("remainder") if looks_at_all else None]
-    return "; ".join(str(text) for text in said if text)
+    uses_unjudged = not (measure.prime or measure.name == "Bpref")
+    notes = [run.attrs.get("note"), run.attrs.get("remainder") if uses_unjudged else None]
+    return "; ".join(str(note) for note in notes if note)
 
 
 def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, collection: str) -> pd.DataFrame:
-    """Return the values of all measures and queries, strings as categories."""
     n_queries, names = len(judged.returned), [str(measure) for measure in measures]
     if len(set(names)) < len(names):
         raise MirblabError(f"name each measure once; found {', '.join(names)}")
     rows = n_queries * len(names)
     values = [measure.values(judged) for measure in measures]
     columns = {
-        "system": pd.Categorical.from_codes(np.zeros(rows, np.int8), [system]),
-        "collection": pd.Categorical.from_codes(np.zeros(rows, np.int8), [collection]),
-        "measure": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), n_queries), names),
+        "system": pd.Categorical.from_codes(np.zeros(rows, np.int8), pd.Index([system])),
+        "collection": pd.Categorical.from_codes(np.zeros(rows, np.int8), pd.Index([collection])),
+        "measure": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), n_queries), pd.Index(names, dtype="str")),
         "query_id": pd.Categorical.from_codes(np.tile(np.arange(n_queries), len(names)), judged.judgements.query_ids),
         "value": np.concatenate(values) if values else np.empty(0),
     }
@@ -436,7 +414,6 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
 
 
 def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> None:
-    """Name in the attrs the queries that score 0 for lack of data, and warn about them."""
     ids, judgements = judged.judgements.query_ids, judged.judgements
     level = judged.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
     missing = ids[judged.returned == 0].tolist()
@@ -454,30 +431,14 @@ def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list
             warnings.warn(text, QueryWarning, stacklevel=3)
 
 
-def _graded(name: str) -> tuple[str, int | None]:
-    """Return a measure and its smallest relevant grade, None for the collection's own."""
-    measure, said, grade = name.strip().partition(_FROM)
-    if said and not grade.isdecimal():
-        raise MirblabError(f"no measure '{name}'; after 'from' stands a grade, for example '{measure}{_FROM}1'")
-    return str(parse_measure(measure)), int(grade) if said else None
-
-
-def _values_of(tables: Mapping[int | None, pd.DataFrame], part: tuple[str, int | None]) -> pd.DataFrame:
-    table = tables[part[1]]
-    return table[table.measure == part[0]].reset_index(drop=True)
-
-
-def _mean(tables: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
-    """Return the mean of tables of the same queries in the same order, under a *name*."""
-    return tables[0].assign(measure=name, value=sum(table.value for table in tables) / len(tables))
-
-
-def _written_forms() -> list[str]:
-    return [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
+def _parse_graded(name: str) -> tuple[str, int | None]:
+    measure, separator, grade = name.strip().partition(_FROM)
+    if separator and not grade.isdecimal():
+        raise MirblabError(f"no measure '{name}'; a grade must follow 'from', for example '{measure}{_FROM}1'")
+    return str(parse_measure(measure)), int(grade) if separator else None
 
 
 def _suggest_measure(text: str) -> str:
-    """Return the suggestion for a wrong name; its k and apostrophe are kept where the measure has them."""
     match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
     name, k = (match[1], match[3]) if match else (text, None)
     near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(
@@ -493,17 +454,10 @@ def _suggest_measure(text: str) -> str:
 
 def _first_relevant(judged: JudgedRanks) -> np.ndarray:
     """Return the rank of the first relevant document, or 0 when none is returned."""
-    query, place = np.unique(judged.query[judged.is_relevant], return_index=True)
+    query, index = np.unique(judged.query[judged.is_relevant], return_index=True)
     first = np.zeros(len(judged.returned), dtype=np.int64)
-    first[query] = judged.rank[judged.is_relevant][place]
+    first[query] = judged.rank[judged.is_relevant][index]
     return first
-
-
-def _before_query(chosen: np.ndarray, judged: JudgedRanks) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many are chosen before each query's first judged document, and the number of those documents."""
-    counts = np.bincount(judged.query, minlength=len(judged.returned))
-    mine = judged.count(chosen)
-    return np.cumsum(mine) - mine, counts
 
 
 def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
@@ -511,7 +465,6 @@ def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Return above / below, and 0 where below is 0."""
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
 
 
@@ -522,8 +475,8 @@ def _n_relevant(judged: JudgedRanks) -> np.ndarray:
 def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the run that are judged, and the judgement of each.
 
-    Few rows are judged. In blocks that stay in the cache, a table over a hash of (query, document) drops most of
-    the others, and binary search among the block's judgements decides on the rest.
+    Few rows are judged: in blocks that stay in the cache, a table over a hash of (query, document) excludes most others
+    before a binary search among the block's judgements.
     """
     queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
     query, doc = in_run[judgements.query], judgements.docs_in(run.doc_id.cat.categories)
@@ -541,12 +494,12 @@ def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndar
         table[hashes[first:last]] = True
         near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
         table[hashes[first:last]] = False
-        asked = (block[near].astype(np.int64) << 32) | docs[begin + near]
-        place = np.searchsorted(keys[first:last], asked)
-        place[place == last - first] = 0
-        same = keys[first:last][place] == asked
+        near_keys = (block[near].astype(np.int64) << 32) | docs[begin + near]
+        index = np.searchsorted(keys[first:last], near_keys)
+        index[index == last - first] = 0
+        same = keys[first:last][index] == near_keys
         rows.append(near[same] + begin)
-        hits.append(which[place[same] + first])
+        hits.append(which[index[same] + first])
     return np.concatenate(rows), np.concatenate(hits)
 
 
@@ -559,7 +512,6 @@ def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
 
 
 def _whole_numbers(relevance: pd.Series) -> np.ndarray:
-    """Return relevance as whole numbers, or raise MirblabError."""
     try:
         numbers = relevance.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:

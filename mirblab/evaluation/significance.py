@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
@@ -33,18 +33,17 @@ def compare(
 ) -> pd.DataFrame:
     """Return every comparison with its p, Holm's p within the family, and the interval of the difference.
 
-    Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level
-    1 - *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
-    compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection"
-    (one correction per collection) or "all" (one for the table). What was done stands in `attrs`.
+    Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level 1 -
+    *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
+    compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection" (one
+    correction per collection) or "all" (one for the table). `attrs` hold these settings.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
     >>> compare(values, "RR", baseline="b").difference.round(6).tolist()
     [0.2]
     """
-    if family not in ("collection", "all"):
-        raise unknown("family", family, ["all", "collection"])
+    check_known("family", family, ["all", "collection"])
     if test == "permutation":
         tested = permutation_test(values, measure, baseline=baseline, n_permutations=n_permutations, seed=seed)
     elif test == "t":
@@ -78,15 +77,9 @@ def permutation_test(
 ) -> pd.DataFrame:
     """Return the paired sign-flip test of each pair: for every query the two systems are swapped or not, at random.
 
-    Columns: collection, measure, system_a, system_b, difference, p, n_queries. p is two-sided, the share of
-    |mean difference| at least as large as observed, (1 + hits) / (1 + permutations): never 0, and 1 for identical
-    systems. The same *seed* gives the same p whatever the order of systems and queries or the number of pairs.
+    The two-sided p is (1 + hits) / (1 + permutations), never 0; a hit has a |mean difference| at least as large as the
+    observed one. The same *seed* gives the same p, whatever the order of systems and queries or the number of pairs.
     Fisher, The Design of Experiments, 1935; the correction by one: Phipson and Smyth, 2010.
-
-    >>> rows = [(s, f"q{n}", v) for s, v in (("a", 1.0), ("b", 0.0)) for n in range(3)]
-    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> bool(0.2 < permutation_test(values, "RR").p[0] < 0.3)  # 2 of 8 sign patterns are as extreme
-    True
     """
     if n_permutations < 1:
         raise MirblabError(f"n_permutations must be at least 1, found {n_permutations}")
@@ -101,16 +94,10 @@ def permutation_test(
 def t_test(
     values: pd.DataFrame, measure: str, pairs: Pairs | None = None, *, baseline: str | None = None
 ) -> pd.DataFrame:
-    """Return Student's paired t-test of each pair of systems: nothing is resampled, queries are the sample.
+    """Return Student's paired t-test (Biometrika 1908) of each pair of systems: difference, t and two-sided p.
 
-    Columns: collection, measure, system_a, system_b, difference (mean of a minus b), t, p (two-sided), n_queries.
-    *pairs* None: all pairs, or all systems against *baseline* (then system_b). Identical systems give t 0 and p 1;
-    a difference that is the same for all queries t ±inf and p 0; one query NaN. Student, Biometrika 1908.
-
-    >>> rows = [("a", "q1", 1.0), ("a", "q2", 0.5), ("b", "q1", 0.0), ("b", "q2", 0.5)]
-    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
-    >>> t_test(values, "RR")[["difference", "t", "p"]].round(3).values.tolist()
-    [[0.5, 1.0, 0.5]]
+    *pairs* None: all pairs, or all systems against *baseline* (then system_b). Identical systems give t 0 and p 1; a
+    difference that is the same for all queries t ±inf and p 0; one query NaN.
     """
     return _paired(values, measure, pairs, baseline, paired_t)
 
@@ -120,8 +107,8 @@ def bootstrap_intervals(
 ) -> pd.DataFrame:
     """Return each system's mean with its percentile bootstrap interval: queries are drawn with replacement.
 
-    Columns: collection, measure, system, mean, low, high, n_queries. All systems share the drawn queries, so the
-    resampling is paired. *measure* None: all measures of the table. Efron, Annals of Statistics 1979.
+    Columns: collection, measure, system, mean, low, high, n_queries. All systems share the drawn queries. *measure*
+    None: all measures of the table. Efron, Annals of Statistics 1979.
 
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 1.0)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -151,11 +138,7 @@ def difference_intervals(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return each pair's mean difference with its percentile bootstrap interval: queries are drawn with replacement.
-
-    Columns: collection, measure, system_a, system_b, difference (a minus b), low, high, n_queries.
-    *pairs* None: all pairs, or all systems against *baseline* (then system_b).
-    """
+    """Return each pair's mean difference (a minus b) with its percentile bootstrap interval over queries."""
 
     def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
         means = resampled_means(numbers, n_resamples, seed)
@@ -168,11 +151,7 @@ def difference_intervals(
 def holm(p: ArrayLike) -> np.ndarray:
     """Return the p values of one family adjusted by Holm's step-down method, in the order given, at most 1.
 
-    The smallest is multiplied by the number of tests, the next by one less, and so on, never below the one before.
     NaN is no test: it stays NaN and does not count. Holm, Scandinavian Journal of Statistics 1979.
-
-    >>> holm([0.01, 0.04, 0.03]).tolist()
-    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(p))
@@ -185,10 +164,9 @@ def holm(p: ArrayLike) -> np.ndarray:
 def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
     """Return letters for each system by collection: two systems share a letter unless they differ significantly.
 
-    *comparison* is from `significance.compare` over all pairs (no baseline). Columns: collection, system, group;
-    systems stand from the best mean to the worst, and "a" is the group of the best. The method is the compact
-    letter display of Piepho (Journal of Computational and Graphical Statistics 2004). Raises MirblabError when a
-    pair is missing.
+    *comparison* is from `significance.compare` over all pairs (no baseline). Columns: collection, system, group, from
+    the best mean to the worst; "a" is the group of the best. Compact letter display: Piepho, Journal of Computational
+    and Graphical Statistics 2004. MirblabError when a pair is missing.
 
     >>> pairs = pd.DataFrame({"collection": "c", "system_a": ["x", "x", "y"], "system_b": ["y", "z", "z"],
     ...                       "difference": [0.1, 0.3, 0.2], "significant": [False, True, False]})
@@ -202,14 +180,10 @@ def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
 def spearman_interval(
     pair: np.ndarray, groups: np.ndarray | None = None, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Return rho, from -1 to 1, of the two columns of *pair* (n, 2), and the ends of its percentile interval.
+    """Return rho, from -1 to 1, of the two columns of *pair* (n, 2), and the ends of its percentile bootstrap interval.
 
-    Rows are drawn with replacement; with *groups* (n,), all of the same size, whole groups are, as for rows that are
-    not independent of each other. Resamples in which a column does not vary are left out. NaN where a column does not
-    vary at all. The same *seed* gives the same interval. Efron, Annals of Statistics 1979.
-
-    >>> spearman_interval(np.array([[1, 9], [2, 7], [3, 1.0]]))[0]
-    -1.0
+    Rows are drawn, or whole *groups* of one size where rows are not independent. Resamples in which a column does not
+    vary are left out; NaN where it never varies. Efron, Annals of Statistics 1979.
     """
     members = _group_rows(len(pair), groups)
     if not len(pair) or not np.ptp(pair, axis=0).all():
@@ -224,13 +198,11 @@ def spearman_interval(
 def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd.DataFrame:
     """Return the values of one measure and collection as a matrix, queries (sorted) × systems (as they come).
 
-    *collection* may be empty when the table holds only one. Raises MirblabError for an unknown measure or
-    collection, a value that is missing, repeated or not finite, naming the system and the query. A mean that was
-    imported (query_id "") stands for no query and is left out.
+    *collection* may be empty when the table holds only one. Imported means (query_id "") are left out. MirblabError for
+    an unknown measure or collection, and for a value that is missing, repeated or not finite.
 
     >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": "q", "value": [1.0, 0.5]})
-    >>> values = values.assign(collection="c", measure="RR")
-    >>> value_matrix(values, "RR").loc["q"].tolist()
+    >>> value_matrix(values.assign(collection="c", measure="RR"), "RR").loc["q"].tolist()
     [1.0, 0.5]
     """
     selected = values_per_query(values[rows_named(values, "measure", measure)])
@@ -257,17 +229,12 @@ def value_matrices(values: pd.DataFrame, measure: str) -> Iterator[tuple[str, pd
 
 
 def values_per_query(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the values that stand for a query."""
+    """Return the values of single queries, without imported means."""
     return values[values.query_id != ""]
 
 
 def systems_with_means_only(values: pd.DataFrame, measure: str, tested: pd.DataFrame) -> set[str]:
-    """Return the systems with imported means of a measure that have no column in the matrix *tested*.
-
-    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": ["q", ""], "measure": "RR"})
-    >>> systems_with_means_only(values, "RR", pd.DataFrame({"a": [1.0]}))
-    {'b'}
-    """
+    """Return the systems with imported means of a measure that have no column in the matrix *tested*."""
     means = values[(values.measure == measure) & (values.query_id == "")]
     return set(means.system.astype(str)) - set(tested.columns)
 
@@ -281,10 +248,7 @@ def rows_named(table: pd.DataFrame, column: str, name: str) -> pd.Series:
 
 
 def paired_t(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
-    """Return t and the two-sided p of the paired t-test of each pair; NaN for one query.
-
-    *numbers* is (n_queries, n_systems), *left* and *right* are columns of it.
-    """
+    """Return t and two-sided p for each pair of columns (*left*, *right*) of *numbers* (n_queries, n_systems)."""
     from scipy.special import stdtr
 
     differences, n_queries = numbers[:, left] - numbers[:, right], len(numbers)
@@ -301,10 +265,10 @@ def count_sign_flips(
 ) -> np.ndarray:
     """Return how many sign patterns give each pair an absolute sum at least as large as observed.
 
-    Values become integers of at most 50 - log2(n) bits, held in float64, so that every sum is exact: p then depends
-    neither on the order of summation nor on what else is asked. Swapping the systems of a query flips the sign of
-    their difference, so the product of the signs with the systems (not with the pairs) is enough. What rounding to
-    integers can move, a pair's sum of n differences by n, is allowed for on both sides, so that ties are hits.
+    Values become integers of at most 50 - log2(n) bits in float64, so that every sum is exact and p depends neither on
+    the order of summation nor on the other pairs. Swapping the systems of a query flips the sign of their difference,
+    so the product of the signs with the systems (not with the pairs) is enough. Rounding to integers can change a sum
+    of n differences by n; the limit is lower by 2n, so that ties are hits.
     """
     from threadpoolctl import threadpool_limits
 
@@ -341,12 +305,7 @@ def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndar
 
 
 def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the central interval that holds *level* (0 to 1) of each column.
-
-    >>> low, high = percentiles(np.arange(5.0)[:, None], 0.5)
-    >>> low.tolist(), high.tolist()
-    ([1.0], [3.0])
-    """
+    """Return the ends of the central interval that holds *level* (0 to 1) of each column."""
     if not 0 < level < 1:
         raise MirblabError(f"level must lie between 0 and 1, found {level}; 0.95 is usual")
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -356,10 +315,7 @@ def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray
 def _paired(
     values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None, statistics: Statistics
 ) -> pd.DataFrame:
-    """Return one row per collection and pair, with the columns that *statistics(matrix, left, right)* computes.
-
-    Pairs with a system that has only an imported mean on a collection are left out there.
-    """
+    """Return one row per collection and pair, with the columns that *statistics(matrix, left, right)* computes."""
     tables = []
     for collection, matrix, left, right in _testable_matrices(values, measure, pairs, baseline) or [
         ("", _EMPTY_MATRIX, [], [])
@@ -379,7 +335,6 @@ def _paired(
 def _testable_matrices(
     values: pd.DataFrame, measure: str, pairs: Pairs | None, baseline: str | None
 ) -> list[tuple[str, pd.DataFrame, list[int], list[int]]]:
-    """Return each collection's name and matrix, and the positions of both sides of what can be tested on it."""
     testable = []
     for collection, matrix in value_matrices(values, measure):
         absent = systems_with_means_only(values, measure, matrix)
@@ -390,15 +345,13 @@ def _testable_matrices(
 
 
 def _pairs(matrix: pd.DataFrame, pairs: Pairs | None, baseline: str | None) -> tuple[list[int], list[int]]:
-    """Return the positions of both sides: *pairs* as given, or all against *baseline*, or all pairs."""
     systems = list(matrix.columns)
     if pairs is None and baseline is None:
         pairs = list(combinations(systems, 2))
     elif pairs is None:
         pairs = [(system, str(baseline)) for system in systems if system != baseline]
-    for name in {name for pair in pairs for name in pair} | ({baseline} - {None}):
-        if name not in systems:
-            raise unknown("system", str(name), systems)
+    named = {name for pair in pairs for name in pair} | ({baseline} - {None})
+    check_known("system", map(str, named), systems)
     return [systems.index(a) for a, _ in pairs], [systems.index(b) for _, b in pairs]
 
 
@@ -413,7 +366,7 @@ def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
 
 
 def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries); the block size changes no coin."""
+    """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries), the same for each block size."""
     generator, n_words = np.random.default_rng(seed), -(-n_queries // 64)
     step = max(1, _BLOCK // n_queries)
     for start in range(0, n_rows, step):
@@ -431,23 +384,22 @@ def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
     gains = pairs.groupby("system_a").difference.sum().reindex(names, fill_value=0.0)
     gains -= pairs.groupby("system_b").difference.sum().reindex(names, fill_value=0.0)
     ordered = sorted(names, key=lambda name: -gains[name])
-    different = {frozenset((row.system_a, row.system_b)) for row in pairs.itertuples() if row.significant}
+    significant = pairs[pairs.significant.astype(bool)]
+    different = {frozenset(pair) for pair in zip(significant.system_a, significant.system_b, strict=True)}
     sets = sorted(_maximal_sets(ordered, different), key=lambda group: sorted(ordered.index(name) for name in group))
     shared = ["".join(_letter(number) for number, group in enumerate(sets) if name in group) for name in ordered]
     return pd.DataFrame({"collection": collection, "system": ordered, "group": shared})
 
 
 def _maximal_sets(names: Sequence[str], different: set[frozenset[str]]) -> list[set[str]]:
-    """Return the largest sets of systems in which no two differ significantly."""
     sets = [set(names)]
     for pair in sorted(different, key=sorted):
-        both = [one for one in sets if pair <= one]
-        for one in both:
-            sets.remove(one)
+        for group in [group for group in sets if pair <= group]:
+            sets.remove(group)
             for name in pair:
-                less = one - {name}
-                if not any(less <= other for other in sets):
-                    sets = [other for other in sets if not other <= less] + [less]
+                rest = group - {name}
+                if not any(rest <= other for other in sets):
+                    sets = [other for other in sets if not other <= rest] + [rest]
     return sets
 
 
@@ -456,7 +408,7 @@ def _letter(number: int) -> str:
 
 
 def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:
-    """Return the rows of each group, (n_groups, size); every row is a group of its own without *groups*."""
+    """Return the rows of each group, (n_groups, size); without *groups* every row is a group."""
     if groups is None:
         return np.arange(n)[:, None]
     numbers = np.unique(np.asarray(groups), return_inverse=True)[1]

@@ -2,7 +2,6 @@ from .maps import map as map
 from .maps import overlap as overlap
 from .pages import map_page as map_page
 from .queries import fusion_contributions as fusion_contributions
-from .queries import group_contrasts as group_contrasts
 from .queries import paired_values as paired_values
 from .queries import rank_changes as rank_changes
 from .queries import ranks as ranks
@@ -14,6 +13,7 @@ from .results import decay as decay
 from .results import depth_curve as depth_curve
 from .results import differences as differences
 from .results import effects as effects
+from .results import group_contrasts as group_contrasts
 from .results import heatmap as heatmap
 from .results import learning as learning
 from .results import means as means

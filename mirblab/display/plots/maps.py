@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.figures import GREY, PALETTE, draw_styled, figure_style, legend_beside, panel_axes, require_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Dark and light by turns, so that two fields differ in black and white too: blue, orange, black, sky blue and so on.
+# Dark and light alternate, so that fields differ in black and white, too.
 COLOURS = tuple(PALETTE[place] for place in (0, 4, 6, 5, 2, 3, 1))
 _WIDE = 3  # panels in a row
 _PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what stands above and below a row of maps
@@ -23,11 +23,10 @@ _FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its wi
 _LINE = "#A8A8A8"
 _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
 
-# panels side by side that stay legible on a page
 _LABEL = 2.7  # inches that a label of the legend takes
-# The nth label has the nth colour and form; forms differ in print without colours, too.
+# The nth label has the nth colour and form, so that labels differ without colours.
 _FORMS = ("o", "^", "x", "s", "+", "v", "D", "<", "1", "p", ">")
-_OPEN = frozenset("x+1")  # drawn by lines, so they have no edge of their own
+_OPEN = frozenset("x+1")  # drawn by lines, without an edge
 _AXES = {
     "overlap": "vocabulary shared\nwith the partner, 0 to 1",
     "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
@@ -41,11 +40,10 @@ def map(
 ) -> Axes | list[Axes]:
     """Draw statements in the plane: pairs as large dots joined by thin lines, distractors as triangles.
 
-    *table*: id, x, y, class_id, field (a colour each; after seven fields the next are hollow), kind (*distractor*, or
-    what the two of a pair are to each other, which the legend says); with seed, one panel for each, in the table's
-    order; with the numbers of `projection.point_trustworthiness`, their means above each panel. *ax* is one axes, or as
-    many as there are seeds; several come back as a list. What lies on top is settled by field, kind and id, not by the
-    order of rows.
+    *table*: id, x, y, class_id, field (a colour each; the eighth to fourteenth are hollow) and kind (*distractor*, or
+    the relation within a pair, which the legend shows). With seed: a panel for each. With the columns of
+    `projection.point_trustworthiness`: their means above each panel. *ax*: one axes per seed; several are returned as a
+    list. The drawing does not depend on the order of rows.
 
     >>> rows = [("a", 0, 0, "p", "f", "equivalent"), ("b", 1, 1, "p", "g", "equivalent"), ("c", 2, 0, "", "f", "")]
     >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
@@ -55,15 +53,15 @@ def map(
     parts = [part for _, part in table.groupby("seed", sort=False)] if "seed" in table and len(table) else [table]
     alone = len(parts) == 1
     axes = panel_axes(ax, len(parts), "seeds", min(len(parts), _WIDE), _size(parts), share=False)
-    for one, part in zip(axes, parts, strict=True):
-        _map_panel(part, ax=one, distractor=distractor, alone=alone)
+    for panel, part in zip(axes, parts, strict=True):
+        _map_panel(part, ax=panel, distractor=distractor, alone=alone)
     if len(table):
         _legend(axes, below=ax is None)
     return axes[0] if alone else axes
 
 
 def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
-    """Return the width of the page and the height of a row, in inches, so that the tallest map fills its panel."""
+    """Return the page width and the row height in inches, so that the tallest map fills its panel."""
     spans = [(part.y.max() - part.y.min()) / max(part.x.max() - part.x.min(), 1e-9) for part in parts if len(part)]
     share = min(max([_FLAT, *spans]), _TALL)
     return _PAGE, _TEXT + share * _PAGE / min(len(parts), _WIDE)
@@ -77,7 +75,7 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     _lines(table[table.kind != distractor], ax, scale)
     for place, field in enumerate(sorted(table.field.unique())):
         _points(table[table.field == field], ax, place, distractor, scale)
-    ax.set_aspect("equal", adjustable="datalim")  # the map has one scale
+    ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.05)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -85,13 +83,12 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     ax.spines[:].set_color("#CCCCCC")
     ax.set_title(_panel_title(table, alone), fontsize=9 if alone else 8.5)
     if alone:
-        ax.set_xlabel("near is alike; the axes have no unit, and distances between far points no meaning",
+        ax.set_xlabel("only neighbourhoods are meaningful; the axes have no unit",
                       fontsize=8, color=GREY)  # fmt: skip
     return ax
 
 
 def _lines(pairs: pd.DataFrame, ax: Axes, scale: float) -> None:
-    """Draw a thin line through the members of each class."""
     from matplotlib.collections import LineCollection
 
     classes = pairs[pairs.class_id != ""].groupby("class_id", sort=True)
@@ -100,7 +97,6 @@ def _lines(pairs: pd.DataFrame, ax: Axes, scale: float) -> None:
 
 
 def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: float) -> None:
-    """Draw the statements of the field at a *place* among the fields: dots, then triangles, which are smaller."""
     colour, field = COLOURS[place % len(COLOURS)], table.field.iloc[0]
     hollow = place // len(COLOURS) % 2 == 1
     is_distractor = table.kind == distractor
@@ -116,7 +112,6 @@ def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: f
 
 
 def _panel_title(table: pd.DataFrame, alone: bool) -> str:
-    """Return the seed, and the means of what the map keeps, in words."""
     seed = f"seed {table.seed.iloc[0]}" if "seed" in table else ""
     if "kept" not in table:
         return seed
@@ -133,7 +128,6 @@ def _panel_title(table: pd.DataFrame, alone: bool) -> str:
 
 
 def _legend(axes: list[Axes], below: bool) -> None:
-    """Say once what the colours and shapes mean: below all panels of our own page, else beside the last one."""
     handles, labels = axes[0].get_legend_handles_labels()
     with figure_style():
         if below:
@@ -150,13 +144,12 @@ def overlap(
     share: str = "overlap",
     by: str = "domain_pair",
 ) -> list[Axes]:
-    """Draw the rank of each statement's partner, logarithmic, against what they share; return the axes.
+    """Draw the rank of each statement's partner (logarithmic) against the vocabulary that they share; return the axes.
 
-    *table* is from `partners.overlap_points`: system, rank, *share* (overlap, rival_overlap or margin) and *by*, of
-    which each label gets a colour and a form. *correlations* is from `partners.rank_correlations`; its rho stands in
-    the title with its interval. The axes of all panels, one per system, are the same; rank 1 is at the top, and
-    overlaps are spread by their square root, since most are small. *ax*: as many axes as systems. Raises MirblabError
-    for an empty table, and for a system without a correlation of this share.
+    *table* is from `partners.overlap_points`: system, rank, *share* (overlap, rival_overlap or margin) and *by*, whose
+    labels get a colour and a marker each. *correlations* is from `partners.rank_correlations`, shown in the titles. All
+    panels, one per system, have the same scales; overlaps, mostly small, are drawn by their square root. Raises
+    MirblabError for an empty table, and for a system without a correlation of this share.
 
     >>> points = pd.DataFrame({"system": "bm25", "rank": [1, 90], "overlap": [0.5, 0.1], "domain_pair": ["a", "b"]})
     >>> rho = pd.DataFrame({"system": ["bm25"], "share": ["overlap"], "rho": [-0.8], "low": [-0.9], "high": [-0.6]})
@@ -165,8 +158,7 @@ def overlap(
     """
     require_columns(table, "system", "rank", share, by)
     require_columns(correlations, "system", "share", "rho", "low", "high")
-    if share not in _AXES:
-        raise unknown("share", share, _AXES)
+    check_known("share", share, _AXES)
     groups = list(table.groupby("system", sort=False, observed=True))
     if not groups:
         raise MirblabError("the table is empty, so there is nothing to draw")
@@ -177,11 +169,11 @@ def overlap(
     lines = 0.2 * -(-len(labels) // columns)  # the legend's height in inches
     axes = panel_axes(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
     with figure_style():
-        for place, (one, (name, part)) in enumerate(zip(axes, groups, strict=True)):
-            _partner_panel(one, part.assign(label=part[by].astype(str)), labels, share)
-            _scale_axes(one, table, share)
-            one.set_title(f"{name}\n{_correlation_label(correlations, str(name), share)}")
-            one.set_ylabel("" if place % wide else "rank of the partner,\n1 is best")
+        for place, (panel, (name, part)) in enumerate(zip(axes, groups, strict=True)):
+            _partner_panel(panel, part.assign(label=part[by].astype(str)), labels, share)
+            _scale_axes(panel, table, share)
+            panel.set_title(f"{name}\n{_correlation_label(correlations, str(name), share)}")
+            panel.set_ylabel("" if place % wide else "rank of the partner,\n1 is best")
         handles, names = axes[0].get_legend_handles_labels()
         axes[0].figure.legend(handles, names, loc="outside lower center", ncols=columns)
     return axes
@@ -190,13 +182,13 @@ def overlap(
 def _partner_panel(ax: Axes, part: pd.DataFrame, labels: Sequence[str], share: str) -> None:
     for place, label in enumerate(labels):
         mine, form = part[part.label == label], _FORMS[place % len(_FORMS)]
-        edge = {} if form in _OPEN else {"edgecolors": "white", "linewidths": 0.4}
+        edge: dict[str, Any] = {} if form in _OPEN else {"edgecolors": "white", "linewidths": 0.4}
         ax.scatter(mine[share], mine["rank"], s=26, marker=form, color=PALETTE[place % len(PALETTE)], alpha=0.85,
                    label=label, clip_on=False, **edge)  # fmt: skip
 
 
 def _scale_axes(ax: Axes, table: pd.DataFrame, share: str) -> None:
-    """Give both axes the range of the whole *table*: ranks downwards, logarithmic; overlaps by their square root."""
+    """Give both axes the range of the whole *table*; ranks are logarithmic, overlaps scaled by their square root."""
     last = float(table["rank"].max())
     ticks = [number for number in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if number <= max(10, last)]
     ax.set_yscale("log")
@@ -219,8 +211,8 @@ def _scale_axes(ax: Axes, table: pd.DataFrame, share: str) -> None:
 
 
 def _correlation_label(correlations: pd.DataFrame, system: str, share: str) -> str:
-    found = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
-    if len(found) != 1:
-        raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(found)}")
-    rho, low, high = (f"{number:.2f}".replace("-", "−") for number in found[["rho", "low", "high"]].iloc[0])
+    rows = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
+    if len(rows) != 1:
+        raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(rows)}")
+    rho, low, high = (f"{number:.2f}".replace("-", "−") for number in rows[["rho", "low", "high"]].iloc[0])
     return f"ρ = {rho} [{low}, {high}]"

@@ -12,8 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
-from mirblab.core.paths import write_text
+from mirblab.core.atomic_files import write_text
+from mirblab.core.errors import MirblabError
+from mirblab.display.figures import require_columns
 from mirblab.display.plots.maps import COLOURS
 from mirblab.display.text import escape_html, is_large, source_beginning, template
 from mirblab.formula import in_text, markup
@@ -24,7 +25,7 @@ STYLE, SCRIPT = template("map.css"), template("map.js")
 _WIDTH, _HEIGHT, _MARGIN = 1000, 720, 24  # of the drawing, in its own units
 _DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
 _SINGLE_ROW = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
-# What a browser takes anyway, for brackets at the ends of a row and elsewhere.
+# A browser's default attributes of brackets, at the ends of a row and elsewhere.
 _DEFAULT_ATTRIBUTES = re.compile(
     r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|fence="false" stretchy="false")>'
     r"([()\[\]{}])"
@@ -35,12 +36,11 @@ _KINDS = {"L": "mi", "N": "mn"}  # by the first letter of a sign's category in U
 
 
 def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: str = "") -> Path:
-    """Write the *maps* of `projection.seeded_maps` as one interactive page to *path*, and return it.
+    """Write *maps* as one interactive HTML page to *path*, and return the path.
 
-    Pointing at a statement, or reaching it by keys, shows it with rendered formulas and marks its partner; boxes hide
-    fields and kinds; with several seeds one chooses among their maps. *maps*: id, class_id, field, kind, text, x, y,
-    seed; with the numbers of `projection.point_trustworthiness` each statement tells its own. Everything is escaped,
-    nothing comes from elsewhere, and the same table gives the same bytes.
+    It shows the formulas and the partner of a chosen statement; fields, kinds and seeds can be chosen. *maps* is from
+    `projection.seeded_maps`: id, class_id, field, kind, text, x, y, seed, and optional columns of
+    `projection.point_trustworthiness`. Everything is escaped, and equal tables give equal bytes.
 
     >>> import tempfile
     >>> rows = [("a", "p", "f", "pair", "$x<y$ & so", 0.0, 1.0, 0), ("b", "p", "g", "pair", "then", 1.0, 0.0, 0)]
@@ -56,15 +56,13 @@ def map_page(maps: pd.DataFrame, path: str | Path, *, title: str = "", caption: 
 
 
 def map_page_html(maps: pd.DataFrame, title: str, caption: str = "") -> str:
-    """Return the page of `map_page` as HTML; MirblabError for a missing column or maps of unequal statements."""
-    for column in ("id", "class_id", "field", "kind", "text", "x", "y", "seed"):
-        if column not in maps:
-            raise unknown("column", column, [str(name) for name in maps.columns])
+    """Return the page of `map_page`; MirblabError for a missing column, or maps of different statements."""
+    require_columns(maps, "id", "class_id", "field", "kind", "text", "x", "y", "seed")
     parts = [part.sort_values("id", kind="stable") for _, part in maps.groupby("seed", sort=False)]
     if not parts or any(part.id.tolist() != parts[0].id.tolist() for part in parts):
         raise MirblabError("the maps are empty or show other statements for another seed; take those of one call")
     first = parts[0].astype({"class_id": str, "field": str, "kind": str})
-    texts, formulas = _statements_html(first.text)
+    texts, formulas = _statements_html(first.text.tolist())
     fields = sorted(first.field.unique())
     is_distractor = first.kind == "distractor"
     kinds = [" or ".join(sorted(first.kind[~is_distractor].unique())), *first.kind[is_distractor].unique()]
@@ -82,23 +80,20 @@ def map_page_html(maps: pd.DataFrame, title: str, caption: str = "") -> str:
 
 
 def _statements_html(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return statements as HTML, `<i>n</i>` for a formula, and each distinct formula once, as MathML."""
+    """Return statements as HTML, with `<i>n</i>` for a formula, and each distinct formula once, as MathML."""
     places: dict[str, int] = {}
-    found = []
+    statements = []
     for text in texts:
         parts = [
             f"<i>{places.setdefault(part, len(places))}</i>" if place % 2 else escape_html(part)
             for place, part in enumerate(in_text.split_text(text))
         ]
-        found.append(f"<p>{''.join(parts)}</p>")
-    return found, [_formula_html(source) for source in places]
+        statements.append(f"<p>{''.join(parts)}</p>")
+    return statements, [_formula_html(source) for source in places]
 
 
 def _formula_html(latex: str) -> str:
-    """Return a formula as MathML without what a browser or the script adds, which makes it a fifth as long.
-
-    A letter, a digit or another sign that stands in no element of its own is an identifier, a number or an operator.
-    """
+    """Return a formula as MathML without what a browser or the script adds, which makes it a fifth as long."""
     tree = reader.parse_latex(latex)
     if is_large(tree):
         return source_beginning(latex)
@@ -113,7 +108,6 @@ def _shorten_token(token: re.Match[str]) -> str:
 
 
 def _links(points: pd.DataFrame) -> list[list[int]]:
-    """Return the pairs of positions that a line joins: each member of a class and the next."""
     pairs = points[(points.kind != "distractor") & (points.class_id != "")]
     at = pd.Series(range(len(points)), index=points.index)
     groups = [at[part.index].tolist() for _, part in pairs.groupby("class_id", sort=True)]
@@ -123,16 +117,14 @@ def _links(points: pd.DataFrame) -> list[list[int]]:
 def _points(parts: list[pd.DataFrame], fields: list[str]) -> list[dict[str, Any]]:
     places = list(zip(*(_page_positions(part) for part in parts), strict=True))
     numbers = list(zip(*(_numbers(part) for part in parts), strict=True)) if "kept" in parts[0] else []
-    found = []
-    for place, row in enumerate(parts[0][["field", "kind"]].itertuples(index=False)):
-        kind = int(row.kind == "distractor")
-        point = {"field": fields.index(str(row.field)), "kind": kind, "at": places[place]}
-        found.append(point | ({"numbers": numbers[place]} if numbers else {}))
-    return found
+    points = []
+    for place, (field, kind) in enumerate(zip(parts[0].field, parts[0].kind, strict=True)):
+        point = {"field": fields.index(str(field)), "kind": int(kind == "distractor"), "at": places[place]}
+        points.append(point | ({"numbers": numbers[place]} if numbers else {}))
+    return points
 
 
 def _page_positions(part: pd.DataFrame) -> list[tuple[int, int]]:
-    """Return where the points of one map are on the drawing, one scale for both axes."""
     x, y = part.x.to_numpy() - part.x.min(), part.y.max() - part.y.to_numpy()
     room = min((_WIDTH - 2 * _MARGIN) / max(x.max(), 1e-9), (_HEIGHT - 2 * _MARGIN) / max(y.max(), 1e-9))
     x, y = x * room, y * room
@@ -171,5 +163,5 @@ def _box(name: str, value: int, text: str, kind: str = "checkbox", is_on: bool =
 
 
 def _json(data: dict[str, Any]) -> str:
-    """Return JSON that ends no script element: every "<" is written as an escape."""
+    """Return JSON that ends no script element: every "<" is escaped."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

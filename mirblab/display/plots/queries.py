@@ -10,6 +10,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError
 from mirblab.display.figures import (
     GREY,
+    NEW_AXES,
     PALETTE,
     draw_styled,
     legend_beside,
@@ -21,13 +22,14 @@ from mirblab.display.figures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.typing import LineStyleType
 
 
 _SMALLEST, _LARGEST = 18, 320  # areas of dots, in points squared
 _MOVE_LETTERS = 26  # of a document's id
 _MOVE_ROW = 0.27  # inches
-# What a document is: colour, filled or not, line.
-_MOVE_STYLES = {
+# Colour, whether the marker is filled, and line of each kind of document.
+_MOVE_STYLES: dict[str, tuple[str, bool, LineStyleType]] = {
     "relevant": (PALETTE[2], True, "-"),
     "judged, not relevant": (PALETTE[1], False, "--"),
     "not judged": (GREY, False, ":"),
@@ -44,25 +46,25 @@ _PAGE = 14.0  # inches; longer texts have smaller cells
 
 _OTHER = ("rank", "doc_id", "relevance", "query_id")
 _MARKERS = "osD^vPX"  # of the runs in their order: colours alone are not for all eyes
-# What a document is, whether its marker is filled, and how large it is.
+# Whether the marker of each kind of document is filled, and its size.
 _CONTRIBUTION_STYLES = {"relevant": (True, 8.0), "judged, not relevant": (False, 8.0), "not judged": (True, 4.0)}
 
 
 @draw_styled(lambda table: (5.4, 5.0))
 def value_scatter(
-    table: pd.DataFrame, *, ax: Axes | None = None, first: str = "", second: str = "", measure: str = "value"
+    table: pd.DataFrame, *, ax: Axes = NEW_AXES, first: str = "", second: str = "", measure: str = "value"
 ) -> Axes:
-    """Draw each query as a dot, its value in the first run across and in the second upwards; on the line: equal.
+    """Draw each query as a dot: its value in the first run horizontally, in the second vertically.
 
-    *table* is from `significance.wide`, queries × systems; without names its first two columns are taken. Queries
-    with the same two values are one dot, whose area grows with their number.
+    *table* is from `significance.wide`, queries × systems; by default its first two columns are compared. Queries with
+    equal pairs of values share a dot, whose area grows with their number.
 
     >>> value_scatter(pd.DataFrame({"a": [0.9, 0.5, 0.5], "b": [0.4, 0.5, 0.5]})).get_title("left")
     'b: better on 0, equal on 2, worse on 1 queries'
     """
     names = [first or str(table.columns[0]), second or str(table.columns[min(1, table.shape[1] - 1)])]
     require_columns(table, *names)
-    # Values that print alike are the same dot, whatever the last bit says.
+    # Values that differ by rounding errors only share a dot.
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
     gain = dots.y - dots.x
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
@@ -85,14 +87,14 @@ def value_scatter(
 
 @draw_styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
 def rank_changes(
-    table: pd.DataFrame, *, ax: Axes | None = None, first: str = "first", second: str = "second", k: int = 10,
+    table: pd.DataFrame, *, ax: Axes = NEW_AXES, first: str = "first", second: str = "second", k: int = 10,
     relevant_from: int = 1,
 ) -> Axes:  # fmt: skip
-    """Draw the ranks of the documents of one query in the first run, left, and in the second, right, best on top.
+    """Draw the ranks of one query's documents in the first run (left) and in the second (right), best on top.
 
-    *table* is from `compare_runs.moved_documents`, of one query: doc_id, rank_a, rank_b, relevance. Ranks over *k*
-    lie below the line, in their order, each with its rank; a document that a run did not return says so. Filled and
-    solid: relevance of *relevant_from* or more; hollow and dashed: judged, but less; hollow and dotted: not judged.
+    *table* is from `compare_runs.moved_documents`: doc_id, rank_a, rank_b, relevance. Ranks over *k* are in order below
+    the line, each with its number. Filled and solid: relevance of *relevant_from* or more; hollow and dashed: judged
+    lower; hollow and dotted: not judged.
 
     >>> rows = {"doc_id": ["a", "b"], "rank_a": [1, 14], "rank_b": [2, 1], "relevance": [1, None]}
     >>> drawn = rank_changes(pd.DataFrame(rows).convert_dtypes(), k=10)
@@ -119,7 +121,7 @@ def rank_changes(
 
 
 def _relevance_kinds(relevance: pd.Series, relevant_from: int) -> np.ndarray:
-    """Return for each document whether it is relevant, judged not relevant, or not judged, object (n_documents,)."""
+    """Return "relevant", "judged, not relevant" or "not judged" for each document, object (n_documents,)."""
     numbers = relevance.astype("Float64").to_numpy(float, na_value=np.nan)
     kinds = np.where(numbers >= relevant_from, "relevant", "judged, not relevant").astype(object)
     return np.where(np.isnan(numbers), "not judged", kinds)
@@ -144,7 +146,7 @@ def _relevance_legend(ax: Axes, kinds: np.ndarray) -> None:
 
 
 def _rank_heights(ranks: np.ndarray, k: int) -> np.ndarray:
-    """Return the height of each rank: itself up to *k*; the deeper ones, then the missing, follow below the line."""
+    """Return the height of each rank: the rank up to *k*; deeper ones, then missing ones, in order below the line."""
     order = np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable")
     below = order[~(ranks[order] <= k)]
     places = ranks.copy()
@@ -153,11 +155,11 @@ def _rank_heights(ranks: np.ndarray, k: int) -> np.ndarray:
 
 
 @draw_styled(lambda table: (2.6 + 1.5 * max(2, table.shape[1] - 3), 4.2))
-def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw the rank of each judged document under each system, 1 above, on a logarithmic axis.
+def ranks(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
+    """Draw the rank of each judged document under each system, 1 on top, on a logarithmic axis.
 
-    *table* is from `judged_ranks`: doc_id, grade, is_relevant, a column of ranks per system (NaN: not returned,
-    drawn at the bottom). Relevant documents are coloured and named, the best dozen of them; others are grey.
+    *table* is from `judged_ranks`: doc_id, grade, is_relevant, and a column of ranks per system (NaN: not returned).
+    Relevant documents are coloured, and the best twelve are named; others are grey.
 
     >>> table = pd.DataFrame({"doc_id": ["d"], "grade": [1], "is_relevant": [True], "bm25": [1.0], "minilm": [np.nan]})
     >>> [label.get_text() for label in ranks(table).get_xticklabels()]
@@ -188,7 +190,6 @@ def ranks(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: np.ndarray, n_systems: int) -> None:
-    """Write the documents' names at the right, without overlap."""
     low, high = np.log(ax.get_ylim()[0]), np.log(ax.get_ylim()[1])
     heights = [(np.log(filled[row, -1]) - low) / (high - low) for row in chosen]
     last = 1.0 + _STEP
@@ -207,11 +208,11 @@ def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: n
 
 
 @draw_styled(lambda table: (8.4, 1.5 + _FAILURE_ROW * min(len(table), 27)))
-def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -> Axes:
-    """Draw both systems' values of each query, joined by a line: the winner's (filled) largest gain above.
+def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> Axes:
+    """Draw both systems' values of each query, joined by a line; the winner's is filled, its largest gain on top.
 
-    *table* is from `query_outcomes`, perhaps with a column `label` (else the query's id). Of more than 2 *n* + 2
-    queries the first and last *n* are drawn, and a line says how many are between them.
+    *table* is from `query_outcomes`, with labels in an optional column `label`. Of many queries the first and last *n*
+    are drawn.
 
     >>> rows = pd.DataFrame({"query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4]})
     >>> rows = rows.assign(difference=rows.winner - rows.loser)
@@ -250,74 +251,43 @@ def paired_values(table: pd.DataFrame, *, ax: Axes | None = None, n: int = 12) -
 
 
 def _first_and_last(table: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return the first and last *n* rows by difference, all of them where there are hardly more."""
     ordered = table.sort_values(["difference", "query_id"], ascending=[False, True], ignore_index=True)
     return ordered if len(ordered) <= 2 * n + 2 else pd.concat([ordered.head(n), ordered.tail(n)])
 
 
-@draw_styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
-def group_contrasts(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw the chance that a query of the group has more of each feature than another one, with its interval.
-
-    *table* is from `contrast_groups`, perhaps with a column `cluster`, whose name then stands with the feature.
-    Filled: differs after Holm's correction; hollow: does not. The line at 0.5 is no difference.
-
-    >>> row = {"feature": "words", "chance": 0.9, "low": 0.7, "high": 0.95, "differs": True}
-    >>> [label.get_text() for label in group_contrasts(pd.DataFrame([row])).get_yticklabels()]
-    ['words']
-    """
-    require_columns(table, "feature", "chance", "low", "high", "differs")
-    for place, row in enumerate(table.itertuples()):
-        ax.plot([row.low, row.high], [place, place], color=PALETTE[0], linewidth=2, solid_capstyle="butt")
-        ax.plot(row.chance, place, marker="o", markersize=7, color=PALETTE[0], markeredgewidth=1.6,
-                markerfacecolor=PALETTE[0] if row.differs else "white", clip_on=False)  # fmt: skip
-    ax.axvline(0.5, color=GREY, linewidth=0.8)
-    names = table.feature.astype(str)
-    labels = names + " · " + table.cluster.astype(str) if "cluster" in table else names
-    ax.set_yticks(range(len(table)), [shorten_label(text, _FAILURE_LETTERS) for text in labels])
-    ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.set_xlim(0, 1)
-    ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")
-    ax.grid(axis="y", visible=False)
-    return ax
-
-
-@draw_styled(
-    lambda table: tuple(min(_PAGE, edge + _SIDE * n) for edge, n in ((2.4, table.shape[1]), (1.5, len(table))))
-)
-def token_matches(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+@draw_styled(lambda table: (min(_PAGE, 2.4 + _SIDE * table.shape[1]), min(_PAGE, 1.5 + _SIDE * len(table))))
+def token_matches(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     """Draw the cosine of each query token (rows) with each document token (columns), dark for high.
 
-    *table* is from `late_interaction.token_similarities`; up to about 40 tokens a side stay legible. A ring marks the
-    best document token of each query token: the mean of the marked cells is the score.
+    *table* is from `late_interaction.token_similarities`; up to about 40 tokens per side are legible. A ring marks the
+    best document token of each query token; the score is the mean of the marked cells.
 
     >>> ax = token_matches(pd.DataFrame([[0.2, 0.9]], index=["ring"], columns=["a", "ring"]))
     >>> ax.lines[0].get_xydata().tolist()
-    [[1.0, 0.0]]
+    [[1.5, 0.5]]
     """
+    import seaborn as sns
+
     numbers = table.to_numpy(dtype=float)
-    image = ax.imshow(numbers, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-    best = numbers.argmax(axis=1)
-    ax.plot(best, np.arange(len(best)), linestyle="none", marker="o", markersize=8, markerfacecolor="none",
-            markeredgecolor=PALETTE[1], markeredgewidth=1.8, clip_on=False)  # fmt: skip
-    ax.set_xticks(range(table.shape[1]), [str(name) for name in table.columns], rotation=90, fontsize=9)
-    ax.set_yticks(range(table.shape[0]), [str(name) for name in table.index], fontsize=9)
-    ax.set_xlabel("tokens of the document")
-    ax.set_ylabel("tokens of the query")
+    rows, columns = ([str(name) for name in names] for names in (table.index, table.columns))
+    sns.heatmap(numbers, cmap="Blues", vmin=0, vmax=1, square=True, xticklabels=columns, yticklabels=rows, ax=ax,
+                cbar_kws={"label": "cosine, 0 or less to 1", "shrink": 0.9})  # fmt: skip
+    ax.plot(numbers.argmax(axis=1) + 0.5, np.arange(len(rows)) + 0.5, linestyle="none", marker="o", markersize=8,
+            markerfacecolor="none", markeredgecolor=PALETTE[1], markeredgewidth=1.8, clip_on=False)  # fmt: skip
+    ax.set(xlabel="tokens of the document", ylabel="tokens of the query")
+    ax.tick_params(length=0, labelsize=9, axis="x", labelrotation=90)
+    ax.tick_params(length=0, labelsize=9, axis="y", labelrotation=0)
     ax.grid(visible=False)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.figure.colorbar(image, ax=ax, label="cosine, 0 or less to 1", shrink=0.9)
     return ax
 
 
 @draw_styled(lambda table: (7.4, 4.2))
-def fusion_contributions(table: pd.DataFrame, *, ax: Axes | None = None, relevant_from: int = 1) -> Axes:
-    """Draw the rank that each document of a fusion had in the original runs, on a logarithmic scale, best on top.
+def fusion_contributions(table: pd.DataFrame, *, ax: Axes = NEW_AXES, relevant_from: int = 1) -> Axes:
+    """Draw the rank of each document of a fusion in the original runs, on a logarithmic scale, best on top.
 
-    *table* is from `fusion.contributions`: rank, doc_id, a column of ranks per run, optional relevance. One colour and
-    marker per run; what a run did not return lies in the band below. Filled: relevance of *relevant_from* or more;
-    hollow: judged, but less; small: not judged. The relevance stands below the rank, – where there is none.
+    *table* is from `fusion.contributions`: rank, doc_id, a column of ranks per run, optional relevance. Documents that
+    a run did not return are in the band below. Filled: relevance of *relevant_from* or more; hollow: judged lower;
+    small: not judged.
 
     >>> table = pd.DataFrame({"rank": [1, 2], "doc_id": ["a", "b"], "bm25": [2, 7], "minilm": [1, None]})
     >>> [text.get_text() for text in fusion_contributions(table).get_legend().get_texts()]
@@ -368,7 +338,6 @@ def _contribution_axes(ax: Axes, table: pd.DataFrame, deepest: float, floor: flo
 
 
 def _contribution_legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
-    """Name the runs by colour and, where documents are judged, the markers that occur."""
     from matplotlib.lines import Line2D
 
     keys = []

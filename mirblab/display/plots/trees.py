@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import GREY, PALETTE, draw_styled, require_columns
+from mirblab.display.figures import GREY, NEW_AXES, PALETTE, draw_styled, require_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
 _GAP = 0.5  # between neighbours on a line: room for the edge's label
 _AIR = 0.22  # between what no edge joins
 _HALF = 0.32  # of a node's height
-# How far to the right of its parent's middle what is above or below begins.
+# The distance from the middle of a node to the left end of what is above or below it.
 _ABOVE = {"o": 0.0, "a": 0.62, "c": 0.0}
 _BELOW = {"u": 0.0, "w": 0.3, "b": 0.62, "d": 0.0}
 
 
 @dataclass
 class Layout:
-    """Where the middle of each node is and how wide it is; rows are 1 apart, nodes 0.64 high.
+    """The middle and the width of each node, in units of the distance between rows; a node is 0.64 high.
 
-    `turns`: the nodes at which a line begins anew, and the height of the free space above them. `bends`: the nodes to
-    which no straight edge is free, and where it runs upright instead.
+    `turns`: nodes at which a line is continued below, by the height of the space above; `bends`: x of indirect edges.
     """
 
     places: list[tuple[float, float]]
@@ -49,7 +48,7 @@ class Layout:
         self.height = max(y for _, y in self.places) + _HALF + 0.1 - self.low
 
     def path(self, parent: int, child: int) -> list[tuple[float, float]]:
-        """Return the line between two nodes: straight, or around the end of a line that goes on below."""
+        """Return the points of an edge, which is straight or leads around other nodes."""
         (x, y), (to_x, to_y) = self.places[parent], self.places[child]
         if child in self.bends:
             upright = self.bends[child]
@@ -61,7 +60,7 @@ class Layout:
         return [(x, y), (right, y), (right, self.turns[child]), (left, self.turns[child]), (left, to_y), (to_x, to_y)]
 
     def middle(self, parent: int, child: int) -> tuple[float, float]:
-        """Return where an edge's label stands: halfway between the two nodes, or before the line that begins anew."""
+        """Return the position of an edge's label."""
         (x, y), (to_x, to_y) = self.places[parent], self.places[child]
         if child in self.turns:
             return to_x - self.widths[child] / 2 - 0.4, (self.turns[child] + to_y) / 2
@@ -92,15 +91,13 @@ def _size(nodes: pd.DataFrame) -> tuple[float, float]:
 
 
 @draw_styled(_size)
-def tree(nodes: pd.DataFrame, *, ax: Axes | None = None, matched: Iterable[int] = (), title: str = "") -> Axes:
+def tree(nodes: pd.DataFrame, *, ax: Axes = NEW_AXES, matched: Iterable[int] = (), title: str = "") -> Axes:
     """Draw a tree of symbols: a layout tree from left to right, an operator tree from the top down.
 
-    *nodes* is from `Tree.table()`: node, parent (-1: none), relation, label, and text if the labels are to be shown
-    otherwise. In a layout tree the next symbol stands to the right, what is above or a superscript higher, what is
-    below, a subscript, within, or the next element of a fence lower; a line too long for the page goes on below. In an
-    operator tree the operands of an operation without order (U!) have no numbers. *matched* nodes are filled and have
-    a thick border. Figure 3 of Zanibbi et al. 2020 draws trees this way. Raises MirblabError for a tree of more
-    than 300 nodes, of which nobody could read a picture.
+    *nodes* is from `Tree.table()`: node, parent (-1: none), relation, label, and optional text, shown for the label. In
+    a layout tree the next symbol is to the right, superscripts and what is above are higher, all other relations lower;
+    long lines are continued below. Operands without an order (U!) have no numbers. *matched* nodes are filled. The
+    style is that of Figure 3 of Zanibbi et al. 2020. Raises MirblabError for a tree of more than 300 nodes.
 
     >>> square = [(0, -1, "-", "V!x"), (1, 0, "a", "N!2")]
     >>> ax = tree(pd.DataFrame(square, columns=["node", "parent", "relation", "label"]), matched=[1])
@@ -136,14 +133,13 @@ def _layout(nodes: pd.DataFrame) -> Layout:
 
 
 def _texts(nodes: pd.DataFrame) -> list[str]:
-    """Return what is written in each node, in letters that the font has."""
     labels = nodes.text if "text" in nodes else nodes.label.map(_plain)
     texts = (_drawable(str(label)) for label in labels)
     return [text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…" for text in texts]
 
 
 def _plain(label: str) -> str:
-    """Return a label without its type, with a sign for an operation that has one; +! is what applies another node."""
+    """Return a label without its type, as a sign where it has one; +! marks the application of another node."""
     if label.startswith("+!"):
         return f"{_plain(label[2:])}(·)"
     if label in _SIGNS:
@@ -152,13 +148,12 @@ def _plain(label: str) -> str:
 
 
 def _drawable(text: str) -> str:
-    """Return *text* with each character that the font lacks as its plain form, or else as its code."""
     return "".join(character if ord(character) in _glyphs() else _substitute(character) for character in text)
 
 
 def _substitute(character: str) -> str:
     plain = unicodedata.normalize("NFKC", character)
-    return plain if all(ord(one) in _glyphs() for one in plain) else f"U+{ord(character):04X}"
+    return plain if all(ord(sign) in _glyphs() for sign in plain) else f"U+{ord(character):04X}"
 
 
 @functools.cache
@@ -169,7 +164,7 @@ def _glyphs() -> frozenset[int]:
 
 
 def _points(ax: Axes, layout: Layout) -> float:
-    """Return the size of letters that fits the symbols' size on these axes."""
+    """Return the font size that fits the symbols on these axes."""
     box = ax.get_window_extent()
     unit = min(box.width / layout.width, box.height / layout.height) / ax.figure.dpi
     return max(3.0, min(12.0, 25.0 * unit))
@@ -213,15 +208,11 @@ def _symbols(nodes: pd.DataFrame, layout: Layout, ax: Axes, points: float, match
 
 
 def lay_out(parents: Sequence[int], relations: Sequence[str], widths: Sequence[float], *, widest: float) -> Layout:
-    """Return where the nodes of a tree stand, each next to what it belongs to and none on another.
+    """Return positions at which no nodes of a tree overlap; *widest* is the desired greatest width.
 
-    *relations* are those of `Tree.table()`. With digits among them the tree is an operator tree: it grows downwards,
-    parents above the middle of their children, or to the right if it is much wider than *widest*. Else its lines run to
-    the right and begin anew below at *widest*. As Reingold and Tilford (1981), subtrees are drawn once and pushed
-    together as far as their outlines allow.
-
-    >>> lay_out([-1, 0, 0], ["-", "a", "n"], [1.0, 1.0, 1.0], widest=15).places
-    [(0.0, 0.0), (1.12, 1.0), (1.5, 0.0)]
+    *relations* are those of `Tree.table()`. With digits among them the tree is an operator tree: it grows downwards, or
+    to the right if it is much too wide. Else its lines run to the right and are continued below at *widest*. Subtrees
+    are laid out once and moved together as far as their outlines allow (Reingold and Tilford 1981).
     """
     below: list[list[int]] = [[] for _ in parents]
     after: dict[int, int] = {}  # what follows on the line
@@ -247,7 +238,7 @@ def lay_out(parents: Sequence[int], relations: Sequence[str], widths: Sequence[f
 
 @dataclass
 class _Block:
-    """Nodes with places (x, row) relative to one of them, and how far they reach left and right in each row."""
+    """Nodes with positions (x, row) relative to one of them, and their leftmost and rightmost x in each row."""
 
     places: dict[int, tuple[float, int]] = field(default_factory=dict)
     rows: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -255,36 +246,31 @@ class _Block:
     bends: dict[int, float] = field(default_factory=dict)
 
     def put(self, other: _Block, x: float, row: int) -> None:
-        """Add another block, moved by *x* and *row*."""
         for node, (place, at) in other.places.items():
             self.places[node] = (place + x, at + row)
         for at, (start, end) in other.rows.items():
             self.claim(at + row, start + x, end + x)
-        for node, at in other.turns.items():
-            self.turns[node] = at + row
-        for node, at_x in other.bends.items():
-            self.bends[node] = at_x + x
+        for node, height in other.turns.items():
+            self.turns[node] = height + row
+        for node, upright in other.bends.items():
+            self.bends[node] = upright + x
 
     def claim(self, row: int, start: float, end: float) -> None:
-        """Keep others out of a part of a row."""
         left, right = self.rows.get(row, (start, end))
         self.rows[row] = (min(left, start), max(right, end))
 
     def beside(self, other: _Block, row: int) -> float:
-        """Return the least x at which *other*, moved by *row*, stands to the right of everything here."""
+        """Return the least x at which *other*, moved by *row*, is to the right of this block."""
         common = [at for at in other.rows if at + row in self.rows]
         return max((self.rows[at + row][1] + _AIR - other.rows[at][0] for at in common), default=float("-inf"))
 
     def before(self, other: _Block, row: int) -> float:
-        """Return the greatest x at which *other*, moved by *row*, stands to the left of everything here."""
+        """Return the greatest x at which *other*, moved by *row*, is to the left of this block."""
         common = [at for at in other.rows if at + row in self.rows]
         return min((self.rows[at + row][0] - _AIR - other.rows[at][1] for at in common), default=float("inf"))
 
     def hang(self, root: int, other: _Block, x: float, row: int) -> None:
-        """Add another block above or below, and keep the edge to its *root* free in the rows between.
-
-        Where a straight edge would cross the block itself, the block moves to the right of an upright one.
-        """
+        """Add a block above or below, and reserve space for the edge to its *root*, around the block if necessary."""
         between = range(min(row, 0) + 1, max(row, 0))
         spread = {at: other.rows[at - row] for at in between if at - row in other.rows}
         if x >= 0 and any(start - 0.1 < x * at / row - x < end + 0.1 for at, (start, end) in spread.items()):
@@ -301,7 +287,7 @@ class _Block:
 
 
 def _sideways(parents: Sequence[int], below: list[list[int]], widths: Sequence[float]) -> Layout:
-    """Return places for a tree too wide for the page: it grows to the right, one leaf below the other."""
+    """Return positions for a tree too wide for the page: it grows to the right, with its leaves in separate rows."""
     rows, leaf, waiting = [0.0] * len(parents), 0, [0]
     while waiting:
         node = waiting.pop()
@@ -318,7 +304,6 @@ def _sideways(parents: Sequence[int], below: list[list[int]], widths: Sequence[f
 
 
 def _operation(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
-    """Return a node above its operands, which stand side by side."""
     row = _Block()
     for place, (_, _, child) in enumerate(hung):
         row.put(child, row.beside(child, 0) if place else 0.0, 0)
@@ -330,7 +315,7 @@ def _operation(node: int, hung: list[tuple[int, str, _Block]], width: float) -> 
 
 
 def _symbol(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Block:
-    """Return a node with what hangs above and below it, but not what follows on its line."""
+    """Return a node with what is above and below it, without the rest of its line."""
     block = _Block({node: (0.0, 0)}, {0: (-width / 2, width / 2)})
     has_element = any(relation == "e" for _, relation, _ in hung)
     for root, relation, other in sorted(hung, key=lambda child: "ouwbae".find(child[1])):
@@ -353,7 +338,7 @@ def _symbol(node: int, hung: list[tuple[int, str, _Block]], width: float) -> _Bl
 def _line(
     first: int, after: dict[int, int], blocks: dict[int, _Block], widths: Sequence[float], widest: float
 ) -> _Block:
-    """Return a line of symbols, cut into lines of about the same width where one would be too wide."""
+    """Return a line of symbols, cut into lines of about equal width if it is wider than *widest*."""
     nodes = [first]
     while nodes[-1] in after:
         nodes.append(after[nodes[-1]])
@@ -365,7 +350,6 @@ def _line(
 
 
 def _pack(parts: list[tuple[int, _Block]], widths: Sequence[float], widest: float) -> _Block:
-    """Return blocks side by side, the next one below where they get wider than *widest*."""
     whole, line = _Block(), _Block()
     x, before = 0.0, -1
     for node, block in parts:
@@ -382,7 +366,7 @@ def _pack(parts: list[tuple[int, _Block]], widths: Sequence[float], widest: floa
 
 
 def _below(whole: _Block, line: _Block) -> None:
-    """Add a line below everything so far; the space above it, where the edge comes from, is over its highest symbol."""
+    """Add a line below all others; the edge to it passes above its highest symbol."""
     top = max(line.rows)
     for node in line.places.keys() & line.turns.keys():
         if line.places[node] == (0.0, 0):

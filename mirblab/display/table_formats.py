@@ -1,4 +1,4 @@
-"""table: a table of results as LaTeX, Markdown, CSV, and HTML that can be sorted and filtered."""
+"""A table of results as LaTeX, Markdown, CSV, and HTML that can be sorted and filtered."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mirblab.core import paths
-from mirblab.core.errors import unknown
+from mirblab.core import atomic_files
+from mirblab.core.errors import check_known
 from mirblab.display.escape import (
     Cell,
     escape_latex,
@@ -47,12 +47,11 @@ _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
 class Table:
     """A table to be shown and saved: numbers, marks, caption and notes.
 
-    *frame* holds the numbers in printed units, not rounded; its columns may have two levels (group, column).
-    *marks* ("best", "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty.
-    *extra* holds further tables of its shape that only the CSV shows, such as the paper's numbers.
-    *formats* gives columns a format specification of their own; p values (columns `p`, `p_holm`, `p (...)`) have
-    one. *maths* names the columns whose texts hold formulas; with any, the caption's are formulas, too. *others*
-    are the names of systems that others have run, which are marked in heads, in names of rows and as a whole cell.
+    *frame*: numbers in printed units, not rounded; its columns may have two levels (group, column). *marks* ("best",
+    "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty. *extra*: further
+    tables of its shape that only the CSV has, such as the paper's numbers. *formats*: format specifications of columns;
+    p values (`p`, `p_holm`, `p (...)`) have a default one. *maths*: columns whose texts, like the caption, hold
+    formulas. *others*: names of imported systems, to be marked.
 
     >>> Table(pd.DataFrame({"nDCG@10": [0.5]}, index=["bm25"]), caption="Means.").caption
     'Means.'
@@ -71,15 +70,10 @@ class Table:
     others: frozenset[str] = frozenset()
 
     def rows(self) -> Iterator[tuple[str, list[Cell]]]:
-        """Yield each row's name and its cells, as text."""
+        """Yield each row's name and its formatted cells."""
         flags = [part.to_numpy() if part.size else None for part in (self.marks, self.signs, self.beside)]
-        kinds = [
-            (
-                self.formats.get(_column_name(name), "p" * _is_p_value(_column_name(name))),
-                _column_name(name) in self.maths,
-            )
-            for name in self.frame.columns
-        ]
+        names = [column_name(name) for name in self.frame.columns]
+        kinds = [(self.formats.get(name, "p" * _is_p_value(name)), name in self.maths) for name in names]
         columns = [self.frame.iloc[:, column].tolist() for column in range(self.frame.shape[1])]
         for row, name in enumerate(self.frame.index):
             cells = []
@@ -87,28 +81,26 @@ class Table:
                 value = columns[column][row]
                 if isinstance(value, str) and value in self.others:
                     value = mark_imported(value, self.others)
-                said = ("" if flag is None else str(flag[row, column]) for flag in flags)
-                cells.append(Cell(format_value(value, self.digits, how), *said, is_maths and isinstance(value, str)))
+                mark, sign, beside = ("" if flag is None else str(flag[row, column]) for flag in flags)
+                text = format_value(value, self.digits, how)
+                cells.append(Cell(text, mark, sign, beside, is_maths and isinstance(value, str)))
             yield mark_imported(str(name), self.others), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Return the groups above the columns with their widths (empty when there are none), and the columns."""
-        names = [mark_imported(_column_name(name), self.others) for name in self.frame.columns]
+        """Return the groups above the columns with their widths (empty for one level), and the column names."""
+        names = [mark_imported(column_name(name), self.others) for name in self.frame.columns]
         if self.frame.columns.nlevels == 1:
             return [], names
         groups = groupby(mark_imported(str(name[0]), self.others) for name in self.frame.columns)
         return [(group, len(list(members))) for group, members in groups], names
 
     def is_number(self) -> list[bool]:
-        """Return for each column whether it holds numbers, which are set flush right."""
+        """Return for each column whether it is numeric, and so aligned to the right."""
         types = pd.api.types
         return [types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind) for kind in self.frame.dtypes]
 
     def to_latex(self, label: str = "", provenance: Mapping[str, Any] | None = None) -> str:
-        """Return a `table` environment; its first line names the packages it needs. The heads of nine columns turn.
-
-        *provenance* becomes `%` comments above it, one line per entry.
-        """
+        """Return a `table` environment below comments on packages and *provenance*; nine or more heads are rotated."""
         groups, names = self.header()
         turned = len(names) > 8
         heads = [rf"\rotatebox{{70}}{{{escape_latex(name)}}}" if turned else escape_latex(name) for name in names]
@@ -131,7 +123,7 @@ class Table:
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def to_markdown(self) -> str:
-        """Return a GitHub-flavoured table with its caption above and its notes below; groups stand before a colon."""
+        """Return a GitHub-flavoured table with its caption above and its notes below; a group precedes a colon."""
         heads = [escape_markdown(mark_imported(name, self.others)) for name in flatten_columns(self.frame.columns)]
         rules = ["---", *("---:" if number else "---" for number in self.is_number())]
         lines = [["", *heads], rules]
@@ -141,7 +133,7 @@ class Table:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_html(self) -> str:
-        """Return a plain HTML table with its caption and notes, without style and script; maths is MathML."""
+        """Return an HTML table with caption and notes, without style and script; formulas are MathML."""
         notes = "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
         return table_element(self) + notes
 
@@ -151,19 +143,18 @@ class Table:
     __repr__ = to_markdown
 
     def to_csv(self) -> str:
-        """Return the numbers as CSV: no marks, no rounding for display; extra tables follow, named after a colon."""
+        """Return the numbers as CSV without marks and display rounding; *extra* tables follow, named after a colon."""
         names = flatten_columns(self.frame.columns)
         parts = [self.frame.set_axis(names, axis=1)]
         for what, part in self.extra.items():
             parts.append(part.set_axis([f"{name}: {what}" for name in names], axis=1).dropna(axis=1, how="all"))
-        label = self.frame.index.name or "name"
+        label = str(self.frame.index.name or "name")
         return pd.concat(parts, axis=1).round(10).to_csv(index_label=label, lineterminator="\n")
 
     def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
         """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.
 
-        Each file appears whole or not at all, and has the same bytes whenever the content is the same. In a
-        folder that cannot be written nothing is stored, and a line says so.
+        Equal content gives equal bytes; no file is written partly, and none to a folder that cannot be written.
         """
         record = {"name": name, "caption": self.caption, "notes": self.notes, "provenance": dict(provenance)}
         texts = {
@@ -174,7 +165,7 @@ class Table:
         }
         written = [Path(folder) / f"{name}.{suffix}" for suffix in texts]
         for path, text in zip(written, texts.values(), strict=True):
-            paths.try_to_store("tables", paths.write_text, path, text, full_is_error=True)
+            atomic_files.try_to_store("tables", atomic_files.write_text, path, text, full_is_error=True)
         return written
 
 
@@ -184,10 +175,9 @@ _WHERE_REST = "are in the data, which to_csv() writes whole"
 def sortable_table(frame: pd.DataFrame, *, maths: Iterable[str] = (), caption: str = "") -> HTML:
     r"""Return *frame* for display: a click, or Enter, on a column's head sorts, a field filters, formulas are rendered.
 
-    A second click sorts downwards, a third restores the order. The field, above tables of more than ten rows, keeps
-    rows that have all its words, capitals and accents aside, also in the LaTeX of formulas. *maths* names the columns
-    whose texts hold formulas; elsewhere a dollar is a dollar. At most 500 rows are shown; a sentence says how many are
-    not. Names of rows are shown unless they only count. Raises MirblabError for a name in *maths* that is no column.
+    The field, for tables of more than ten rows, keeps rows with all its words, ignoring case and accents, also in the
+    LaTeX of formulas. *maths* names the columns whose texts hold formulas. At most 500 rows are shown. Row names are
+    hidden if they only count. Raises MirblabError for a name in *maths* that is no column.
 
     >>> shown = sortable_table(pd.DataFrame({"text": ["Is $x<y$?"], "price": ["$5"]}), maths=["text"]).data
     >>> "<mo>&lt;</mo>" in shown, ">$5</span>" in shown
@@ -206,20 +196,20 @@ def frame_html(
     most: int = MOST_ROWS,
     rest: str = _WHERE_REST,
 ) -> str:
-    """Return what `browse` shows, at most the first *most* rows; *rest* says where the others are."""
+    """Return the HTML of `sortable_table` with at most *most* rows; *rest* says where the others are."""
     chosen = frozenset(maths)
-    for name in chosen - set(_column_names(frame)):
-        raise unknown("column", name, _column_names(frame))
+    names = [column_name(name) for name in frame.columns]
+    check_known("column", chosen, names)
     has_names = not isinstance(frame.index, pd.RangeIndex)
     if frame.index.nlevels > 1:
         frame, has_names = frame.reset_index(), False
-    formats = {name: _number_format(frame.iloc[:, place]) for place, name in enumerate(_column_names(frame))}
+    formats = {column_name(name): _number_format(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
     table = Table(frame, caption, formats=formats, maths=chosen)
     return interactive_html(table, most=most, rest=rest, has_names=has_names)
 
 
 def _number_format(column: pd.Series) -> str:
-    """Return how the numbers of a column are written: with as many digits as its largest needs, "" for no floats.
+    """Return a format with as many digits as the column's largest number needs, "" for a column without floats.
 
     >>> [_number_format(pd.Series(numbers)) for numbers in ([0.5, 120.25], [1e-7], [2.0, 3.0])]
     [',.2f', '.2e', ',.0f']
@@ -233,17 +223,8 @@ def _number_format(column: pd.Series) -> str:
     return ".2e" if largest < 1e-3 else ",.4f" if largest < 10 else ",.2f"
 
 
-def _column_names(frame: pd.DataFrame) -> list[str]:
-    return [str(name[-1] if isinstance(name, tuple) else name) for name in frame.columns]
-
-
 def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has_names: bool = True) -> str:
-    """Return a table that sorts by a click, or Enter, on a column's head, and filters when it has over ten rows.
-
-    It is complete without its script, which knows no other table and needs nothing from elsewhere; colours are those
-    of JupyterLab's theme, or of the page. Of more than *most* rows the first are here, and a sentence says how many
-    are not and, by *rest*, where they are. *has_names* False: without the column of the rows' names.
-    """
+    """Return the HTML of `sortable_table` for a *table*, complete without its script; *rest* says where the rest is."""
     n_rows = len(table.frame)
     label = escape_html(" ".join(table.caption.split())) or "table"
     scrolls = f' role="region" tabindex="0" aria-label="{label}"' if n_rows > _FEW else ""
@@ -266,7 +247,7 @@ def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has
 def table_element(
     table: Table, rows: Sequence[Row] | None = None, *, has_names: bool = True, has_caption: bool = True
 ) -> str:
-    """Return the `<table>` alone with the first *rows* of its `rows()` (None: all), everything in it escaped."""
+    """Return the `<table>` alone with *rows* (None: all of them), everything in it escaped."""
     shown = list(table.rows()) if rows is None else rows
     groups, names = table.header()
     numbers = table.is_number()
@@ -297,7 +278,7 @@ def _caption(table: Table) -> str:
 
 
 def sort_value(value: Any) -> str:
-    """Return a number as it is sorted by, all its digits; "" for anything else and for what is missing.
+    """Return a number with all digits as its sort key; "" for anything else.
 
     >>> sort_value(0.1), sort_value(True), sort_value(float("nan")), sort_value("7")
     ('0.1', '', '', '')
@@ -308,22 +289,18 @@ def sort_value(value: Any) -> str:
 
 
 def flatten_columns(columns: pd.Index) -> list[str]:
-    """Return column names as text; two levels are joined by a colon.
-
-    >>> flatten_columns(pd.MultiIndex.from_tuples([("task", "a"), ("", "b")]))
-    ['task: a', 'b']
-    """
+    """Return column names as text; two levels are joined by a colon."""
     if columns.nlevels == 1:
         return [str(name) for name in columns]
     return [": ".join(part for part in map(str, name) if part) for name in columns]
 
 
 def _is_p_value(name: str) -> bool:
-    """Return whether a column is one of p values."""
     return name in ("p", "p_holm") or name.startswith("p (")
 
 
-def _column_name(name: Any) -> str:
+def column_name(name: object) -> str:
+    """Return a column's name without the group above it."""
     return str(name[-1] if isinstance(name, tuple) else name)
 
 

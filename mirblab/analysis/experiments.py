@@ -1,0 +1,274 @@
+"""Several systems on several collections, evaluated, compared and shown in one call; one recipe with several seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core import atomic_files, paths
+from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
+from mirblab.display.escape import format_interval
+from mirblab.display.result_tables import main_table
+from mirblab.display.table_formats import Table, column_name
+from mirblab.evaluation import significance
+from mirblab.evaluation.measures import evaluate
+from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
+from mirblab.retrieval.systems import DEPTH, System, system
+from mirblab.sources.catalogue import collection_groups, load
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(repr=False)
+class Experiment:
+    """The values of several systems on several collections; a notebook displays it as its main table.
+
+    `values` has a row per system, collection, measure and query, as `evaluate` gives it. `costs` has a row per
+    system and collection: system, collection, documents, seconds (to search all queries), stored (whether the run was
+    read from the store, so that the seconds are those of reading).
+    """
+
+    values: pd.DataFrame
+    costs: pd.DataFrame
+    systems: list[System]
+    collections: list[Collection]
+    measures: list[str]
+    baseline: str
+    seed: int = 0
+    alpha: float = 0.05
+    _comparisons: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
+
+    def compare(self, measure: str = "", baseline: str | None = None) -> pd.DataFrame:
+        """Return the paired tests of one measure (the first), as `lab.compare`: against *baseline*, "" for all pairs.
+
+        None is the experiment's own baseline. Holm's correction covers the comparisons of each collection.
+        """
+        name, base = measure or self.measures[0], self.baseline if baseline is None else baseline
+        if (name, base) not in self._comparisons:
+            self._comparisons[name, base] = significance.compare(
+                self.values, name, baseline=base or None, alpha=self.alpha, seed=self.seed
+            )
+        return self._comparisons[name, base]
+
+    @property
+    def level(self) -> str:
+        """Return the level of the intervals as text: "95 %"."""
+        return f"{100 * (1 - self.alpha):g} %"
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        """Return the mean of each system, collection and measure with its bootstrap interval (level 1 - alpha)."""
+        return bootstrap_intervals(self.values, level=1 - self.alpha, seed=self.seed)
+
+    def table(self, measure: str = "") -> Table:
+        """Return the means of one measure (the first) in percent, with intervals, marks of significance and costs.
+
+        Rows are systems, columns collections. With one collection and no *measure* named, columns are measures.
+        """
+        by = "measure" if len(self.collections) == 1 and not measure else "collection"
+        wanted = self.measures if by == "measure" else [measure or self.measures[0]]
+        shown = main_table(
+            self.values,
+            wanted,
+            by=by,
+            tasks={collection.name: collection.card.task for collection in self.collections},
+            groups=collection_groups(self.collections) if by == "collection" else None,
+            comparison=pd.concat(map(self.compare, wanted)) if len(self.systems) > 1 else None,
+        )
+        self._add_intervals(shown, self.intervals[self.intervals.measure.isin(wanted)], by)
+        shown.notes.append(self._cost_note())
+        return shown
+
+    def plot(self, measure: str = "") -> Axes | list[Axes]:
+        """Draw the means of one measure (the first) with their intervals, one panel per collection."""
+        from mirblab.display import plots
+
+        return plots.means(self.intervals[self.intervals.measure == (measure or self.measures[0])])
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the values, and for each measure its table, tests and figure, into *folder*; return the paths.
+
+        Files that the folder holds under these names are replaced, others stay.
+        """
+        from mirblab.display.figures import save_figure
+
+        target = paths.expand_home(str(folder))
+        atomic_files.make_folder(target)
+        csv = {"values": self.values, "costs": self.costs}
+        for measure in self.measures:
+            name, made_from = file_name(measure), self._provenance(measure)
+            intervals = self.intervals[self.intervals.measure == measure]
+            self.table(measure).save(target, name, made_from)
+            save_figure(
+                self.plot(measure),
+                target,
+                f"{name}_means",
+                provenance=made_from,
+                caption=f"Mean {measure} with {self.level} bootstrap intervals.",
+                alt=f"Dot plot of mean {measure} of {', '.join(part.name for part in self.systems)}.",
+                table=intervals,
+            )
+            if len(self.systems) > 1:
+                csv[f"{name}_tests"] = self.compare(measure)
+        for name, frame in csv.items():
+            atomic_files.write_text(target / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+        return sorted(path for path in target.iterdir() if path.is_file())
+
+    def _add_intervals(self, shown: Table, intervals: pd.DataFrame, by: str) -> None:
+        ends = zip(100 * intervals.low, 100 * intervals.high, strict=True)
+        texts = intervals.assign(text=[format_interval(low, high, f".{shown.digits}f") for low, high in ends])
+        beside = texts.pivot(index="system", columns=by, values="text").reindex(shown.frame.index)
+        judged = [name for name in shown.frame if isinstance(name, tuple) and name[0].startswith("Judged")]
+        parts = {name: "" if name in judged else beside.get(column_name(name), "") for name in shown.frame}
+        shown.beside = pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns).fillna("")
+        shown.notes.append(f"In brackets: {self.level} bootstrap interval of the mean over resampled queries.")
+
+    def _cost_note(self) -> str:
+        sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "all"))
+        parts = [f"{name} {row.seconds:.1f} s{' (stored)' * row.stored}" for name, row in sums.iterrows()]
+        return f"Time to search all queries: {', '.join(parts)}."
+
+    def _provenance(self, measure: str) -> dict[str, Any]:
+        return {
+            "collections": {part.name: part.fingerprint for part in self.collections},
+            "systems": {part.name: part.key for part in self.systems},
+            "parameters": {"measure": measure, "baseline": self.baseline, "seed": self.seed, "alpha": self.alpha},
+        }
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def __repr__(self) -> str:
+        """Return the main table as Markdown."""
+        return self.table().to_markdown()
+
+
+def experiment(
+    systems: str | System | Sequence[str | System],
+    collections: str | Collection | Sequence[str | Collection],
+    measures: str | Sequence[str] = "nDCG@10",
+    *,
+    baseline: str | None = None,
+    alpha: float = 0.05,
+    depth: int = DEPTH,
+    seed: int = 0,
+) -> Experiment:
+    """Search, evaluate and compare: every system on every collection by every measure.
+
+    *systems* and *collections* are names or objects, one or several. *baseline* is the system that the others are
+    tested against, the first by default. *alpha* is the level of significance, *depth* the documents kept per query.
+    MirblabError for an unknown name, one that is given twice, or an empty list.
+
+    >>> result = experiment(["bm25", "bm25-mirb"], "mini-qa", ["nDCG@10", "RR"])
+    >>> result.table().frame.columns.tolist(), len(result.values)
+    (['nDCG@10', 'RR'], 816)
+    """
+    chosen = [system(part) if isinstance(part, str) else part for part in _as_list("system", systems)]
+    loaded = [load(part) if isinstance(part, str) else part for part in _as_list("collection", collections)]
+    wanted = _as_list("measure", measures)
+    for what, names in (("system", [part.name for part in chosen]), ("collection", [part.name for part in loaded])):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise MirblabError(f"the {what} {repeated[0]!r} is given twice; name each {what} once")
+    names = [part.name for part in chosen]
+    if baseline is not None and baseline not in names:
+        raise MirblabError(f"the baseline {baseline!r} is not among the systems {', '.join(names)}; add it to them")
+    parts, costs = [], []
+    for collection in loaded:
+        for part in chosen:
+            stored, started = part.is_stored(collection, depth), time.perf_counter()
+            run = part.search(collection, depth)
+            seconds = time.perf_counter() - started
+            costs.append((part.name, collection.name, len(collection.corpus), round(seconds, 3), stored))
+            parts.append(evaluate(run, collection, wanted))
+    return Experiment(
+        pd.concat(parts, ignore_index=True),
+        pd.DataFrame(costs, columns=["system", "collection", "documents", "seconds", "stored"]),
+        chosen,
+        loaded,
+        [str(name) for name in parts[0].measure.unique()],
+        names[0] if baseline is None else baseline,
+        seed,
+        alpha,
+    )
+
+
+def seeds_table(
+    values: pd.DataFrame,
+    trained: Sequence[str],
+    measure: str,
+    *,
+    baseline: str,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return by collection the mean change by training, with intervals over queries and over seeds.
+
+    *trained* are systems of one recipe, one for each seed; *baseline* is the system before training. Columns:
+    collection, measure, n_seeds, n_queries, baseline (its mean), least and most (of the means of *trained*), difference
+    (their mean minus the baseline's); low and high: its percentile bootstrap interval over queries, each query's mean
+    over *trained* taken first; seeds_low and seeds_high: Student's t interval over the seeds' differences, for other
+    seeds on these queries (NaN for a single seed). MirblabError when a system is missing for a collection.
+
+    >>> rows = [("before", "q1", 0.0), ("before", "q2", 0.2), ("s0", "q1", 0.5), ("s0", "q2", 0.5)]
+    >>> values = pd.DataFrame([*rows, ("s1", "q1", 0.7), ("s1", "q2", 0.9)], columns=["system", "query_id", "value"])
+    >>> found = seeds_table(values.assign(collection="c", measure="RR"), ["s0", "s1"], "RR", baseline="before")
+    >>> found[["least", "most", "difference"]].round(3).values.tolist()
+    [[0.5, 0.8, 0.55]]
+    """
+    if not trained:
+        raise MirblabError("no system was named that was trained; give one for each seed")
+    if measure not in set(values.measure):
+        known = ", ".join(map(str, values.measure.unique()))
+        raise MirblabError(f"the table has no values of {measure}; found {known}")
+    rows = []
+    for name, matrix in value_matrices(values, measure):
+        missing = [system for system in [baseline, *trained] if system not in matrix]
+        if missing:
+            raise MirblabError(f"{name} has no values of {', '.join(missing)}; evaluate these on it, too")
+        before, after = matrix[baseline], matrix[list(trained)]
+        changes = after.sub(before, axis=0)
+        gains = changes.mean(axis=1).rename("value").reset_index()
+        gains = gains.assign(collection=name, system="", measure=measure)
+        over_queries = bootstrap_intervals(gains, measure, level=level, n_resamples=n_resamples, seed=seed).iloc[0]
+        seeds_low, seeds_high = _student(changes.mean().to_numpy(), level)
+        row = {"collection": name, "measure": measure, "n_seeds": len(trained), "n_queries": len(matrix)}
+        row |= {"baseline": before.mean(), "least": after.mean().min(), "most": after.mean().max()}
+        row |= {"difference": over_queries["mean"], "low": over_queries.low, "high": over_queries.high}
+        rows.append(row | {"seeds_low": seeds_low, "seeds_high": seeds_high})
+    return pd.DataFrame(rows)
+
+
+def file_name(measure: str) -> str:
+    """Return a measure's name as part of a file's name.
+
+    >>> file_name("nDCG'@10")
+    'ndcg-prime-at-10'
+    """
+    return measure.lower().replace("'", "-prime").replace("@", "-at-").replace(" ", "-")
+
+
+def _as_list(what: str, given: Any) -> list[Any]:
+    parts = [given] if isinstance(given, (str, System, Collection)) else list(given)
+    if not parts:
+        raise MirblabError(f"an experiment needs at least one {what}, found none; name one")
+    return parts
+
+
+def _student(differences: np.ndarray, level: float) -> tuple[float, float]:
+    from scipy.stats import t
+
+    if len(differences) < 2:
+        return np.nan, np.nan
+    half = t.ppf((1 + level) / 2, len(differences) - 1) * differences.std(ddof=1) / np.sqrt(len(differences))
+    return float(differences.mean() - half), float(differences.mean() + half)

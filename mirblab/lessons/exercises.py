@@ -6,14 +6,11 @@ import functools
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isclose, isfinite
-from numbers import Real
-from types import ModuleType
 from typing import Any
 
-from mirblab.core.errors import unknown
+from mirblab.core.errors import check_known, unknown
 from mirblab.lessons.guesses import Note, running_cell, show_output
 
 
@@ -26,21 +23,24 @@ class AnswerError(Exception):
 
 
 def guarded(function: Callable) -> Callable:
-    """Return *function* so that it raises `NotWritten` for None and `...`, and `Raised` for any error of its own.
+    """Return *function* so that it raises `NotWrittenError` for None and `...`, and `AnswerError` for its errors.
 
-    >>> guarded(lambda x: 1 / x)(2)
-    0.5
     >>> guarded(lambda x: 1 / x)(0)
     Traceback (most recent call last):
     mirblab.lessons.exercises.AnswerError: Your function fails for the input `0` with ZeroDivisionError: division ...
     """
 
     @functools.wraps(function)
-    def follow(*given: Any, **named: Any) -> Any:
+    def follow(*given: Any) -> Any:
         try:
-            result = function(*given, **named)
+            result = function(*given)
         except Exception as error:
-            raise AnswerError(_told(function, error, format_arguments(given, named))) from error
+            file = getattr(getattr(function, "__code__", None), "co_filename", None)
+            lines = [frame.line for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+            line = f" (its line `{lines[-1]}`)" if lines and lines[-1] else ""
+            message = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+            inputs = format_arguments(given)
+            raise AnswerError(f"Your function fails for the input `{inputs}` with {message}{line}.") from error
         if result is None or result is ...:
             raise NotWrittenError
         return result
@@ -48,13 +48,13 @@ def guarded(function: Callable) -> Callable:
     return follow
 
 
-def format_arguments(given: tuple, named: dict[str, Any]) -> str:
+def format_arguments(given: tuple) -> str:
     """Return the arguments of a call as they are written between its parentheses, shortened.
 
-    >>> format_arguments((3, "ring"), {"k": 2})
-    "3, 'ring', k=2"
+    >>> format_arguments((3, "ring"))
+    "3, 'ring'"
     """
-    return ", ".join([*map(shorten, given), *(f"{name}={shorten(value)}" for name, value in named.items())])
+    return ", ".join(map(shorten, given))
 
 
 def shorten(value: Any, longest: int = 80) -> str:
@@ -70,30 +70,13 @@ def shorten(value: Any, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
-def _told(function: Callable, error: Exception, given: str) -> str:
-    said = f"{type(error).__name__}: {shorten_error(error)}"
-    place = getattr(getattr(function, "__code__", None), "co_filename", None)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
-    line = f" (its line `{frames[-1].line}`)" if frames and frames[-1].line else ""
-    return f"Your function fails for the input `{given}` with {said}{line}."
-
-
-def shorten_error(error: Exception) -> str:
-    """Return the message of an error on one line, at most 160 characters.
-
-    >>> shorten_error(ValueError("too   long"))
-    'too long'
-    """
-    return " ".join(str(error).split())[:160]
-
-
 TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "significance", "equivalence")
-Check = Callable[[Any], str | Iterator[str]]
+Check = Callable[[Any], str]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an answer *passed*, and the *message* its author saw: "Right." and perhaps more, or a hint."""
+    """Whether an answer *passed*, and the *message* for its author: "Right." and perhaps more, or a hint."""
 
     name: str
     passed: bool
@@ -102,7 +85,7 @@ class Verdict:
     cell: int = field(default=0, repr=False, compare=False)
 
     def note(self) -> Note:
-        """Return the verdict as a note whose heading also says without colour whether the answer is right."""
+        """Return the verdict as a note; its heading says in words, too, whether the answer is right."""
         if self.passed:
             return Note("right", "✓ Right.", self.message.removeprefix("Right.").strip())
         if self.is_empty:
@@ -118,9 +101,8 @@ class Verdict:
 def exercise(name: str, more: str = "") -> Callable[[Check], Check]:
     """Return a decorator that makes a function the check of the exercise *name* of its module's topic.
 
-    The function takes the answer and returns a hint, or yields one for each case; "" means that the answer is right,
-    and then *more* follows "Right.".
-    The hint says what is wrong but does not give the right answer. Functions are wrapped: see `guarded`.
+    The check gets the answer, a `guarded` function, and returns a hint that does not give the right answer; "" means
+    right, and *more* is then shown after "Right.".
     """
 
     def mark(function: Check) -> Check:
@@ -133,107 +115,55 @@ def exercise(name: str, more: str = "") -> Callable[[Check], Check]:
 def check(name: str, answer: Any) -> Verdict:
     """Show and return the verdict on an *answer* to the exercise *name*, "topic.exercise".
 
-    `...`, None and a function that returns one of them count as not written yet. An error in the answer becomes a hint.
-    Only an unknown *name* is a MirblabError.
+    `...`, None and a function that returns one of them are not written yet; an error in the answer becomes a hint.
+    MirblabError only for an unknown *name*.
 
     >>> check("collection.density", ...).passed
     ○ Not written yet. Replace the `...` above, run that cell, then this one.
     False
     """
-    verdict = _judge(name, _find(name), answer)
+    topic, _, exercise_name = name.partition(".")
+    checks = checks_of_topic(topic)
+    if exercise_name not in checks:
+        raise unknown("exercise", name, [f"{topic}.{known}" for known in checks])
+    verdict = _judge(name, checks[exercise_name], answer)
     show_output(verdict.note())
     return verdict
 
 
 def checks_of_topic(topic: str) -> dict[str, Check]:
-    """Return the checks of one topic by the names of their exercises, in the order of their definition.
-
-    >>> list(checks_of_topic("collection"))[0]
-    'density'
-    """
-    if topic not in TOPICS:
-        raise unknown("topic of a lesson", topic, TOPICS)
-    return _of(importlib.import_module(f"mirblab.lessons.checks.{topic}"))
-
-
-def _of(module: ModuleType) -> dict[str, Check]:
+    """Return the checks of one topic by the names of their exercises, in the order of their definition."""
+    check_known("topic of a lesson", topic, TOPICS)
+    module = importlib.import_module(f"mirblab.lessons.checks.{topic}")
     return {value.exercise: value for value in vars(module).values() if hasattr(value, "exercise")}
 
 
-def _find(name: str) -> Check:
-    topic, _, exercise_name = name.partition(".")
-    found = checks_of_topic(topic)
-    if exercise_name not in found:
-        raise unknown("exercise", name, [f"{topic}.{known}" for known in found])
-    return found[exercise_name]
-
-
-def _judge(name: str, of: Check, answer: Any) -> Verdict:
-    empty = Verdict(name, False, _EMPTY, is_empty=True, cell=running_cell())
+def _judge(name: str, run_check: Check, answer: Any) -> Verdict:
+    message = "Not written yet. Replace the `...` above, run that cell, then this one."
+    empty = Verdict(name, False, message, is_empty=True, cell=running_cell())
     if _is_empty(answer):
         return empty
+    is_function = inspect.isroutine(answer) or isinstance(answer, functools.partial)
     try:
-        hints = of(guarded(answer) if _is_function(answer) else answer)
-        hint = hints if isinstance(hints, str) else next(filter(None, hints), "")
+        hint = run_check(guarded(answer) if is_function else answer)
     except NotWrittenError:
         return empty
     except AnswerError as raised:
         hint = str(raised)
     except Exception as error:  # an answer of a wrong type can make a check fail in any way
+        what = "what the function returns" if is_function else f"`{shorten(answer)}`"
         hint = (
-            f"This could not be checked: {_what(answer)} is not of the kind that the exercise asks for "
+            f"This could not be checked: {what} is not of the kind that the exercise asks for "
             f"({type(error).__name__}: {error})."
         )
-    more = of.more  # type: ignore[attr-defined]
+    more = run_check.more  # type: ignore[attr-defined]
     return Verdict(name, not hint, hint or f"Right. {more}".strip(), cell=running_cell())
 
 
-_EMPTY = "Not written yet. Replace the `...` above, run that cell, then this one."
-
-
 def _is_empty(answer: Any) -> bool:
-    """Return whether *answer* is `...` or None, or holds `...` anywhere in lists, tuples and dictionaries."""
+    """Return whether *answer* is `...` or None, or contains `...` in lists, tuples or dictionaries."""
     if isinstance(answer, Mapping):
         answer = list(answer.values())
     if isinstance(answer, list | tuple):
         return any(part is ... or _is_empty(part) and part is not None for part in answer)
     return answer is ... or answer is None
-
-
-def _is_function(answer: Any) -> bool:
-    return inspect.isroutine(answer) or isinstance(answer, functools.partial)
-
-
-def _what(answer: Any) -> str:
-    return "what the function returns" if _is_function(answer) else f"`{shorten(answer)}`"
-
-
-def check_number(
-    found: Any, truth: float, case: str, slips: Mapping[str, float] | None = None, close: float = 1e-4
-) -> str:
-    """Return "" where *found* equals *truth* up to a share of *close*, else a hint; *case* is the call.
-
-    *slips* maps hints to the numbers that known mistakes give; for any other number the hint is too large or too small.
-
-    >>> check_number(0.5, 0.5, "share(1, 2)"), check_number(2, 0.5, "share(1, 2)", {"It is upside down.": 2.0})
-    ('', 'For `share(1, 2)`: It is upside down.')
-    >>> check_number(0.7, 0.5, "share(1, 2)")
-    'For `share(1, 2)` your number is too large.'
-    """
-    if not isinstance(found, Real) or isinstance(found, bool):
-        return f"For `{case}` the answer must be a number, but it is `{shorten(found)}`."
-    if not isfinite(found):
-        return f"For `{case}` your number is `{found}`: look for a division by zero."
-    if nearly_equal(found, truth, close):
-        return ""
-    for slip, value in (slips or {}).items():
-        if nearly_equal(found, value, close):
-            return f"For `{case}`: {slip}"
-    if truth and nearly_equal(found, 100 * truth, close):
-        return f"For `{case}`: that is in percent; the answer must be a share from 0 to 1."
-    return f"For `{case}` your number is too {'large' if found > truth else 'small'}."
-
-
-def nearly_equal(found: float, truth: float, close: float = 1e-4) -> bool:
-    """Return whether two numbers agree up to a relative difference of *close*."""
-    return isclose(found, truth, rel_tol=close, abs_tol=close * 1e-2)

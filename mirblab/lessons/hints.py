@@ -1,25 +1,25 @@
-"""hints: say what is wrong with the answer to an exercise without giving the right one."""
+"""hints: hints on wrong answers to exercises that do not give the right one."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
-from mirblab.lessons.exercises import format_arguments
+import numpy as np
 
-Mistakes = Mapping[str, Callable[..., Any]]
+from mirblab.lessons.exercises import format_arguments, shorten
 
 
 def check_function(
-    answer: Any, cases: Sequence[tuple], truth: Callable[..., Any], mistakes: Mistakes, tolerance: float = 1e-6
+    answer: Any, cases: Sequence[tuple], truth: Callable[..., Any], slips: Callable[..., Mapping[str, Any]]
 ) -> str:
     """Return the hint for the first of *cases* (arguments) that a function gets wrong, "" when all are right.
 
-    *truth* returns the right number, or list of numbers, of a case. *mistakes* maps hints to functions with that
-    mistake, the likeliest first; a mistake that gives the right result for a case is skipped there.
+    *truth* returns the right number, or list of numbers, of a case; *slips* what known mistakes give, by hint,
+    likeliest first.
 
-    >>> half = {"Divide by two, not by four.": lambda n: n / 4}
+    >>> half = lambda n: {"Divide by two, not by four.": n / 4}
     >>> check_function(lambda n: n / 4, [(0,), (8,)], lambda n: n / 2, half)
     'For the input `8`: Divide by two, not by four.'
     """
@@ -28,65 +28,54 @@ def check_function(
             f"A function is wanted here: give its name without brackets. The answer is of type {type(answer).__name__}."
         )
     for given in cases:
-        found, right = answer(*given), truth(*given)
-        named = {hint: of(*given) for hint, of in mistakes.items()}
-        hint = check_result(found, right, named, tolerance)
+        result, expected = answer(*deepcopy(given)), truth(*given)
+        hint = _type_problem(result, expected)
+        if not hint and not nearly_equal(result, expected):
+            hint = find_slip(result, slips(*given)) or _direction(result, expected)
         if hint:
-            return f"For the input `{format_arguments(given, {})}`: {hint}"
+            return f"For the input `{format_arguments(given)}`: {hint}"
     return ""
 
 
-def check_result(found: Any, right: Any, mistakes: Mapping[str, Any], tolerance: float = 1e-6) -> str:
-    """Return the hint for *found*, "" when it is *right*; both are a number or a list of numbers.
-
-    >>> check_result([1.0, 2.0], [1.0, 3.0], {})
-    'the 2nd number is too small.'
-    """
-    wrong = _kind(found, right)
-    if wrong or all_nearly_equal(found, right, tolerance):
-        return wrong
-    for hint, value in mistakes.items():
-        if not all_nearly_equal(value, right, tolerance) and all_nearly_equal(found, value, tolerance):
-            return hint
-    if not isinstance(right, Sequence):
-        return f"the result is too {_side(found, right)}."
-    place = next(i for i, (a, b) in enumerate(zip(found, right, strict=True)) if not all_nearly_equal(a, b, tolerance))
-    return f"the {_ordinal(place + 1)} number is too {_side(found[place], right[place])}."
+def find_slip(result: Any, slips: Mapping[str, Any]) -> str:
+    """Return the hint of the first slip that gives *found*, "" for none."""
+    return next((hint for hint, value in slips.items() if nearly_equal(result, value)), "")
 
 
-def all_nearly_equal(one: Any, other: Any, tolerance: float = 1e-6) -> bool:
-    """Return whether two numbers, or two lists of numbers of one length, are equal up to *tolerance*.
+def nearly_equal(first: Any, second: Any, close: float = 1e-4) -> bool:
+    """Return whether two numbers, or lists of numbers of equal length, agree up to a relative difference of *close*.
 
-    >>> all_nearly_equal(0.1 + 0.2, 0.3), all_nearly_equal([1], [1, 2])
+    >>> nearly_equal(0.1 + 0.2, 0.3), nearly_equal([1], [1, 2])
     (True, False)
     """
-    if isinstance(other, Sequence):
-        pairs = len(one) == len(other) and zip(one, other, strict=True)
-        return bool(pairs) and all(all_nearly_equal(a, b, tolerance) for a, b in pairs)
-    return math.isclose(float(one), float(other), rel_tol=0, abs_tol=tolerance)
+    return np.shape(first) == np.shape(second) and bool(np.allclose(first, second, rtol=close, atol=close * 1e-2))
 
 
-def _kind(found: Any, right: Any) -> str:
-    """Return a hint where *found* is not of the same type and length as *right*, else ""."""
-    if not isinstance(right, Sequence):
-        return "" if _is_number(found) else f"one number is wanted, but the answer is of type {type(found).__name__}."
-    if isinstance(found, str) or not hasattr(found, "__len__"):
-        return f"a list of numbers is wanted, but the answer is of type {type(found).__name__}."
-    if len(found) != len(right):
-        return f"a list of {len(right)} numbers is wanted, but the list has {len(found)}."
-    return "" if all(map(_is_number, found)) else "the list must contain numbers only."
+def _type_problem(result: Any, expected: Any) -> str:
+    if not isinstance(expected, Sequence):
+        if not _is_number(result):
+            return f"one number is wanted, but the answer is `{shorten(result)}`."
+        return "" if np.isfinite(float(result)) else f"your number is `{result}`: look for a division by zero."
+    if isinstance(result, str) or not hasattr(result, "__len__"):
+        return f"a list of numbers is wanted, but the answer is of type {type(result).__name__}."
+    if len(result) != len(expected):
+        return f"a list of {len(expected)} numbers is wanted, but the list has {len(result)}."
+    are_numbers = all(_is_number(item) and np.isfinite(float(item)) for item in result)
+    return "" if are_numbers else "the list must contain numbers only."
 
 
-def _is_number(found: Any) -> bool:
+def _is_number(result: Any) -> bool:
     try:
-        return not isinstance(found, str | bool) and math.isfinite(float(found))
+        return not isinstance(result, str | bool) and isinstance(float(result), float)
     except (TypeError, ValueError):
         return False
 
 
-def _side(found: Any, right: Any) -> str:
-    return "large" if float(found) > float(right) else "small"
-
-
-def _ordinal(place: int) -> str:
-    return f"{place}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(place, 'th') }"
+def _direction(result: Any, expected: Any) -> str:
+    if not isinstance(expected, Sequence):
+        if expected and nearly_equal(result, 100 * expected):
+            return "that is in percent; the answer must be a share from 0 to 1."
+        return f"your number is too {'large' if result > expected else 'small'}."
+    position = next(i for i, pair in enumerate(zip(result, expected, strict=True)) if not nearly_equal(*pair))
+    ordinal = {0: "1st", 1: "2nd", 2: "3rd"}.get(position, f"{position + 1}th")
+    return f"the {ordinal} number is too {'large' if result[position] > expected[position] else 'small'}."

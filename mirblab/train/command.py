@@ -1,4 +1,4 @@
-"""command: what `mirblab train` prints: what would be trained, where it went on, and what it reached."""
+"""command: what `mirblab train` prints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
 
 
 def _summary(name: str) -> None:
-    """Print steps, time and evaluations of a log, the first and the last."""
     table = training_log(name)
     if "loss" in table:
         steps = table.dropna(subset="loss")

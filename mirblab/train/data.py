@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core import ids, paths
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core import atomic_files, ids, paths
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress, say
 from mirblab.core.text_files import LineProblems, read_records
 from mirblab.data.near_duplicates import find_repeats
@@ -23,33 +23,24 @@ from mirblab.train.recipes import Recipe
 from mirblab.train.rules import N_NEGATIVES
 
 VIEW_COLUMNS = ("informal", "signature", "type")
-NEAR_THRESHOLD = 0.8  # Jaccard similarity of word triples, as in `mirblab report`
 HELD_OUT = ("dev", "test", "test_new")
 NEGATIVE_COLUMNS = tuple(f"negative_{number}" for number in range(1, N_NEGATIVES + 1))
 LIST_COLUMNS = ("hypotheses", "conclusions")
-REPHRASING_COLUMNS = (
-    "id",
-    "rephrasing",
-    *LIST_COLUMNS,
-    "normalized_form",
-    *NEGATIVE_COLUMNS,
-    "model",
-    "prompts",
-    "problem",
-)
-JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # what is joined to views
-RULES = "rules"  # stands for the model's name where rules wrote the texts
-WRITTEN = "written"  # by a model or by rules, beside the rephrasings
-# What a random stream is for, so that two of them never draw the same numbers.
+_LABEL_COLUMNS = ("model", "prompts", "problem")
+REPHRASING_COLUMNS = ("id", "rephrasing", *LIST_COLUMNS, "normalized_form", *NEGATIVE_COLUMNS, *_LABEL_COLUMNS)
+JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # joined to views
+RULES = "rules"  # the model's name where rules wrote the texts
+WRITTEN = "written"  # a recipe's hard negatives are those written beside the rephrasings
+# The purposes of random streams, which have different numbers.
 _ORDER, _VIEWS, _MIX, _TORCH = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
 class TrainingTexts:
-    """The texts of a recipe: `columns` by view, which pairs of views each row has, and what is added to them.
+    """The texts of a recipe by view; *usable* (n_rows, n_pairs): which pairs of views each row has.
 
-    `mixed` is two equally long lists of texts that say the same; `hard` has for each row the positions of rows that
-    are easily mistaken for it, and `wrong` texts that are its own made wrong.
+    *mixed*: queries and relevant documents of another collection; *hard*, *wrong*: each row's similar rows, false
+    texts.
     """
 
     columns: dict[str, list[str]]
@@ -61,7 +52,6 @@ class TrainingTexts:
     n_hard: int
 
     def __len__(self) -> int:
-        """Return the number of rows of the main source."""
         return len(self.usable)
 
     def plan(self, recipe: Recipe) -> BatchPlan:
@@ -69,27 +59,21 @@ class TrainingTexts:
         return BatchPlan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
 
     def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
-        """Return anchors, positives and hard negatives of a draw; another row's negative is in the positive's view."""
+        """Return anchors, positives and hard negatives; a negative from another row is in the positive's view."""
         if draw.is_mixed:
             return [self.mixed[0][row] for row in draw.rows], [self.mixed[1][row] for row in draw.rows], []
-        chosen = [
-            self.pairs[pair][::-1] if flip else self.pairs[pair]
-            for pair, flip in zip(draw.pairs, draw.flipped, strict=True)
-        ]
-        anchors = [self.columns[view][row] for (view, _), row in zip(chosen, draw.rows, strict=True)]
-        positives = [self.columns[view][row] for (_, view), row in zip(chosen, draw.rows, strict=True)]
-        return anchors, positives, self._negatives(draw, [view for _, view in chosen])
-
-    def _negatives(self, draw: Draw, views: Sequence[str]) -> list[str]:
-        texts = []
-        for row, view in zip(draw.rows, views, strict=True):
-            near = [self.columns[view][other] for other in self.hard[row]] if self.hard else []
-            near = [text for text in [*near, *(self.wrong[row] if self.wrong else [])] if text]
-            texts += [near[place] for place in draw.rng.permutation(len(near))[: self.n_hard]]
-        return texts
+        anchors, positives, negatives = list[str](), list[str](), list[str]()
+        for row, pair, is_flipped in zip(draw.rows, draw.pairs, draw.flipped, strict=True):
+            view, positive_view = self.pairs[pair][::-1] if is_flipped else self.pairs[pair]
+            anchors.append(self.columns[view][row])
+            positives.append(self.columns[positive_view][row])
+            similar = [self.columns[positive_view][other] for other in self.hard[row]] if self.hard else []
+            candidates = [text for text in [*similar, *(self.wrong[row] if self.wrong else [])] if text]
+            negatives += [candidates[at] for at in draw.rng.permutation(len(candidates))[: self.n_hard]]
+        return anchors, positives, negatives
 
     def fingerprint(self) -> str:
-        """Return a hash over all texts, in their order, and what belongs to what: 32 hexadecimal digits."""
+        """Return a hash of all texts in their order, their pairs and their negatives: 32 hexadecimal digits."""
         state = hashlib.blake2b(digest_size=16)
         for texts in (*self.columns.values(), *self.mixed):
             state.update(f"{len(texts)}\n".encode())
@@ -100,42 +84,34 @@ class TrainingTexts:
 
 
 def gather_texts(recipe: Recipe, views: pd.DataFrame) -> TrainingTexts:
-    """Return what *recipe* trains on, out of a table of *views*: rows of its split that have at least one pair.
-
-    A view that is "" or missing is absent. Raises MirblabError for columns that are not there, and for too few rows.
-    """
+    """Return the texts of *recipe* from *views*: rows of its split with at least one pair of non-empty views."""
     if recipe.rephrased:
         views = join_rephrasings(views, read_rephrasings(recipe.rephrased))
     rows = _without_held_out(recipe, _rows_of_split(recipe, views), views)
     if recipe.together > 1:
         rows = _neighbours(recipe, rows)
-    for column in recipe.columns():
-        if column not in rows:
-            raise unknown(f"view in the data of recipe '{recipe.name}' called", column, rows.columns)
+    check_known(f"view in the data of recipe '{recipe.name}' called", recipe.columns(), rows.columns)
     texts = rows[recipe.columns()].fillna("").astype("str").apply(lambda column: column.str.strip())
     has = texts != ""
     usable = np.stack([(has[left] & has[right]).to_numpy() for left, right in recipe.pairs()], axis=1)
-    kept = usable.any(axis=1)
-    if kept.sum() < recipe.batch:
+    kept = np.flatnonzero(usable.any(axis=1))
+    if len(kept) < recipe.batch:
         raise MirblabError(
-            f"recipe '{recipe.name}': {kept.sum()} rows of split '{recipe.split}' have a pair of views, "
+            f"recipe '{recipe.name}': {len(kept)} rows of split '{recipe.split}' have a pair of views, "
             f"fewer than one batch of {recipe.batch}; give more data or --set batch=..."
         )
-    columns = {name: texts[name][kept].tolist() for name in recipe.columns()}
-    hard, wrong = hard_negatives(recipe, rows[kept]) if recipe.hard else ([], [])
+    columns = {name: texts[name].iloc[kept].tolist() for name in recipe.columns()}
+    hard, wrong = hard_negatives(recipe, rows.iloc[kept]) if recipe.hard else ([], [])
     return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
 
 
 def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
-    """Return query texts and relevant documents of the collection that *recipe* mixes in; two empty lists for none.
-
-    They are in the order of the judgements. Raises MirblabError when they are fewer than one batch.
-    """
+    """Return query texts and relevant documents of the collection that *recipe* mixes in, in the judgements' order."""
     if not recipe.mix:
         return [], []
-    held = catalogue.load(recipe.mix, recipe.mix_split)
-    queries, documents = (held.relevant[side].cat.codes.tolist() for side in ("query_id", "doc_id"))
-    pairs = [(held.query_texts[one], held.texts[other]) for one, other in zip(queries, documents, strict=True)]
+    collection = catalogue.load(recipe.mix, recipe.mix_split)
+    rows = zip(*(collection.relevant[side].cat.codes for side in ("query_id", "doc_id")), strict=True)
+    pairs = [(collection.query_texts[query], collection.texts[document]) for query, document in rows]
     pairs = [(query, text) for query, text in pairs if query and text and query != text]
     if len(pairs) < recipe.batch:
         raise MirblabError(
@@ -146,11 +122,11 @@ def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
 
 
 def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
-    """Return for each of *rows* the positions of its hard negatives among them, or its own statement made wrong.
+    """Return for each of *rows* the positions of its hard negatives, or its statement made false; one list is empty.
 
-    One of the two lists is empty. "written" takes the columns negative_1, ... of the recipe's rephrasings; else
-    the recipe's file has a JSON object per line: `id`, and `negatives`, a list of ids. Raises MirblabError when no row
-    has a negative, and naming file and line for what is wrong in a file.
+    "written" takes the columns negative_1, ... of the recipe's rephrasings; otherwise the recipe's file has a JSON
+    object per line: `id`, and `negatives`, a list of ids. Raises MirblabError if no row has a negative, and for an
+    invalid line.
     """
     if recipe.hard != WRITTEN:
         return _read_hard_negatives(recipe, rows["id"].astype("str").tolist()), []
@@ -165,15 +141,11 @@ def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]],
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The batches of a training run: *usable* (n_rows, n_pairs) says which pairs of views a row has.
+    """The batches of a training run; *usable* (n_rows, n_pairs) says which pairs of views a row has.
 
-    An epoch is a seeded permutation of groups of *together* rows that are neighbours; what is left over after its last
-    whole batch is not seen in it. Whole batches come from the mixed source, spread evenly, so that negatives are always
-    of the positive's own kind.
-
-    >>> plan = BatchPlan(np.ones((4, 1), bool), batch=2, seed=0)
-    >>> sorted(np.concatenate([plan.draw(0).rows, plan.draw(1).rows]).tolist())
-    [0, 1, 2, 3]
+    An epoch is a seeded permutation of groups of *together* neighbouring rows, without an incomplete last batch. A
+    *share* of the batches, spread evenly, is entirely from the mixed source, so that negatives are of the same kind as
+    the positives.
     """
 
     usable: np.ndarray
@@ -184,7 +156,7 @@ class BatchPlan:
     together: int = 1
 
     def draw(self, step: int) -> Draw:
-        """Return the rows and views of a *step*, from 0; the same for the same seed, whatever was drawn before."""
+        """Return the rows and views of a *step*, from 0; they depend on nothing but the seed and the step."""
         before, after = int(step * self.share), int((step + 1) * self.share)
         rng = np.random.default_rng([self.seed, _VIEWS, step])
         if after > before:
@@ -196,13 +168,13 @@ class BatchPlan:
         return Draw(rows, pairs, rng.random(len(rows)) < 0.5, False, rng)
 
     def torch_seed(self, step: int) -> int:
-        """Return the seed of everything random inside the model at a *step* (dropout)."""
+        """Return the seed of the model's random numbers (dropout) at a *step*."""
         return int(np.random.SeedSequence([self.seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What one step sees: *rows* of the main source or the mixed one, and the index of a pair of views for each."""
+    """The batch of one step: *rows* of the main or the mixed source, and the index of each row's pair of views."""
 
     rows: np.ndarray
     pairs: np.ndarray
@@ -213,22 +185,14 @@ class Draw:
 
 @dataclass(frozen=True)
 class SeparatedRows:
-    """The rows that may be trained on, and the repetitions for which others were dropped.
-
-    `why` has a row for each view and pair: `id` of the dropped row, `view`, `held_id` that it repeats, `jaccard`.
-    """
+    """The rows to train on; *why* has a row per dropped view: `id`, `view`, `held_id` that it repeats, `jaccard`."""
 
     rows: pd.DataFrame
     why: pd.DataFrame
     recall: float
 
     def summary(self) -> str:
-        """Return in one line how many rows were dropped, and how many of them for each view.
-
-        >>> rows = pd.DataFrame({"id": ["a", "b"], "informal": ["a ring", "a field"], "type": ["∀ R, R = R", "ℕ"]})
-        >>> drop_near_duplicates(rows, rows.head(1).assign(id="z"), ("informal", "type")).summary()
-        '1 of 2 training rows nearly repeat a held-out row (informal 1, type 1), 1 are left'
-        """
+        """Return one line with the number of dropped rows, in all and by view."""
         per_view = self.why.groupby("view", sort=False).id.nunique()
         shown = ", ".join(f"{view} {count:,}" for view, count in per_view.items())
         n_dropped = self.why.id.nunique()
@@ -240,32 +204,25 @@ def drop_near_duplicates(
     train: pd.DataFrame,
     held_out: pd.DataFrame,
     columns: Sequence[str] = VIEW_COLUMNS,
-    threshold: float = NEAR_THRESHOLD,
+    threshold: float = 0.8,
     seed: int = 0,
 ) -> SeparatedRows:
-    """Return the rows of *train*, in their order, none of whose views nearly repeats that view of a *held_out* row.
+    """Return the rows of *train* without those that have a view nearly equal to that view of a *held_out* row.
 
-    Two texts nearly repeat each other when the Jaccard similarity of their word triples is *threshold* or more, or
-    when they differ in case and white space only; see `near_duplicates.near_pairs`. An empty text repeats nothing.
-    Each row is dropped for what is held out, so the result does not depend on the order. Raises MirblabError for a
-    column that is not there, and an id that is on both sides.
-
-    >>> train = pd.DataFrame({"id": ["a", "b"], "informal": ["Every field is a ring", "Zero is even"]})
-    >>> held_out = pd.DataFrame({"id": ["c"], "informal": ["every field is a ring."]})
-    >>> drop_near_duplicates(train, held_out, ["informal"]).rows.id.tolist()
-    ['b']
+    That is: a Jaccard similarity of word triples of at least *threshold*, or a difference in case and white space only.
+    Raises MirblabError for a missing column, and for an id in both tables.
     """
     for table in (train, held_out):
         _check_ids(table, columns)
-    both = sorted(set(train.id) & set(held_out.id))
-    if both:
-        raise MirblabError(f"{len(both)} ids are in training and held out, the first is '{both[0]}'; drop them first")
+    names = sorted(set(train.id) & set(held_out.id))
+    if names:
+        raise MirblabError(f"{len(names)} ids are in training and held out, the first is '{names[0]}'; drop them first")
     tables, recall = [], 1.0
     for column in columns:
         same = find_repeats([held_out[column].tolist(), train[column].tolist()], threshold, seed, n_asked=1)
         pairs = same.between(1, 0)
-        one, other = (pairs[name].to_numpy(dtype=np.int64) for name in ("one", "other"))
-        ids = {"id": train.id.to_numpy()[one], "view": column, "held_id": held_out.id.to_numpy()[other]}
+        rows, held_rows = (pairs[name].to_numpy(dtype=np.int64) for name in ("one", "other"))
+        ids = {"id": train.id.to_numpy()[rows], "view": column, "held_id": held_out.id.to_numpy()[held_rows]}
         tables.append(pd.DataFrame(ids | {"jaccard": pairs.jaccard.to_numpy()}))
         recall = min(recall, same.recall)
     why = pd.concat(tables, ignore_index=True)
@@ -275,10 +232,10 @@ def drop_near_duplicates(
 def rephrase_by_rules(
     views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
 ) -> pd.DataFrame:
-    """Return the table for the statements in *column*, written by `rules.reword` and `rules.falsify`.
+    """Return the table of rephrasings for the statements in *column*, written by `rules.reword` and `rules.falsify`.
 
-    "" where no rule applies: `problem` then says "no rule applies". Deterministic by *seed*; needs no network. Raises
-    MirblabError for a column that is not there.
+    A statement to which no rule applies gets "" and the `problem` "no rule applies". Equal *seed*s give equal tables.
+    Raises MirblabError for a missing column.
 
     >>> rows = pd.DataFrame({"id": ["a"], "informal": ["If $n$ is even then $n + 1$ is not."]})
     >>> rephrase_by_rules(rows).rephrasing[0]
@@ -291,7 +248,7 @@ def rephrase_by_rules(
             new = rules.reword(text, seed)
             wrong = rules.falsify(text, seed) if with_negatives else []
             row = {"rephrasing": new.text if new.rules else ""}
-            rows.append(row | {name: one.text for name, one in zip(NEGATIVE_COLUMNS, wrong, strict=False)})
+            rows.append(row | {name: version.text for name, version in zip(NEGATIVE_COLUMNS, wrong, strict=False)})
             problems.append("" if new.rules else "no rule applies")
             bar.update()
     version = f"{RULES}-{rules.REWORDING_VERSION}.{rules.FALSEHOODS_VERSION}-{seed}"
@@ -301,43 +258,31 @@ def rephrase_by_rules(
 def rephrasing_table(
     names: Sequence[str], rows: Sequence[Mapping[str, Any]], problems: Sequence[str], about: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return rows of new texts as a table of `REPHRASING_COLUMNS`; what a row lacks is "" or [].
-
-    >>> table = rephrasing_table(["a"], [{"rephrasing": "x"}], [""], {"model": "m"})
-    >>> table[["id", "rephrasing", "negative_1"]].iloc[0].tolist()
-    ['a', 'x', '']
-    """
+    """Return rows of new texts as a table of `REPHRASING_COLUMNS`; a missing field of a row is "" or []."""
     empty: dict[str, Any] = dict.fromkeys(REPHRASING_COLUMNS, "") | {name: [] for name in LIST_COLUMNS}
-    full = [
-        empty | row | about | {"id": one, "problem": why} for one, row, why in zip(names, rows, problems, strict=True)
-    ]
-    return pd.DataFrame(full, columns=list(REPHRASING_COLUMNS)).astype(
-        {name: "str" for name in REPHRASING_COLUMNS if name not in LIST_COLUMNS}
-    )
+    texts = zip(names, rows, problems, strict=True)
+    records = [empty | dict(row) | dict(about) | {"id": name, "problem": why} for name, row, why in texts]
+    types = {name: "str" for name in REPHRASING_COLUMNS if name not in LIST_COLUMNS}
+    return pd.DataFrame(records, columns=list(REPHRASING_COLUMNS)).astype(types)
 
 
 def check_statements(views: pd.DataFrame, column: str) -> None:
-    """Raise MirblabError unless *views* has ids, each once, and a *column* of texts."""
+    """Raise MirblabError unless *views* has unique ids and a *column* of texts."""
     for name in ("id", column):
         if name not in views:
             raise MirblabError(f"a table of statements has a column {name}; found {', '.join(map(str, views.columns))}")
-    if views.id.duplicated().any():
-        raise MirblabError(f"id '{views.id[views.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
+    _check_ids(views, [])
 
 
 def default_path(source: str | Path) -> Path:
-    """Return where the new texts of a table of views are kept: `<home>/data/rephrasings/<its name>.parquet`.
-
-    >>> default_path("mathlib-views").name, default_path("mine/views.jsonl.gz").name
-    ('mathlib-views.parquet', 'views.parquet')
-    """
+    """Return the path for the rephrasings of a table of views: `<home>/data/rephrasings/<its name>.parquet`."""
     return paths.data() / "rephrasings" / f"{paths.checked_name(Path(source).name.split('.')[0])}.parquet"
 
 
 def save_rephrasings(rephrasings: pd.DataFrame, path: str | Path) -> Path:
-    """Write the table to *path*, .parquet or .jsonl, whole or not at all, and return the path.
+    """Write the table to *path*, .parquet or .jsonl, completely or not at all, and return the path.
 
-    The same table gives the same bytes. Raises MirblabError for another ending.
+    Equal tables give equal bytes. Raises MirblabError for another suffix.
 
     >>> import tempfile
     >>> table = pd.DataFrame({"id": ["a"], "rephrasing": ["One is a number."]})
@@ -347,18 +292,19 @@ def save_rephrasings(rephrasings: pd.DataFrame, path: str | Path) -> Path:
     path = paths.expand_home(path)
     if path.suffix not in (".parquet", ".jsonl"):
         raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
-    is_parquet = path.suffix == ".parquet"
-    lines = "" if is_parquet else rephrasings.to_json(orient="records", lines=True, force_ascii=False)
-    paths.write_bytes(path, rephrasings.to_parquet(index=False) if is_parquet else lines.encode())
+    if path.suffix == ".parquet":
+        atomic_files.write_bytes(path, rephrasings.to_parquet(index=False))
+    else:
+        atomic_files.write_text(path, rephrasings.to_json(orient="records", lines=True, force_ascii=False))
     return path
 
 
 def read_rephrasings(path: str | Path) -> pd.DataFrame:
-    """Return the table that `save` wrote. Raises FileNotFoundError, and MirblabError for a file of another form."""
+    """Return the table that `save_rephrasings` wrote; FileNotFoundError, or MirblabError for an invalid file."""
     path = paths.expand_home(path)
     if not path.is_file():
         raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
-    rephrasings = _parquet(path) if path.suffix == ".parquet" else _lines(path)
+    rephrasings = _read_parquet(path) if path.suffix == ".parquet" else _read_lines(path)
     absent = [name for name in REPHRASING_COLUMNS if name not in rephrasings]
     if absent:
         raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
@@ -366,14 +312,7 @@ def read_rephrasings(path: str | Path) -> pd.DataFrame:
 
 
 def join_rephrasings(views: pd.DataFrame, rephrasings: pd.DataFrame) -> pd.DataFrame:
-    """Return *views* with the columns rephrasing and negative_1 to negative_3, "" where there is none.
-
-    Raises MirblabError when not one id is in both tables.
-
-    >>> views = pd.DataFrame({"id": ["a", "b"], "informal": ["$n$ is even", "A ring"]})
-    >>> join_rephrasings(views, rephrase_by_rules(views)).rephrasing.tolist()
-    ['$l$ is even', '']
-    """
+    """Return *views* with rephrasing and negative_1 to negative_3 ("": none); MirblabError if no id is in both."""
     if not set(views.id) & set(rephrasings.id):
         raise MirblabError(
             "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"
@@ -391,8 +330,7 @@ def _rows_of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
                 "add a column split"
             )
         known = sorted(rows["split"].astype("str").unique())
-        if recipe.split not in known:
-            raise unknown(f"split in the data of recipe '{recipe.name}' called", recipe.split, known)
+        check_known(f"split in the data of recipe '{recipe.name}' called", recipe.split, known)
         rows = rows[(rows["split"] == recipe.split).to_numpy()]
     if recipe.modules == "mathematics":
         from mirblab.analysis.lean_views import in_modules
@@ -402,7 +340,7 @@ def _rows_of_split(recipe: Recipe, views: pd.DataFrame) -> pd.DataFrame:
 
 
 def _neighbours(recipe: Recipe, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return *rows* by module and name, so that what is about the same thing stands together."""
+    """Return *rows* ordered by module and name, so that rows on the same subject are neighbours."""
     by = [name for name in ("module", "id") if name in rows]
     if not by:
         raise MirblabError(
@@ -412,7 +350,7 @@ def _neighbours(recipe: Recipe, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -> pd.DataFrame:
-    """Return *rows* without those that nearly repeat a row which models are tested on; says how many went."""
+    """Return *rows* without those that nearly repeat a test row, and print how many were dropped."""
     if not recipe.near or recipe.split in ("", *HELD_OUT):
         return rows
     held_out = views[views["split"].isin(HELD_OUT).to_numpy()]
@@ -426,22 +364,20 @@ def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -
 
 
 def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
-    """Return the positions that a file of hard negatives names; those that are not among *ids* are left out."""
     path = paths.expand_home(recipe.hard)
     if not path.is_file():
         raise FileNotFoundError(
             f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
         )
-    row_of_id, problems = {one: place for place, one in enumerate(ids)}, LineProblems(path)
+    row_of_id, problems = {name: place for place, name in enumerate(ids)}, LineProblems(path)
     negatives: list[list[int]] = [[] for _ in ids]
     for number, record in read_records(path, problems):
         near = record.get("negatives")
         if not isinstance(record.get("id"), str) or not isinstance(near, list):
             problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
         elif record["id"] in row_of_id:
-            negatives[row_of_id[record["id"]]] = [
-                row_of_id[one] for one in near if one in row_of_id and one != record["id"]
-            ]
+            others = [name for name in near if name in row_of_id and name != record["id"]]
+            negatives[row_of_id[record["id"]]] = [row_of_id[name] for name in others]
     problems.raise_if_any()
     if not any(negatives):
         raise MirblabError(
@@ -452,14 +388,13 @@ def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
 
 
 def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
-    """Return the rows of batch *number* of one source."""
     epoch, place = divmod(number, max(1, n_rows // batch))
     return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
 
 
 @lru_cache(maxsize=4)
 def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int) -> np.ndarray:
-    """Return all rows, groups of *together* neighbours in a random order; where the groups begin is random, too."""
+    """Return all rows: groups of *together* neighbours, with random boundaries, in a random order."""
     rng = np.random.default_rng([seed, stream, epoch])
     if together == 1:
         order = rng.permutation(n_rows)
@@ -471,22 +406,20 @@ def _permutation(n_rows: int, seed: int, stream: int, epoch: int, together: int)
 
 
 def _check_ids(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    for column in ("id", *columns):
-        if column not in table.columns:
-            raise unknown("column", column, table.columns)
+    check_known("column", ["id", *columns], table.columns)
     if table.id.duplicated().any():
         raise MirblabError(f"id '{table.id[table.id.duplicated()].iloc[0]}' occurs twice; ids name one row each")
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except (ValueError, OSError) as error:
         raise MirblabError(f"{path} cannot be read as rephrasings: {error}; run: mirblab rephrase") from error
 
 
-def _lines(path: Path) -> pd.DataFrame:
-    """Return the objects of JSON lines as rows; pandas would take some texts for dates and numbers."""
+def _read_lines(path: Path) -> pd.DataFrame:
+    """Return the objects of JSON lines; pandas would convert some texts to dates and numbers."""
     problems, rows = LineProblems(path), []
     for number, record in read_records(path, problems):
         try:

@@ -1,10 +1,10 @@
-"""evaluation: what the model in training reaches on held-out views, at any step."""
+"""evaluation: the effectiveness of the model in training on held-out views, at any step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,27 +19,25 @@ N_QUERIES = 500
 
 @dataclass(frozen=True)
 class CurrentModel:
-    """The model as it is at this step, with the method of an encoder that makes vectors; nothing is cached."""
+    """The model at this step, which encodes and scores as an encoder does, without a cache."""
 
     passes: Passes
     encoder: Encoder
 
     def vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> np.ndarray:
         """Return one vector of length 1 per text, float32 (n, d), in the training's precision, without dropout."""
-        vectors = self._still(lambda: self.passes.vectors(self.encoder.strings(texts, role, instruction)))
-        vectors = vectors.float().cpu().numpy()
-        return unit_vectors(vectors)
+        with self._evaluating():
+            vectors = self.passes.vectors(self.encoder.strings(texts, role, instruction))
+            return unit_vectors(vectors.float().cpu().numpy())
 
     def scores(self, queries: Sequence[str], documents: Sequence[str], instruction: str = "") -> np.ndarray:
-        """Return the score of every query with every document, float32 (n, m): what is trained, cosine or MaxSim."""
-        query_strings, document_strings = (
-            self.encoder.strings(queries, "query", instruction),
-            self.encoder.strings(documents),
-        )
-        return self._still(lambda: self.passes.scores(query_strings, document_strings))
+        """Return the trained score, cosine or MaxSim, of every query with every document, float32 (n, m)."""
+        strings = self.encoder.strings(queries, "query", instruction)
+        with self._evaluating():
+            return self.passes.scores(strings, self.encoder.strings(documents))
 
-    def _still(self, make: Callable[[], Any]) -> Any:
-        """Return what *make* does with the model out of training, without gradients."""
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
         import torch
 
         model = self.passes.model
@@ -47,7 +45,7 @@ class CurrentModel:
         model.eval()
         try:
             with torch.no_grad():
-                return make()
+                yield
         finally:
             model.train(was_training)
 
@@ -67,8 +65,8 @@ def held_out(
 ) -> Evaluate:
     """Return a function that measures R@1, R@5 and RR from the view *query* to the view *document* of held-out rows.
 
-    At most 500 rows of *split* are queries; the corpus is they and others of the table, *n_rows* in all, drawn by
-    *seed*. A query's only relevant document is its own row's. Raises MirblabError when the split has no such row.
+    At most 500 rows of *split* are queries; the corpus is these and other rows of the table, *n_rows* in all, drawn by
+    *seed*. Only the document of the query's row is relevant. Raises MirblabError for a split without such rows.
 
     >>> from mirblab.analysis.lean_views import read_views
     >>> callable(held_out(read_views("mini-views"), n_rows=20))
@@ -95,14 +93,14 @@ def held_out(
     return evaluate
 
 
-def own_document_ranks(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return the rank of document *own*[i] for query i, from 1, in *scores* (n_queries, n_docs).
+def own_document_ranks(scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the rank of document *positions*[i] for query i, from 1, in *scores* (n_queries, n_docs).
 
     Of equal scores the later document is first, as in a run whose documents are sorted by id.
 
     >>> own_document_ranks(np.array([[0.5, 0.9, 0.5]]), np.array([0])).tolist()
     [3]
     """
-    own_scores = scores[np.arange(len(own)), own][:, None]
-    is_later = np.arange(scores.shape[1]) > own[:, None]
+    own_scores = scores[np.arange(len(positions)), positions][:, None]
+    is_later = np.arange(scores.shape[1]) > positions[:, None]
     return 1 + ((scores > own_scores) | ((scores == own_scores) & is_later)).sum(axis=1)

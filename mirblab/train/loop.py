@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xxhash
 
-from mirblab.core import paths, stored_files, text_files
+from mirblab.core import atomic_files, stored_files, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, n_threads
 from mirblab.train.data import TrainingTexts
 from mirblab.train.evaluation import CurrentModel, Evaluate
-from mirblab.train.loss import Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
+from mirblab.train.loss import LossOf, Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
 from mirblab.train.recipes import Recipe, describe_differences
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ _CONSEQUENCE = "the training goes on from the one before it"
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training run: a model in `passes`, the encoder it was, its texts, and the folder of its log and checkpoints.
-
-    *before* are the base's weights by name, where the last step ends with a mean of them and the trained ones.
-    """
+    """A training run; *before* has the base's weights by name if the result is a mean of them and the trained ones."""
 
     recipe: Recipe
     passes: Passes
@@ -54,17 +51,16 @@ class TrainingRun:
 
     @property
     def n_steps(self) -> int:
-        """Return how many steps the whole run takes."""
-        n_rows = len(self.material)
-        return self.recipe.n_steps(n_rows)
+        """Return the number of steps of the whole run."""
+        return self.recipe.n_steps(len(self.material))
 
 
 def run_to_end(run: TrainingRun) -> None:
-    """Take all steps that are not taken yet, from the newest checkpoint on; the model in *run* is changed in place.
+    """Take all remaining steps from the newest checkpoint on, changing the model in place.
 
-    Ctrl-C ends the step, writes a checkpoint and raises KeyboardInterrupt. Whatever is drawn in a step comes from the
-    seed and the step's number, so that a run which was killed ends with the weights of one which was not.
-    Raises MirblabError for a checkpoint of another run, and for a loss that is no number.
+    After Ctrl-C the step is finished, a checkpoint written and KeyboardInterrupt raised. The random numbers of a step
+    depend on the seed and its number only, so that an interrupted run ends with the same weights. Raises MirblabError
+    for a checkpoint of another run, and for a loss that is not finite.
     """
     optimiser = _optimiser(run)
     checkpoint = newest_checkpoint(run.folder, run.identity)
@@ -92,8 +88,8 @@ def run_to_end(run: TrainingRun) -> None:
             every = run.recipe.evaluate_every
             if done == run.n_steps or (every and done % every == 0):
                 _evaluate(run, journal, done)
-            every = run.recipe.checkpoint_every
-            if stop.is_set() or done == run.n_steps or (every and time.monotonic() - saved >= every):
+            seconds = run.recipe.checkpoint_every
+            if stop.is_set() or done == run.n_steps or (seconds and time.monotonic() - saved >= seconds):
                 journal.flush()
                 write_checkpoint(run.folder, done, training_state(run.passes.model, optimiser), run.identity)
                 saved = time.monotonic()
@@ -103,7 +99,7 @@ def run_to_end(run: TrainingRun) -> None:
 
 
 def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
-    """Return the learning rate of a *step*, from 0: it rises evenly over the warm-up, then stays or falls evenly to 0.
+    """Return the learning rate of a *step*, from 0: linear warm-up, then constant or linear decay to 0.
 
     >>> [learning_rate(Recipe("mine", learning_rate=1.0, warmup=2), step, 4) for step in range(4)]
     [0.5, 1.0, 1.0, 1.0]
@@ -116,30 +112,31 @@ def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
 
 
 def _optimiser(run: TrainingRun) -> Any:
-    """Return AdamW over the trained weights: those of the token embeddings, which most texts do not touch, apart."""
+    """Return AdamW over the trained weights; token embeddings, which most texts do not use, have another rate."""
     import torch
 
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
-    tokens = {id(model.get_input_embeddings().weight) for model in models}
-    rest, own = [], []
-    for weight in trained_parameters(run.passes.model).values():
-        (own if id(weight) in tokens else rest).append(weight)
-    groups = [{"params": rest, "rate": 1.0}, {"params": own, "rate": run.recipe.embedding_rate}]
-    groups = [group for group in groups if group["params"]]
+    token_weights = {id(model.get_input_embeddings().weight) for model in models}
+    weights = list(trained_parameters(run.passes.model).values())
+    others = [weight for weight in weights if id(weight) not in token_weights]
+    embeddings = [weight for weight in weights if id(weight) in token_weights]
+    rates = ((others, 1.0), (embeddings, run.recipe.embedding_rate))
+    groups = [{"params": params, "rate": rate} for params, rate in rates if params]
     return torch.optim.AdamW(groups, lr=run.recipe.learning_rate, weight_decay=run.recipe.weight_decay, fused=True)
 
 
 def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
-    """Take one step and return its line of the log."""
     import torch
 
     start, recipe = time.perf_counter(), run.recipe
     plan = run.material.plan(recipe)
     torch.manual_seed(plan.torch_seed(step))
     anchors, positives, negatives = run.material.texts(plan.draw(step))
+    queries = run.encoder.strings(anchors, "query", recipe.instruction)
+    strings = [*queries, *run.encoder.strings(positives), *run.encoder.strings(negatives)]
     optimiser.zero_grad(set_to_none=True)
     backward = run.passes.cached_backward if recipe.cached else run.passes.backward
-    loss = backward(_model_strings(run, anchors, positives, negatives), _loss_of(recipe, anchors, positives, negatives))
+    loss = backward(strings, _loss_of(recipe, anchors, positives, negatives))
     if not math.isfinite(loss):
         raise MirblabError(
             f"recipe '{recipe.name}': the loss of step {step + 1} is {loss}; lower the learning rate or set "
@@ -156,25 +153,21 @@ def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
     return {"step": step + 1, **facts, "pairs_per_second": round(len(anchors) / seconds, 2)}
 
 
-def _model_strings(run: TrainingRun, anchors: list[str], positives: list[str], negatives: list[str]) -> list[str]:
-    asked = run.encoder.strings(anchors, "query", run.recipe.instruction)
-    return asked + run.encoder.strings(positives) + run.encoder.strings(negatives)
-
-
-def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives: list[str]) -> Any:
-    """Return the loss as a function of the vectors of anchors, positives and negatives, joined in this order."""
+def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives: list[str]) -> LossOf:
     n, same = len(anchors), same_texts(anchors, positives)
-    others = same_as_negatives(anchors, positives, negatives) if negatives else None
+    same_negatives = same_as_negatives(anchors, positives, negatives) if negatives else None
 
-    def loss_of(vectors: Any) -> Any:
-        further = vectors[2 * n :] if negatives else None
-        columns = {"negatives": further, "same_negatives": others}
-        kind = {
-            "scale": recipe.scale,
-            "symmetric": recipe.symmetric,
-            "score": packed_scores if recipe.late else cosines,
-        }
-        return ranking_loss(vectors[:n], vectors[n : 2 * n], same, **kind, **columns)
+    def loss_of(vectors: torch.Tensor) -> torch.Tensor:
+        return ranking_loss(
+            vectors[:n],
+            vectors[n : 2 * n],
+            same,
+            scale=recipe.scale,
+            symmetric=recipe.symmetric,
+            negatives=vectors[2 * n :] if negatives else None,
+            same_negatives=same_negatives,
+            score=packed_scores if recipe.late else cosines,
+        )
 
     return loss_of
 
@@ -187,7 +180,7 @@ def _evaluate(run: TrainingRun, journal: Journal, step: int) -> None:
 
 @contextlib.contextmanager
 def _torch_restored() -> Iterator[None]:
-    """Give torch the cores that encoding may use, and put its threads and random states back afterwards."""
+    """Let torch use the cores that encoding may use; restore its threads and random states afterwards."""
     import torch
 
     before = torch.get_num_threads()
@@ -201,35 +194,28 @@ def _torch_restored() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state after *step* steps: named tensors, and what they belong to."""
+    """The state after *step* steps as named tensors."""
 
-    path: Path
     step: int
     tensors: dict[str, torch.Tensor]
 
 
 def write_checkpoint(folder: Path, step: int, tensors: Mapping[str, torch.Tensor], identity: Mapping[str, Any]) -> Path:
-    """Write the state after *step* steps to *folder* and remove all but the newest two; return the file.
-
-    It is written beside, flushed and renamed, so that it is whole or not there, and carries a checksum of its content.
-    """
+    """Write a checkpoint with a checksum, completely or not at all; keep the newest two; return the file."""
     from safetensors.torch import save_file
 
     about = json.dumps({"step": step, "identity": dict(identity)}, sort_keys=True)
     path = folder / _CHECKPOINT_NAME.format(step)
-    with paths.write_atomically(path) as beside:
+    with atomic_files.write_atomically(path) as beside:
         save_file(dict(tensors), str(beside), metadata={"about": about, "digest": _content_digest(about, tensors)})
     for old in checkpoint_files(folder)[:-N_KEPT]:
-        paths.remove_path(old)
+        atomic_files.remove_path(old)
     return path
 
 
 def newest_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
-    """Return the newest sound checkpoint in *folder*, or None; damaged ones are set aside with a warning.
-
-    Raises MirblabError saying what differs when it is of another *identity* (recipe, data or base).
-    """
-    paths.remove_abandoned(folder)
+    """Return the newest intact checkpoint in *folder* or None; MirblabError if its *identity* is another one."""
+    atomic_files.remove_abandoned(folder)
     for path in reversed(checkpoint_files(folder)):
         try:
             about, tensors = _read_checkpoint(path)
@@ -242,12 +228,12 @@ def newest_checkpoint(folder: Path, identity: Mapping[str, Any]) -> Checkpoint |
                 f"{path} is of another training: {other}. Take the change back, begin anew with --force, "
                 "or give the new model a name of its own with --out"
             )
-        return Checkpoint(path, int(about["step"]), tensors)
+        return Checkpoint(int(about["step"]), tensors)
     return None
 
 
 def verify_checkpoints(folder: Path) -> list[str]:
-    """Read all checkpoints in *folder*; set damaged ones aside with a warning; return a line for each."""
+    """Return a line for each damaged checkpoint in *folder*, which is moved aside with a warning."""
     wrong = []
     for path in checkpoint_files(folder):
         try:
@@ -264,39 +250,38 @@ def checkpoint_files(folder: Path) -> list[Path]:
 
 
 def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Return what a checkpoint says of itself, and its tensors; MirblabError when it is not what was written."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(path), framework="pt") as file:
-            said = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError) as error:
         raise MirblabError(f"it cannot be read: {error}") from error
-    if said.get("digest") != _content_digest(said.get("about", ""), tensors):
+    if metadata.get("digest") != _content_digest(metadata.get("about", ""), tensors):
         raise MirblabError("its content differs from its checksum")
-    return json.loads(said["about"]), tensors
+    return json.loads(metadata["about"]), tensors
 
 
 def _content_digest(about: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """Return a checksum over names, shapes and bytes; it finds damage, and does not resist a forger."""
     import torch
 
     state = xxhash.xxh3_128(about.encode())
     for name in sorted(tensors):
         value = tensors[name].contiguous()
         state.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
-        state.update(value.reshape(-1).view(torch.uint8).numpy() if value.numel() else b"")
+        if value.numel():
+            state.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return state.hexdigest()
 
 
 def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters that are trained, by name; tied ones once."""
+    """Return the trained parameters by name, tied ones once."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
-    """Return the trained weights, the model's buffers and the optimiser's state, as tensors on the CPU by name."""
+    """Return the trained weights, the model's buffers and the optimiser's state as CPU tensors by name."""
     tensors = {f"weight/{name}": parameter.detach() for name, parameter in trained_parameters(model).items()}
     tensors |= {f"buffer/{name}": value for name, value in model.named_buffers()}
     for name, parameter in trained_parameters(model).items():
@@ -305,31 +290,27 @@ def training_state(model: Any, optimiser: Any) -> dict[str, torch.Tensor]:
 
 
 def restore_state(model: Any, optimiser: Any, tensors: dict[str, torch.Tensor]) -> None:
-    """Put what `snapshot` returned back; MirblabError when it belongs to a model with other parameters."""
+    """Restore what `training_state` returned; MirblabError for a model with other parameters."""
     import torch
 
-    weights, buffers = trained_parameters(model), dict(model.named_buffers())
-    known = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
-    known |= {f"buffer/{name}": value for name, value in buffers.items()}
-    held = {name: value for name, value in tensors.items() if not name.startswith("optimiser/")}
-    if {name: value.shape for name, value in held.items()} != {name: value.shape for name, value in known.items()}:
-        raise MirblabError("the checkpoint holds the weights of another model; begin anew with --force")
+    weights = trained_parameters(model)
+    current = {f"weight/{name}": parameter.data for name, parameter in weights.items()}
+    current |= {f"buffer/{name}": value for name, value in model.named_buffers()}
+    stored = {name: value for name, value in tensors.items() if not name.startswith("optimiser/")}
+    if {name: value.shape for name, value in stored.items()} != {name: value.shape for name, value in current.items()}:
+        raise MirblabError("the checkpoint has the weights of another model; begin anew with --force")
     with torch.no_grad():
-        for name, value in held.items():
-            known[name].copy_(value)
-    for name, value in tensors.items():
-        if name.startswith("optimiser/"):
-            _, field, own = name.split("/", 2)
-            # AdamW counts its steps on the CPU
-            place = value.device if field == "step" else weights[own].device
-            optimiser.state[weights[own]][field] = value.clone().to(place)
+        for name, value in stored.items():
+            current[name].copy_(value)
+    for name in sorted(tensors.keys() - stored.keys()):
+        _, field, parameter_name = name.split("/", 2)
+        weight, value = weights[parameter_name], tensors[name].clone()
+        # AdamW counts its steps on the CPU.
+        optimiser.state[weight][field] = value if field == "step" else value.to(weight.device)
 
 
-def average_weights(model: Any, before: dict[str, torch.Tensor], share: float) -> None:
-    """Replace the trained weights of *model* by their mean with those of *before*, trained ones counting *share*.
-
-    Wortsman et al. 2022 (CVPR), "Robust fine-tuning of zero-shot models".
-    """
+def average_weights(model: Any, before: Mapping[str, torch.Tensor], share: float) -> None:
+    """Replace the trained weights by their mean, of weight *share*, with *before* (Wortsman et al., CVPR 2022)."""
     import torch
 
     with torch.no_grad():
@@ -338,34 +319,33 @@ def average_weights(model: Any, before: dict[str, torch.Tensor], share: float) -
 
 
 class Journal:
-    """Appends lines to the log in *folder*; opened at a step, it forgets what was written of later ones."""
+    """Appends lines to the log in *folder*, after removing lines after *step* and an incomplete last one."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        """Keep the lines up to *step*; a torn last line, of a process that was killed, is dropped too."""
         self.path = folder / LOG_FILE
         kept = [line for line in _log_lines(self.path) if line["step"] <= step]
-        paths.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+        atomic_files.write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Append one line and hand it to the system at once."""
-        with paths.writing(self.path), paths.open_to_write(self.path, "a") as file:
+        """Append one line and pass it to the operating system."""
+        with atomic_files.writing(self.path), atomic_files.open_to_write(self.path, "a") as file:
             file.write(json.dumps(dict(line)) + "\n")
 
     def flush(self) -> None:
-        """Put the log on disk."""
-        with paths.writing(self.path):
-            paths.flush_file(self.path)
+        """Force the log to disk."""
+        with atomic_files.writing(self.path):
+            atomic_files.flush_file(self.path)
 
 
 def read_log(folder: Path) -> pd.DataFrame:
-    """Return the log in *folder* as a table with a row per line, in their order."""
+    """Return the log in *folder* as a table with a row per line."""
     if not (folder / LOG_FILE).is_file():
         raise FileNotFoundError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
     return pd.DataFrame(_log_lines(folder / LOG_FILE))
 
 
 def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a log that hold an evaluation: step, and a column per measure."""
+    """Return the evaluations of a log: step, and a column per measure."""
     columns = [name for name in table.columns if name not in _OF_STEPS]
     if len(columns) < 2:
         return pd.DataFrame(columns=["step"])
@@ -373,7 +353,6 @@ def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a log; MirblabError with file and line for a broken line that is not the last."""
     entries = []
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, text in enumerate(lines, 1):

@@ -1,11 +1,10 @@
-"""loss: the losses, with gradients of large batches."""
+"""loss: the ranking loss over vectors or token vectors, and its gradient for large batches."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,11 +21,11 @@ _TOKENS_PER_BLOCK = 512  # document tokens at a time
 LossOf = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
-def cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Return the cosine of every row of *one* (n, d) with every row of *other* (m, d), float32 (n, m)."""
+def cosines(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of every row of *queries* (n, d) with every row of *documents* (m, d), float32 (n, m)."""
     from torch.nn.functional import normalize
 
-    return normalize(one.float(), dim=-1) @ normalize(other.float(), dim=-1).T
+    return normalize(queries.float(), dim=-1) @ normalize(documents.float(), dim=-1).T
 
 
 def ranking_loss(
@@ -40,15 +39,11 @@ def ranking_loss(
     same_negatives: np.ndarray | None = None,
     score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = cosines,
 ) -> torch.Tensor:
-    """Return the mean cross-entropy of finding each anchor's positive by its *score* times *scale*, a scalar from 0.
+    """Return the mean cross-entropy of each anchor's positive under a softmax of *score* times *scale*, a scalar >= 0.
 
     *anchors* and *positives* are n texts, (n, d) for cosines, *negatives* m further columns for every anchor. *same*
-    (n, n) and *same_negatives* (n, m) are True where a text is no wrong answer, and is left out. Symmetric: the mean
-    with the way back, from positives to anchors. Henderson et al. 2017 (multiple negatives), van den Oord et al. 2018.
-
-    >>> import torch
-    >>> round(ranking_loss(torch.eye(2), torch.eye(2), np.zeros((2, 2), bool), scale=1.0).item(), 4)
-    0.3133
+    (n, n) and *same_negatives* (n, m) are True where a text is no wrong answer, and is left out. *symmetric*: the mean
+    with the loss from positives to anchors. Henderson et al. 2017 (multiple negatives), van den Oord et al. 2018.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -57,23 +52,16 @@ def ranking_loss(
         mask = torch.from_numpy(left_out).to(anchors.device)
         return (scale * score(anchors, others)).masked_fill(mask, -torch.inf)
 
-    own, scores = torch.arange(len(anchors), device=anchors.device), scored(positives, same)
-    forth = scores
+    right, scores = torch.arange(len(anchors), device=anchors.device), scored(positives, same)
+    columns = scores
     if negatives is not None and same_negatives is not None:
-        forth = torch.cat([scores, scored(negatives, same_negatives)], dim=1)
-    loss = cross_entropy(forth, own)
-    return (loss + cross_entropy(scores.T, own)) / 2 if symmetric else loss
+        columns = torch.cat([scores, scored(negatives, same_negatives)], dim=1)
+    loss = cross_entropy(columns, right)
+    return (loss + cross_entropy(scores.T, right)) / 2 if symmetric else loss
 
 
 def same_texts(anchors: Sequence[str], positives: Sequence[str]) -> np.ndarray:
-    """Return (n, n): whether the positive in a column is no wrong answer to the anchor in a row, although not its own.
-
-    It is none if it has the text of the anchor's own positive or of the anchor, or if its own anchor has the
-    anchor's text. The diagonal is False.
-
-    >>> same_texts(["a", "b", "a"], ["x", "x", "y"]).astype(int).tolist()
-    [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
-    """
+    """Return (n, n): whether, by equal texts, another anchor's positive (column) is no wrong answer to an anchor."""
     a, p = _text_numbers(anchors, positives)
     same = (a[:, None] == a) | (p[:, None] == p) | (a[:, None] == p)
     np.fill_diagonal(same, False)
@@ -81,29 +69,18 @@ def same_texts(anchors: Sequence[str], positives: Sequence[str]) -> np.ndarray:
 
 
 def same_as_negatives(anchors: Sequence[str], positives: Sequence[str], negatives: Sequence[str]) -> np.ndarray:
-    """Return (n, m): whether a hard negative has the text of the anchor in a row, or of its positive.
-
-    >>> same_as_negatives(["a"], ["x"], ["x", "y", "a"]).tolist()
-    [[True, False, True]]
-    """
+    """Return (n, m): whether a hard negative (column) has the text of an anchor (row) or of its positive."""
     a, p, n = _text_numbers(anchors, positives, negatives)
     return (a[:, None] == n) | (p[:, None] == n)
 
 
 def _text_numbers(*columns: Sequence[str]) -> list[np.ndarray]:
-    """Return columns of texts as integers that are equal where the texts are."""
     known: dict[str, int] = {}
     return [np.array([known.setdefault(text, len(known)) for text in column], dtype=np.intp) for column in columns]
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """Return "float32" or "bfloat16" for a recipe's *precision*; "auto" takes bfloat16 where it is faster.
-
-    That is a GPU with bfloat16, or a CPU with AVX512-BF16 or AMX; without them bfloat16 is emulated and slow.
-
-    >>> resolve_precision("float32", "cpu")
-    'float32'
-    """
+    """Return "float32" or "bfloat16"; "auto": bfloat16 on hardware that has it (a GPU, AVX512-BF16 or AMX)."""
     if precision != "auto":
         return precision
     import torch
@@ -114,21 +91,9 @@ def resolve_precision(precision: str, device: str) -> str:
     return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 
-def autocast(precision: str, device: str) -> contextlib.AbstractContextManager[Any]:
-    """Return the context in which products are computed in bfloat16, or one that changes nothing."""
-    if precision == "float32":
-        return contextlib.nullcontext()
-    import torch
-
-    return torch.autocast(device, dtype=torch.bfloat16)
-
-
 @dataclass(frozen=True)
 class Passes:
-    """Runs texts through a sentence-transformers *model* in passes of at most *tokens* padded tokens.
-
-    Texts of like length share a pass, so that little of it is padding; vectors come back in the texts' order.
-    """
+    """Runs texts through a *model* in passes of texts of similar length, at most *tokens* padded tokens each."""
 
     model: Any
     name: str
@@ -136,7 +101,7 @@ class Passes:
     precision: str
 
     def vectors(self, strings: Sequence[str]) -> torch.Tensor:
-        """Return the vectors (n, d) of exact *strings*, with whatever gradient is wanted around the call."""
+        """Return the vectors (n, d) of exact *strings*, with gradients where torch computes them."""
         import torch
 
         batches = self.split(strings)
@@ -149,20 +114,20 @@ class Passes:
         from torch.nn.functional import normalize
 
         with torch.no_grad():
-            asked, held = (normalize(self.vectors(strings).float(), dim=1) for strings in (queries, documents))
-            return (asked @ held.T).cpu().numpy()
+            left, right = (normalize(self.vectors(strings).float(), dim=1) for strings in (queries, documents))
+            return (left @ right.T).cpu().numpy()
 
     def backward(self, strings: Sequence[str], loss_of: LossOf) -> float:
-        """Return the loss of the vectors of *strings*, its gradient added to the model's; keeps every activation."""
+        """Return the loss of the vectors of *strings*, and add its gradient to the model's."""
         loss = loss_of(self.vectors(strings))
         loss.backward()
         return float(loss.detach())
 
     def cached_backward(self, strings: Sequence[str], loss_of: LossOf) -> float:
-        """Return what `backward` does, with the activations of one pass in memory at a time.
+        """Do what `backward` does, with the activations of one pass in memory at a time.
 
-        Vectors are made without gradients, the loss tells each its gradient, and a second forward pass, with the
-        random states of the first, carries it into the weights. Gao et al. 2021 (RepL4NLP), "Scaling deep contrastive
+        The loss of vectors without gradients gives the gradient of each vector, which a second forward pass, with the
+        random states of the first, carries into the weights. Gao et al. 2021 (RepL4NLP), "Scaling deep contrastive
         learning batch size under memory limited setup".
         """
         import torch
@@ -177,10 +142,11 @@ class Passes:
         vectors = torch.empty_like(joined).index_copy_(0, order, joined).requires_grad_()
         loss = loss_of(vectors)
         loss.backward()
+        gradients = cast("torch.Tensor", vectors.grad)
         for batch, state in zip(batches, states, strict=True):
             _restore_random_state(state, self.model.device)
             again = self._run(strings, batch)
-            again.backward(vectors.grad[torch.as_tensor(batch, device=vectors.device)].to(again.dtype))
+            again.backward(gradients[torch.as_tensor(batch, device=vectors.device)].to(again.dtype))
         return float(loss.detach())
 
     def split(self, strings: Sequence[str]) -> list[list[int]]:
@@ -189,16 +155,17 @@ class Passes:
         return list(token_batches(np.minimum(lengths, int(min(self.model.max_seq_length, 2**31))), self.tokens))
 
     def _run(self, strings: Sequence[str], batch: Sequence[int]) -> torch.Tensor:
-        features = entry.model_input(self.model, [strings[place] for place in batch])
+        import torch
+
+        features = entry.model_input(self.model, [strings[position] for position in batch])
         device = self.model.device
         moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
-        with autocast(self.precision, device.type):
-            made = self.model(moved)
-        return self._wanted(made, features)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision != "float32"):
+            output = self.model(moved)
+        return self._rows_of(output, features)
 
-    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
-        """Return of a pass's output what stands for the texts, a row each."""
-        return made["sentence_embedding"]
+    def _rows_of(self, output: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
+        return output["sentence_embedding"]
 
 
 def _random_state(device: torch.device) -> list[torch.Tensor]:
@@ -218,43 +185,39 @@ def _restore_random_state(states: list[torch.Tensor], device: torch.device) -> N
 
 @dataclass(frozen=True)
 class TokenPasses(Passes):
-    """Runs texts as `Passes` does, for the unit vectors of their tokens in the place of one vector each.
-
-    They come back as (n, length, d + 1): padded with zeros to *length* tokens, the last column 1 where a token is, so
-    that a batch is one tensor and its gradient, at once or cached, is that of `Passes`. Special tokens are padding.
-    """
+    """Runs texts as `Passes` does for token vectors (n, length, d + 1); the last column is 1 for tokens, else 0."""
 
     length: int = 128
 
-    def _wanted(self, made: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
+    def _rows_of(self, output: Mapping[str, torch.Tensor], features: Mapping[str, Any]) -> torch.Tensor:
         import torch
         from torch.nn.functional import normalize, pad
 
         mask = torch.from_numpy(local.is_token(self.model.tokenizer, features)).to(self.model.device)
         if mask.shape[1] > self.length:
             raise MirblabError(f"a text has {mask.shape[1]} tokens, padding is for {self.length}; raise length")
-        tokens = normalize(made[local.token_output(self.model)].float(), dim=-1) * mask[..., None]
+        tokens = normalize(output[local.token_output(self.model)].float(), dim=-1) * mask[..., None]
         return pad(torch.cat([tokens, mask[..., None].float()], dim=-1), (0, 0, 0, self.length - mask.shape[1]))
 
     def scores(self, queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the MaxSim of every query with every document, exact strings, float32 (n, m), without gradients."""
-        asked, held = (self._rows(strings) for strings in (queries, documents))
-        own, parts = asked.block(0, len(queries)), [np.empty((len(queries), 0), np.float32)]
-        for cut in split_by_budget(held.lengths, _TOKENS_PER_BLOCK, _TOKENS_PER_BLOCK):
-            block = held.block(cut.start, cut.stop)
-            parts.append(max_sim_matrix(own, asked.lengths, block, held.lengths[cut]))
+        left, right = self._token_matrices(queries), self._token_matrices(documents)
+        query_rows, parts = left.block(0, len(queries)), [np.empty((len(queries), 0), np.float32)]
+        for cut in split_by_budget(right.lengths, _TOKENS_PER_BLOCK, _TOKENS_PER_BLOCK):
+            block = right.block(cut.start, cut.stop)
+            parts.append(max_sim_matrix(query_rows, left.lengths, block, right.lengths[cut]))
         return np.concatenate(parts, axis=1)
 
-    def _rows(self, strings: Sequence[str]) -> TokenMatrices:
-        """Return the token vectors without padding, pass by pass, so that little memory is held."""
+    def _token_matrices(self, strings: Sequence[str]) -> TokenMatrices:
+        """Return the token vectors without padding, computed pass by pass to save memory."""
         import torch
 
         token_vectors: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
         for batch in self.split(strings):
             with torch.no_grad():
-                made = self._run(strings, batch).cpu().numpy()
-            for place, tokens in zip(batch, made, strict=True):
-                token_vectors[place] = tokens[tokens[:, -1] == 1, :-1]
+                rows = self._run(strings, batch).cpu().numpy()
+            for position, tokens in zip(batch, rows, strict=True):
+                token_vectors[position] = tokens[tokens[:, -1] == 1, :-1]
         return TokenMatrices.of(token_vectors)
 
 
@@ -263,43 +226,38 @@ def late_scores(
 ) -> torch.Tensor:
     """Return the MaxSim of every query with every document, (n, m), with its gradient.
 
-    Tokens are (n, length, d) unit vectors and (m, length, d); masks (n, length) and (m, length) are True where a
-    token of the text is: special tokens and padding count on neither side. A text without tokens scores -1.
-
-    >>> import torch
-    >>> query, mask = torch.eye(2)[None], torch.tensor([[True, True]])
-    >>> late_scores(query, mask, query, torch.tensor([[True, False]])).tolist()
-    [[0.5]]
+    Tokens are unit vectors (n, length, d) and (m, length, d); masks (n, length) and (m, length) are False for special
+    tokens and padding. A text without tokens scores -1.
     """
     import torch
 
     query_mask, document_mask = query_mask.bool(), document_mask.bool()
-    asked, held = query_mask.any(0), document_mask.any(0)  # places that are padding in every text cost nothing
-    cosines = torch.einsum("qid,kjd->qkij", query_tokens[:, asked], document_tokens[:, held])
+    used, held = query_mask.any(0), document_mask.any(0)  # padding in every text is skipped
+    cosines = torch.einsum("qid,kjd->qkij", query_tokens[:, used], document_tokens[:, held])
     best = cosines.masked_fill(~document_mask[:, held][None, :, None], -torch.inf)
     counts = query_mask.sum(1)[:, None]
     is_full = (counts > 0) & document_mask.any(1)
     if not cosines.numel():
         return cosines.new_full(is_full.shape, NOTHING)
-    summed = best.max(-1).values.masked_fill(~query_mask[:, asked][:, None] | ~is_full[..., None], 0.0).sum(-1)
+    summed = best.max(-1).values.masked_fill(~query_mask[:, used][:, None] | ~is_full[..., None], 0.0).sum(-1)
     return torch.where(is_full, summed / counts.clamp(min=1), NOTHING)
 
 
-def packed_scores(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Return the MaxSim of texts as `TokenPasses` packs them, (n, length, d + 1): the *score* of `loss.ranking_loss`.
+def packed_scores(queries: torch.Tensor, documents: torch.Tensor) -> torch.Tensor:
+    """Return the MaxSim of texts as `TokenPasses` packs them, (n, length, d + 1): a *score* for `ranking_loss`.
 
-    The softmax over the batch is that of Khattab and Zaharia (SIGIR 2020); since MaxSim is a mean here and not a sum,
-    the loss's scale is that of a cosine.
+    The softmax over the batch is that of Khattab and Zaharia (SIGIR 2020); MaxSim is a mean here and not a sum, so the
+    loss needs the scale of a cosine.
     """
-    return late_scores(one[..., :-1], one[..., -1], other[..., :-1], other[..., -1])
+    return late_scores(queries[..., :-1], queries[..., -1], documents[..., :-1], documents[..., -1])
 
 
 def add_token_layer(model: Any, dimensions: int, seed: int = 0) -> None:
     """Give a sentence-transformers *model*, in place, a linear layer from its hidden states to token vectors.
 
-    The layer is an ordinary Dense module without bias, kept with the model; its first weights are a random subspace,
-    as in `token_vectors.project_tokens`. Passage vectors stay what they are. Raises MirblabError for a model without
-    hidden states, with such a layer, or with fewer dimensions.
+    It is a Dense module without bias, saved with the model; its first weights are a random subspace, as in
+    `token_vectors.project_tokens`. Passage vectors do not change. Raises MirblabError for a model without hidden
+    states, with such a layer, or with fewer dimensions.
     """
     import torch
     from sentence_transformers.base.modules import Dense
@@ -311,6 +269,13 @@ def add_token_layer(model: Any, dimensions: int, seed: int = 0) -> None:
         raise MirblabError(f"token vectors are made of {width} numbers; ask for 1 to {width} dimensions")
     basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, dimensions)))[0].T
     weight = torch.tensor(np.ascontiguousarray(basis), dtype=torch.float32)
-    names = {"module_input_name": local.TOKENS, "module_output_name": TOKEN_OUTPUT}
-    layer = Dense(width, dimensions, bias=False, activation_function=None, init_weight=weight, **names)
+    layer = Dense(
+        width,
+        dimensions,
+        bias=False,
+        activation_function=None,
+        init_weight=weight,
+        module_input_name=local.TOKENS,
+        module_output_name=TOKEN_OUTPUT,
+    )
     model.insert(1, layer.to(model.device))

@@ -12,7 +12,7 @@ from mirblab.train.recipes import Recipe
 
 
 def starting_encoder(recipe: Recipe) -> Encoder:
-    """Return the registry's encoder that *recipe* starts from; MirblabError for one that cannot be trained here."""
+    """Return the encoder that *recipe* starts from; MirblabError for one that cannot be trained here."""
     base = encoder(recipe.encoder)
     if "vendor" in base.entry:
         raise MirblabError(
@@ -27,17 +27,14 @@ def starting_encoder(recipe: Recipe) -> Encoder:
 
 
 def training_device() -> str:
-    """Return where models are loaded: "cuda" where there is such a GPU, else "cpu"."""
+    """Return "cuda" where there is such a GPU, else "cpu"."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def build_model(recipe: Recipe, base: Encoder) -> Any:
-    """Return a new sentence-transformers model of *recipe*, made of the encoder *base*, ready to be trained.
-
-    What is drawn for it (LoRA's first weights) comes from the recipe's seed. Texts are cut at the recipe's length.
-    """
+    """Return a new model of *recipe* from *base*, ready to be trained; LoRA's weights depend on the recipe's seed."""
     import torch
 
     numbers = {"dtype": "float32" if recipe.is_static else recipe.weights}
@@ -64,7 +61,7 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
 
 
 def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
-    """Return *model* as it is kept: adapters merged into the weights, texts read as far as the encoder *base* does."""
+    """Return *model* as it is stored: adapters merged into the weights, with the maximum length of *base*."""
     if recipe.is_static:
         model[0].tokenizer.enable_truncation(base.max_length)
         return model
@@ -75,7 +72,7 @@ def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
 
 
 def static_model(model: Any, max_length: int) -> Any:
-    """Return a model that is the mean of *model*'s token embeddings, normalised: no attention, no order of words."""
+    """Return a model that is the normalised mean of *model*'s token embeddings, without attention."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Normalize
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -87,11 +84,7 @@ def static_model(model: Any, max_length: int) -> Any:
 
 
 def add_adapters(recipe: Recipe, model: Any) -> None:
-    """Freeze *model* and put a trainable adapter of the recipe's rank beside each of its linear layers.
-
-    The adapters are held in float32, whatever the frozen weights are held in. Hu et al. 2022 (ICLR).
-    Raises MirblabError where peft is not installed.
-    """
+    """Freeze *model* and add a trainable float32 adapter to each of its linear layers (Hu et al., ICLR 2022)."""
     try:
         from peft import LoraConfig
     except ImportError as error:
@@ -106,35 +99,36 @@ def add_adapters(recipe: Recipe, model: Any) -> None:
 
 
 def merge_adapters(model: Any) -> None:
-    """Add the adapters' products to the weights beside them, and take the adapters out again."""
+    """Add the adapters' products to the weights, and remove the adapters."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     whole = model[0].model
     for name, layer in list(whole.named_modules()):
         if isinstance(layer, BaseTunerLayer):
             layer.merge()
-            parent, _, own = name.rpartition(".")
-            setattr(whole.get_submodule(parent), own, layer.get_base_layer())
+            parent, _, layer_name = name.rpartition(".")
+            setattr(whole.get_submodule(parent), layer_name, layer.get_base_layer())
     whole._hf_peft_config_loaded = False
     del whole.peft_config
 
 
 def move_token_embeddings(recipe: Recipe, model: Any) -> None:
-    """Move the token embeddings of *model* towards those of the static model `recipe.tokens_from`, by its share.
+    """Move *model*'s token embeddings towards those of the static model `recipe.tokens_from`, by the recipe's share.
 
-    Each keeps its length, so that position and layer normalisation weigh as before. Raises MirblabError when the two
-    models do not have the same tokens and dimensions.
+    Each keeps its length, so that position and layer normalisation weigh as before. Raises MirblabError if the models
+    differ in tokens or dimensions.
     """
     import torch
 
     static = encoder(recipe.tokens_from)
     learned = local.load_anew(static.name, static.entry, static.folder)
     weights, table = model[0].model.get_input_embeddings().weight, getattr(learned[0], "embedding", None)
+    where = f"recipe '{recipe.name}': tokens_from = '{recipe.tokens_from}'"
     if table is None:
-        raise MirblabError(f"{_where(recipe)} is no static embedding; train one with base = 'static:{recipe.base}'")
+        raise MirblabError(f"{where} is no static embedding; train one with base = 'static:{recipe.base}'")
     if table.weight.shape != weights.shape or learned.tokenizer.get_vocab() != model.tokenizer.get_vocab():
         raise MirblabError(
-            f"{_where(recipe)} has {tuple(table.weight.shape)} tokens and dimensions, '{recipe.base}' has "
+            f"{where} has {tuple(table.weight.shape)} tokens and dimensions, '{recipe.base}' has "
             f"{tuple(weights.shape)}, or other tokens; take one whose base is 'static:{recipe.base}'"
         )
     with torch.no_grad():
@@ -143,12 +137,8 @@ def move_token_embeddings(recipe: Recipe, model: Any) -> None:
         weights.copy_(mixed * lengths)
 
 
-def _where(recipe: Recipe) -> str:
-    return f"recipe '{recipe.name}': tokens_from = '{recipe.tokens_from}'"
-
-
 def _without_dropout(model: Any) -> None:
-    """Let every layer of *model* keep all of its activations; attention, too, which then runs fused on a CPU."""
+    """Disable dropout in every layer, also in attention, which then runs fused on a CPU."""
     import torch
 
     for module in model.modules():

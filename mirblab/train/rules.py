@@ -1,14 +1,13 @@
-"""rules: statements reworded, renamed and made false by rules."""
+"""rules: statements reworded, with renamed variables, or made false by rules."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirblab.data.near_duplicates import fold_text
 from mirblab.formula import in_text
@@ -64,9 +63,8 @@ _NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "f
 _COUNT = re.compile(r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One thing that can be said in several ways: where it stands, and all its ways; `{a}` is the pattern's group a."""
+class Rule(NamedTuple):
+    """Several wordings of the same thing: the pattern that finds each, and all *choices*; `{a}` is the group a."""
 
     name: str
     pattern: re.Pattern[str]
@@ -120,23 +118,19 @@ RULES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Reworded:
-    """A text in other words, and by which rules: their names, and "letters" when variables have other ones."""
+class Reworded(NamedTuple):
+    """A text in other words, and the names of the rules applied; "letters" for renamed variables."""
 
     text: str
     rules: list[str]
 
 
 def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
-    """Return *text* in other words wherever a rule of `RULES` applies, and with other *letters* for its variables.
+    """Return *text* in other words wherever a rule of `RULES` applies, with other *letters* for its variables.
 
-    Rules look at prose only, what is in formulas and code stays but for its letters (`rename_variables`). Deterministic
-    by *seed* and text. A text to which nothing applies comes back as it is, with no rules.
-
-    It is a stand-in: sentences keep their order and most of their words, so it teaches an encoder far less than what
-    a language model writes. The rules were chosen so that each keeps the meaning, and read over on real statements;
-    that the new text says the same is not proved, and now and then its English is stiff.
+    Only prose is changed, except for letters (`rename_variables`); equal *seed*s and texts give equal results. Most
+    words and their order stay, so that an encoder learns far less from it than from a language model's rewordings. The
+    rules were checked on real statements to keep the meaning, without proof.
 
     >>> reword("If `n` is even, then there exists a `k` such that `n = 2 * k`.", 1).text
     'Suppose that `l` is even. Then there is an `r` with the property that `l = 2 * r`.'
@@ -156,53 +150,45 @@ def reword(text: str, seed: str | int, letters: bool = True) -> Reworded:
 
 
 def _chosen(rule: Rule, text: str, match: re.Match[str], random: Random) -> str:
-    """Return one of the rule's ways to say what matches, another one than now, beginning with a capital as now."""
     groups = {name: text[slice(*match.span(name))] for name in rule.pattern.groupindex}
     old = text[match.start() : match.end()]
-    ways = [re.sub(r"\{([ab])\}", lambda place: groups[place[1]], choice) for choice in rule.choices]
-    ways = [way for way in ways if way.casefold() != old.casefold()] or [old]
-    new = random.choice(ways)
+    wordings = [re.sub(r"\{([ab])\}", lambda field: groups[field[1]], choice) for choice in rule.choices]
+    new = random.choice([wording for wording in wordings if wording.casefold() != old.casefold()] or [old])
     return new[0].upper() + new[1:] if old[0].isupper() else new
 
 
-@dataclass(frozen=True)
-class Renamed:
-    """A text with other letters, and which became which."""
+class Renamed(NamedTuple):
+    """A text with renamed variables, and the new letter of each."""
 
     text: str
     letters: dict[str, str]
 
 
 def rename_variables(text: str, seed: str | int) -> Renamed:
-    r"""Return *text* with its variables under other letters.
+    r"""Return *text* with other letters for its variables; equal *seed*s and texts give equal results.
 
     Variables are single letters: those that `formula.latex` reads as variables in LaTeX, names of one letter in code
-    between backticks, and letters that stand by themselves in prose. A new letter is the name of nothing else in the
-    text, so that no two become one. Letters with a usual meaning (e, i, d, C, L, O ...), with a hyphen in prose
-    (p-adic), and of alphabets other than Latin and Greek stay, and so does the whole text where a formula cannot be
-    read. An article before a letter follows it. Deterministic by *seed* and text.
-
-    What it does not know: whether a letter stands for something fixed in its field, as the X of polynomials.
+    between backticks, and single letters in prose. No two become one. Letters with a usual meaning (e, i, d, C, L, O
+    ...), with a hyphen in prose (p-adic), and of other alphabets than Latin and Greek stay, and so does a text with a
+    formula that cannot be read. Articles are adapted. Letters with a meaning in their field, as the X of polynomials,
+    are not recognised.
 
     >>> rename_variables("If $x \\in \\mathbb{R}$ and `f x = 0` then x is a zero of $f$.", 1).text
     'If $t \\in \\mathbb{R}$ and `u t = 0` then t is a zero of $u$.'
     """
-    places, taken = _places(text)
-    letters = list(dict.fromkeys(text[place] for place in places))
-    if not letters:
-        return Renamed(text, {})
+    offsets, used = _variable_offsets(text)
     random = Random(f"{seed}:{text}")
     new: dict[str, str] = {}
-    for letter in letters:
-        free = [other for other in _ALPHABET[letter] if other not in taken]
+    for letter in dict.fromkeys(text[offset] for offset in offsets):
+        free = [other for other in _ALPHABET[letter] if other not in used]
         if free:
             new[letter] = random.choice(free)
-            taken.add(new[letter])
-    return Renamed(_replaced(text, places, new), new)
+            used.add(new[letter])
+    return Renamed(_replaced(text, offsets, new), new)
 
 
-def _places(text: str) -> tuple[list[int], set[str]]:
-    """Return where the letters stand that may be renamed (nowhere when a formula cannot be read), and all in use."""
+def _variable_offsets(text: str) -> tuple[list[int], set[str]]:
+    """Return the offsets of letters that may be renamed (none if a formula cannot be read), and all letters in use."""
     offsets: list[int] = []
     kept: set[str] = set()
     used: set[str] = set()
@@ -210,32 +196,30 @@ def _places(text: str) -> tuple[list[int], set[str]]:
         inside = (_in_latex if is_latex else _in_code)(text[start:end])
         if inside is None:
             return [], set()
-        offsets += [start + place for place in inside[0]]
+        offsets += [start + offset for offset in inside[0]]
         kept |= inside[1]
         used |= inside[2]
-    rest = blank_formulas(text)
-    offsets += [match.start() for match in _BARE.finditer(rest)]
-    kept |= {letter for match in _NO_VARIABLE.finditer(rest) for letter in match.groups() if letter}
-    used |= kept | {text[place] for place in offsets}
-    places = dict.fromkeys(offsets)
-    return [place for place in places if text[place] in _ALPHABET and text[place] not in kept], used
+    prose = blank_formulas(text)
+    offsets += [match.start() for match in _BARE.finditer(prose)]
+    kept |= {letter for match in _NO_VARIABLE.finditer(prose) for letter in match.groups() if letter}
+    used |= kept | {text[offset] for offset in offsets}
+    return [at for at in dict.fromkeys(offsets) if text[at] in _ALPHABET and text[at] not in kept], used
 
 
 def _in_latex(formula: str) -> tuple[list[int], set[str], set[str]] | None:
-    """Return where a formula has variables of one letter, letters that must stay, and all; None when not understood."""
+    """Return offsets of variables in LaTeX, letters that must stay, and all letters; None when it cannot be read."""
     tree = parser.parse_latex(formula)
     if tree.problems:
         return None
     signs = {start: label for label, (start, end) in zip(tree.labels, tree.spans, strict=True) if end - start == 1}
     offsets = [start for start, label in signs.items() if label == f"V!{formula[start]}"]
     # Three letters in a row may be a name that lacks its command (gcd); in \text{...} a letter may be a variable.
-    kept = {letter for word in _RUN.findall(formula) for letter in word}
-    kept |= {letter for words in _WORDS.findall(formula) for letter in words}
+    kept = set("".join([*_RUN.findall(formula), *_WORDS.findall(formula)]))
     return offsets, kept, {formula[start] for start in signs}
 
 
 def _in_code(code: str) -> tuple[list[int], set[str], set[str]]:
-    """Return where code has names of one letter, also with indices and primes, letters that must stay, and all."""
+    """Return offsets of names of one letter in code, letters that must stay, and all letters."""
     offsets: list[int] = []
     kept: set[str] = set()
     for match in _NAME.finditer(code):
@@ -250,43 +234,34 @@ def _in_code(code: str) -> tuple[list[int], set[str], set[str]]:
 
 
 def _is_letter(name: str) -> bool:
-    """Return whether a name is one letter and what is set small beside it: x, x₁, x', Xᵒᵖ."""
+    """Return whether a name is one letter with indices or primes: x, x₁, x', Xᵒᵖ."""
     return all(sign == "'" or unicodedata.category(sign) in ("Lm", "No") for sign in name[1:])
 
 
-def _replaced(text: str, places: list[int], new: dict[str, str]) -> str:
-    """Return *text* with the letters at *places* replaced, and the articles before them made to fit."""
-    for place in sorted(places, reverse=True):
-        old, letter = text[place], new.get(text[place], text[place])
-        before = text[:place]
+def _replaced(text: str, offsets: list[int], new: dict[str, str]) -> str:
+    for offset in sorted(offsets, reverse=True):
+        old, letter = text[offset], new.get(text[offset], text[offset])
+        before = text[:offset]
         if (old in _AN) != (letter in _AN) and (match := _ARTICLE.search(before)):
             fitting = match[1][0] + ("n" if letter in _AN else "")
             before = before[: match.start(1)] + fitting + before[match.end(1) :]
-        text = before + letter + text[place + 1 :]
+        text = before + letter + text[offset + 1 :]
     return text
 
 
-@dataclass(frozen=True)
-class Falsehood:
-    """A statement with one change, and which kind of change it is."""
+class Falsehood(NamedTuple):
+    """A statement with one change, and the kind of the change."""
 
     kind: str
     text: str
 
 
 def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]:
-    """Return up to *n* versions of a statement that say something else, no two alike, of as many kinds as possible.
+    """Return up to *n* different versions of a statement that say something else, of as many kinds as possible.
 
-    Changes are those of `sources.corruptions` (a relation reversed, a quantifier or notion exchanged, a hypothesis
-    changed, indices swapped, the converse), also in code between backticks, and: signs of Lean exchanged, maps
-    composed or going the other way, a condition dropped, "is" made "is not", and the like. Deterministic by *seed*
-    and text; fewer than *n*, down to none, where there is no place for a change.
-
-    It is a stand-in: that the result is false is likely and not checked. A dropped condition may have been
-    superfluous, a converse may hold, and a definition that is changed is another definition rather than a falsehood.
-
-    >>> [one.kind for one in falsify("If `f` is injective, then `f x ≤ f y`.", 0)]
-    ['converse', 'sign-exchanged', 'hypothesis-changed']
+    The changes are those of `sources.hard_negatives`, also in code between backticks, and: Lean's signs exchanged, maps
+    composed in another order or reversed, a condition dropped, "is" negated, etc. Equal *seed*s and texts give equal
+    results. That they are false is likely, but not checked: a converse may hold, a condition may be superfluous.
     """
     random = Random(f"{seed}:{text}")
     options = [(kind, _changed_texts(text, find)) for kind, find in CHANGE_FINDERS.items()]
@@ -304,33 +279,20 @@ def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]
 
 
 class UnusableReply(Exception):
-    """An answer is of no use; the text is the reason, out of a few, so that they can be counted."""
+    """A reply cannot be used; the text is the reason, one of a few, so that they can be counted."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """What a model answered, and why it stopped: "stop", or "length" when it was cut off."""
 
     text: str
     finish: str = "stop"
 
 
-@dataclass(frozen=True)
-class Decomposition:
-    """A statement taken apart."""
+def read_decomposition(reply: Reply) -> dict[str, Any]:
+    """Return hypotheses, conclusions and normalized_form of a reply: a JSON object, alone or in a code fence.
 
-    hypotheses: list[str]
-    conclusions: list[str]
-    normalized_form: str
-
-
-def read_decomposition(reply: Reply) -> Decomposition:
-    """Return the parts that an answer names: a JSON object, alone or in one fence of code.
-
-    Raises Unusable: "empty", "cut off", "no JSON", "other JSON" (lists of texts are wanted), "no conclusion".
-
-    >>> read_decomposition(Reply('{"hypotheses": ["x is even"], "conclusions": ["x + 2 is even"]}')).conclusions
-    ['x + 2 is even']
+    Raises UnusableReply: "empty", "cut off", "no JSON", "other JSON" (lists of texts are wanted), "no conclusion".
     """
     answer = _reply_object(reply)
     form = answer.get("normalized_form", "")
@@ -339,17 +301,14 @@ def read_decomposition(reply: Reply) -> Decomposition:
         raise UnusableReply("other JSON")
     if not conclusions:
         raise UnusableReply("no conclusion")
-    return Decomposition(hypotheses, conclusions, form.strip())
+    return {"hypotheses": hypotheses, "conclusions": conclusions, "normalized_form": form.strip()}
 
 
 def read_rephrasing(reply: Reply, statement: str) -> str:
     """Return the new text of a *statement*.
 
-    Raises Unusable: "empty", "cut off", "unchanged" (but for case and blanks), "not a statement alone" (a fence of
-    code, or an introduction such as "Here is ...").
-
-    >>> read_rephrasing(Reply(" Twice a number is even. "), "2n is even")
-    'Twice a number is even.'
+    Raises UnusableReply: "empty", "cut off", "unchanged" (but for case and blanks), "not a statement alone" (a code
+    fence, or an introduction such as "Here is ...").
     """
     text = _reply_text(reply)
     if text.startswith("```") or _PREAMBLE.match(text):
@@ -360,12 +319,9 @@ def read_rephrasing(reply: Reply, statement: str) -> str:
 
 
 def read_negatives(reply: Reply, statement: str) -> list[str]:
-    """Return the three wrong versions of a *statement* that an answer holds.
+    """Return the three wrong versions of a *statement* that a reply has.
 
-    Raises Unusable: as `decomposition`, "not three", and "repeats" (each other, or the statement).
-
-    >>> read_negatives(Reply('{"hard_negatives": ["a < b", "a = b", "a > c"]}'), "a > b")
-    ['a < b', 'a = b', 'a > c']
+    Raises UnusableReply as `read_decomposition`, and: "not three", "repeats" (each other, or the statement).
     """
     texts = _answer_texts(_reply_object(reply).get("hard_negatives"))
     if len(texts) != N_NEGATIVES:
@@ -376,7 +332,7 @@ def read_negatives(reply: Reply, statement: str) -> list[str]:
 
 
 def _reply_text(reply: Reply) -> str:
-    """Return the answer without what a model thought aloud before it."""
+    """Return the reply without the reasoning that some models write first."""
     text = _THOUGHT.sub("", reply.text, count=1) if reply.text.lstrip().startswith("<think>") else reply.text
     if reply.finish == "length" or text.lstrip().startswith("<think>"):
         raise UnusableReply("cut off")
@@ -398,26 +354,23 @@ def _reply_object(reply: Reply) -> dict[str, Any]:
 
 
 def _answer_texts(value: Any) -> list[str]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise UnusableReply("other JSON")
-    if not all(isinstance(item, str) and item.strip() for item in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
         raise UnusableReply("other JSON")
     return [item.strip() for item in value]
 
 
-def _changed_texts(text: str, find: Callable[[str], list[Change]]) -> list[str]:
-    """Return the text with each of the changes that *find* names, one at a time."""
+def _changed_texts(text: str, find: Callable[[str], Iterable[Change]]) -> list[str]:
     return [text[: change.start] + change.new + text[change.end :] for change in find(text)]
 
 
-def _with_code(find: Callable[[str], list[Change]]) -> Callable[[str], list[Change]]:
-    """Return the finder of `corruptions`, which knows formulas between dollars, for code between backticks too."""
+def _with_code(find: Callable[[str], Iterable[Change]]) -> Callable[[str], Iterable[Change]]:
+    """Return a finder of `hard_negatives` that also reads code between backticks, not only formulas."""
 
-    def finder(text: str) -> list[Change]:
+    def finder(text: str) -> Iterable[Change]:
         if "$" in text or text.count("`") % 2:
             return find(text)
         changes = find(text.replace("`", "$"))
-        return [Change(one.start, one.end, one.new.replace("$", "`")) for one in changes]
+        return [Change(change.start, change.end, change.new.replace("$", "`")) for change in changes]
 
     return finder
 
@@ -450,11 +403,12 @@ def flipped_maps(text: str) -> list[Change]:
 def negated(text: str) -> list[Change]:
     """Return "is" as "is not", "there exists" as "there does not exist", and "has a" as "has no"."""
     hidden = blank_formulas(text)
-    changes = [Change(match.end("verb"), match.end("verb"), " not") for match in _VERB.finditer(hidden)]
     negative = {"exists": "does not exist", "exist": "do not exist", "is": "is not", "are": "are not"}
-    for match in _EXISTS.finditer(hidden):
-        changes.append(Change(*match.span("verb"), negative[match["verb"].lower()]))
-    return changes + [Change(*match.span("article"), "no") for match in _HAS.finditer(hidden)]
+    return [
+        *(Change(match.end("verb"), match.end("verb"), " not") for match in _VERB.finditer(hidden)),
+        *(Change(*match.span("verb"), negative[match["verb"].lower()]) for match in _EXISTS.finditer(hidden)),
+        *(Change(*match.span("article"), "no") for match in _HAS.finditer(hidden)),
+    ]
 
 
 def dropped_conditions(text: str) -> list[Change]:
@@ -472,7 +426,7 @@ def changed_numbers(text: str) -> list[Change]:
     return changes
 
 
-CHANGE_FINDERS: dict[str, Callable[[str], list[Change]]] = {
+CHANGE_FINDERS: dict[str, Callable[[str], Iterable[Change]]] = {
     **{kind: _with_code(find) for kind, find in hard_negatives.KINDS.items() if kind != "step-dropped"},
     "sign-exchanged": exchanged_signs,
     "flipped": flipped_maps,
@@ -483,23 +437,19 @@ CHANGE_FINDERS: dict[str, Callable[[str], list[Change]]] = {
 
 
 def formula_spans(text: str) -> list[tuple[int, int, bool]]:
-    r"""Return start and end of each formula and piece of code in a text, in order, and whether it is LaTeX.
+    """Return start and end of each formula and piece of code, in order, and whether it is LaTeX.
 
     >>> formula_spans("a `f x` of $y$")
     [(3, 6, False), (12, 13, True)]
     """
     code = [(match.start() + 1, match.end() - 1, False) for match in _CODE.finditer(text)]
     formulas = [(start, end, True) for _, start, end in in_text.marked_formulas(text)]
-    alone = [one for one in formulas if not any(start < one[1] and one[0] < end for start, end, _ in code)]
+    alone = [span for span in formulas if not any(start < span[1] and span[0] < end for start, end, _ in code)]
     return sorted(code + alone)
 
 
 def blank_formulas(text: str) -> str:
-    """Return a text, as long as before, with blanks in place of its formulas and code.
-
-    >>> blank_formulas("Let `f x` be $0$.")
-    'Let `   ` be $ $.'
-    """
+    """Return a text of the same length with blanks for its formulas and code."""
     signs = list(text)
     for start, end, _ in formula_spans(text):
         signs[start:end] = " " * (end - start)

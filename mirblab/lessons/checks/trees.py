@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 from mirblab.formula.latex import parser
 from mirblab.formula.tree import node_paths, shown_label
-from mirblab.lessons.exercises import check_number, exercise, shorten
+from mirblab.lessons.exercises import exercise, shorten
+from mirblab.lessons.hints import check_function
 
 _FORMULA = "x^{y_n} + 1"
 _PRODUCT = ("times", ("plus", "a", "b"), ("power", "c", "2"))
 _OPERATIONS = ("plus", "times", "power")
 _TREES = (
-    ("a", {"a": 5}, 5),
-    ("12", {"a": 5}, 12),
-    (("plus", "a", ("times", "b", "2")), {"a": 1, "b": 3}, 7),
-    (("power", ("plus", "a", "1"), "3"), {"a": 1}, 8),
-    (("power", "2", "a"), {"a": 5}, 32),
-    (("times", "a", "b", ("plus", "a", "b", "1")), {"a": 2, "b": 3}, 36),
-    (("times", "a", "0", "b"), {"a": 2, "b": 3}, 0),
+    ("a", {"a": 5}),
+    ("12", {"a": 5}),
+    (("plus", "a", ("times", "b", "2")), {"a": 1, "b": 3}),
+    (("power", ("plus", "a", "1"), "3"), {"a": 1}),
+    (("power", "2", "a"), {"a": 5}),
+    (("times", "a", "b", ("plus", "a", "b", "1")), {"a": 2, "b": 3}),
+    (("times", "a", "0", "b"), {"a": 2, "b": 3}),
 )
-_RENAMINGS = (
+_RENAMINGS: tuple[tuple[list[str], list[str], bool, str], ...] = (
     (["x", "y", "x"], ["a", "b", "a"], True, ""),
     (["x", "y"], ["y", "x"], True, "letters may trade places."),
     (["x", "x"], ["a", "b"], False, "one letter cannot become two different ones."),
@@ -57,22 +59,22 @@ def _paths(answer: Any) -> str:
     return ""
 
 
-def _path_hint(symbol: str, found: Any, truth: str) -> str:
-    if found == truth:
+def _path_hint(symbol: str, answer: Any, truth: str) -> str:
+    if answer == truth:
         return ""
     start = f"The path of `{symbol}`: "
-    if not isinstance(found, str):
-        return f"{start}a string is wanted, but the answer is `{shorten(found)}`."
+    if not isinstance(answer, str):
+        return f"{start}a string is wanted, but the answer is `{shorten(answer)}`."
     if not truth:
         return f"{start}this is the root; no edge leads to it."
-    if set(found) - set("nabouw"):
+    if set(answer) - set("nabouw"):
         return f"{start}only the letters n, a, b, o, u and w stand on edges."
-    if found == truth[::-1]:
+    if answer == truth[::-1]:
         return f"{start}the letters are right, but a path begins at the root."
-    if found == truth[-1:]:
+    if answer == truth[-1:]:
         return f"{start}that is only its last edge; a path begins at the root."
-    if len(found) != len(truth):
-        return f"{start}it has too {'many' if len(found) > len(truth) else 'few'} edges."
+    if len(answer) != len(truth):
+        return f"{start}it has too {'many' if len(answer) > len(truth) else 'few'} edges."
     return f"{start}one of its letters says another place than that of the symbol."
 
 
@@ -101,7 +103,6 @@ def _operations(answer: Any) -> str:
 
 
 def _malformed(tree: Any) -> str:
-    """Return what is wrong with a tuple as a tree, or ""."""
     if isinstance(tree, str):
         return "" if tree.isalnum() else f"`{shorten(tree)}` is neither a letter nor a number."
     if isinstance(tree, int | float):
@@ -116,7 +117,7 @@ def _malformed(tree: Any) -> str:
 
 
 def _sorted(tree: Any) -> Any:
-    """Return a tree with the operands of sums and products in one order, which does not matter there."""
+    """Return a tree with the operands of sums and products, whose order does not matter, in a fixed order."""
     if not isinstance(tree, tuple):
         return (tree,)
     parts = tuple(map(_sorted, tree[1:]))
@@ -124,26 +125,23 @@ def _sorted(tree: Any) -> Any:
 
 
 @exercise("value", "Two trees that give the same number for all letters are equal as functions, not as trees.")
-def _value(answer: Callable[[Any, dict], float]) -> Iterator[str]:
-    for tree, letters, truth in _TREES:
-        case = f"value({tree!r}, {letters})"
-        found = answer(tree, dict(letters))
-        if isinstance(found, str | tuple):
-            yield f"For `{case}` the answer is `{shorten(found)}`, no number: a leaf is a string, so look it up."
-        yield check_number(found, truth, case, _slips(tree, letters))
+def _value(answer: Any) -> str:
+    if callable(answer) and isinstance(leaf := answer("a", {"a": 5}), str | tuple):
+        return f"For the input `'a', {{'a': 5}}` the answer is `{shorten(leaf)}`: a leaf is a string, so look it up."
+    return check_function(answer, _TREES, _computed, _slips)
 
 
-def _slips(tree: Any, letters: dict[str, int]) -> dict[str, float]:
-    """Return what known slips give for the operation at the root of a tree whose operands are leaves."""
+def _slips(tree: Any, letters: dict[str, int]) -> Mapping[str, float]:
     if not isinstance(tree, tuple):
         return {}
     numbers = [_computed(part, letters) for part in tree[1:]]
-    slips = {"your power multiplies its operands.": numbers[0] * numbers[1]} if tree[0] == "power" else {}
     if tree[0] == "power":
-        return slips | {"base and exponent are exchanged.": numbers[1] ** numbers[0]}
-    first_two = numbers[0] + numbers[1] if tree[0] == "plus" else numbers[0] * numbers[1]
+        return {
+            "your power multiplies its operands.": numbers[0] * numbers[1],
+            "base and exponent are exchanged.": numbers[1] ** numbers[0],
+        }
     return {
-        "an operation may have more than two operands.": first_two,
+        "an operation may have more than two operands.": sum(numbers[:2]) if tree[0] == "plus" else prod(numbers[:2]),
         "you add where the tree multiplies.": sum(numbers),
     }
 
@@ -154,19 +152,16 @@ def _computed(tree: Any, letters: dict[str, int]) -> float:
     numbers = [_computed(part, letters) for part in tree[1:]]
     if tree[0] == "power":
         return numbers[0] ** numbers[1]
-    total = 0 if tree[0] == "plus" else 1
-    for each in numbers:
-        total = total + each if tree[0] == "plus" else total * each
-    return total
+    return sum(numbers) if tree[0] == "plus" else prod(numbers)
 
 
 @exercise("is_renaming", "Formulas whose letters pass this test, and which agree otherwise, have the same pattern.")
 def _is_renaming(answer: Callable[[list, list], bool]) -> str:
-    for one, other, truth, why in _RENAMINGS:
-        case = f"is_renaming({one}, {other})"
-        found = answer(list(one), list(other))
-        if not isinstance(found, bool):
-            return f"For `{case}` True or False is wanted, but the answer is `{shorten(found)}`."
-        if found != truth:
-            return f"For `{case}` your answer is `{found}`: {why or 'look at each letter and the one below it.'}"
+    for first, second, truth, why in _RENAMINGS:
+        case = f"is_renaming({first}, {second})"
+        verdict = answer(list(first), list(second))
+        if not isinstance(verdict, bool):
+            return f"For `{case}` True or False is wanted, but the answer is `{shorten(verdict)}`."
+        if verdict != truth:
+            return f"For `{case}` your answer is `{verdict}`: {why or 'look at each letter and the one below it.'}"
     return ""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,16 +25,21 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
     >>> parse_settings(["seed=3", "data=mini-views", "decay=true"])
     {'seed': 3, 'data': 'mini-views', 'decay': True}
     """
-    found = {}
+    settings: dict[str, Any] = {}
     for pair in pairs or []:
         name, sign, value = pair.partition("=")
         if not sign:
             raise MirblabError(f"--set wants name=value, found '{pair}'; write for example --set seed=1")
         try:
-            found[name.strip()] = ast.literal_eval(value)
+            settings[name.strip()] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name.strip()] = {"true": True, "false": False}.get(value, value)
-    return found
+            settings[name.strip()] = {"true": True, "false": False}.get(value, value)
+    return settings
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a comma-separated text."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def train(
@@ -45,7 +49,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
     force: Annotated[bool, typer.Option(help="Train anew what is there, or begun.")] = False,
 ) -> None:
-    """Train an encoder and keep it in the models folder; what was stopped or killed goes on at its last checkpoint."""
+    """Train an encoder and store it in the models folder; a stopped or killed training goes on where it was."""
     from mirblab.train.command import run_training
 
     changes = parse_settings(settings) | ({} if seed is None else {"seed": seed})
@@ -68,12 +72,13 @@ def rephrase(
     out: Annotated[str, typer.Option(help="A .parquet or .jsonl file; default: data/rephrasings/.")] = "",
     settings: Set = None,
 ) -> None:
-    """Say statements anew, for training; nothing is asked twice. --set in_flight=8 or budget=5 limits a model."""
+    """Rephrase statements, for training; nothing is asked twice. --set in_flight=8 or budget=5 limits a model."""
     from mirblab.train.rephrase import run_rephrasing
 
-    found = {"split": split, "kinds": kind or [], "modules": modules, "limit": limit}
-    asked = {"model": model, "url": url, "limits": parse_settings(settings)}
-    status = run_rephrasing(source, rules=rules, negatives=negatives, out=out, seed=seed, **asked, **found)
+    status = run_rephrasing(
+        source, rules=rules, model=model, url=url, negatives=negatives, out=out, seed=seed,
+        limits=parse_settings(settings), split=split, kinds=kind or [], modules=modules, limit=limit,
+    )  # fmt: skip
     raise typer.Exit(status)
 
 
@@ -95,13 +100,13 @@ def diff(
     """Compare two runs of a collection: means, significance, queries, documents that moved, unjudged documents."""
     from mirblab.analysis import compare_runs
 
-    wanted = [name.strip() for name in measures.split(",") if name.strip()]
-    found = compare_runs.compare_runs(
-        first, second, collection, wanted, k=k, n_queries=queries, p=p, depth=depth, split=split, seed=seed
-    )
-    compare_runs.print_comparison(found)
+    comparison = compare_runs.compare_runs(
+        first, second, collection, split_names(measures), k=k, n_queries=queries, p=p, depth=depth, split=split,
+        seed=seed,
+    )  # fmt: skip
+    compare_runs.print_comparison(comparison)
     if out is not None:
-        say(f"wrote {compare_runs.write_comparison(found, out)}")
+        say(f"wrote {compare_runs.write_comparison(comparison, out)}")
 
 
 def figures(
@@ -109,81 +114,13 @@ def figures(
         list[str] | None, typer.Option(help="A run by hand, as listed here, or all of them; may be repeated.")
     ] = None,
 ) -> None:
-    """List the tables and figures that are there: those of suites, and of runs by hand, which --remove removes."""
-    from mirblab.app import hand_runs
+    """List the tables and figures of suites and of runs by hand; --remove removes those of runs by hand."""
+    from mirblab.app import console, hand_runs
 
-    if remove:
-        for run in hand_runs.remove_hand_runs(remove):
-            say(f"removed {run.folder}")
-        return
-    contents: dict[str, bytes] = {}
-    lines = [*_suite_lines(contents), *_hand_run_lines(contents)]
-    for line in lines or ["none yet: run mirblab batch mini, or a notebook"]:
-        say(line)
-
-
-def _suite_lines(contents: dict[str, bytes]) -> Iterator[str]:
-    """Yield two lines for each notebook that a batch has run."""
-    from mirblab.app import stamps, suites
-    from mirblab.core import paths
-
-    for path in sorted((paths.figures() / "_executed").glob("*/*.json")):
-        stem, _, part = path.stem.partition(".")
-        job = suites.Job(path.parent.name, paths.bundled_path("notebooks") / f"{stem}.ipynb", {"part": part})
-        try:
-            stamp = stamps.read_stamp(job)
-        except ValueError as error:
-            yield f"{job.suite}/{job.name}: {error}"
-            continue
-        if stamp is not None:
-            sizes = [about[1] for about in stamps.list_files(job).values()]
-            state = _freshness(job, stamp.parameters, contents)
-            yield _status_line(f"{job.suite}/{job.name}", stamp.made, sizes, state)
-            yield from _parameter_lines(job.source.stem, stamp.parameters)
-
-
-def _freshness(job: Any, parameters: dict[str, Any], contents: dict[str, bytes]) -> str:
-    """Return whether what the batch left is fresh, for the parameters with which it ran."""
-    from mirblab.app import stamps
-    from mirblab.app.hand_runs import check_types, notebook_parameters
-
-    try:
-        defaults = notebook_parameters(job.source)
-        check_types(parameters, defaults, job.name)
-        reason = stamps.reason_to_run(dataclasses.replace(job, parameters=parameters), contents)
-    except FileNotFoundError:
-        reason = "there is no such notebook any more"
-    except ValueError as error:
-        reason = str(error)
-    return f"not fresh: {reason}" if reason else "fresh"
-
-
-def _hand_run_lines(contents: dict[str, bytes]) -> Iterator[str]:
-    from mirblab.app import hand_runs
-
-    runs = hand_runs.list_hand_runs()
-    if runs:
-        yield f"by hand, in {hand_runs.hand_runs_folder()}; mirblab figures --remove NAME removes one"
-    for run in runs:
-        files = [path for path in run.folder.rglob("*") if path.is_file()]
-        yield _status_line(run.name, run.made, [path.stat().st_size for path in files], run.state(contents))
-        yield from _parameter_lines(run.notebook, run.parameters)
-
-
-def _status_line(name: str, made: str, sizes: list[int], state: str) -> str:
-    from mirblab.core.paths import readable_size
-
-    return f"{name}: {made}, {len(sizes)} files, {readable_size(sum(sizes))}; {state}"
-
-
-def _parameter_lines(notebook: str, parameters: dict[str, Any]) -> Iterator[str]:
-    """Yield a line with the parameters that differ from the notebook's defaults, when some do."""
-    from mirblab.app import hand_runs
-
-    defaults = hand_runs.notebook_defaults(notebook)
-    differing = [f"{name} = {value!r}" for name, value in parameters.items() if defaults.get(name) != value]
-    if differing:
-        yield f"    {', '.join(differing)}"
+    for run in hand_runs.remove_hand_runs(remove or []):
+        say(f"removed {run.folder}")
+    if not remove:
+        console.print_figures()
 
 
 app = typer.Typer(
@@ -265,7 +202,7 @@ def batch(
     try:
         raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
     except KeyboardInterrupt:
-        say("stopped; finished vectors, runs and figures are kept, and the same command continues", to=sys.stderr)
+        say("stopped; finished vectors, runs and figures are stored, and the same command continues", to=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -274,13 +211,49 @@ def run(
     system: Annotated[str, typer.Argument(help="A system, such as bm25, minilm or bm25+minilm>maxsim@20.")],
     collections: Annotated[list[str], typer.Argument(help="Collections, by name or folder.")],
     measures: Annotated[str, typer.Option(help="Measures, separated by commas.")] = "nDCG@10,R@100",
-    out: Annotated[Path | None, typer.Option(help="A folder for TREC run files.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for run files.")] = None,
+    form: Annotated[str, typer.Option("--format", help="Of run files: trec, or arqmath for its task 1.")] = "trec",
     split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
 ) -> None:
     """Search collections with one system, and print the means of the measures."""
     from mirblab.app import console
 
-    console.print_values(system, collections, [name.strip() for name in measures.split(",")], out, split)
+    console.print_values(system, collections, split_names(measures), out, split, form)
+
+
+@app.command()
+def search(
+    collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    text: Annotated[list[str] | None, typer.Argument(help="What to search for; formulas between dollars.")] = None,
+    by: Annotated[str, typer.Option(help="A system; mirblab run --help has examples.")] = "bm25+minilm",
+    depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents.")] = 10,
+    file: Annotated[Path | None, typer.Option(help="A LaTeX file, whose statements are searched for.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A CSV file for the documents with their whole texts.")] = None,
+) -> None:
+    """Search a collection for a text or formula, and print the best documents."""
+    from mirblab.analysis.searching.free_text import search as search_collection
+    from mirblab.app import console
+
+    if bool(text) == (file is not None):
+        raise MirblabError("give a text to search for, or --file with a LaTeX file")
+    console.print_documents(search_collection(file or " ".join(text or []), collection, by, depth=depth), out)
+
+
+@app.command()
+def similar(
+    left: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    right: Annotated[str | None, typer.Argument(help="A second one; pairs then have a statement of either.")] = None,
+    by: Annotated[str, typer.Option(help="BM25, an encoder, structure, or a fusion of them.")] = "minilm",
+    n: Annotated[int, typer.Option("-n", help="How many pairs.")] = 20,
+    copies: Annotated[bool, typer.Option("--copies", help="Also pairs of nearly the same wording.")] = False,
+    queries: Annotated[bool, typer.Option("--queries", help="Queries are statements, too.")] = False,
+    out: Annotated[Path | None, typer.Option(help="A CSV file for the pairs with their whole texts.")] = None,
+) -> None:
+    """Print the pairs of statements that probably say the same, best first."""
+    from mirblab.analysis.searching.similarity import similar as find_similar
+    from mirblab.app import console
+
+    console.print_pairs(find_similar(left, right, by, n=n, copies=copies, queries=queries), out)
 
 
 @app.command()
@@ -294,7 +267,7 @@ def plan(
     from mirblab.app import console, suites
 
     if suite == "mirb":
-        console.print_costs([name.strip() for name in models.split(",")] if models else None)
+        console.print_costs(split_names(models) or None)
         return
     console.print_plan(suites.read_suite(suite, parse_settings(settings), only))
 
@@ -325,25 +298,31 @@ def report(
     split: Annotated[str, typer.Option(help="Which judgements.")] = "test",
     seed: Annotated[int, typer.Option(help="For samples and hashes.")] = 0,
 ) -> None:
-    """Print what makes a collection easier, harder or less fair than it looks, worst first."""
+    """Print what makes a collection easier, harder or less fair than it looks, most severe first."""
     from mirblab.analysis import collection_report
     from mirblab.data import runs
     from mirblab.sources import catalogue
 
-    found = collection_report.report(
-        catalogue.load(name, split),
-        encoders=["minilm"] if encoder is None else encoder,
-        others=[catalogue.load(one) for one in other or []],
-        runs=[runs.read_run(path) for path in run or []],
-        threshold=threshold,
-        seed=seed,
+    collection_report.print_report(
+        collection_report.report(
+            catalogue.load(name, split),
+            encoders=["minilm"] if encoder is None else encoder,
+            others=[catalogue.load(other_name) for other_name in other or []],
+            runs=[runs.read_run(path) for path in run or []],
+            threshold=threshold,
+            seed=seed,
+        )
     )
-    collection_report.print_report(found)
 
 
 @app.command("import-results")
 def import_results(
-    path: Annotated[Path, typer.Argument(help="A TREC run, a CSV, a JSON file of MTEB, or a folder of them.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A TREC run, a CSV, a JSON file of MTEB, or a folder of them; without it, they are listed."
+        ),
+    ] = None,
     system: Annotated[str, typer.Option(help="Its name here, where the file has none.")] = "",
     collection: Annotated[str, typer.Option(help="What it was measured on; a run's is guessed from its ids.")] = "",
     origin: Annotated[str, typer.Option(help="Who measured; tables show it.")] = "",
@@ -353,9 +332,13 @@ def import_results(
         bool, typer.Option("--candidates-only", help="Cut documents that a query may not return.")
     ] = False,
 ) -> None:
-    """Import results that others measured: tables show them as a system, with a mark."""
+    """Import results that others measured, or list them: runs become systems, which tables mark."""
+    from mirblab.app import console
     from mirblab.evaluation import imported
 
+    if path is None:
+        console.print_imports()
+        return
     record, notes = imported.import_results(
         path, system=system, collection=collection, origin=origin, name=name, percent=percent,
         candidates_only=candidates_only,
@@ -400,17 +383,17 @@ def doctor() -> None:
 
 
 def _describe(folder: Path, notes: Iterable[str] = ()) -> None:
-    """Print what a collection on disk holds."""
     from mirblab.data.collection import load_folder
 
-    found = load_folder(folder)
-    shown = ", ".join(found.candidates.names) or "all documents"
-    say(f"{found.name}: {len(found.queries):,} queries, {len(found.corpus):,} documents; candidates: {shown}")
+    collection = load_folder(folder)
+    n_queries, n_documents = len(collection.queries), len(collection.corpus)
+    shown = ", ".join(collection.candidates.names) or "all documents"
+    say(f"{collection.name}: {n_queries:,} queries, {n_documents:,} documents; candidates: {shown}")
     say("\n  note: ".join([f"  in {folder}", *notes]))
 
 
 def main() -> None:
-    """Run the command; what the user got wrong is one line on standard error and exit status 2."""
+    """Run the command; an error of the user is one line on standard error and exit status 2."""
     terminal.say_warnings()
     try:
         app()

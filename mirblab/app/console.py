@@ -10,95 +10,105 @@ import textwrap
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mirblab.app import batch, stamps, stores
-from mirblab.app.batch import MissingRun, Outcome
+from mirblab.app.batch import Outcome
 from mirblab.app.doctor import examine
+from mirblab.app.hand_runs import (
+    check_types,
+    hand_runs_folder,
+    list_hand_runs,
+    notebook_defaults,
+    notebook_parameters,
+)
 from mirblab.app.suites import Job
-from mirblab.core import paths, terminal
+from mirblab.core import atomic_files, paths, terminal
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.paths import readable_size
 from mirblab.core.terminal import say
 from mirblab.data import runs
+from mirblab.display import table_formats
+from mirblab.display.text import excerpts
 from mirblab.encoders import summary
+from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.spaces import open_spaces
-from mirblab.evaluation import measures
+from mirblab.evaluation import arqmath, imported, measures
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
 
 
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
+    """Print a table in the terminal."""
+    table = Table(*columns, title=title or None)
+    for row in rows:
+        table.add_row(*row)
+    terminal.console().print(table)
+
+
 def print_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
-    """Print which notebooks would run, which runs they need that are not stored, and the time and disk of it."""
-    console = terminal.console()
+    """Print which notebooks would run, which missing runs they need, and the time and disk space."""
     stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
-    todo = batch.missing_runs(stale)
-    notebooks = Table("notebook", "state", "about", title=f"suite {jobs[0].suite}" if jobs else "nothing to run")
-    for job in jobs:
-        state = ("would run", _time(batch.expected_seconds(job))) if job in stale else ("fresh", "")
-        notebooks.add_row(job.name, *state)
-    console.print(notebooks)
-    if todo:
-        console.print(_steps_table(todo))
-    n_bytes, spent = sum(step.n_bytes for step in todo), sum(step.seconds for step in todo)
-    spent += sum(batch.expected_seconds(job) for job in stale) / _workers(0)
-    what = f"{len(stale)} of {len(jobs)} notebooks, {len(todo)} runs to make"
-    new = sum(not stamps.stamp_path(job).is_file() for job in stale)
-    guess = f" ({new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
-    console.print(f"{what}: about {_time(spent)}, {readable_size(n_bytes)} of vectors{guess if new else ''}")
-
-
-def _steps_table(todo: Sequence[MissingRun]) -> Table:
-    table = Table("run to make", "collection", "texts to encode", "disk", "about")
-    for step in todo:
-        encoded = (f"{step.n_texts:,}", readable_size(step.n_bytes)) if step.n_texts else ("", "")
-        table.add_row(step.system, step.collection, *encoded, _time(step.seconds))
-    return table
+    missing = batch.missing_runs(stale)
+    rows = [
+        (job.name, "would run", _time(batch.expected_seconds(job))) if job in stale else (job.name, "fresh", "")
+        for job in jobs
+    ]
+    print_table(("notebook", "state", "about"), rows, f"suite {jobs[0].suite}" if jobs else "nothing to run")
+    if missing:
+        runs_to_make = []
+        for run in missing:
+            encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
+            runs_to_make.append((run.system, run.collection, *encoded, _time(run.seconds)))
+        print_table(("run to make", "collection", "texts to encode", "disk", "about"), runs_to_make)
+    seconds = sum(run.seconds for run in missing)
+    seconds += sum(batch.expected_seconds(job) for job in stale) / _n_workers(0)
+    n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
+    guess = f" ({n_new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
+    size = readable_size(sum(run.n_bytes for run in missing))
+    say(
+        f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make: about {_time(seconds)}, {size} of vectors"
+        f"{guess if n_new else ''}"
+    )
 
 
 def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
-    """Make the missing runs, then the notebooks that are not fresh; return the exit status (1: some failed)."""
-    console, start = terminal.console(), time.perf_counter()
+    """Make the missing runs, then run the notebooks that are not fresh; return the exit status (1: some failed)."""
+    start = time.perf_counter()
     reasons = [(job, "it is forced") for job in jobs] if force else batch.find_stale(jobs)
     stale = [job for job, _ in reasons]
     for job in jobs:
         if job not in stale:
-            console.print(f"fresh   {job.name}")
+            say(f"fresh   {job.name}")
     for job, reason in reasons:
         if not force and stamps.stamp_path(job).is_file():
-            console.print(f"again   {job.name}: {reason}", soft_wrap=True)
+            say(f"again   {job.name}: {reason}")
     for job in stale[:1]:
-        paths.check_writable(job.executed.parent)
-    batch.make_missing_runs(batch.missing_runs(stale), lambda line: console.print(line, soft_wrap=True))
-    outcomes = _with_bars(console, stale, _workers(n_workers), force)
+        atomic_files.check_writable(job.executed.parent)
+    batch.make_missing_runs(batch.missing_runs(stale), say)
+    outcomes = _run_with_bars(stale, _n_workers(n_workers), force)
     count = Counter(outcome.state for outcome in outcomes)
-    console.print(
-        f"{len(jobs) - len(stale) + count['fresh']} fresh, {count['ran']} ran, {count['failed']} failed in "
-        f"{_time(time.perf_counter() - start)}; see {paths.figures() / (jobs[0].suite if jobs else '')}",
-        soft_wrap=True,
-    )
+    n_fresh, folder = len(jobs) - len(stale) + count["fresh"], paths.figures() / (jobs[0].suite if jobs else "")
+    spent = _time(time.perf_counter() - start)
+    say(f"{n_fresh} fresh, {count['ran']} ran, {count['failed']} failed in {spent}; see {folder}")
     return 1 if count["failed"] else 0
 
 
-def _workers(asked: int) -> int:
-    return asked if asked > 0 else max(2, (os.cpu_count() or 2) // 2)
+def _n_workers(wanted: int) -> int:
+    return wanted if wanted > 0 else max(2, (os.cpu_count() or 2) // 2)
 
 
-def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: bool) -> list[Outcome]:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bars:
+def _run_with_bars(jobs: Sequence[Job], n_workers: int, force: bool) -> list[Outcome]:
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=terminal.console(), transient=True) as bars:
         ids = {job.name: bars.add_task(terminal.safe_text(job.name), total=None, start=False) for job in jobs}
 
         def tell(job: Job, cells: int, total: int) -> None:
@@ -115,133 +125,227 @@ def _with_bars(console: Console, jobs: Sequence[Job], n_workers: int, force: boo
         return batch.run_notebooks(jobs, n_workers, tell, done, force=force)
 
 
-def print_values(name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str) -> None:
+def print_pairs(pairs: table_formats.Table, out: Path | None) -> None:
+    """Print pairs of similar statements with the beginnings of their texts, and write all of them to *out*."""
+    frame = pairs.frame
+    texts = [excerpts(frame[side].to_list()) for side in ("left_text", "right_text")]
+    rows = [
+        (f"{row.score:.3f}", f"{row.left}\n{left}", f"{row.right}\n{right}", row.shared)
+        for row, left, right in zip(frame.itertuples(), *texts, strict=True)
+    ]
+    print_table(("score", "left", "right", "shared"), rows, pairs.caption)
+    _finish_table(pairs, out)
+
+
+def print_documents(documents: table_formats.Table, out: Path | None) -> None:
+    """Print the documents of a search with the beginnings of their texts, and write all of them to *out*."""
+    frame = documents.frame.drop(columns="text")
+    texts = excerpts(documents.frame.text.to_list())
+    frame["doc_id"] = [f"{doc_id}\n{text}" for doc_id, text in zip(frame.doc_id, texts, strict=True)]
+    frame = frame.reset_index()
+    shown = frame.assign(score=frame.score.map("{:.3f}".format)).astype(str).replace("<NA>", "")
+    print_table(tuple(shown.columns), shown.itertuples(index=False), documents.caption)
+    _finish_table(documents, out)
+
+
+def _finish_table(table: table_formats.Table, out: Path | None) -> None:
+    for note in table.notes:
+        say(note)
+    if out is not None:
+        atomic_files.write_text(out, table.to_csv())
+        say(f"wrote {out}")
+
+
+def print_imports() -> None:
+    """Print the imported runs, and the values that others published as means or for each query, with their mean."""
+    records = imported.import_records()
+    if not records:
+        say("nothing was imported yet; mirblab import-results FILE imports a run or values")
+        return
+    rows = [
+        (system, record.collections[0], f"{record.n_rows:,} rows", record.origin)
+        for record in records
+        if record.kind == "run"
+        for system in record.systems
+    ]
+    if rows:
+        print_table(("system", "collection", "run", "origin"), rows, "imported runs")
+    values = imported.read_imported_values()
+    if len(values):
+        keys = ["system", "collection", "measure", "origin"]
+        means = values.groupby(keys, sort=False).value.agg(["mean", "size"]).reset_index()
+        print_table(
+            (*keys, "mean", "values"),
+            [(*(getattr(row, key) for key in keys), f"{row.mean:.4f}", f"{row.size:,}") for row in means.itertuples()],
+            "imported values (0 to 1, ranks from 1)",
+        )
+
+
+def print_values(
+    name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str, form: str = "trec"
+) -> None:
     """Search *collections* with the system *name*, print the means of the measures, and write run files to *out*."""
-    console, table = terminal.console(), Table("collection", "queries", *wanted, title=system(name).label)
-    checked = [measures.parse_measure(text) for text in wanted]
-    for found in collections:
-        held = catalogue.load(found, split)
-        run = system(name).search(held)
-        with warnings.catch_warnings(record=True) as told:
+    formats: dict[str, tuple[str, Callable[[pd.DataFrame, Path], None]]] = {
+        "trec": (".trec.gz", runs.write_run), "arqmath": (".tsv", arqmath.write_submission),
+    }  # fmt: skip
+    check_known("format of run files", form, formats)
+    suffix, write = formats[form]
+    label, checked, rows = system(name).label, [measures.parse_measure(text) for text in wanted], []
+    for collection_name in collections:
+        collection = catalogue.load(collection_name, split)
+        if form == "arqmath":
+            arqmath.check_answer_ids(collection)
+        run = system(name).search(collection)
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            values = measures.evaluate(run, held, checked)
+            values = measures.evaluate(run, collection, checked)
         notes = [str(run.attrs[key]) for key in ("origin", "remainder", "note") if run.attrs.get(key)]
-        for line in dict.fromkeys([*(str(one.message) for one in told), *notes]):
-            console.print(f"{held.name}: {line}", soft_wrap=True)
+        for line in dict.fromkeys([*(str(warning.message) for warning in caught), *notes]):
+            say(f"{collection.name}: {line}")
         means = values.groupby("measure", sort=False).value.mean()
-        table.add_row(held.name, f"{len(held.queries):,}", *(f"{mean:.4f}" for mean in means))
+        rows.append((collection.name, f"{len(collection.queries):,}", *(f"{mean:.4f}" for mean in means)))
         if out is not None:
-            path = out / f"{held.name}.{paths.checked_name(re.sub(r'[>/]', '-', name), 120)}.trec.gz"
-            runs.write_run(run, path)
-            console.print(f"wrote {path}", soft_wrap=True)
-    console.print(table)
+            path = out / f"{collection.name}.{paths.checked_name(re.sub(r'[>/]', '-', name), 120)}{suffix}"
+            write(run, path)
+            say(f"wrote {path}")
+    print_table(("collection", "queries", *wanted), rows, label)
 
 
 def print_costs(encoders: Sequence[str] | None = None) -> None:
-    """Print what MIRB takes of each model, by collection too when *encoders* are named, and the paper's own hours."""
-    console, table = terminal.console(), summary.cost_table(encoders, batch.stored_shares(encoders))
-    sizes = Table("collection", "documents", "queries", "tokens, about", title="MIRB's twelve collections")
-    for row in summary.collection_sizes().itertuples():
-        sizes.add_row(row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
-    console.print(sizes)
+    """Print what MIRB costs with each model (by collection for named *encoders*), and the paper's hours."""
+    table = summary.cost_table(encoders, batch.stored_shares(encoders))
+    sizes = summary.collection_sizes()[["paper", "documents", "queries", "tokens"]]
+    rows = [(str(paper), *(f"{number:,}" for number in numbers)) for paper, *numbers in sizes.itertuples(index=False)]
+    print_table(("collection", "documents", "queries", "tokens, about"), rows, "MIRB's twelve collections")
     for name, part in table.groupby("encoder", sort=False) if encoders else ():
-        console.print(_costs_table(part, "paper", f"{name}, by collection"))
-    console.print(_costs_table(table, "encoder", f"all twelve, hours on an {summary.GPU}"))
+        _print_cost_table(part, "paper", f"{name}, by collection")
+    _print_cost_table(table, "encoder", f"all twelve, hours on an {summary.GPU}")
     if not encoders:
-        console.print("by collection: mirblab plan mirb --models NAME,NAME")
-    console.print(summary.PAPER_NOTE, soft_wrap=True)
+        say("by collection: mirblab plan mirb --models NAME,NAME")
+    say(summary.PAPER_NOTE)
 
 
-def _costs_table(table: pd.DataFrame, by: str, title: str) -> Table:
-    shown = Table(by.replace("paper", "collection"), "GPU hours", "price", "disk", "stored", title=title)
+def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
+    rows = []
     for name, part in table.groupby(by, sort=False):
         hours, dollars = part.gpu_hours.sum(min_count=1), part.dollars.sum(min_count=1)
         texts = part.documents + part.queries
-        cells = ["" if hours != hours else f"{hours:.2g}", "" if dollars != dollars else f"${dollars:,.2f}"]
+        cells = ["" if pd.isna(hours) else f"{hours:.2g}", "" if pd.isna(dollars) else f"${dollars:,.2f}"]
         share = (part.stored * texts).sum() / texts.sum()
-        shown.add_row(str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}")
-    return shown
+        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}"))
+    print_table((by.replace("paper", "collection"), "GPU hours", "price", "disk", "stored"), rows, title)
 
 
 def print_stores(*, verify: bool = False, remove: str = "") -> int:
-    """Print the stores and their sizes; check all in them (*verify*), or *remove* one, or a part (`stores.PARTS`).
-
-    Return the exit status (1: something is damaged).
-    """
-    console = terminal.console()
+    """Print the stores and their sizes, *verify* or *remove* them; return the exit status (1: damaged)."""
     if remove:
         for line in stores.remove_store(remove):
-            console.print(line, soft_wrap=True)
+            say(line)
         return 0
-    status = _verify(console) if verify else 0
-    table = Table("store", "files", "size", "lies in", title=str(paths.home()))
+    status = _verify_stores() if verify else 0
+    rows = []
     for store in stores.STORES:
-        place = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
-        table.add_row(store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), place)
-    console.print(table)
-    console.print(_spaces_table())
-    for found, mend in stores.removal_advice():
-        console.print(f"{found}: {mend}", soft_wrap=True)
+        folder = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
+        rows.append((store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), folder))
+    print_table(("store", "files", "size", "path"), rows, str(paths.home()))
+    spaces = []
+    for vectors in open_spaces(paths.cache() / "vectors", VectorStore):
+        sizes = vectors.sizes()
+        names = [str(vectors.space.get(field, "")) for field in ("model", "role", "prompt")]
+        spaces.append([*names, f"{sizes['texts']:,}", readable_size(sizes["bytes"]), str(sizes["damaged"])])
+    print_table(("vectors of", "role", "prompt", "texts", "size", "damaged files"), spaces)
+    for text, command in stores.removal_advice():
+        say(f"{text}: {command}")
+    return status
+
+
+def _verify_stores() -> int:
+    n_problems = 0
+    for store in stores.STORES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the lines say the same
+            lines = store.verify()
+        n_problems += len(lines)
+        for line in lines:
+            say(f"{store.name}: {line}")
+    n_removed = len(stores.remove_left_overs())
+    say(f"{len(stores.STORES)} stores checked; problems: {n_problems}; left-overs removed: {n_removed}")
+    return 1 if n_problems else 0
+
+
+def print_figures() -> None:
+    """Print the outputs of batches and runs by hand, their size, and whether they are fresh."""
+    contents: dict[str, bytes] = {}
+    lines = []
+    for path in sorted((paths.figures() / "_executed").glob("*/*.json")):
+        stem, _, part = path.stem.partition(".")
+        job = Job(path.parent.name, paths.bundled_path("notebooks") / f"{stem}.ipynb", {"part": part})
+        name = f"{job.suite}/{job.name}"
+        try:
+            stamp = stamps.read_stamp(job)
+        except MirblabError as error:
+            lines.append(f"{name}: {error}")
+            continue
+        if stamp is not None:
+            sizes = [signature[1] for signature in stamps.list_files(job).values()]
+            state = _freshness(replace(job, parameters=stamp.parameters), contents)
+            lines += _run_lines(name, stem, stamp.made, sizes, state, stamp.parameters)
+    hand_runs = list_hand_runs()
+    if hand_runs:
+        lines.append(f"by hand, in {hand_runs_folder()}; mirblab figures --remove NAME removes one")
+    for run in hand_runs:
+        sizes = [path.stat().st_size for path in run.folder.rglob("*") if path.is_file()]
+        lines += _run_lines(run.name, run.notebook, run.made, sizes, run.state(contents), run.parameters)
+    for line in lines or ["none yet: run mirblab batch mini, or a notebook"]:
+        say(line)
+
+
+def _run_lines(
+    name: str, notebook: str, made: str, sizes: list[int], state: str, parameters: dict[str, Any]
+) -> list[str]:
+    defaults = notebook_defaults(notebook)
+    differing = [f"{key} = {value!r}" for key, value in parameters.items() if defaults.get(key) != value]
+    line = f"{name}: {made}, {len(sizes)} files, {readable_size(sum(sizes))}; {state}"
+    return [line, f"    {', '.join(differing)}"] if differing else [line]
+
+
+def _freshness(job: Job, contents: dict[str, bytes]) -> str:
+    try:
+        check_types(job.parameters, notebook_parameters(job.source), job.name)
+        reason = stamps.reason_to_run(job, contents)
+    except FileNotFoundError:
+        reason = "there is no such notebook any more"
+    except ValueError as error:
+        reason = str(error)
+    return f"not fresh: {reason}" if reason else "fresh"
+
+
+def print_diagnosis() -> int:
+    """Print the findings about the installation; return the exit status (1: something is wrong)."""
+    status = 0
+    for name, finding in examine():
+        say(f"{finding.state:6s} {name:10s} {finding.text}")
+        if finding.advice:
+            say(f"       {'':10s} -> {finding.advice}")
+        status = 1 if finding.state == "wrong" else status
     return status
 
 
 def _time(seconds: float) -> str:
     """Return a time for people: "8 s", "3 min 20 s", "2 h 5 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
-def print_diagnosis() -> int:
-    """Print the findings about the installation; return the exit status (1: something is wrong)."""
-    console, wrong = terminal.console(), False
-    for finding in examine():
-        console.print(f"{finding.state:6s} {finding.what:10s} {finding.found}", soft_wrap=True)
-        if finding.mend:
-            console.print(f"       {'':10s} -> {finding.mend}", soft_wrap=True)
-        wrong |= finding.state == "wrong"
-    return 1 if wrong else 0
-
-
-def _verify(console: Console) -> int:
-    """Check everything that is stored, set aside what is damaged, and remove what killed processes left."""
-    wrong = 0
-    for store in stores.STORES:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the lines say the same
-            lines = store.verify()
-        wrong += len(lines)
-        for line in lines:
-            console.print(f"{store.name}: {line}", soft_wrap=True)
-    swept = len(stores.remove_left_overs())
-    console.print(f"{len(stores.STORES)} stores checked; problems: {wrong}; left-overs removed: {swept}")
-    return 1 if wrong else 0
-
-
-def _spaces_table() -> Table:
-    table = Table("vectors of", "role", "prompt", "texts", "size", "damaged files")
-    for store in open_spaces(paths.cache() / "vectors"):
-        found, space = store.sizes(), store.space
-        row = (f"{found['texts']:,}", readable_size(found["bytes"]), str(found["damaged"]))
-        table.add_row(str(space.get("model", "")), str(space.get("role", "")), str(space.get("prompt", "")), *row)
-    return table
-
-
-_WIDEST, _NARROWEST = 100, 40
 _WIDTH_OF_COMMANDS = 34
 _TITLE = "mirblab: find theorems, proofs, premises, answers and formulas, and measure how well it works."
-_MORE = (
-    "Something wrong? mirblab doctor. What would run, and for how long: mirblab plan mini. What is stored: "
-    "mirblab cache. All commands: mirblab --help."
-)
-_WHOLE = {"break_long_words": False, "break_on_hyphens": False}  # paths are not broken
 
 
 @dataclass(frozen=True)
 class HomeState:
-    """The state of the home folder: collections built or added, suites run, and whether this is a checkout."""
+    """The state of the home folder: collections, suites that were run, and whether this is a checkout."""
 
     home: Path
     built: tuple[str, ...]
@@ -250,76 +354,71 @@ class HomeState:
 
 
 def home_state() -> HomeState:
-    """Return the state of the home folder; nothing is loaded or changed.
-
-    >>> home_state().is_checkout in (True, False)
-    True
-    """
+    """Return the state of the home folder without loading or changing anything."""
     executed = paths.figures() / "_executed"
     suites = sorted({path.parent.name for path in executed.glob("*/*.ipynb")})
     return HomeState(paths.home(), tuple(catalogue.built_names()), tuple(suites), paths.checkout_root() is not None)
 
 
-def next_steps(found: HomeState) -> list[tuple[str, str]]:
-    """Return the next steps for a state, as command and what it does, the most useful first.
-
-    >>> next_steps(HomeState(Path("/tmp"), (), (), True))[0][0]
-    'make lab'
-    """
-    lab = "make lab" if found.is_checkout else f"jupyter lab {abbreviate_home(paths.bundled_path('notebooks'))}"
-    first = [(lab, "open JupyterLab; begin with 00_start_here, or with lesson 01")]
-    run = ("mirblab run minilm mini-qa", "one search engine on one bundled collection, in seconds")
-    batch = ("mirblab batch mini", "every notebook on the bundled data, offline, in minutes")
-    lessons = ("mirblab lessons --out FOLDER", "eight lessons for students; --teacher keeps the solutions")
-    own = ("mirblab add FOLDER", "a collection of your own in BEIR's layout, checked first")
-    build = ("mirblab build stacks", "a real collection, from the Stacks project")
-    if found.built:
-        last = found.built[-1]
-        use = [
-            ("mirblab batch open", f"the same tables and figures for {_some(found.built)}"),
-            (f"mirblab report {last}", "what makes a collection easier, harder or less fair than it looks"),
+def next_steps(state: HomeState) -> list[tuple[str, str]]:
+    """Return the next steps for a state, the most useful first: the command and what it does."""
+    lab = "make lab" if state.is_checkout else f"jupyter lab {abbreviate_home(paths.bundled_path('notebooks'))}"
+    steps = [(lab, "open JupyterLab; begin with 00_start_here, or with lesson 01")]
+    if state.suites:
+        page = state.home / "figures" / state.suites[0]
+        steps += [(abbreviate_home(page), f"tables and figures of {_listed(state.suites)}")]
+    else:
+        steps += [
+            ("mirblab run minilm mini-qa", "one search engine on one bundled collection, in seconds"),
+            ("mirblab batch mini", "every notebook on the bundled data, offline, in minutes"),
+        ]
+    if state.built:
+        report = f"mirblab report {state.built[-1]}"
+        steps += [
+            ("mirblab batch open", f"the same tables and figures for {_listed(state.built)}"),
+            (report, "what makes a collection easier, harder or less fair than it looks"),
         ]
     else:
-        use = [own, build]
-    if found.suites:
-        page = found.home / "figures" / found.suites[0]
-        made = [(abbreviate_home(page), f"tables and figures of {_some(found.suites)}")]
-        return [*first, *made, *use, lessons]
-    return [*first, run, batch, *use, lessons]
+        steps += [
+            ("mirblab add FOLDER", "a collection of your own in BEIR's layout, checked first"),
+            ("mirblab build stacks", "a real collection, from the Stacks project"),
+        ]
+    return [*steps, ("mirblab lessons --out FOLDER", "eight lessons for students; --teacher keeps the solutions")]
 
 
-def welcome_text(found: HomeState | None = None, width: int = 0) -> str:
-    """Return the welcome as lines of at most *width* characters; 0: as wide as the terminal, 80 without one.
-
-    >>> "mirblab doctor" in welcome_text(width=80)
-    True
-    """
-    width = min(max(width or shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
-    found = found or home_state()
-    blocks = [textwrap.fill(_TITLE, width, **_WHOLE), ""]
-    blocks += [_line(command, what, width) for command, what in next_steps(found)]
-    there = f"Data, vectors and figures live in {abbreviate_home(found.home)} (MIRBLAB_HOME moves them)."
-    lines = [
-        *blocks,
-        "",
-        *textwrap.wrap(there, width, **_WHOLE),
-        *textwrap.wrap(_MORE.replace("mirblab ", f"{command_name()} "), width, **_WHOLE),
-    ]
-    return "\n".join(lines)
+def welcome_text(state: HomeState | None = None, width: int = 0) -> str:
+    """Return the welcome in lines of at most *width* characters; 0: the terminal's width, 80 without one."""
+    state, width = state or home_state(), width or shutil.get_terminal_size((80, 24)).columns
+    width, name = min(max(width, 40), 100), command_name()
+    more = (
+        f"Something wrong? {name} doctor. What would run, and for how long: {name} plan mini. What is stored: "
+        f"{name} cache. All commands: {name} --help."
+    )
+    folder = f"Data, vectors and figures are in {abbreviate_home(state.home)} (MIRBLAB_HOME moves them)."
+    steps = [_step_lines(command, what, width) for command, what in next_steps(state)]
+    return "\n".join([_filled(_TITLE, width), "", *steps, "", _filled(folder, width), _filled(more, width)])
 
 
-def _line(command: str, what: str, width: int) -> str:
-    """Return one step: beside each other where there is room, else the explanation indented below."""
-    command = f"{command_name()} {rest}" if (rest := command.removeprefix("mirblab ")) != command else command
-    column = _WIDTH_OF_COMMANDS
-    if len(command) + 4 <= column and width >= 2 * column:
-        return textwrap.fill(
-            what, width, initial_indent=f"  {command}".ljust(column), subsequent_indent=" " * column, **_WHOLE
-        )
-    return f"  {command}\n" + textwrap.fill(what, width, initial_indent=" " * 6, subsequent_indent=" " * 6, **_WHOLE)
+def _filled(text: str, width: int, first: str = "", indent: int = 0) -> str:
+    """Return a text in lines of at most *width* characters, words and paths unbroken, *first* before it."""
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _step_lines(command: str, what: str, width: int) -> str:
+    command = "  " + re.sub("^mirblab ", f"{command_name()} ", command)
+    if len(command) + 2 <= _WIDTH_OF_COMMANDS and width >= 2 * _WIDTH_OF_COMMANDS:
+        return _filled(what, width, command.ljust(_WIDTH_OF_COMMANDS), _WIDTH_OF_COMMANDS)
+    return f"{command}\n{_filled(what, width, ' ' * 6, 6)}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:3])
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
@@ -332,16 +431,12 @@ def abbreviate_home(path: Path) -> str:
     """
     try:
         return (Path("~") / path.relative_to(Path.home())).as_posix()
-    except (ValueError, RuntimeError):  # outside of the home folder, or none is known
+    except (ValueError, RuntimeError):  # outside the home folder, or no home folder is known
         return str(path)
 
 
 def command_name() -> str:
-    """Return the command as this shell has to call it: its name if it is on the path, else with its folder.
-
-    >>> command_name().endswith("mirblab")
-    True
-    """
+    """Return the command as this shell must call it: its name if it is on the path, else with its folder."""
     if shutil.which("mirblab"):
         return "mirblab"
     beside = Path(sys.executable).with_name("mirblab")

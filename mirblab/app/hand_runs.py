@@ -1,4 +1,4 @@
-"""hand_runs: notebooks that were run by hand, and the parameters that they were given."""
+"""hand_runs: notebooks that were run by hand, and their parameters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,32 +21,20 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from mirblab.core import paths
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core import atomic_files, paths
+from mirblab.core.errors import MirblabError, check_known
+from mirblab.display.text import escape_html
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import rerank, systems
 from mirblab.sources import catalogue
 from mirblab.train import recipes
 
+# Numbers depend on the versions of these.
 LIBRARIES = (
-    "mirblab",
-    "numpy",
-    "pandas",
-    "scipy",
-    "matplotlib",
-    "torch",
-    "sentence-transformers",
-    "transformers",
-    "bm25s",
-    "rank-bm25",
-    "PyStemmer",
-    "umap-learn",
-    "scikit-learn",
-    "numba",
-    "seaborn",
-)
-
-# Parameters that name a model, and what determines it.
+    "mirblab numpy pandas scipy matplotlib torch sentence-transformers transformers bm25s rank-bm25 PyStemmer "
+    "umap-learn scikit-learn numba seaborn"
+).split()
+# The parameters that name models, each with a function that returns what determines them.
 MODELS = {
     "encoder": lambda name: encoder(name).key,
     "encoders": lambda names: {name: encoder(name).key for name in names},
@@ -60,20 +49,19 @@ def output_key(
     contents: dict[str, bytes] | None = None,
     root: Path | None = None,
 ) -> str:
-    """Return the hash of all that determines the outputs: notebook, parameters, data and files named there, code.
+    """Return the hash of everything that determines the outputs: notebook, parameters, data, files, models and code.
 
-    *notebook* None: a notebook of which the file is not known. *contents* holds hashes of data that are known
-    already, and takes in new ones. *root* is where files are looked for, None: the notebook's folder.
+    *notebook* None: its file is unknown. *contents* caches the digests of data by name. Paths among the parameters are
+    relative to *root* (None: the notebook's folder).
     """
     contents = {} if contents is None else contents
     digest = hashlib.blake2b(notebook.read_bytes() if notebook else b"", digest_size=16)
     for name, path in _data(parameters, root or (notebook.parent if notebook else Path.cwd())).items():
         if name not in contents:
-            contents[name] = paths.content_digest(catalogue.collection_folder(name) if path is None else path)
+            contents[name] = paths.content_digest(path or catalogue.collection_folder(name))
         digest.update(contents[name])
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
-    digest.update(json.dumps(parts, sort_keys=True).encode())
-    digest.update(_code())
+    digest.update(json.dumps(parts, sort_keys=True).encode() + _code())
     return digest.hexdigest()
 
 
@@ -92,28 +80,27 @@ def systems_in(parameters: dict[str, Any]) -> list[str]:
 
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return all that determines the encoder and the reranker that the parameters name."""
-    return {kind: look(parameters[kind]) for kind, look in MODELS.items() if parameters.get(kind)}
+    """Return everything that determines the encoders, recipes and rerankers that the parameters name."""
+    return {kind: describe(parameters[kind]) for kind, describe in MODELS.items() if parameters.get(kind)}
 
 
 def names_under(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
-    """Return the texts that stand under *keys*, alone or in lists, each once."""
-    found: list[str] = []
-    for name in keys:
-        value = parameters.get(name, [])
-        found += value if isinstance(value, list) else [value] if value else []
-    return list(dict.fromkeys(found))
+    """Return the distinct names that are the values of *keys*, alone or in lists."""
+    values = [parameters[key] for key in keys if parameters.get(key)]
+    return list(dict.fromkeys(name for value in values for name in (value if isinstance(value, list) else [value])))
 
 
 @lru_cache
 def current_commit() -> str:
-    """Return the checkout's commit, with "+changes" when files differ from it, or "" outside a checkout."""
+    """Return the checkout's commit, with "+changes" if files differ from it, or "" outside a checkout."""
     root = paths.checkout_root()
-    if root is None:
-        return ""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
+
     try:
-        head = _git(root, "rev-parse", "HEAD")
-        return head + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+        changes = root and git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD").strip() + ("+changes" if changes else "") if root else ""
     except (OSError, subprocess.CalledProcessError):
         return ""
 
@@ -126,29 +113,21 @@ def library_versions() -> dict[str, str]:
     return {"python": platform.python_version()} | _versions(LIBRARIES)
 
 
-def _git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
-
-
 def _data(parameters: dict[str, Any], root: Path) -> dict[str, Path | None]:
-    """Return the collections that the parameters name, whatever these are called, and the files and folders.
-
-    A collection has no path yet.
-    """
-    texts = [one for value in parameters.values() for one in (value if isinstance(value, list) else [value])]
-    texts = [text for text in texts if isinstance(text, str) and text]
-    here = set(catalogue.collection_names())
-    found: dict[str, Path | None] = dict.fromkeys([*collections_in(parameters), *(one for one in texts if one in here)])
+    """Return the collections, with None, and the existing files and folders that any parameter names."""
+    values = [item for value in parameters.values() for item in (value if isinstance(value, list) else [value])]
+    texts = [text for text in values if isinstance(text, str) and text]
+    known = set(catalogue.collection_names())
+    sources: dict[str, Path | None] = dict.fromkeys([*collections_in(parameters), *filter(known.__contains__, texts)])
     for text in texts:
         path = root / paths.expand_home(text)
-        if text not in found and os.path.exists(path):  # a run file, a table, a folder of LaTeX
-            found[str(path)] = path
-    return found
+        if text not in sources and os.path.exists(path):  # a run file, a table, a folder of LaTeX
+            sources[str(path)] = path
+    return sources
 
 
 @lru_cache
 def _code() -> bytes:
-    """Return a hash of the package, of the data that ship with it, and of the versions that it runs with."""
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parents[1]
     for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
@@ -163,21 +142,21 @@ def _code() -> bytes:
     return digest.digest()
 
 
-def _versions(libraries: list[str] | tuple[str, ...]) -> dict[str, str]:
-    found = {}
+def _versions(libraries: list[str]) -> dict[str, str]:
+    versions = {}
     for library in libraries:
         with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found
+            versions[library] = version(library)
+    return versions
 
 
-SUITE_RUN = "MIRBLAB_SUITE_RUN"  # in the environment of a notebook that a batch runs: suite, notebook and part
+SUITE_RUN = "MIRBLAB_SUITE_RUN"  # environment variable of a notebook that a batch runs: suite, notebook and part
 _INJECTED = "# Parameters\n"  # the first line of the cell that papermill adds
 
 
 @lru_cache
 def notebook_parameters(notebook: Path) -> dict[str, Any]:
-    """Return names and defaults of a notebook's one parameters cell, which holds only annotated literals."""
+    """Return the names and defaults of a notebook's only cell of parameters."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]  # nbformat takes two seconds to import
     tagged = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
@@ -186,7 +165,7 @@ def notebook_parameters(notebook: Path) -> dict[str, Any]:
 
 
 def parse_parameters(source: str, notebook: str) -> dict[str, Any]:
-    """Return names and defaults of a cell of parameters; MirblabError, which names the *notebook*, for another cell.
+    """Return the names and defaults of a cell of annotated literals; MirblabError names the *notebook* otherwise.
 
     >>> parse_parameters("depth: int = 10  # how many documents", "x.ipynb")
     {'depth': 10}
@@ -200,13 +179,9 @@ def parse_parameters(source: str, notebook: str) -> dict[str, Any]:
 
 
 def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook: str) -> None:
-    """Raise MirblabError for a name that is no parameter, and for a value of another type than the default.
-
-    A whole number may stand for a float.
-    """
+    """Raise MirblabError for an unknown parameter, or one of another type than the default (int for float passes)."""
     for key, value in values.items():
-        if key not in defaults:
-            raise unknown("parameter", key, defaults)
+        check_known("parameter", key, defaults)
         default = defaults[key]
         fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
         if not fits or isinstance(value, bool) != isinstance(default, bool):
@@ -217,31 +192,51 @@ def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook
 
 
 def check_parameters() -> None:
-    """Raise MirblabError when this notebook was given a parameter that it does not have, or a value of another type.
+    """Raise MirblabError when this notebook was given an unknown parameter, or a value of another type.
 
-    Papermill alone only logs a misspelt name and goes on with the default. Every notebook calls this in its first
-    cell after the parameters; outside of a notebook it does nothing.
+    Papermill alone only logs a misspelt name and uses the default. Outside a notebook nothing is checked. From then on
+    a warning of this library is shown in the notebook as one line, once, instead of a block on standard error.
 
     >>> check_parameters()
     """
     current_parameters()
+    if is_notebook():
+        _show_warnings_as_notes()
+
+
+def _show_warnings_as_notes() -> None:
+    from IPython.display import HTML, display
+
+    shown: set[str] = set()
+    show_otherwise = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any, **named: Any) -> None:
+        if not category.__module__.startswith("mirblab."):
+            show_otherwise(message, category, filename, *rest, **named)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            display(HTML(f'<p style="opacity:0.75">Note: {escape_html(str(message))}</p>'))  # type: ignore[no-untyped-call]
+
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the defaults of the notebook that runs here, and what it was given besides; empty outside of a notebook.
+    """Return the running notebook's defaults and the values from papermill; both empty elsewhere.
 
-    They are read from the cells that were run: the last one of annotated literals only, and the one that
-    papermill adds after it. Raises MirblabError as `check_parameters` does.
+    They are read from the executed cells: the last one of annotated literals, and papermill's after it. Raises
+    MirblabError as `check_parameters` does.
     """
     cells = _cells()
-    places = [place for place, cell in enumerate(cells) if _is_of_parameters(cell)]
-    if not places:
-        return {}, {}
-    defaults, given = parse_parameters(cells[places[-1]], "this notebook"), {}
-    for cell in cells[places[-1] + 1 : places[-1] + 2]:  # the cell that papermill adds comes next
-        given = _assigned(cell) if cell.startswith(_INJECTED) else {}
-    check_types(given, defaults, "this notebook")
-    return defaults, given
+    for number in reversed(range(len(cells))):
+        try:
+            defaults = parse_parameters(cells[number], "this notebook")
+        except (ValueError, SyntaxError):  # MirblabError is a ValueError
+            continue
+        if defaults:
+            given = _assigned(cells[number + 1]) if cells[number + 1 : number + 2] else {}
+            check_types(given, defaults, "this notebook")
+            return defaults, given
+    return {}, {}
 
 
 def is_notebook() -> bool:
@@ -250,7 +245,6 @@ def is_notebook() -> bool:
 
 
 def _cells() -> list[str]:
-    """Return the code that was run in this kernel, cell by cell; nothing where there is no IPython."""
     if "IPython" not in sys.modules:
         return []
     from IPython import get_ipython
@@ -259,17 +253,10 @@ def _cells() -> list[str]:
     return [str(cell) for cell in shell.user_ns.get("In", [])] if shell is not None else []
 
 
-def _is_of_parameters(source: str) -> bool:
-    try:
-        return bool(parse_parameters(source, ""))
-    except (ValueError, SyntaxError):  # MirblabError is a ValueError
-        return False
-
-
 def _assigned(source: str) -> dict[str, Any]:
-    """Return what papermill's cell assigns; what is no literal, such as float('nan'), as text."""
+    """Return what papermill's cell assigns, nothing for another cell; what is no literal, as float('nan'), is text."""
     values = {}
-    for node in ast.parse(source).body:
+    for node in ast.parse(source).body if source.startswith(_INJECTED) else []:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             try:
                 values[node.targets[0].id] = ast.literal_eval(node.value)
@@ -279,12 +266,12 @@ def _assigned(source: str) -> dict[str, Any]:
 
 
 RECORD = "run.json"
-_LONGEST = 60  # characters of a folder's name that say which parameters differ
+_LONGEST = 60  # characters of a folder's name that name the differing parameters
 
 
 @dataclass(frozen=True)
 class HandRun:
-    """A notebook that was run by hand: its name here, its folder, its parameters, when and where it ran."""
+    """A run of a notebook by hand: *name* in the list, folder, parameters, time, key, and working folder."""
 
     name: str
     folder: Path
@@ -295,7 +282,7 @@ class HandRun:
     root: str
 
     def state(self, contents: dict[str, bytes]) -> str:
-        """Return whether its data and code are as they were; *contents* holds hashes of data that are known already."""
+        """Return whether its data and code have changed; *contents* is as for `output_key`."""
         if not self.key:
             return "its data and code are unknown"
         is_same = hand_run_key(self.notebook, self.parameters, Path(self.root), contents) == self.key
@@ -303,93 +290,80 @@ class HandRun:
 
 
 def hand_runs_folder() -> Path:
-    """Return the folder of what notebooks left that were run by hand: `<home>/figures/_by_hand`."""
+    """Return the folder of the outputs of runs by hand: `<home>/figures/_by_hand`."""
     return paths.figures() / "_by_hand"
 
 
 def hand_run_folder(notebook: str, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> Path:
-    """Return the folder of a run by hand: named after the parameters that differ from *defaults*, and a hash of all.
-
-    >>> hand_run_folder("13_significance", {"permutations": 500, "seed": 0}, {"permutations": 100000, "seed": 0}).name
-    'permutations-500-4b3201f54611'
-    """
+    """Return the folder of a run by hand, named after the parameters that differ from *defaults* and a hash of all."""
     differing = {name: value for name, value in parameters.items() if name not in defaults or defaults[name] != value}
-    said = "_".join(f"{name}-{_short(value)}" for name, value in differing.items()) or "defaults"
-    safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", said)[:_LONGEST].strip("-.+_")
+    texts = {name: "+".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in differing.items()}
+    shown = "_".join(f"{name}-{text}" for name, text in texts.items()) or "defaults"
+    safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", shown)[:_LONGEST].strip("-.+_")
     digest = hashlib.blake2b(json.dumps(parameters, sort_keys=True).encode(), digest_size=6).hexdigest()
     return hand_runs_folder() / paths.checked_name(notebook) / f"{safe}-{digest}"
 
 
 def notebook_defaults(notebook: str) -> dict[str, Any]:
-    """Return the defaults of a notebook that ships with the project, nothing for another one."""
-    path = _file_of(notebook)
+    """Return the defaults of one of the project's notebooks; nothing for any other."""
+    path = _notebook_file(notebook)
     return notebook_parameters(path) if path else {}
 
 
 def hand_run_key(
     notebook: str, parameters: dict[str, Any], root: Path, contents: dict[str, bytes] | None = None
 ) -> str:
-    """Return the hash of what determines the run in the folder *root*, "" when that is unknown."""
+    """Return the `output_key` of a run in the working folder *root*, "" if it cannot be computed."""
     defaults = notebook_defaults(notebook)
     try:
         if defaults:
             check_types(parameters, defaults, notebook)
-        return output_key(_file_of(notebook), parameters, contents, root)
+        return output_key(_notebook_file(notebook), parameters, contents, root)
     except (MirblabError, FileNotFoundError, TypeError):
         return ""
 
 
-def record_hand_run(place: Path, notebook: str, parameters: dict[str, Any]) -> None:
-    """Write the record of a run by hand into its folder *place*."""
+def record_hand_run(folder: Path, notebook: str, parameters: dict[str, Any]) -> None:
+    """Write the record of a run by hand into its *folder*."""
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    about = {"notebook": notebook, "parameters": parameters, "made": now, "root": str(Path.cwd())}
-    record = about | {"key": hand_run_key(notebook, parameters, Path.cwd())}
+    record = {"notebook": notebook, "parameters": parameters, "made": now, "root": str(Path.cwd())}
+    record["key"] = hand_run_key(notebook, parameters, Path.cwd())
     text = json.dumps(record, indent=1) + "\n"
-    paths.try_to_store("tables and figures", paths.write_text, place / RECORD, text, full_is_error=True)
+    atomic_files.try_to_store("tables and figures", atomic_files.write_text, folder / RECORD, text, full_is_error=True)
 
 
 def list_hand_runs() -> list[HandRun]:
-    """Return the runs by hand, sorted by name; folders without a valid record and links are left out."""
+    """Return the runs by hand, sorted by name; links and folders without a valid record are left out."""
     runs = [_read(path.parent) for path in sorted(hand_runs_folder().glob(f"*/*/{RECORD}"))]
     return [run for run in runs if run is not None]
 
 
 def remove_hand_runs(names: list[str]) -> list[HandRun]:
-    """Remove runs by hand with all that lies in their folders, and return them; "all" names every one.
-
-    Raises MirblabError for an unknown name, before anything is removed.
-    """
+    """Remove runs by hand, "all" or by name, and return them; MirblabError for an unknown name before any removal."""
     runs = {run.name: run for run in list_hand_runs()}
-    for name in names:
-        if name not in runs and name != "all":
-            raise unknown("run by hand", name, runs)
+    check_known("run by hand", (name for name in names if name != "all"), runs)
     chosen = [run for run in runs.values() if run.name in names or "all" in names]
     for run in chosen:
-        paths.remove_path(run.folder)
-        with suppress(OSError):  # other runs of the notebook are there
+        atomic_files.remove_path(run.folder)
+        with suppress(OSError):  # the folder of the notebook holds other runs
             run.folder.parent.rmdir()
     return chosen
 
 
-def _read(place: Path) -> HandRun | None:
-    if place.is_symlink() or place.parent.is_symlink():
+def _read(folder: Path) -> HandRun | None:
+    if folder.is_symlink() or folder.parent.is_symlink():
         return None
-    name = f"{place.parent.name}/{place.name}"
+    name = f"{folder.parent.name}/{folder.name}"
     try:
-        run = HandRun(name=name, folder=place, **json.loads((place / RECORD).read_text("utf-8")))
+        run = HandRun(name=name, folder=folder, **json.loads((folder / RECORD).read_text("utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     texts = (run.notebook, run.made, run.key, run.root)
     return run if all(isinstance(text, str) for text in texts) and isinstance(run.parameters, dict) else None
 
 
-def _file_of(notebook: str) -> Path | None:
+def _notebook_file(notebook: str) -> Path | None:
     try:
-        path = paths.bundled_path("notebooks") / f"{paths.checked_name(notebook)}.ipynb"
+        return paths.bundled_path("notebooks", f"{paths.checked_name(notebook)}.ipynb")
     except FileNotFoundError:
         return None
-    return path if path.is_file() else None
-
-
-def _short(value: Any) -> str:
-    return "+".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,24 +1,24 @@
-"""stores: the table of all stores: what each holds, its path, the function that checks it, and how it is removed."""
+"""stores: everything that the library stores, with how it is checked and removed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from mirblab.core import paths, stored_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core import atomic_files, paths, stored_files
+from mirblab.core.errors import MirblabError, check_known
 
 
 @dataclass(frozen=True)
 class Store:
     """A folder of the home, or a file, that the library fills.
 
-    *module* has a function *verify_with*, which takes the path and returns a line for each thing that is wrong. Where
-    an older version may have left what is no longer read, its function *older_with* returns the folders or files,
-    each with how many of the *units* it has. *is_made_again*: by the commands that need it, without anybody's help.
+    *verify_with*, a function of *module*, returns a line for each problem of a path; *older_with*, if any, the folders
+    or files of older versions with their numbers of *units*. *is_made_again*: commands make the content again.
     """
 
     name: str
@@ -31,30 +31,30 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Return its path, also when nothing is there."""
+        """Return its path, which need not exist."""
         return paths.home() / self.place
 
     def files(self) -> list[Path]:
         """Return its files."""
-        return [self.path] if self.path.is_file() else [path for path in self.path.rglob("*") if path.is_file()]
+        return _files(self.path)
 
     def verify(self) -> list[str]:
-        """Check everything in it; return a line for each thing that is wrong."""
+        """Check everything in it; return a line for each problem."""
         return getattr(import_module(self.module), self.verify_with)(self.path) if self.path.exists() else []
 
     def older(self) -> list[tuple[Path, int]]:
-        """Return what an older version has left in it, which is no longer read, with the number of units."""
+        """Return what older versions wrote and this one does not read, with the number of units."""
         has_older = self.older_with and self.path.is_dir()
         return getattr(import_module(self.module), self.older_with)(self.path) if has_older else []
 
     def remove(self) -> None:
-        """Remove it with all that is in it; MirblabError when something stays, and when it lies behind a link."""
+        """Remove it with its content; MirblabError for a link, or if something remains."""
         if self.path.is_symlink():
             raise MirblabError(
-                f"{self.path} is a link to {os.readlink(self.path)}, and nothing was removed: what is outside of the "
+                f"{self.path} is a link to {os.readlink(self.path)}, and nothing was removed: what is outside the "
                 "home is yours; remove it there, or remove the link"
             )
-        paths.remove_path(self.path)
+        atomic_files.remove_path(self.path)
 
 
 STORES = (
@@ -67,106 +67,90 @@ STORES = (
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
     Store("rate", "speeds", "mirblab.app.batch", "verify_rate", "cache/rate.json"),
     Store("replies", "answers of chat models", "mirblab.train.rephrase", "verify_replies", "cache/replies", False),
-    Store("spending", "bills of hosted models", "mirblab.encoders.hosted.budget", "verify", "cache/spending", False),
+    Store("spending", "bills of hosted models", "mirblab.encoders.hosted.limits", "verify", "cache/spending", False),
     Store("models", "trained models", "mirblab.train.training", "verify_models", "models", False),
     Store("results", "imported results", "mirblab.evaluation.imported", "verify_imports", "results", False),
 )  # fmt: skip
-# What --remove takes beside the name of a store.
+# What --remove takes besides the name of a store.
 PARTS = {
-    "all": "all that is made again when it is needed",
+    "all": "everything that is made again when it is needed",
     "old": "files of an older version, which are no longer read",
     "damaged": "what was set aside as damaged",
     "partial": "what is unfinished, also by other machines: only when nobody is writing",
 }
-# The folders of the home in which something unfinished may lie.
-_PLACES = ("cache", "models", "results", "data", "figures")
 
 
 def describe_parts() -> str:
-    """Return what can be removed, in words for the help.
-
-    >>> describe_parts().startswith("vectors, tokens, runs, structure")
-    True
-    """
-    apart = ", ".join(store.name for store in STORES if not store.is_made_again)
+    """Return what can be removed, in words for the help."""
     names = ", ".join(store.name for store in STORES if store.is_made_again)
+    others = ", ".join(store.name for store in STORES if not store.is_made_again)
     parts = "; ".join(f"{name}: {what}" for name, what in PARTS.items())
-    return f"{names}; {apart}, which 'all' leaves alone; {parts}."
+    return f"{names}; {others}, which 'all' leaves alone; {parts}."
 
 
-def unfinished_files() -> list[Path]:
-    """Return what is unfinished anywhere in the home, also what is being written now."""
-    return [path for place in _PLACES for path in paths.unfinished_paths(paths.home() / place)]
-
-
-def damaged_files() -> list[Path]:
-    """Return what was set aside as damaged anywhere in the home."""
-    return [path for place in _PLACES for path in stored_files.damaged_paths(paths.home() / place)]
+def _in_home(find: Callable[[Path], list[Path]]) -> list[Path]:
+    folders = ("cache", "models", "results", "data", "figures")
+    return [path for folder in folders for path in find(paths.home() / folder)]
 
 
 def remove_left_overs() -> list[Path]:
-    """Remove what killed writers of this machine left unfinished anywhere in the home, and return it."""
-    return [path for place in _PLACES for path in paths.remove_abandoned(paths.home() / place)]
+    """Remove, and return, what killed writers of this machine left unfinished in the home."""
+    return _in_home(atomic_files.remove_abandoned)
 
 
 def removal_advice() -> list[tuple[str, str]]:
-    """Return what is useless in the stores, each with the command that removes it; nothing is changed.
-
-    Things of an older version, things set aside as damaged, left-overs of killed writers, and of writers elsewhere.
-    """
-    found = []
+    """Return what is useless in the stores, each with the command that removes it: old, damaged or unfinished files."""
+    advice = []
     for store in STORES:
         if old := store.older():
-            count, room = sum(number for _, number in old), _room([path for path, _ in old])
-            found.append((f"{count:,} {store.units} made by an older version, {room}, which are no longer read",
-                          "mirblab cache --remove old"))  # fmt: skip
-    if aside := damaged_files():
-        found.append((f"{len(aside)} damaged files set aside, {_room(aside)}", "mirblab cache --remove damaged"))
-    partial = unfinished_files()
-    if left := [path for path in partial if paths.is_abandoned(path)]:
-        found.append((f"{len(left)} left half-written by a process that was killed, {_room(left)}",
-                      "mirblab cache --verify"))  # fmt: skip
-    if unclear := [path for path in partial if paths.has_unknown_writer(path)]:
-        found.append((f"{len(unclear)} half-written by another machine, before a restart or by an older version, "
-                      f"{_room(unclear)}", "mirblab cache --remove partial, when nobody is writing"))  # fmt: skip
-    return found
+            count, size = sum(number for _, number in old), _readable_size([path for path, _ in old])
+            line = f"{count:,} {store.units} made by an older version, {size}, which are no longer read"
+            advice.append((line, "mirblab cache --remove old"))
+    unfinished = _in_home(atomic_files.unfinished_paths)
+    abandoned = [path for path in unfinished if atomic_files.is_abandoned(path)]
+    unknown_writer = [path for path in unfinished if atomic_files.has_unknown_writer(path)]
+    elsewhere = "half-written by another machine, before a restart or by an older version"
+    for files, what, command in (
+        (_in_home(stored_files.damaged_paths), "damaged files set aside", "mirblab cache --remove damaged"),
+        (abandoned, "left half-written by a process that was killed", "mirblab cache --verify"),
+        (unknown_writer, elsewhere, "mirblab cache --remove partial, when nobody is writing"),
+    ):
+        if files:
+            advice.append((f"{len(files)} {what}, {_readable_size(files)}", command))
+    return advice
 
 
-def _room(places: list[Path]) -> str:
-    return paths.readable_size(sum(map(disk_size, places)))
+def _readable_size(files: list[Path]) -> str:
+    return paths.readable_size(sum(map(disk_size, files)))
+
+
+def _files(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
 
 
 def disk_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
-    files = [path] if path.is_file() else path.rglob("*")
-    return sum(one.stat().st_size for one in files if one.is_file())
+    return sum(file.stat().st_size for file in _files(path))
 
 
 def remove_store(name: str) -> Iterator[str]:
-    """Remove a store, or one of `PARTS`, and yield a line for each thing that was removed, or stays, and why.
-
-    MirblabError for an unknown name, and at the end when something stays.
-    """
-    known = {store.name: [store] for store in STORES} | {"all": [one for one in STORES if one.is_made_again]}
-    if name not in known | PARTS:
-        raise unknown("store", name, [*known, *PARTS])
-    if name in known:
-        steps = [(store.path, store.remove) for store in known[name]]
-    else:
-        found = {"damaged": damaged_files, "partial": unfinished_files, "old": _older}[name]()
-        steps = [(path, lambda path=path: paths.remove_path(path)) for path in found]
-    stays = 0
-    for path, step in steps:
+    """Remove a store, or one of `PARTS`; yield a line for each removal or failure; MirblabError after failures."""
+    groups = {store.name: [store] for store in STORES} | {"all": [store for store in STORES if store.is_made_again]}
+    check_known("store", name, [*groups, *PARTS])
+    removals: list[tuple[Path, Callable[[], None]]] = [(store.path, store.remove) for store in groups.get(name, [])]
+    if name == "old":
+        removals = [(path, partial(atomic_files.remove_path, path)) for store in STORES for path, _ in store.older()]
+    elif name in PARTS and name != "all":
+        find = stored_files.damaged_paths if name == "damaged" else atomic_files.unfinished_paths
+        removals = [(path, partial(atomic_files.remove_path, path)) for path in _in_home(find)]
+    n_remaining = 0
+    for path, remove in removals:
         if path.exists() or path.is_symlink():
             try:
-                step()
+                remove()
                 yield f"removed {path}"
             except MirblabError as error:
-                stays += 1
+                n_remaining += 1
                 yield str(error)
-    if stays:
-        raise MirblabError(f"{stays} of {len(steps)} could not be removed; the lines above say why")
-
-
-def _older() -> list[Path]:
-    return [path for store in STORES for path, _ in store.older()]
+    if n_remaining:
+        raise MirblabError(f"{n_remaining} of {len(removals)} could not be removed; the lines above say why")

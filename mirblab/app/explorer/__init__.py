@@ -1,4 +1,4 @@
-"""explorer: a widget that searches a collection by several systems and shows what each finds, and why."""
+"""explorer: a widget that searches a collection by several systems and shows their matches."""
 
 from mirblab.app.explorer.widget import Explorer, explore
 

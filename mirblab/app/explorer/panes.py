@@ -1,10 +1,11 @@
-"""panes: what the explorer shows, as HTML: lists side by side, a preview, sentences; everything escaped."""
+"""panes: the explorer's lists, preview and sentences as escaped HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirblab.app.explorer.model import FAR, Answer, Column, Hit, one_line
+from mirblab.analysis.searching.free_text import one_line
+from mirblab.app.explorer.model import FAR, Answer, Column, Hit
 from mirblab.display.text import MATH_FONTS, Mark, escape_html, split_pieces, template, text_html
 
 _LONGEST = 420  # characters of a document in a list
@@ -13,26 +14,26 @@ STYLE = f"<style>\n.mirblab-explorer {MATH_FONTS}\n{template('explorer.css')}\n<
 
 
 def lists(answer: Answer) -> str:
-    """Return the lists of all systems side by side, a section for each, and what is known of the query above."""
+    """Return the lists of all systems side by side, below what is known of the query."""
     sections = "".join(_section(column, bool(answer.query_id)) for column in answer.columns)
     return f'<p class="mirblab-quiet">{_about(answer)}</p><div class="mirblab-lists">{sections}</div>'
 
 
 def preview(text: str) -> str:
-    """Return a query as it is read: prose and formulas, rendered."""
+    """Return a query with its formulas rendered."""
     shown = text_html(text) if text.strip() else '<span class="mirblab-quiet">Nothing typed yet.</span>'
     return f'<div class="mirblab-asked" role="region" aria-label="The query, rendered" tabindex="0">{shown}</div>'
 
 
 def said(sentence: str, is_problem: bool = False) -> str:
-    """Return a sentence that screen readers announce; a problem is set off."""
+    """Return a sentence that screen readers announce, highlighted if it is a problem."""
     kind = ' class="mirblab-problem"' if is_problem else ""
     lead = "<b>Problem:</b> " if is_problem else ""
     return f'<p role="status" aria-live="polite"{kind}>{lead}{escape_html(sentence)}</p>'
 
 
 def static(answer: Answer) -> str:
-    """Return the query and its lists as a page without widgets shows them."""
+    """Return the query and its lists for a page without widgets."""
     return f'{STYLE}<div class="mirblab-explorer">{preview(answer.text)}{lists(answer)}</div>'
 
 
@@ -40,20 +41,13 @@ def plain(answer: Answer) -> str:
     """Return the lists as text, one line for each system."""
     lines = [f"Query: {answer.text:.200}"]
     for column in answer.columns:
-        found = ", ".join(hit.doc_id for hit in column.hits) or column.problem or "nothing found"
-        lines.append(f"{column.label}: {found}")
+        results = ", ".join(hit.doc_id for hit in column.hits) or column.problem or "nothing found"
+        lines.append(f"{column.label}: {results}")
     return "\n".join(map(one_line, lines))
 
 
 def window(text: str, marks: Sequence[Mark]) -> tuple[str, list[Mark], bool]:
-    """Return the part of *text* to show, its marks, and whether it begins later than the text.
-
-    It begins with the text, except where nothing is marked in the first part that is shown: then a little before the
-    strongest mark, at a word outside of formulas.
-
-    >>> window("one two", [(0, 3, 1.0)])
-    ('one two', [(0, 3, 1.0)], False)
-    """
+    """Return the part of *text* to show (perhaps around its strongest mark), its marks, and whether it begins later."""
     strongest = max(marks, key=lambda mark: mark[2], default=(0, 0, 0.0))
     if strongest[0] < _LONGEST or any(start < _LONGEST for start, _, _ in marks):
         return text, list(marks), False
@@ -108,10 +102,10 @@ def _verdict(hit: Hit, is_judged: bool) -> tuple[str, str]:
         return "free", ""
     if hit.relevance is None:
         return "unjudged", " · <b>? unjudged</b>"
-    told = f' title="{escape_html(hit.meaning)}"' if hit.meaning else ""
+    title = f' title="{escape_html(hit.meaning)}"' if hit.meaning else ""
     if hit.is_relevant:
-        return "relevant", f" · <b{told}>✓ relevant ({hit.relevance})</b>"
-    return "not-relevant", f" · <b{told}>✗ not relevant ({hit.relevance})</b>"
+        return "relevant", f" · <b{title}>✓ relevant ({hit.relevance})</b>"
+    return "not-relevant", f" · <b{title}>✗ not relevant ({hit.relevance})</b>"
 
 
 def _elsewhere(hit: Hit) -> str:

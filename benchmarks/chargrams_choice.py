@@ -68,7 +68,7 @@ def main() -> None:
             table += rows(collection, lengths, grid)
     wide = pd.DataFrame(table).pivot_table("value", ["way", "k1", "b"], "collection", sort=False)
     wide["mean"] = wide.mean(axis=1)
-    print(f"\nnDCG@10\n{wide.round(3).to_markdown()}")
+    print(f"\nnDCG@10\n{wide.round(3).to_string()}")
     ours = wide["mean"].drop("words (math)").groupby("way", sort=False).max()
     print(f"\nbest mean of each way: {ours.round(3).to_dict()}; all within {ours.max() - ours.min():.3f}; "
           f"the library cuts {NGRAM_LENGTH} over blanks, at k1 = 1.2 and b = 0.9")  # fmt: skip

@@ -18,15 +18,15 @@ from importlib.metadata import version
 
 import numpy as np
 
+from mirblab.analysis.searching.engines import DenseEngine
 from mirblab.app.explorer import panes
-from mirblab.app.explorer.engines import Vectors
 from mirblab.app.explorer.model import Model
 from mirblab.encoders import encoding
 from mirblab.retrieval.dense import normalise
 from mirblab.sources import catalogue
 
 
-def random_vectors(vectors: Vectors) -> np.ndarray:
+def random_vectors(vectors: DenseEngine) -> np.ndarray:
     """Return unit vectors for the documents, drawn with seed 0."""
     size = len(vectors.collection.corpus), vectors.model.dimensions
     return normalise(np.random.default_rng(0).standard_normal(size, dtype=np.float32))
@@ -56,8 +56,8 @@ def main() -> None:
     parser.add_argument("--random", action="store_true", help="random document vectors for dense systems")
     given = parser.parse_args()
     if given.random:
-        Vectors._documents = cached_property(random_vectors)
-        Vectors._documents.__set_name__(Vectors, "_documents")
+        DenseEngine.ready = cached_property(random_vectors)
+        DenseEngine.ready.__set_name__(DenseEngine, "ready")
     encoding.encoder("minilm").tokens(["the model is loaded before anything is measured"])
     cores, load = os.cpu_count(), os.getloadavg()[0]
     names = ("mirblab", "numpy", "scipy", "torch", "ipywidgets")

@@ -35,9 +35,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mirblab.data import runs
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.topk import n_cores
+from mirblab.data.topk import n_cores, top_k
 from mirblab.formula.index import Index
 
 WHOLE, SHARD = 28_000_000, 2_000_000  # formula instances of ARQMath, and how many one process would search
@@ -111,7 +110,7 @@ def is_exact(index: Index, queries: list[str], depth: int) -> bool:
     by_id = np.argsort(np.array(index.ids, dtype=object), kind="stable")
     for query in queries:
         scores = index.scores(index.queries([query])[0])[by_id]
-        _, places, wanted = runs.top_k(np.where(scores > 0, scores, -np.inf)[None], depth)
+        _, places, wanted = top_k(np.where(scores > 0, scores, -np.inf)[None], depth)
         _, positions, found = index.search([query], depth)
         if not (np.array_equal(by_id[places], positions) and np.array_equal(wanted, found)):
             return False

@@ -20,8 +20,7 @@ from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation import measures
 from mirblab.formula import scoring
 from mirblab.formula.scoring import DEFAULT_B, LONG_RATIO, TOKEN_WEIGHTS, rarity
-from mirblab.formula.tokens import KIND_MASK, KINDS, LabelTable, count_tokens
-from mirblab.formula.workers import formula_tokens, layout_trees
+from mirblab.formula.tokens import KIND_MASK, KINDS, count_tokens, formula_tokens, layout_trees
 
 LENGTHS = (1.0, 1.5, 3.0, np.inf)
 STEPS = (0.0, 0.5, 0.75, 1.33, 2.0)
@@ -35,7 +34,7 @@ class Judged:
         """Read all formulas; *full* is a second level of relevance, for Bpref (0: none)."""
         self.collection, self.full, self.name = collection, full, collection.name
         n, latex = len(collection.texts), [*collection.texts, *collection.query_texts]
-        found = formula_tokens(layout_trees(latex), LabelTable())
+        found = formula_tokens(layout_trees(latex))
         keys, documents, owners, counts = count_tokens(found)
         kinds = np.repeat((keys & KIND_MASK).astype(int), documents)
         token = np.repeat(np.arange(len(keys)), documents)

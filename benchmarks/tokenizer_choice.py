@@ -45,8 +45,8 @@ RULES = {
 
 math = tokenizers.math_tokens
 VARIANTS = {
-    "mirb": tokenizers.mirb_tokens,
-    "words": tokenizers.word_tokens,
+    "mirb": tokenizers.tokenizer("mirb"),
+    "words": tokenizers.tokenizer("words"),
     "math": math,
     "math, no stemming": partial(math, stem=False),
     "math, stop words kept": partial(math, stop=False),
@@ -120,7 +120,7 @@ def main() -> None:
     for column in ("nDCG@10", "R@100"):
         wide = table.pivot_table(column, ["variant", "k1", "b"], "collection", sort=False)
         wide["mean"] = wide.mean(axis=1)
-        print(f"\n{column}, {given.split}, at most {given.queries} queries\n{wide.round(3).to_markdown()}")
+        print(f"\n{column}, {given.split}, at most {given.queries} queries\n{wide.round(3).to_string()}")
     means = table.groupby("variant", sort=False)[["nDCG@10", "R@100"]].mean()
     if {"mirb", "math"} <= set(means.index):
         cost = means.loc["math"] - means.loc["mirb"]

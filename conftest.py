@@ -1,14 +1,68 @@
-"""Tests and doctests keep data, caches and figures in a home of their own, never in the user's."""
+"""Tests and doctests keep data, caches and figures in a home of their own, and compute on one thread each."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+# Several workers share the cores, and a thread that waits for another one burns the time of both.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+
+# Vectors of the bundled model are kept from one run of the tests to the next; `pytest --cache-clear` forgets them.
+# Their key is the model's revision and the exact input, and the tests of encoding have homes of their own.
+KEPT = "*/sentence-transformers-all-MiniLM-L6-v2-*"
+
+
+def _kept_and_shared(session: pytest.Session) -> tuple[Path, Path] | None:
+    """Return where vectors are kept and where the workers of this run share them; None in a worker and without cache.
+
+    In a worker the folder of the run is that of the process which started it.
+    """
+    cache = getattr(session.config, "cache", None)
+    if cache is None or "PYTEST_XDIST_WORKER" in os.environ:
+        return None
+    return cache.mkdir("vectors"), session.config._tmp_path_factory.getbasetemp() / "shared"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Give the workers what earlier runs encoded."""
+    if folders := _kept_and_shared(session):
+        shutil.copytree(*folders)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what the workers encoded."""
+    if folders := _kept_and_shared(session):
+        kept, shared = folders
+        for folder in shared.glob(KEPT):
+            shutil.copytree(folder, kept / folder.relative_to(shared), dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def link_vectors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], None]:
+    """Return a function that lets a home share its vectors with all workers, so that a text is encoded once."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+
+    def link(home: Path) -> None:
+        (home / "cache").mkdir(parents=True, exist_ok=True)
+        for name in ("vectors", "tokens"):
+            (shared / name).mkdir(parents=True, exist_ok=True)
+            (home / "cache" / name).symlink_to(shared / name, target_is_directory=True)
+
+    return link
+
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _temporary_home(tmp_path_factory: pytest.TempPathFactory, link_vectors: Callable[[Path], None]) -> None:
     """Every test run keeps data, caches and figures in a temporary folder, one per worker."""
-    os.environ["MIRBLAB_HOME"] = str(tmp_path_factory.mktemp("home"))
+    home = tmp_path_factory.mktemp("home")
+    link_vectors(home)
+    os.environ["MIRBLAB_HOME"] = str(home)
     os.environ["MIRBLAB_PROGRESS"] = "0"

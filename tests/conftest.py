@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from lab_browser import chromium  # noqa: F401  the fixture `browser`
 
-from mirblab.core import paths
+from mirblab.core import atomic_files
 
 if TYPE_CHECKING:
     from mirblab.encoders.encoding import Encoder
@@ -48,7 +48,7 @@ def abandoned() -> Callable[[Path], Path]:
     ended.wait()
 
     def name(path: Path) -> Path:
-        beside = paths.unfinished_name(path)
+        beside = atomic_files.unfinished_name(path)
         return beside.with_name(beside.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
 
     return name

@@ -135,10 +135,16 @@ def test_every_public_name_has_types_and_a_docstring():
 
 
 def _public(tree: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
-    """Return the public classes of a module, and its functions and methods that are public."""
+    """Return the public classes of a module, and its functions and methods that are public.
+
+    Methods of a base class in the same module are left out where they are overridden: they inherit the docstring.
+    """
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    tops = [*tree.body, *(node for top in tree.body if isinstance(top, ast.ClassDef) for node in top.body)]
-    functions = [node for node in tops if isinstance(node, ast.FunctionDef)]
+    methods = {one.name: {node.name for node in one.body if isinstance(node, ast.FunctionDef)} for one in classes}
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for one in (node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")):
+        inherited = set().union(*(methods.get(getattr(base, "id", ""), ()) for base in one.bases))
+        functions += [node for node in one.body if isinstance(node, ast.FunctionDef) and node.name not in inherited]
     return [node for node in (*classes, *functions) if not node.name.startswith("_")]
 
 

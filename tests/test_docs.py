@@ -211,13 +211,14 @@ def _contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize(
     "page", sorted((DOCS / "howto").glob("*.md")) + [DOCS / "index.md"], ids=lambda path: path.stem
 )
-def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path):
+def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_vectors):
     """TOML with a file name goes into the home folder, Python and shell run in one folder; other blocks are text."""
     blocks = FENCE.findall(page.read_text("utf-8"))
     if not {kind for kind, *_ in blocks} & {"python", "sh"}:
         pytest.skip("a page without snippets to run")
     folder, script = tmp_path / "work", []
     folder.mkdir()
+    link_vectors(tmp_path)
     for kind, name, body in blocks:
         if kind == "toml" and name:
             body = f"from pathlib import Path\nf = Path({str(tmp_path / name)!r})\nf.parent.mkdir(parents=True, exist_ok=True)\nf.open('a').write({body!r})\n"  # noqa: E501
@@ -261,8 +262,9 @@ def test_what_the_readme_links_to_exists(name):
     assert named <= {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}, named
 
 
-def test_the_readmes_code_runs(tmp_path):
+def test_the_readmes_code_runs(tmp_path, link_vectors):
     """The screen of code, and the one on formulas."""
+    link_vectors(tmp_path)
     readme = (ROOT / "README.md").read_text("utf-8")
     code = "\n".join(body for kind, _, body in FENCE.findall(readme) if kind == "python")
     env = os.environ | {"MIRBLAB_HOME": str(tmp_path), "MPLBACKEND": "agg"}

@@ -38,7 +38,7 @@ def sources(path: Path) -> list[str]:
 
 
 def is_public(dotted: str) -> bool:
-    """Return whether a dotted name begins with public names of mirblab or of its packages, up to what is no module.
+    """Return whether a dotted name is made of packages and public names, up to what is no module.
 
     >>> is_public("mirblab.load"), is_public("mirblab.data.Candidates.names"), is_public("mirblab.data.candidates")
     (True, True, False)
@@ -47,6 +47,9 @@ def is_public(dotted: str) -> bool:
     for name in dotted.split(".")[1:]:
         if not isinstance(thing, types.ModuleType):
             return True
+        if f"{thing.__name__}.{name}" in PACKAGES:
+            thing = getattr(thing, name)
+            continue
         if name not in getattr(thing, "__all__", dir(thing)):
             return False
         thing = getattr(thing, name)
@@ -81,6 +84,13 @@ def test_a_package_shows_its_public_names_and_nothing_else(name: str) -> None:
     modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
     hidden = [public for public in package.__all__ if public in modules]
     assert all(isinstance(getattr(package, public), types.ModuleType) for public in hidden)
+
+
+@pytest.mark.parametrize("name", ["mirblab.retrieval.bm25", "mirblab.retrieval.fusion"])
+def test_a_public_module_shows_its_public_names_and_nothing_else(name: str) -> None:
+    """Tab completion lists neither numpy nor helpers."""
+    module = importlib.import_module(name)
+    assert sorted(dir(module)) == sorted(module.__all__)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -163,6 +163,7 @@ def test_duplicates_say_what_the_judgements_say(odd: Collection) -> None:
     ]  # fmt: skip
     counts = found.summary.set_index("what")["count"]
     assert counts["queries that nearly repeat a relevant document"] == 1
+    assert counts["queries that have the title of their answer"] == 1
     assert counts["queries that nearly repeat an unjudged document"] == 2
     assert counts["queries that may return the document of their own id"] == 1
     assert counts["queries that nearly repeat an earlier query"] == 1
@@ -326,7 +327,11 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
 def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     """What makes values wrong comes first; HTML and console show every finding, and markup stays text."""
     found = collection_report.report(odd, encoders=())
-    assert "may return themselves" in found.findings[0]
+    order = ["may return themselves", "contain a name of their answer", "not judged", "a reference that may name",
+             "documents repeat an earlier one", "documents (16.7%) contain a reference", "nearly repeat a relevant",
+             "have no relevant document", "nearly repeat another query"]  # fmt: skip
+    assert len(found.findings) == len(order)
+    assert all(words in text for words, text in zip(order, found.findings, strict=True)), found.findings
     html, out = found._repr_html_(), io.StringIO()
     assert html.count("<li>") == len(found.findings) and html.count("<table") == len(found.tables())
     collection_report.print_report(found, terminal.console(file=out, width=200))

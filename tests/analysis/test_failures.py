@@ -13,7 +13,7 @@ from mirblab.analysis import failures as analysis_failures
 from mirblab.analysis.query_clusters import failure_clusters
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
-from mirblab.display.plots import queries
+from mirblab.display.plots import queries, results
 from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
@@ -143,16 +143,29 @@ def test_nothing_to_compare_is_said(group: list[bool]):
     )
 
 
-def test_luck_is_called_luck():
+def test_what_is_not_significant_is_not_claimed():
     """Random marks: no cause is named; marks by words: the cause is."""
     rng = np.random.default_rng(6)
     frame = a_frame(rng.random(50).tolist())
     assert analysis_failures.describe_contrasts(
         analysis_failures.contrast_groups(frame, rng.random(50) < 0.5)
-    ).startswith("Nothing differs beyond luck")
+    ).startswith("No feature differs significantly")
     assert "more words" in analysis_failures.describe_contrasts(
         analysis_failures.contrast_groups(frame, frame.words > 0.5)
     )
+
+
+def test_a_p_of_exactly_five_percent_is_significant(monkeypatch: pytest.MonkeyPatch):
+    """In the contrasts of groups and of clusters, and in the sentence on neighbours."""
+    frame = a_frame(list(range(40)))
+    monkeypatch.setattr(failures, "holm", lambda p: np.full(len(p), 0.05))
+    monkeypatch.setattr(query_clusters, "holm", lambda p: np.full(len(p), 0.05))
+    assert failures.contrast_groups(frame, frame.words > 30).differs.all()
+    members = pd.DataFrame({"cluster": "rings"}, index=range(5))
+    assert query_clusters._contrasts(frame, members, ["rings"], 0).differs.all()
+    near = {"share": 0.5, "by_chance": 0.25, "p": 0.05}
+    clusters = query_clusters.FailureClusters("failures", members, *[pd.DataFrame()] * 3, near)
+    assert "lie nearer to each other than" in clusters._near()
 
 
 def test_clusters_find_what_is_there_and_the_seed_settles_them():
@@ -240,7 +253,7 @@ def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     none = failure_clusters([c], ties, features, "lost")
     assert none.said() == "There are no queries that chargrams wins, so there is nothing to cluster."
     assert not len(none.first(3)) and not len(none.table)
-    assert queries.group_contrasts(none.contrasts).get_title() == ""
+    assert results.group_contrasts(none.contrasts).get_title() == ""
     single = ties.assign(outcome=["won"] + ["tied"] * (len(ties) - 1))
     one = failure_clusters([c], single, features, "won")
     assert one.said().startswith("Of queries that bm25 wins there is one") and one.table.queries.tolist() == [1]

@@ -87,7 +87,7 @@ def test_unknown_queries_and_repeated_systems_are_refused(tiny: Collection):
     run = a_run("a", [("q1", "d1", 1.0)])
     with pytest.raises(MirblabError, match="no query 'q9'"):
         one_query.describe_query(tiny, "q9", [run])
-    with pytest.raises(MirblabError, match="each system once"):
+    with pytest.raises(MirblabError, match="one run of each system"):
         one_query.describe_query(tiny, "q1", [run, run])
 
 
@@ -119,7 +119,7 @@ def test_bounds_agree_with_judging_each_way_by_itself():
     run = system("bm25").search(c, depth=20)
     found = one_query.describe_query(c, str(c.query_ids[3]), [run])
     row = query_bounds(found, ["nDCG'"], k=6).iloc[0]
-    holes = [name for name in found.found["bm25"].doc_id.head(6) if name not in found.grades]
+    holes = [name for name in found.rankings["bm25"].doc_id.head(6) if name not in found.grades]
     known = [(found.query_id, name, grade) for name, grade in found.grades.items()]
     values = []
     for n in range(len(holes) + 1):
@@ -174,10 +174,10 @@ def test_terms_sum_to_the_score_of_the_run():
     c = catalogue.load("mini-qa")
     run = system("bm25").search(c, depth=5)
     found = one_query.describe_query(c, str(c.query_ids[0]), [run])
-    names = found.found["bm25"].doc_id.tolist()
+    names = found.rankings["bm25"].doc_id.tolist()
     table = analysis_one_query.query_term_scores(found, [*names, names[0]])
     assert table.columns.tolist() == ["term", "idf", *names]
-    assert np.allclose(table[names].sum(), found.found["bm25"].score, rtol=1e-5)
+    assert np.allclose(table[names].sum(), found.rankings["bm25"].score, rtol=1e-5)
     assert not len(analysis_one_query.query_term_scores(found, []))
     with pytest.raises(MirblabError, match="kind bm25"):
         analysis_one_query.query_term_scores(found, names, "minilm")

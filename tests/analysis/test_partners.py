@@ -107,13 +107,13 @@ def test_a_run_that_may_have_been_cut_is_refused(small: lab.Collection) -> None:
     """Ranks beyond its depth would be wrong unseen; the same run, whole, is taken."""
     with pytest.raises(
         MirblabError,
-        match=r"holds 3 of the 4 other statements for 'p-1', and too few for 4 of 4.*a run of depth 4 or more",
+        match=r"ranks 3 of the 4 other statements for 'p-1', and too few for 4 of 4.*a run of depth 4 or more",
     ):
         lab.analysis.partner_values(whole_run(RANKS, others=3), small)
     with pytest.raises(MirblabError, match="too few for 1 of 4"):
         lab.analysis.partner_values(whole_run(RANKS).iloc[1:], small)
     c = lab.load("mini-pairs")
-    with pytest.raises(MirblabError, match="holds 20 of the 323 other statements"):
+    with pytest.raises(MirblabError, match="ranks 20 of the 323 other statements"):
         lab.analysis.partner_values(lab.system("bm25").search(c, depth=20), c)
 
 
@@ -138,7 +138,7 @@ def test_a_fusion_of_shallow_runs_is_refused(tmp_path: Path) -> None:
     entry = '[shallow]\nkind = "fusion"\nlabel = "x"\nof = ["bm25", "chargrams"]\nmethod = "rrf"\ndepth = 20\n'
     (tmp_path / "home" / "registry" / "systems.toml").write_text(entry)
     assert lab.analysis.partner_values("bm25+chargrams", c, ["Rank"]).value.between(1, 323).all()
-    with pytest.raises(MirblabError, match="the name of a system that cuts nothing"):
+    with pytest.raises(MirblabError, match="the name of a system that does not cut its runs"):
         lab.analysis.partner_values("shallow", c)
 
 

@@ -51,5 +51,5 @@ def test_shares_add_up_on_a_built_collection():
 def test_a_run_of_another_collection_is_refused(pool):
     """Its documents are unknown here."""
     run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["elsewhere"], "score": [1.0]})
-    with pytest.raises(MirblabError, match="another collection's"):
+    with pytest.raises(MirblabError, match="made for another collection"):
         hard_negative_accuracy(run, pool)

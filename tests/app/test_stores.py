@@ -14,11 +14,11 @@ import pytest
 
 from mirblab.app import console, stores
 from mirblab.core import paths
+from mirblab.core.atomic_files import unfinished_name
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import unfinished_name
 from mirblab.encoders import cache
 from mirblab.encoders.cache import VectorStore
-from mirblab.encoders.hosted import budget
+from mirblab.encoders.hosted import limits
 
 SPACE = {"model": "x", "dimensions": 2}
 PACKAGE = Path(stores.__file__).parent
@@ -183,5 +183,5 @@ def test_a_bill_that_is_no_sum_is_refused(home: Path, paid: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"model": "m", "paid": {paid}, "pending": 0}}', encoding="utf-8")
     with pytest.raises(MirblabError, match=r"1\.json cannot be read .*; delete it to forget what it counts"):
-        budget.sum_spending(path.parent)
-    assert len(budget.verify(path.parent)) == 1
+        limits.sum_spending(path.parent)
+    assert len(limits.verify(path.parent)) == 1

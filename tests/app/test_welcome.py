@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirblab.app import console
-from mirblab.sources import catalogue
+from mirblab.sources import catalogue, mini
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -34,9 +34,9 @@ def test_in_an_empty_home_it_names_bundled_data_and_where_more_comes_from(home):
     assert not list(home.iterdir())
 
 
-def test_collections_that_were_added_are_named_with_what_to_do_with_them(home, make_folder):
+def test_collections_that_were_added_are_named_with_what_to_do_with_them(home, make_folder, monkeypatch):
     """The bundled ones do not count; a really added one does."""
-
+    monkeypatch.setattr(mini, "COLLECTIONS", {"mini-hol": mini.COLLECTIONS["mini-hol"]})
     catalogue.build("mini")
     assert console.home_state().built == ()
     catalogue.add(make_folder(name="my-own"))

@@ -16,10 +16,10 @@ from mirblab.core.ids import read_id
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
 from mirblab.data.runs import order_run, read_run, write_run
-from mirblab.evaluation import arqmath, imported
+from mirblab.evaluation import arqmath, imported_values
 from mirblab.retrieval.run_store import RunStore
-from mirblab.sources.own import tables
-from mirblab.sources.shared import beir, readers
+from mirblab.sources import hub
+from mirblab.sources.shared import readers, tables
 from mirblab.train import data
 
 AWKWARD = ["0042", "1e5", "True", "NaN", "null", "1_000", "+42", "0x1F", "١٢", "0704.0001", "inf", "-0", "None", "NA",
@@ -73,10 +73,10 @@ def through_parquet_of_mteb(names: list[str], folder: Path) -> set:
     """Read parquet files as MTEB publishes them."""
     table = pd.DataFrame({"_id": names, "text": "x"})
     table.to_parquet(folder / "corpus.parquet")
-    known = beir.read_ids([folder / "corpus.parquet"])
+    known = hub.read_ids([folder / "corpus.parquet"])
     judged = pd.DataFrame([(one, two, 1) for one in names for two in names], columns=["query-id", "corpus-id", "score"])
     judged.to_parquet(folder / "qrels.parquet")
-    found = beir.read_judgements([folder / "qrels.parquet"], known, known, Counter())
+    found = hub.read_judgements([folder / "qrels.parquet"], known, known, Counter())
     return {pair[:2] for pair in found}
 
 
@@ -110,7 +110,7 @@ def through_a_csv_of_values(names: list[str], folder: Path) -> set:
     lines = [f'"{one}",mini-qa,RR,0.5,"{two}"\n' for one in quoted for two in quoted]
     text = "system,collection,measure,value,query_id\n" + "".join(lines)
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    return {(key[0], key[3]) for key in imported.read_csv_values(folder / "a.csv").rows}
+    return {(key[0], key[3]) for key in imported_values.read_csv_values(folder / "a.csv").rows}
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,12 @@ def test_own_json_with_a_float_for_an_id_is_refused_with_its_line(tmp_path, colu
 
     (tmp_path / "a.jsonl").write_text('{"_id": "a", "text": "x"}\n{"_id": 1e5, "text": 2.5}\n')
     table = tables.read_table(tmp_path / "a.jsonl")
-    taken = {"text": "text"} | ({"id": "_id"} if column == "_id" else {})
+    table.roles = {"text": "text"} | ({"id": "_id"} if column == "_id" else {})
     if column == "text":
-        assert build.read_documents(table, taken, Counter()).rows["row-2"]["text"] == "2.5"
+        assert build.read_documents(table, Counter())[0]["row-2"]["text"] == "2.5"
         return
     with pytest.raises(MirblabError, match=r"a\.jsonl, line 2: '_id' must be a text or .* found 100000.0"):
-        build.read_documents(table, taken, Counter())
+        build.read_documents(table, Counter())
 
 
 def test_formula_ids_that_became_floats_are_refused():

@@ -67,7 +67,11 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 def test_a_small_gzip_file_that_unpacks_to_much_is_refused(name: str, bomb: bytes, tmp_path: Path):
     """Wherever gzip is read, with the name, both sizes and what allows more."""
     file, read = READERS[name]
-    content = _headed(bomb, b"\t".join(column.encode() for column in formulas.COLUMNS)) if name == "formulas" else bomb
+    content = (
+        _headed(bomb, b"\t".join(column.encode() for column in formulas.Formula._fields))
+        if name == "formulas"
+        else bomb
+    )
     (tmp_path / file).write_bytes(content)
     with pytest.raises(MirblabError, match=TOO_LARGE.format(rf".*{file}")):
         read(tmp_path / file)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import mirblab
-from mirblab.core import paths
+from mirblab.core import atomic_files
 from mirblab.core.errors import StorageError
 from mirblab.encoders.encoding import encoder
 from mirblab.formula import storage
@@ -36,16 +36,16 @@ REFUSALS = {
 def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Return the error number with which every opening of a file for writing fails, to be set by the test."""
     state = {"number": 0}
-    really = paths.open_to_write
+    really = atomic_files.open_to_write
 
     def opened(path: Any, mode: str = "wb") -> Any:
         if state["number"]:
-            with paths.writing(Path(path)):
+            with atomic_files.writing(Path(path)):
                 raise OSError(state["number"], os.strerror(state["number"]), str(path))
         return really(path, mode)
 
-    monkeypatch.setattr(paths, "open_to_write", opened)
-    monkeypatch.setattr(paths, "_warned_folders", set())
+    monkeypatch.setattr(atomic_files, "open_to_write", opened)
+    monkeypatch.setattr(atomic_files, "_warned_folders", set())
     return state
 
 
@@ -54,10 +54,10 @@ def test_the_error_names_the_path_the_reason_the_room_and_the_doctor(
     number: int, tmp_path: Path, full: dict[str, int]
 ) -> None:
     """A refusal of the system becomes one sentence that says what to do; the folder is left as it was."""
-    paths.write_text(tmp_path / "a.txt", "old")
+    atomic_files.write_text(tmp_path / "a.txt", "old")
     full["number"] = number
     with pytest.raises(StorageError) as caught:
-        paths.write_bytes(tmp_path / "a.txt", b"new" * 1_000_000)
+        atomic_files.write_bytes(tmp_path / "a.txt", b"new" * 1_000_000)
     said = str(caught.value)
     assert REFUSALS[number] in said
     for part in (str(tmp_path), "3.0 MB needed", "free", "mirblab doctor"):
@@ -88,7 +88,7 @@ def test_a_real_limit_is_met_in_the_middle_of_a_file_and_nothing_is_left(tmp_pat
 def test_a_folder_that_is_removed_while_a_file_is_written_is_told(tmp_path: Path, is_there_again: bool) -> None:
     """By somebody who removes a store; another writer may have made the folder again already."""
     with pytest.raises(StorageError, match=r"cannot be written: the folder was removed meanwhile .*; do it again"):
-        with paths.write_atomically(tmp_path / "store" / "a") as beside:
+        with atomic_files.write_atomically(tmp_path / "store" / "a") as beside:
             beside.write_bytes(b"half")
             shutil.rmtree(tmp_path / "store")
             if is_there_again:
@@ -97,7 +97,7 @@ def test_a_folder_that_is_removed_while_a_file_is_written_is_told(tmp_path: Path
 
 def test_what_is_wrong_elsewhere_is_no_fault_of_the_disk(tmp_path: Path) -> None:
     """A file that cannot be read while another one is written is named as it is."""
-    with pytest.raises(FileNotFoundError, match="absent"), paths.write_atomically(tmp_path / "a") as beside:
+    with pytest.raises(FileNotFoundError, match="absent"), atomic_files.write_atomically(tmp_path / "a") as beside:
         beside.write_bytes((tmp_path / "elsewhere" / "absent").read_bytes())
     assert not os.listdir(tmp_path)
 
@@ -105,7 +105,7 @@ def test_what_is_wrong_elsewhere_is_no_fault_of_the_disk(tmp_path: Path) -> None
 def test_a_library_that_hides_the_number_of_the_error_is_understood(tmp_path: Path) -> None:
     """Numpy tells a full disk by two counts, safetensors by "(os error 28)" in its text."""
     for error in (OSError("16384 requested and 8192 written"), RuntimeError("Error: No space left (os error 28)")):
-        with pytest.raises(StorageError, match="the disk is full"), paths.write_atomically(tmp_path / "a"):
+        with pytest.raises(StorageError, match="the disk is full"), atomic_files.write_atomically(tmp_path / "a"):
             raise error
 
 
@@ -116,21 +116,23 @@ def test_a_line_is_said_once_for_all_that_cannot_be_stored(
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     full["number"] = errno.EROFS
     for what in ("vectors", "runs"):
-        assert not paths.try_to_store(what, paths.write_bytes, tmp_path / "cache" / what / "x", b"x")
+        assert not atomic_files.try_to_store(what, atomic_files.write_bytes, tmp_path / "cache" / what / "x", b"x")
     said = capsys.readouterr().err
     assert said.count("note:") == 1
     assert "vectors cannot be stored" in said
     full["number"] = 0
-    assert paths.try_to_store("runs", paths.write_bytes, tmp_path / "cache" / "x", b"x")
+    assert atomic_files.try_to_store("runs", atomic_files.write_bytes, tmp_path / "cache" / "x", b"x")
 
 
 def test_on_a_full_disk_a_missing_figure_is_an_error(tmp_path: Path, full: dict[str, int]) -> None:
     """A figure that is not there would not be noticed; where nothing at all can be written, nobody expects it."""
     full["number"] = errno.ENOSPC
     with pytest.raises(StorageError):
-        paths.try_to_store("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
+        atomic_files.try_to_store("figures", atomic_files.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
     full["number"] = errno.EACCES
-    assert not paths.try_to_store("figures", paths.write_bytes, tmp_path / "x.png", b"x", full_is_error=True)
+    assert not atomic_files.try_to_store(
+        "figures", atomic_files.write_bytes, tmp_path / "x.png", b"x", full_is_error=True
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/sys is a folder in which nobody may write, root neither")
@@ -139,7 +141,7 @@ def test_in_a_home_that_cannot_be_written_collections_vectors_runs_and_figures_a
     code = (
         "from mirblab import encoder, load, output, system\nfrom mirblab.display import Table\n"
         "import hashlib, pandas as pd\n"
-        "held = load('mini-wfb')\n"
+        "held = load('mini-blueprint')\n"
         "for name in ('bm25', 'minilm'):\n"
         "    run = system(name).search(held.sample(3), 20)\n"
         "    print(name, len(run), hashlib.sha256(run.to_csv().encode()).hexdigest())\n"
@@ -189,11 +191,11 @@ def test_vectors_that_cannot_be_stored_are_returned(
 
 METHODS = {"write_text", "write_bytes", "mkdir", "touch", "rename"}
 FUNCTIONS = {"replace", "rename", "fsync", "mkdir", "makedirs"}
-OWN = ("paths.py", "doctor.py")  # the doctor tries whether it can write, and says if not
+OWN = ("atomic_files.py", "paths.py", "doctor.py")  # the doctor tries whether it can write, and says if not
 
 
 def writes(tree: ast.AST) -> list[int]:
-    """Return the lines on which a module writes by itself instead of through `paths`."""
+    """Return the lines on which a module writes by itself instead of through `atomic_files`."""
     lines = []
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name, owner = getattr(call.func, "attr", getattr(call.func, "id", "")), ""
@@ -206,7 +208,7 @@ def writes(tree: ast.AST) -> list[int]:
             lines.append(call.lineno)
         elif owner == "os" and name in FUNCTIONS:
             lines.append(call.lineno)
-        elif owner not in ("", "os", "paths") and name in METHODS - ({"rename"} if is_frame else set()):
+        elif owner not in ("", "os", "atomic_files") and name in METHODS - ({"rename"} if is_frame else set()):
             is_series = (
                 name == "rename" and len(call.args) == 1 and isinstance(call.args[0], (ast.Constant, ast.Attribute))
             )
@@ -214,7 +216,7 @@ def writes(tree: ast.AST) -> list[int]:
     return lines
 
 
-def test_everything_is_written_through_paths() -> None:
+def test_everything_is_written_through_atomic_files() -> None:
     """So that each refusal of the system is told alike, and one wrapper can make any of them fail."""
     found = {
         f"{path.relative_to(PACKAGE)}:{line}"

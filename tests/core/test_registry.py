@@ -200,12 +200,12 @@ def test_a_name_of_a_thousand_systems_is_refused() -> None:
         ("rerankers", "[a]\nkind = 'max-sim'\n", "the reranker 'a' in .* lacks encoder"),
         ("collections", "[a]\npaper = 3\n", "'a' in .*collections.toml: paper is 3; write text in quotes"),
         ("collections", "[a]\nrestricted = 1\n", "restricted is 1; write true or false"),
-        ("systems", "[a]\nkind = 'fusion'\nof = [1, 2]\n", "of lists the names of systems"),
-        ("systems", "[a]\nkind = 'bm25'\nlabel = 2\n", "'label' cannot be 2"),
+        ("systems", "[a]\nkind = 'fusion'\nof = [1, 2]\n", "of.0 is 1; write text in quotes"),
+        ("systems", "[a]\nkind = 'bm25'\nlabel = 2\n", "label is 2; write text in quotes"),
         (
             "prompts",
             "[a]\nsystem = ''\nuser = '{statement}'\nretry = ''\nattempts = 1\nparameters = { a = 2020-01-01 }\n",
-            "prompt 'a' in prompts.toml: its parameters cannot be sent",
+            "prompt 'a' in .*prompts.toml: its parameters cannot be sent",
         ),
     ],
 )
@@ -221,7 +221,7 @@ def test_the_doctor_says_what_is_wrong_with_a_registry(own: Callable[[str, bytes
     """Also with one that is not UTF-8."""
     own("systems", b"\xff")
     assert registries().state == "wrong"
-    assert "not UTF-8" in registries().found
+    assert "not UTF-8" in registries().text
 
 
 def test_the_shipped_files_are_named_shortly() -> None:

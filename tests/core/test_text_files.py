@@ -16,10 +16,9 @@ from mirblab.core.text_files import read_records as json_lines
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
 from mirblab.encoders import local
-from mirblab.evaluation import imported
+from mirblab.evaluation import imported_values
 from mirblab.sources import naturalproofs
-from mirblab.sources.own import tables
-from mirblab.sources.shared import readers
+from mirblab.sources.shared import readers, tables
 from mirblab.train import data, loop
 
 DEEP, NUMBER = "[" * 3000 + "]" * 3000, "1" * 5000
@@ -49,7 +48,7 @@ READERS = {
 }
 WHOLE = {
     "file": text_files.read_json,
-    "mteb": lambda path: imported.read_mteb_values(path, "m", "mini-qa"),
+    "mteb": lambda path: imported_values.read_mteb_values(path, "m", "mini-qa"),
     "naturalproofs": lambda path: naturalproofs.read_subset(path, masked=False),
     "map": projection._read_record,
     "model": local._read,

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from mirblab.core import paths
-from mirblab.core.paths import is_abandoned, is_unfinished, remove_abandoned, unfinished_name, unfinished_paths
+from mirblab.core import atomic_files
+from mirblab.core.atomic_files import is_abandoned, is_unfinished, remove_abandoned, unfinished_name, unfinished_paths
 
 WRITER = """
 import sys, time
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 
-with paths.write_atomically(sys.argv[1]) as beside:
+with atomic_files.write_atomically(sys.argv[1]) as beside:
     beside.write_bytes(b"half")
     print(beside.name, flush=True)
     time.sleep(60)
@@ -66,7 +66,7 @@ def test_other_names_are_not_partial() -> None:
 def test_write_atomically_leaves_nothing_when_it_fails(tmp_path: Path) -> None:
     """The name goes with the failure."""
     try:
-        with paths.write_atomically(tmp_path / "x") as beside:
+        with atomic_files.write_atomically(tmp_path / "x") as beside:
             beside.write_bytes(b"half")
             raise ValueError
     except ValueError:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import cut_run, from_positions, order_run, read_run, top_k, write_run
+from mirblab.data.runs import cut_run, from_positions, order_run, read_run, write_run
+from mirblab.data.topk import top_k
 from mirblab.retrieval import run_store
 from mirblab.retrieval.run_store import RunStore
 
@@ -197,15 +198,6 @@ def test_top_k_equals_a_full_sort(shape, k, levels):
     for allowed in (None, generator.random(shape) < 0.5, np.zeros(shape, dtype=bool)):
         rows, positions, kept = top_k(scores, k, allowed)
         assert list(zip(rows.tolist(), positions.tolist(), kept.tolist(), strict=True)) == full_sort(scores, k, allowed)
-
-
-def test_top_k_goes_through_large_input_in_blocks():
-    generator = np.random.default_rng(3)
-    scores = generator.integers(0, 100, (50, 200_000)).astype(np.float32)
-    rows, positions, _ = top_k(scores, 3)
-    expected = [np.flatnonzero(line == 99)[::-1][:3].tolist() for line in scores]
-    assert positions.reshape(50, 3).tolist() == expected
-    assert rows.tolist() == np.repeat(np.arange(50), 3).tolist()
 
 
 def test_top_k_refuses_nonsense():

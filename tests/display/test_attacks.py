@@ -19,7 +19,7 @@ from mirblab.display import formulas as display_formulas
 from mirblab.display import threads
 from mirblab.display import threads as display_threads
 from mirblab.display.plots import pages
-from mirblab.display.table import SCRIPT, STYLE
+from mirblab.display.table_formats import SCRIPT, STYLE
 from mirblab.display.threads import check_mathml, sanitize_html
 from mirblab.formula import mathml
 from mirblab.formula.latex import parser

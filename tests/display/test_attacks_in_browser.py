@@ -10,7 +10,7 @@ from attacked_pages import PLACES, held
 from attacks import ATTACKS
 from judging import ATTRIBUTES, EVERYWHERE, TAGS
 
-from mirblab.display import table, threads
+from mirblab.display import table_formats, threads
 from mirblab.display.plots import pages
 from mirblab.display.threads import render_mathml
 from mirblab.sources.stackexchange import threads as reader
@@ -57,7 +57,7 @@ def browsed() -> str:
     """Return one table of all attacks, as text and as mathematics."""
     said = [held(attack) for attack in ATTACKS]
     frame = pd.DataFrame({"text": said, "maths": said, said[0]: range(len(said))}, index=said)
-    return table.sortable_table(frame, maths=["maths"], caption=said[0]).data
+    return table_formats.sortable_table(frame, maths=["maths"], caption=said[0]).data
 
 
 def index() -> str:

@@ -12,7 +12,7 @@ import pytest
 from lab_browser import CELLS, KERNEL, RUN_ALL, THEME, Watch, opened, pictures, served
 
 from mirblab.core.errors import MirblabError
-from mirblab.display import figures, result_tables, table
+from mirblab.display import figures, result_tables, table_formats
 
 WORDS = ["réel 10", "Reel 9", "zeta", "", "alpha 2", "alpha 10", "beta", "gamma", "delta", "épsilon", "eta", "theta"]
 
@@ -31,7 +31,7 @@ def parsed(shown: str) -> lxml.html.HtmlElement:
 
 def test_it_is_complete_without_its_script(frame: pd.DataFrame) -> None:
     """All rows and cells, heads for both, no field, no button, nothing hidden."""
-    page = parsed(table.sortable_table(frame, maths=["formula"], caption="Twelve").data)
+    page = parsed(table_formats.sortable_table(frame, maths=["formula"], caption="Twelve").data)
     assert [[len(row) for row in page.findall(f".//{part}/tr")] for part in ("thead", "tbody")] == [[4], [4] * 12]
     assert page.find(".//figcaption").text_content() == "Twelve" and not page.xpath("//button|//input|//*[@hidden]")
     assert [head.get("scope") for head in page.findall(".//th")] == ["col"] * 4
@@ -41,7 +41,7 @@ def test_it_is_complete_without_its_script(frame: pd.DataFrame) -> None:
 def test_mathematics_is_rendered_where_it_is_declared_and_nowhere_else(frame: pd.DataFrame) -> None:
     """Whole, however long; a price is a price."""
     long = "so $" + "+".join(rf"\frac{{a_{{{n}}}}}{{b}}" for n in range(40)) + "$"
-    page = parsed(table.sortable_table(frame.assign(formula=long), maths=["formula"]).data)
+    page = parsed(table_formats.sortable_table(frame.assign(formula=long), maths=["formula"]).data)
     assert len(page.findall(".//math")) == 12 and len(page.find(".//math").findall(".//mfrac")) == 40
     assert page.xpath("//tbody/tr[1]/td[4]")[0].text_content() == "$5 and $6"
     assert page.xpath("//tbody/tr[1]/td[4]/span[contains(@class, 'mathjax_ignore')]")
@@ -49,23 +49,29 @@ def test_mathematics_is_rendered_where_it_is_declared_and_nowhere_else(frame: pd
 
 def test_numbers_are_sorted_by_all_their_digits_and_written_with_as_many_as_they_need(frame: pd.DataFrame) -> None:
     """A missing value has none; names of rows are shown when they say something."""
-    rows = parsed(table.sortable_table(pd.DataFrame({"p": [0.123456, None], "n": [2.0, 3.0]}, index=["a", "b"])).data)
+    rows = parsed(
+        table_formats.sortable_table(pd.DataFrame({"p": [0.123456, None], "n": [2.0, 3.0]}, index=["a", "b"])).data
+    )
     assert [cell.get("data-value") for cell in rows.findall(".//td")] == ["0.123456", "2.0", None, "3.0"]
     assert [cell.text for cell in rows.findall(".//td")] == ["0.1235", "2", "–", "3"]
     assert [cell.text for cell in rows.xpath("//tbody//th")] == ["a", "b"]
     two = pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_tuples([("a", 1)], names=["one", "two"]))
-    assert [head.text for head in parsed(table.sortable_table(two).data).findall(".//th")] == ["one", "two", "x"]
+    assert [head.text for head in parsed(table_formats.sortable_table(two).data).findall(".//th")] == [
+        "one",
+        "two",
+        "x",
+    ]
 
 
 def test_of_many_rows_the_first_are_shown_and_a_sentence_says_where_the_others_are() -> None:
     """In both kinds of tables, and beside a figure."""
     many = pd.DataFrame({"n": range(1200)})
-    for shown in (table.sortable_table(many).data, result_tables.table(many)._repr_html_()):
+    for shown in (table_formats.sortable_table(many).data, result_tables.table(many)._repr_html_()):
         assert len(parsed(shown).findall(".//tbody/tr")) == 500
         assert "The first 500 of 1,200 rows stand here; the other 700 are in" in shown
     figure = figures.figure_html(b"\0" * 30, 200, "alt", "caption", many, "are in f.csv").data
     assert len(parsed(figure).findall(".//tbody/tr")) == 200 and "the other 1,000 are in f.csv." in figure
-    assert "stand here" not in table.sortable_table(many.head(500)).data
+    assert "stand here" not in table_formats.sortable_table(many.head(500)).data
 
 
 def test_a_figure_has_alt_text_a_caption_and_its_numbers_to_unfold() -> None:
@@ -80,15 +86,15 @@ def test_a_figure_has_alt_text_a_caption_and_its_numbers_to_unfold() -> None:
 def test_a_column_that_is_not_there_is_named_and_an_empty_table_shows_its_head() -> None:
     """As everywhere."""
     with pytest.raises(MirblabError, match="no column 'texts'; found text"):
-        table.sortable_table(pd.DataFrame({"text": ["x"]}), maths=["texts"])
-    assert parsed(table.sortable_table(pd.DataFrame({"text": []})).data).findtext(".//th") == "text"
+        table_formats.sortable_table(pd.DataFrame({"text": ["x"]}), maths=["texts"])
+    assert parsed(table_formats.sortable_table(pd.DataFrame({"text": []})).data).findtext(".//th") == "text"
 
 
 def test_the_script_is_small_and_asks_for_nothing() -> None:
     """Six kilobytes with its style, which every table carries; no address, no library, no global name."""
-    assert len(table.SCRIPT + table.STYLE) < 7_000
-    assert not any(word in table.SCRIPT for word in ("http", "fetch", "import", "window", "innerHTML", "eval"))
-    assert "url(" not in table.STYLE and "#" not in table.STYLE
+    assert len(table_formats.SCRIPT + table_formats.STYLE) < 7_000
+    assert not any(word in table_formats.SCRIPT for word in ("http", "fetch", "import", "window", "innerHTML", "eval"))
+    assert "url(" not in table_formats.STYLE and "#" not in table_formats.STYLE
 
 
 def column(page, number: int, table: int = 0) -> list[str]:
@@ -100,7 +106,7 @@ def column(page, number: int, table: int = 0) -> list[str]:
 @pytest.mark.browser
 def test_it_sorts_and_filters_in_a_browser_by_mouse_and_by_keys(browser, frame: pd.DataFrame, tmp_path: Path) -> None:
     """Numbers as numbers, text in natural order, missing last, ties as they were; a third click restores."""
-    shown = table.sortable_table(frame, maths=["formula"]).data
+    shown = table_formats.sortable_table(frame, maths=["formula"]).data
     path = tmp_path / "page.html"
     head = '<meta charset="utf-8"><script>var known = Object.keys(window);</script>'
     path.write_text(f"{head}{shown}{shown}{result_tables.table(frame.head(3))._repr_html_()}", encoding="utf-8")
@@ -141,7 +147,9 @@ def test_long_text_wraps_wide_formulas_scroll_and_the_head_stays(browser, tmp_pa
     wide = "so $" + "+".join(rf"\frac{{a_{{{n}}}}}{{b}}" for n in range(60)) + "$ holds"
     frame = pd.DataFrame({"text": ["word " * 80] * 30, "formula": [wide] * 30, "n": range(30)})
     path = tmp_path / "page.html"
-    path.write_text(f'<meta charset="utf-8">{table.sortable_table(frame, maths=["formula"]).data}', encoding="utf-8")
+    path.write_text(
+        f'<meta charset="utf-8">{table_formats.sortable_table(frame, maths=["formula"]).data}', encoding="utf-8"
+    )
     for width in (1280, 700):
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.goto(path.as_uri())

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -37,6 +34,16 @@ POINTS = pd.DataFrame({
     "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["equivalent"] * 4 + ["distractor"],
 })  # fmt: skip
 COUNTS = pd.DataFrame({"collection": ["c1", "c2"], "documents": [1350505, 10]})
+EFFECT_COLUMNS = ["collection", "measure", "system_a", "system_b", "difference", "low", "high", "significant"]
+EFFECTS = pd.DataFrame(
+    [
+        (name, "RR", f"without {kind}", "all", change, change - 0.1, change + 0.1, abs(change) > 0.1)
+        for name in ("one", "two")
+        for kind, change in (("pair", -0.2), ("symbol", 0.05))
+    ],
+    columns=EFFECT_COLUMNS,
+)
+SETTINGS = pd.DataFrame({"collection": "one", "measure": "RR", "w": [0.9, 0.1], "value": [0.6, 0.4]})
 
 DRAWN: list[tuple[Callable[..., plt.Axes], pd.DataFrame, dict[str, str]]] = [
     (plots.means, INTERVALS, {}),
@@ -48,13 +55,6 @@ DRAWN: list[tuple[Callable[..., plt.Axes], pd.DataFrame, dict[str, str]]] = [
     (plots.bars, COUNTS, {}),
 ]
 EACH = pytest.mark.parametrize(("draw", "table", "options"), DRAWN, ids=[draw.__name__ for draw, *_ in DRAWN])
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    """Every figure is closed after its test."""
-    yield
-    plt.close("all")
 
 
 def words(ax: plt.Axes) -> str:
@@ -119,12 +119,12 @@ def test_means_have_one_panel_per_collection() -> None:
         plots.means(both, ax=given[0])
 
 
-def test_means_say_what_was_counted_and_where_luck_lies() -> None:
+def test_means_say_what_was_counted_and_show_chance() -> None:
     """A dotted line at the value of a random order, within the axis even where every system is below it."""
-    ax = plots.means(INTERVALS, unit="pairs", luck=0.97)
+    ax = plots.means(INTERVALS, unit="pairs", chance=0.97)
     assert ax.get_title("left") == "c1 (1,200 pairs)"
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.97]
-    assert ax.get_xlim()[1] > 0.97 and [text.get_text() for text in ax.texts] == ["luck"]
+    assert ax.get_xlim()[1] > 0.97 and [text.get_text() for text in ax.texts] == ["chance"]
 
 
 def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
@@ -141,7 +141,7 @@ def test_p_values_fill_the_upper_triangle() -> None:
     assert [(text.get_text(), text.get_weight()) for text in ax.texts] == [
         ("+ <.001", "bold"), ("− .030", "bold"), ("= 1.000", "normal"),
     ]  # fmt: skip
-    assert np.isnan(ax.images[0].get_array().filled(np.nan)[1, 0])
+    assert ax.collections[0].get_array().mask.tolist() == [[False, False], [True, False]]
     with pytest.raises(MirblabError, match="one collection at a time, found c1, c2"):
         plots.p_values(pd.concat([COMPARISON, COMPARISON.assign(collection="c2")]))
 
@@ -240,3 +240,47 @@ def test_names_of_bars_are_formulas_where_it_is_said() -> None:
     for maths in (True, False):
         label = plots.bars(counts, maths=maths).get_yticklabels()[0]
         assert label.get_parse_math() is maths and label.get_text() == "$x^2$ (equal)"
+
+
+def test_effects_have_a_panel_for_every_collection():
+    """In the order of the table; the rows' names stand once."""
+    axes = plots.effects(EFFECTS)
+    assert [ax.get_title("left") for ax in axes] == ["one", "two"]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["without pair", "without symbol"]
+
+
+def test_effects_are_filled_where_significant():
+    """The other dots are white."""
+    dots = [line for line in plots.effects(EFFECTS)[0].lines if line.get_marker() == "o"]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    assert [dot.get_xdata()[0] for dot in dots] == [-0.2, 0.05]
+
+
+def test_a_curve_is_sorted_and_has_its_held_out_line():
+    """A line from left to right, and a dashed one at the held-out value."""
+    line, dashed = plots.curve(SETTINGS.assign(held_out=0.55), x="w")[0].lines
+    assert line.get_xdata().tolist() == [0.1, 0.9] and line.get_ydata().tolist() == [0.4, 0.6]
+    assert dashed.get_linestyle() == "--" and set(dashed.get_ydata()) == {0.55}
+
+
+def test_a_curve_without_held_out_values_has_one_line():
+    """And the ticks of a logarithmic axis are the settings."""
+    (ax,) = plots.curve(SETTINGS, x="w", log=True)
+    assert len(ax.lines) == 1 and ax.get_xscale() == "log"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1", "0.9"]
+
+
+def test_effects_are_drawn_on_given_axes():
+    """As many as there are collections, else an error that counts both."""
+    _, both = plt.subplots(1, 2)
+    assert plots.effects(EFFECTS, ax=both) == list(both)
+    with pytest.raises(MirblabError, match="2 collections need as many axes, found 1"):
+        plots.effects(EFFECTS, ax=both[0])
+
+
+def test_effects_and_curves_refuse_wrong_tables():
+    """A column that is missing, and a table without rows."""
+    with pytest.raises(MirblabError, match="high"):
+        plots.effects(EFFECTS.drop(columns="high"))
+    with pytest.raises(MirblabError, match="empty"):
+        plots.curve(SETTINGS[:0], x="w")

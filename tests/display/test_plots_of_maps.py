@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -23,13 +19,6 @@ POINTS = pd.DataFrame({
     "field": ["algebra", "topology"] * 2 + ["algebra"], "kind": ["equivalent"] * 4 + ["distractor"],
 })  # fmt: skip
 NUMBERS = {"k": 2, "kept": 0.5, "trust": 0.75, "partner_full": [1, 1, 3, 3, 0], "partner_map": [1, 3, 3, 3, 0]}
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    """Every figure is closed after its test."""
-    yield
-    plt.close("all")
 
 
 def test_the_map_joins_equivalent_statements():

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -17,13 +12,6 @@ from mirblab.display.figures import system_style
 from mirblab.display.plots.results import strata
 
 NAMES = ["kind", "label", "measure", "system", "mean", "low", "high", "n_queries"]
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Close every figure."""
-    yield
-    plt.close("all")
 
 
 def table(*systems: str) -> pd.DataFrame:

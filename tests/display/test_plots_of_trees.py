@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -24,13 +19,6 @@ from mirblab.display.plots.trees import Layout, lay_out
 from mirblab.formula import tree
 
 SQUARE = "[V!x[=[N!4]],a[N!2],b[V!i]]"
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Close every figure."""
-    yield
-    plt.close("all")
 
 
 def table(text: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.display import escape, result_tables, table
+from mirblab.display import escape, result_tables, table_formats
 from mirblab.display.escape import _MISSING, _commands
 from mirblab.evaluation import significance
 from mirblab.evaluation.measures import evaluate
@@ -311,6 +311,7 @@ def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
 def test_mathematics_that_reads_files_or_is_html_is_no_mathematics() -> None:
     """In LaTeX its commands are text; in Markdown angle brackets have names, and a link falls apart."""
     assert escape.escape_latex(r"$\input{x}$", is_maths=True) == r"\$\textbackslash{}input\{x\}\$"
+    assert not escape.escape_latex("$x^^5cinput{x}$", is_maths=True).startswith("$")  # TeX reads ^^5c as a backslash
     assert escape.escape_latex(r"$\left(x\right)$", is_maths=True) == r"$\left(x\right)$"
     assert escape.escape_markdown("$a<b>[c](d)$", is_maths=True) == r"$a\lt b\gt [c] (d)$"
 
@@ -391,7 +392,7 @@ def test_a_caption_has_formulas_where_the_cells_have() -> None:
         shown = result_tables.table(frame, "50% of $y_2$", maths=maths)
         assert tex in shown.to_latex() and shown.to_markdown().startswith(mark)
         assert page in shown.to_html().partition("</caption>")[0] + "</caption>"
-        assert page.removesuffix("</caption>") in table.interactive_html(shown).partition("</figcaption>")[0]
+        assert page.removesuffix("</caption>") in table_formats.interactive_html(shown).partition("</figcaption>")[0]
 
 
 def test_html_leaves_colours_to_the_theme_and_maths_to_declared_columns() -> None:
@@ -465,8 +466,8 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
 
 def test_flat_names_of_one_and_two_levels() -> None:
     """An empty group leaves no colon behind."""
-    assert table.flatten_columns(pd.Index(["a", 1])) == ["a", "1"]
-    assert table.flatten_columns(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
+    assert table_formats.flatten_columns(pd.Index(["a", 1])) == ["a", "1"]
+    assert table_formats.flatten_columns(pd.MultiIndex.from_tuples([("", "a"), ("t", "b")])) == ["a", "t: b"]
 
 
 def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from stored_vectors import SPACE, flip, names, rows, shards
 
-from mirblab.core import paths
+from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import cache, spaces, token_vectors
 from mirblab.encoders import cache as encoders_cache
@@ -162,7 +162,7 @@ def test_first_halves_that_collide_are_told_apart(tmp_path: Path) -> None:
     asked = np.array([[7, 2], [7, 4], [2**64 - 1, 5], [7, 3], [5, 8], [7, 1], [0, 0], [2**64 - 1, 9]], np.uint64)
     assert KeyIndex(opened).find(asked).tolist() == [3, -1, 5, 0, -1, 1, -1, -1]
     out = np.zeros((8, 6), np.float32)
-    missing, damaged = KeyIndex(opened).fill(asked, out)
+    missing, damaged = cache._fill(KeyIndex(opened), asked, out)
     assert missing.tolist() == [1, 4, 6, 7] and not damaged
     np.testing.assert_array_equal(out[[0, 2, 3, 5]], vectors[[3, 5, 0, 1]])
 
@@ -274,15 +274,15 @@ def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(
 ) -> None:
     """What a killed writer leaves is no shard; it is counted, and removed once nobody can be writing it."""
     half, written = shards(store)[0].read_bytes()[:500], store.path / "1-a.safetensors"
-    left, other = paths.unfinished_name(written), abandoned(written)
+    left, other = atomic_files.unfinished_name(written), abandoned(written)
     for path in (left, other):
         path.write_bytes(half)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(VectorStore(store.path.parent, SPACE).read(names(50))[1]) == 0
     assert store.sizes()["partial"] == 2
-    assert paths.remove_abandoned(store.path.parent) == [other] and left.exists()
-    assert paths.remove_abandoned(store.path.parent, all_writers=True) == [left] and not left.exists()
+    assert atomic_files.remove_abandoned(store.path.parent) == [other] and left.exists()
+    assert atomic_files.remove_abandoned(store.path.parent, all_writers=True) == [left] and not left.exists()
     assert len(store.read(names(50))[1]) == 0
 
 

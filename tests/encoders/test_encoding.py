@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from tiny_encoder import make_model, sentences
 
+from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import encoding, local, spaces
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.formula import words
+from mirblab.retrieval import systems
 
 
 @pytest.fixture(scope="session")
@@ -215,6 +217,18 @@ def test_an_entry_that_contradicts_the_model_is_refused(tiny: Encoder, folder: P
     assert wrong.store().sizes()["texts"] == 0
 
 
+def test_a_model_that_changes_under_an_encoder_gives_no_stale_vector(home: Path, folder: Path) -> None:
+    """The kept encoder is refused, and a kept system has the key of the model that is there now."""
+    trained = paths.models() / "mine"
+    shutil.copytree(folder, trained)
+    kept, system = encoder("mine"), systems.system("mine")
+    before = system.key
+    (trained / "another.json").write_text("{}")
+    assert before["encoder"] == kept.key and system.key != before
+    with pytest.raises(MirblabError, match=r"has changed since 'mine' was made; call encoder\('mine'\) anew"):
+        kept.vectors(["a"])
+
+
 def test_a_revision_must_be_a_commit(home: Path) -> None:
     """A branch moves, so its name cannot stand in a key."""
     with pytest.raises(MirblabError, match="pin all 40 hex digits"):
@@ -290,7 +304,8 @@ def test_an_interrupted_call_keeps_what_was_done(
 
 
 CHILD = """
-import sys, time
+import os, sys, time
+import sentence_transformers
 sys.path[:0] = {path!r}
 from mirblab.encoders import encoding
 from tiny_encoder import sentences
@@ -301,13 +316,19 @@ def told(self, texts, vectors):
     print(len(texts), flush=True)
     time.sleep({pause})
 encoding.VectorStore.append = told
+fork = os.fork() if {twice} else 0
 encoding.encoder({folder!r}).vectors(sentences(200))
+if fork:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
 """
 
 
-def start_child(folder: Path, home: Path, pause: float) -> subprocess.Popen[str]:
-    """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored."""
-    code = CHILD.format(path=sys.path, folder=str(folder), pause=pause)
+def start_child(folder: Path, home: Path, pause: float, *, twice: bool = False) -> subprocess.Popen[str]:
+    """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored.
+
+    *twice*: a fork of it, which spares the imports, does the same meanwhile.
+    """
+    code = CHILD.format(path=sys.path, folder=str(folder), pause=pause, twice=twice)
     environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_THREADS": "1"}
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, **quiet)
@@ -332,10 +353,9 @@ def test_a_killed_process_is_resumed_where_it_stopped(
 
 def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path, home: Path) -> None:
     """Both end well and what they leave is right."""
-    children = [start_child(folder, home, 0.0) for _ in range(2)]
-    for child in children:
-        child.communicate(timeout=120)
-    assert [child.returncode for child in children] == [0, 0] and tiny.missing(sentences(200)) == 0
+    both = start_child(folder, home, 0.0, twice=True)
+    both.communicate(timeout=120)
+    assert both.returncode == 0 and tiny.missing(sentences(200)) == 0
     np.testing.assert_allclose(tiny.vectors(sentences(200)), plain(folder, sentences(200)), atol=1e-6)
 
 
@@ -448,5 +468,5 @@ def test_pretokens_and_their_rules_are_part_of_the_key(tiny: Encoder, monkeypatc
     assert len(paths) == 4 and not {"pretokens", "pretokens_version"} & set(tiny.key)
     monkeypatch.setattr(words, "VERSION", words.VERSION + 1)
     assert made[1].store().path not in paths and made[0].store().path in paths
-    with pytest.raises(MirblabError, match="pretokens is 'pya'; write pya0 or pya0-plain or pya0-wide"):
+    with pytest.raises(MirblabError, match="pretokens is 'pya'; write 'pya0', 'pya0-plain' or 'pya0-wide'"):
         Encoder("tiny", tiny.entry | {"pretokens": "pya"})

@@ -25,7 +25,7 @@ from vendor_server import DIMENSIONS, VendorServer, changed, dropped, running, s
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders.cache import VectorStore
-from mirblab.encoders.hosted import budget, client
+from mirblab.encoders.hosted import client, limits
 from mirblab.encoders.hosted.key import Secret
 from mirblab.encoders.hosted.vendors import read_hosted, request_url
 
@@ -38,7 +38,7 @@ INPUT_TYPES = {
 }
 
 
-class Watch(budget.Clock):
+class Watch(limits.Clock):
     """A clock that does not wait: it writes down what it was asked for, and its time goes on by so much."""
 
     def __init__(self) -> None:
@@ -98,6 +98,10 @@ def expected(texts: list[str], kind: str = "") -> np.ndarray:
 
 def texts_of(n: int, words: int = 3) -> list[str]:
     return [f"t{i} " + "ring " * (words - 1) for i in range(n)]
+
+
+def expected_tokens(settings: dict[str, Any], texts: list[str]) -> int:
+    return sum(batch.tokens for batch in client.plan_batches(read_hosted(settings), texts))
 
 
 # ------------------------------------------------------------------ what goes out, what comes back
@@ -458,7 +462,7 @@ def test_over_budget_nothing_is_sent_and_the_numbers_are_given(server: VendorSer
     """Estimated before the first request."""
     monkeypatch.setenv("MIRBLAB_BUDGET", "0.0001")
     priced = entry(server, price_per_million_tokens=1.0)
-    tokens = client.estimate_cost(priced, texts_of(100)).tokens
+    tokens = expected_tokens(priced, texts_of(100))
     cost = rf"{tokens:,} tokens more .* cost about \${tokens / 1e6:.4f}; of the budget of \$0\.0001 "
     with pytest.raises(MirblabError, match=cost + r"\(MIRBLAB_BUDGET\) \$0\.0001 is left .*nothing was sent"):
         client.embed(priced, texts_of(100), "document")
@@ -468,7 +472,7 @@ def test_over_budget_nothing_is_sent_and_the_numbers_are_given(server: VendorSer
 def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: VendorServer):
     """The vendor counts three times what we estimated: the next batch is expected to cost three times as well."""
     texts = texts_of(40)
-    assert client.estimate_cost(entry(server), texts).tokens == 350
+    assert expected_tokens(entry(server), texts) == 350
     count = 26
 
     def dear(answer: dict[str, Any]) -> None:
@@ -481,7 +485,7 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
     with pytest.raises(MirblabError, match=r"budget of \$.* \(budget\).*of 40 texts came back and are stored"):
         for places, _ in client.embed(priced, texts, "document"):
             got += places
-    paid = budget.sum_spending(paths.cache() / "spending")
+    paid = limits.sum_spending(paths.cache() / "spending")
     assert 0 < paid <= most and len(got) == len(server.requests) == 20
     assert paid == pytest.approx(len(got) * count / 1e6)
 
@@ -489,7 +493,7 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
 def test_what_was_spent_counts_in_the_next_call_too(server: VendorServer, monkeypatch: Any):
     """A budget for each of twenty collections would be none; MIRBLAB_BUDGET is for all, `budget` for one model."""
     priced = entry(server, price_per_million_tokens=1.0)
-    cost = client.estimate_cost(priced, texts_of(10)).dollars
+    cost = expected_tokens(priced, texts_of(10)) / 1e6
     list(client.embed(priced, texts_of(10), "document"))
     monkeypatch.setenv("MIRBLAB_BUDGET", str(cost))
     with pytest.raises(MirblabError, match="is left"):
@@ -500,13 +504,32 @@ def test_what_was_spent_counts_in_the_next_call_too(server: VendorServer, monkey
     list(client.embed(priced | {"budget": cost, "model": "other"}, texts_of(10), "document"))
 
 
+def test_the_error_says_how_many_dollars_are_left(server: VendorServer):
+    """What earlier calls spent, what this call paid and what is pending are taken off; never less than nothing."""
+
+    async def spend(ledger: limits.Ledger, paid: int, pending: int) -> None:
+        await ledger.reserve(paid)
+        await ledger.settle(paid, paid)
+        await ledger.reserve(pending)
+
+    service = read_hosted(entry(server, price_per_million_tokens=1000.0, budget=2.0))  # a dollar for 1,000 tokens
+    asyncio.run(spend(limits.Ledger(service), 200, 100))
+    ledger = limits.Ledger(service)
+    asyncio.run(spend(ledger, 400, 250))
+    with pytest.raises(MirblabError, match=r"cost about \$1\.5000; of the budget of \$2\.0000 .* \$1\.0500 is left"):
+        ledger.check(1500)
+    service = read_hosted(entry(server, price_per_million_tokens=1000.0, budget=0.1))
+    with pytest.raises(MirblabError, match=r" \$0\.0000 is left"):
+        limits.Ledger(service).check(1)
+
+
 def test_a_lost_answer_counts_in_full(server: VendorServer, watch: Watch):
     """It may have been billed; a refusal was not."""
     priced = entry(server, price_per_million_tokens=1.0)
-    most = client.estimate_cost(priced, ["a ring"]).dollars
+    most = expected_tokens(priced, ["a ring"]) / 1e6
     server.plan = [dropped, status(500), status(429)]
     list(client.embed(priced, ["a ring"], "document", clock=watch))
-    assert budget.sum_spending(paths.cache() / "spending") == pytest.approx(most + 2e-6)
+    assert limits.sum_spending(paths.cache() / "spending") == pytest.approx(most + 2e-6)
 
 
 def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch: Any):
@@ -515,20 +538,19 @@ def test_a_budget_without_a_price_is_an_error(server: VendorServer, monkeypatch:
     remote = {name: value for name, value in entry(server).items() if name != "url"}
     with pytest.raises(MirblabError, match="add price_per_million_tokens"):
         client.embed(remote, ["x"], "query")
-    assert client.estimate_cost(remote, ["x"]).dollars is None
     list(client.embed(entry(server), ["x"], "query"))  # this machine costs nothing
     monkeypatch.setenv("MIRBLAB_BUDGET", "five")
     with pytest.raises(MirblabError, match="MIRBLAB_BUDGET is 'five'; write a number"):
         client.embed(entry(server), ["x"], "query")
 
 
-def test_the_estimate_counts_requests_tokens_dollars_and_time(server: VendorServer):
+def test_the_plan_counts_requests_and_tokens(server: VendorServer):
     """By hand; what the vendor cuts is not paid for."""
-    limited = entry(server, "cohere", batch_texts=2, price_per_million_tokens=2.0, requests_per_minute=4, max_length=10)
-    found = client.estimate_cost(limited, ["a b c", "", "w " * 100, "x"])
-    # three words and two; 100 words are cut to 10; one word and two; 3 texts in batches of 2; 4 requests a minute
-    assert (found.tokens, found.requests, found.seconds) == (18, 2, 30.0) and found.dollars == pytest.approx(36e-6)
-    assert client.estimate_cost(limited, []) == client.Estimate(0, 0.0, 0, 0.0)
+    limited = entry(server, "cohere", batch_texts=2, max_length=10)
+    batches = client.plan_batches(read_hosted(limited), ["a b c", "", "w " * 100, "x"])
+    # three words and two; 100 words are cut to 10; one word and two; 3 texts in batches of 2
+    assert [batch.tokens for batch in batches] == [15, 3]
+    assert client.plan_batches(read_hosted(limited), []) == []
 
 
 # ------------------------------------------------------------------ pace
@@ -548,7 +570,7 @@ def test_requests_and_tokens_per_minute_are_kept(server: VendorServer, watch: Wa
 def test_a_bucket_lets_no_minute_through_more_than_its_rate():
     """Any pattern of amounts; the worst minute is checked."""
     rng, clock = np.random.default_rng(0), Watch()
-    bucket, passed = budget.Bucket(1_000, clock), []
+    bucket, passed = limits.Bucket(1_000, clock), []
     for amount in rng.integers(1, 90, 400).tolist():
         asyncio.run(clock.sleep(bucket.take(amount)))
         passed.append((clock.now(), amount))
@@ -635,7 +657,7 @@ def test_what_is_on_the_way_gets_two_seconds(server: VendorServer):
     with pytest.raises(KeyboardInterrupt):
         list(client.embed(priced, ["x"], "query"))
     assert 2 < time.monotonic() - start < 3.5
-    assert budget.sum_spending(paths.cache() / "spending") == client.estimate_cost(priced, ["x"]).dollars
+    assert limits.sum_spending(paths.cache() / "spending") == expected_tokens(priced, ["x"]) / 1e6
 
 
 def test_it_works_outside_the_main_thread(server: VendorServer):
@@ -792,7 +814,7 @@ def test_redaction_leaves_the_rest_of_a_message_readable():
     ("change", "message"),
     [
         ({"vendor": "voyag"}, "did you mean 'voyage'"),
-        ({"batch_texts": 0}, "batch_texts is 0; write a whole number from 1"),
+        ({"batch_texts": 0}, "batch_texts is 0; write a number above 0"),
         ({"dimensions": "x"}, "dimensions is 'x'"),
         ({"timeout": -1}, "timeout is -1"),
         ({"truncate": "MIDDLE"}, "truncate is 'MIDDLE'"),
@@ -846,7 +868,7 @@ def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
         encoder("mine")
     finding = registries()
     assert finding.state == "wrong"
-    for said in (str(caught.value), repr(caught.value.__cause__), finding.found):
+    for said in (str(caught.value), repr(caught.value.__cause__), finding.text):
         assert KEY not in said and "0123456789abcdefghij" not in said
     (tmp_path / "registry" / "encoders.toml").write_text(f'api_key = "{KEY}"\n', encoding="utf-8")
     with pytest.raises(MirblabError) as caught:
@@ -872,12 +894,12 @@ def test_a_url_may_be_a_base_or_the_whole_address(url: str):
     assert request_url(url, "https://api.openai.com/v1/embeddings") == "https://h.org/v1/embeddings"
 
 
-def test_an_estimate_loads_no_network_library():
+def test_a_plan_loads_no_network_library():
     """`mirblab plan` needs none."""
     settings = {"vendor": "openai", "model": "m", "dimensions": 4, "max_length": 9}
     code = (
-        "import sys; from mirblab.encoders.hosted import client; "
-        f"client.estimate_cost({settings}, ['x']); print('httpx' in sys.modules)"
+        "import sys; from mirblab.encoders.hosted import client, vendors; "
+        f"client.plan_batches(vendors.read_hosted({settings}), ['x']); print('httpx' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +13,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from mirblab.analysis import compare_runs
 from mirblab.app import suites
+from mirblab.app.cli import app
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.display import plots, result_tables
-from mirblab.evaluation import imported, measures
+from mirblab.evaluation import imported, imported_values, measures
 from mirblab.retrieval import systems
 from mirblab.sources import catalogue, hub
 
@@ -74,7 +77,7 @@ def test_a_run_is_taken_in_with_its_record(qa: Collection, tmp_path: Path) -> No
     run = write_run(qa, tmp_path / "theirs.trec.gz")
     record, notes = imported.import_results(tmp_path / "theirs.trec.gz", collection="mini-qa", origin="A. Author, 2020")
     assert (record.name, record.kind, record.systems) == ("theirs on mini-qa", "run", ["theirs"])
-    assert record.run_file().read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
+    assert record.content_file().read_bytes() == (tmp_path / "theirs.trec.gz").read_bytes()
     stored = json.loads((record.folder / "record.json").read_text("utf-8"))
     assert stored["origin"] == "A. Author, 2020" and stored["file"] == "theirs.trec.gz" and len(stored["sha256"]) == 64
     assert str(tmp_path) not in json.dumps(stored)
@@ -192,14 +195,14 @@ def test_no_changed_byte_of_an_import_goes_unnoticed(qa: Collection, tmp_path: P
     for path, content in sound.items():
         for damaged in flipped(path):
             path.write_bytes(damaged)
-            with pytest.raises(MirblabError, match=rf"{path.name}.* take the original in anew: mirblab import-results"):
+            with pytest.raises(MirblabError, match=rf"{path.name}.* import the original again: mirblab import-results"):
                 read()
         path.write_bytes(content)
         pd.testing.assert_frame_equal(read(), before)
     stored.write_bytes(sound[stored][:-1])
     with pytest.raises(MirblabError, match=rf"import-results {name} .*--origin 'A. Author' --name"):
         read()
-    with pytest.warns(UserWarning, match="was set aside as .*damaged; it is taken in anew"):
+    with pytest.warns(UserWarning, match="was set aside as .*damaged; it is imported again"):
         assert imported.import_results(tmp_path / name, **given)[0] == record
     pd.testing.assert_frame_equal(read(), before)
 
@@ -294,9 +297,9 @@ def test_a_system_without_a_run_there_says_what_it_has(qa: Collection, tmp_path:
 
 def test_every_task_of_mirb_has_a_registered_collection() -> None:
     """Fifteen tasks, fifteen datasets, each once."""
-    assert sorted(imported.MIRB_TASKS.values()) == sorted(hub.dataset_names())
+    assert sorted(imported_values.MIRB_TASKS.values()) == sorted(hub.dataset_names())
     entries = registry.read_registry("collections")
-    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in imported.MIRB_TASKS.items()}
+    tails = {task: entries[name]["hub"].rpartition("/")[2] for task, name in imported_values.MIRB_TASKS.items()}
     assert tails["MSEQARetrieval"] == "mseqa" and tails["RealAnalysisPremiseRetrieval"] == "realanalysisps"
     shortened = {"premise": "ps", "lean": "lean", "retrieval": ""}
     for task, tail in tails.items():
@@ -322,7 +325,7 @@ def test_a_folder_of_mteb_results_becomes_means(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert set(found.origin) == {"MTEB results"} and record.kind == "values"
     assert "left out: 1 task SciFact, which is not MIRB's" in notes
-    assert "left out: 1 scores that are no measure here" in notes
+    assert "left out: 1 scores by measures that are not supported" in notes
     assert len(list((record.folder / "given").rglob("*.json"))) == 4
     assert imported.read_imported_values(["org/other"]).system.tolist() == ["org/other"]
     with pytest.raises(MirblabError, match="did you mean 'org/other'"):
@@ -342,11 +345,11 @@ def test_layouts_of_both_versions_are_read(data: dict, tmp_path: Path) -> None:
     """Scores by split, the flat layout of the first versions, the main score alone, and the task by the file's name."""
     path = tmp_path / "HolPremiseRetrieval.json"
     path.write_text(json.dumps(data), encoding="utf-8")
-    assert {key: value for key, (value, _) in imported.read_mteb_values(path, "m").rows.items()} == {
+    assert {key: value for key, (value, _) in imported_values.read_mteb_values(path, "m").rows.items()} == {
         ("m", "mirb-hol", "nDCG@10", ""): 0.5
     }
     with pytest.raises(MirblabError, match="no folder above it names the model; give --system"):
-        imported.read_mteb_values(path)
+        imported_values.read_mteb_values(path)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +363,7 @@ def test_layouts_of_both_versions_are_read(data: dict, tmp_path: Path) -> None:
         ('{"scores": {"test": [{"ndcg_at_10": "high"}]}}', "key 'ndcg_at_10': expected a number, found 'high'"),
         ('{"scores": {"test": [{"ndcg_at_10": null}]}}', "expected a number, found None"),
         ('{"scores": {"test": [{"ndcg_at_10": NaN}]}}', "expected a number"),
-        ('{"scores": {"test": [{"ndcg_at_10": 52.1}]}}', "is 52.1, not from 0 to 1; for percent say so"),
+        ('{"scores": {"test": [{"ndcg_at_10": 52.1}]}}', "is 52.1, not from 0 to 1; give --percent"),
         ('{"scores": {"test": [{"speed": 1}]}}', "no score such as 'ndcg_at_10' for the split test; found speed"),
     ],
 )
@@ -380,7 +383,7 @@ def test_two_revisions_of_a_model_and_one_name_for_two_models_are_refused(tmp_pa
     other = path.parent.parent / "no_revision_available" / path.name
     other.parent.mkdir()
     other.write_bytes(path.read_bytes())
-    with pytest.raises(MirblabError, match=r"nDCG@10 of org/model on mirb-mathlib stands in .* already"):
+    with pytest.raises(MirblabError, match=r"nDCG@10 of org/model on mirb-mathlib is already given in .*"):
         imported.import_results(tmp_path / "results")
     write_mteb(tmp_path / "two")
     write_mteb(tmp_path / "two", model="org__b", task="HolPremiseRetrieval")
@@ -406,6 +409,8 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
     )
     imported.import_results(path, percent=True)
     assert imported.read_imported_values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
+    listed = CliRunner().invoke(app, ["import-results"], catch_exceptions=False).output
+    assert re.search(r"x .* mini-qa .* nDCG@10 .* 0\.6250 .* 1 ", listed) and re.search(r"Rank .* 7\.0000", listed)
     lines = [f"{query},0.5" for query in qa.query_ids[1:]]
     path = write_csv(tmp_path / "b.tsv", *(line.replace(",", "\t") for line in ["query_id,value", *lines]))
     with pytest.raises(MirblabError, match="line 1: no column 'measure'; found query_id, value"):
@@ -432,7 +437,7 @@ def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None
     [
         ([HEAD, "x,mini-qa,nDCG10,0.5"], "line 2: no measure 'nDCG10'"),
         ([HEAD, "x,mini-qa,RR,0.5", "x,mini-qa,RR,o.6"], "line 3, column 'value': expected"),
-        ([HEAD, "x,mini-qa,RR,0.5", "x,mini-qa,RR,0.6"], "line 3: RR of x on mini-qa stands"),
+        ([HEAD, "x,mini-qa,RR,0.5", "x,mini-qa,RR,0.6"], "line 3: RR of x on mini-qa is already given"),
         ([HEAD, "x,mini-qa,RR"], "line 2: 3 cells, but 4 columns"),
         ([HEAD, "x,mini-qa,RR,1,2"], "line 2: 5 cells, but 4 columns"),
         ([HEAD, ",mini-qa,RR,1"], "line 2: 'system' is empty"),
@@ -465,7 +470,7 @@ def test_broken_runs_and_wrong_options_take_nothing_in(qa: Collection, tmp_path:
     with pytest.raises(MirblabError, match="nothing can be cut"):
         imported.import_results(write_csv(tmp_path / "a.csv", "x"), candidates_only=True)
     with pytest.raises(MirblabError, match="--system would contradict it"):
-        imported.read_csv_values(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
+        imported_values.read_csv_values(write_csv(tmp_path / "a.csv", "system,collection,measure,value"), system="x")
     assert nothing_is_there()
 
 

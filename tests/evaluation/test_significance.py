@@ -9,7 +9,6 @@ from scipy import stats
 
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation import significance
-from mirblab.evaluation import significance as evaluation_significance
 
 
 def table(columns: dict[str, list[float]], collection: str = "c", measure: str = "nDCG@10") -> pd.DataFrame:
@@ -131,7 +130,7 @@ def test_the_block_size_changes_no_coin(monkeypatch: pytest.MonkeyPatch) -> None
     """Coins come from one stream, so that memory and results are independent."""
     values = random_table(70, 3)
     before = significance.permutation_test(values, "nDCG@10", n_permutations=3000).p
-    monkeypatch.setattr(evaluation_significance, "_BLOCK", 1000)
+    monkeypatch.setattr(significance, "_BLOCK", 1000)
     assert significance.permutation_test(values, "nDCG@10", n_permutations=3000).p.equals(before)
 
 

@@ -1,7 +1,8 @@
 """campaign: one operation with a fault at every place, or at some, in a process of its own: what it costs and harms.
 
 python tests/faults/campaign.py inject OPERATION POINTS, or replay OPERATION POINTS; POINTS 0 is all. It prints JSON.
-prepare OPERATION 0, and once OPERATION 0, which prints the value, are for strace; they use the home of MIRBLAB_HOME.
+prepare OPERATION, and once OPERATION, which prints the value, are for strace; they use the home of MIRBLAB_HOME.
+again OPERATION HOME... prints the value on each home, by a fork of its own, with how it ended and the error.
 """
 
 from __future__ import annotations
@@ -106,10 +107,10 @@ class Bench:
 
     def _compare(self, where: str) -> None:
         """Note files that the same command does not leave as it does undisturbed, and left-overs that nobody sweeps."""
-        from mirblab.core import paths
+        from mirblab.core import atomic_files
 
-        paths.remove_abandoned(self.home)
-        if left := paths.unfinished_paths(self.home):
+        atomic_files.remove_abandoned(self.home)
+        if left := atomic_files.unfinished_paths(self.home):
             self.figures.note("lost", where, f"not swept: {[path.name for path in left]}")
         found = tree(self.home)
         aside = [name for name in found if ".damaged" in name]
@@ -168,22 +169,32 @@ def spread(faults: Sequence, points: int) -> Sequence:
     return [faults[round(number * (len(faults) - 1) / max(1, points - 1))] for number in range(points)]
 
 
-def main(how: str, name: str, points: str) -> None:
-    """Print the figures as JSON."""
-    if how in ("prepare", "once"):
+def run_on(operation: Operation, home: str) -> tuple[str, str, object]:
+    """Return how the operation ends on a home, its error, and its value."""
+    os.environ["MIRBLAB_HOME"] = home
+    ended = in_child(operation.run, seconds=300)
+    return ended.how, ended.said, ended.value
+
+
+def main(how: str, name: str, *rest: str) -> None:
+    """Print the figures, or a value, as JSON."""
+    if how in ("prepare", "once", "again"):
         warnings.simplefilter("ignore")
-        one = start(name)
-        print(json.dumps((one.prepare if how == "prepare" else one.run)()))
+        operation = start(name)
+        if how == "again":
+            print(json.dumps([run_on(operation, home) for home in rest]))
+        else:
+            print(json.dumps((operation.prepare if how == "prepare" else operation.run)()))
         return
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # flushing is what takes time on a disk
     with tempfile.TemporaryDirectory(prefix="mirblab-faults-", dir=place) as folder:
         bench = Bench(name, Path(folder))
         if how == "inject":
-            figures = inject(bench, int(points))
+            figures = inject(bench, int(rest[0]))
         else:
             from crash_states import replay
 
-            figures = replay(bench, int(points))
+            figures = replay(bench, int(rest[0]))
     print(json.dumps(asdict(figures)))
 
 

@@ -244,8 +244,8 @@ def in_child(function: Callable[[], Any], injector: Injector | None = None, seco
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status == 0:
         return pickle.loads(answer)
-    if status == -signal.SIGALRM:
-        return Ended("hung", said=f"after {seconds} s")
+    if status in (-signal.SIGALRM, -signal.SIGPROF):  # the latter where a function limits its processor time itself
+        return Ended("hung", said=f"after {seconds} s" if status == -signal.SIGALRM else "too much processor time")
     return Ended("killed") if status in (KILLED, -signal.SIGKILL) else Ended("crashed", said=f"ended with {status}")
 
 

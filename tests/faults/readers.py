@@ -10,11 +10,16 @@ import gzip
 import io
 import json
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+
+import metamath_database
 
 from mirblab.analysis import topics
 from mirblab.core import paths
@@ -374,40 +379,8 @@ _ROWS = _json(
     {"id": "a", "title": "One", "text": "Every $x$", "proof": "By b it holds.", "uses": ["b"]},
     {"id": "b", "title": "Two", "text": "Some y", "proof": "Clear from a.", "uses": ["a"]},
 )
-_LOGIC = b"""$( A logic. $)
-$c ( ) -> wff |- $.
-$v ph ps $.
-wph $f wff ph $.  wps $f wff ps $.
-$( Implication is a formula. $)
-wi $a wff ( ph -> ps ) $.
-$( Axiom Simp of this small logic. $)
-ax-1 $a |- ( ph -> ( ps -> ph ) ) $.
-${
-  mp.1 $e |- ph $.
-  mp.2 $e |- ( ph -> ps ) $.
-  $( Rule of detachment, which drops what holds. $)
-  ax-mp $a |- ps $.
-$}
-${
-  a1i.1 $e |- ph $.
-  $( Inference that adds an antecedent to what holds. $)
-  a1i $p |- ( ps -> ph ) $= ( wi ax-1 ax-mp ) ABADCABEF $.
-  $( Lemma for a1i and a few other things that hold. $)
-  a1id $p |- ( ps -> ph ) $= wph wps a1i.1 a1i $.
-$}
-$( What holds follows from another thing. $)
-t1 $p |- ( ps -> ( ph -> ps ) ) $= wps wph ax-1 $.
-$( A thing follows from itself, and from itself again. $)
-t2 $p |- ( ph -> ( ph -> ph ) ) $= wph wph ax-1 $.
-$( The same said of the other variable there is. $)
-t3 $p |- ( ps -> ( ps -> ps ) ) $= wps wps ax-1 $.
-$( An implication follows from its antecedent, when it holds. $)
-t4 $p |- ( ( ph -> ps ) -> ( ph -> ( ph -> ps ) ) ) $= wph wps wi wph ax-1 $.
-$( The converse implication follows from any other antecedent. $)
-t5 $p |- ( ( ps -> ph ) -> ( ps -> ( ps -> ph ) ) ) $= wps wph wi wps ax-1 $.
-$( Every one of them follows from an implication. $)
-t6 $p |- ( ph -> ( ( ph -> ps ) -> ph ) ) $= wph wph wps wi ax-1 $.
-"""
+_METAMATH = {"set.mm": metamath_database.MAIN.encode(), "logic.mm": metamath_database.LOGIC.encode()}
+_ONE_FILE = (metamath_database.LOGIC + metamath_database.MAIN.replace("$[ logic.mm $]", "")).encode()
 _ROCQ = {
     "_CoqProject": b"-R . tiny\nbase/nat.v # the first one\nlast.v\n",
     "base/nat.v": b"""(* A comment. Lemma sham : True. (* nested. "*)" *) *)
@@ -579,8 +552,8 @@ READERS: list[Reader] = [
     Reader("own: csv", "mine.csv", (_TABLE,), _build(own_build.build, "mine.csv"), CELLS),
     Reader("own: tsv", "mine.tsv", (_TABLE.replace(b",", b"\t"),), _build(own_build.build, "mine.tsv"), CELLS),
     Reader("own: json lines", "mine.jsonl", (_ROWS,), _build(own_build.build, "mine.jsonl"), JSON),
-    Reader("metamath", "set.mm", (_LOGIC,), _build(metamath.build, "set.mm"), MM),
-    Reader("metamath: gzip", "set.mm.gz", (gzip.compress(_LOGIC, mtime=0),), _build(metamath.build, "set.mm.gz")),
+    *_family("metamath", _METAMATH, _build(metamath.build, "set.mm"), MM),
+    Reader("metamath: gzip", "set.mm.gz", (gzip.compress(_ONE_FILE, mtime=0),), _build(metamath.build, "set.mm.gz")),
     *_family("rocq", _ROCQ, _build(rocq.build), CODE),
     *_family("stacks", _STACKS, _build(stacks.build), LATEX + CELLS),
     *_family("hub: parquet", _HUB, _build(hub.build, names=["mirb-mathlib"]), (b"PAR1",)),

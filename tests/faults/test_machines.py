@@ -25,8 +25,8 @@ from operations import a_run, digest, stub_umap, tiny_collection, vector
 
 from mirblab.analysis import projection
 from mirblab.core import paths
+from mirblab.core.atomic_files import remove_abandoned, unfinished_name
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import remove_abandoned, unfinished_name
 from mirblab.data import runs
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.token_vectors import TokenStore

@@ -44,7 +44,7 @@ FORMERLY = [
     ("own: latex", b"".join(b"\\def\\%s{\\%s}" % pair for pair in pairwise(CHAIN))),
     ("own: latex", b"\\def\\a{" + b"\\b" * 20_000 + b"}\\begin{lemma}" + b"\\a" * 20_000 + b"\\end{lemma}"),
     ("stacks: sets.tex", b"\\begin{verbatim}" * 6000),
-    ("metamath", b"$c a $.\n$( Many words are said here. $)\na $p a $= ( ) " + b"U" * 90_000 + b"A $.\n"),
+    ("metamath: set.mm", b"$c a $.\n$( Many words are said here. $)\na $p a $= ( ) " + b"U" * 90_000 + b"A $.\n"),
 ]
 
 

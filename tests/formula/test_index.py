@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import random
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +26,11 @@ from mirblab.formula import scoring, storage
 from mirblab.formula import scoring as formula_scoring
 from mirblab.formula import storage as formula_storage
 from mirblab.formula.explain import explain_match
-from mirblab.formula.index import Index
+from mirblab.formula.index import Index, worker_processes
 from mirblab.formula.scoring import kind_weights
-from mirblab.formula.storage import load_segment
-from mirblab.formula.tokens import KIND_MASK
-from mirblab.formula.tree import Tree
-from mirblab.formula.workers import WorkerPool, formula_tokens, layout_trees
+from mirblab.formula.storage import load_segment, write_segment
+from mirblab.formula.tokens import KIND_MASK, formula_tokens, layout_trees
+from mirblab.formula.tree import Tree, read_tangent
 
 ATOMS = ("x", "y", "z", "n", "2", "3", "\\alpha", "+", "-", "=", "(x)", "x^2", "a_n", "\\frac{x}{y}", "\\sqrt{n}")
 
@@ -251,17 +253,20 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path):
 
 
 def test_a_process_that_fails_fails_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its error is told, its death too, nothing is left behind, and no process stays."""
-    place = tmp_path / "part"
-    with WorkerPool(1) as crew:
-        assert crew.submit(["x^2", "y"], place).result() == 2 and load_segment(2, place).n == 2
-        with pytest.raises(MirblabError, match="has failed: TypeError"):
-            crew.submit([3], place).result()
-        crew.all[0].kill()
-        crew.all[0].wait()  # so that the request stays in the buffer of a pipe that nobody reads
-        with pytest.raises(MirblabError, match="has ended unexpectedly"):
-            crew.submit(["x"], place).result()
-    assert all(process.poll() is not None for process in crew.all)
+    """Its error is raised here, its death is reported, no file is left behind, and no process stays."""
+    folder = tmp_path / "part"
+    with pytest.raises(MirblabError, match="has ended unexpectedly"), worker_processes(1) as pool:
+        assert pool.submit(write_segment, ["x^2", "y"], folder).result() == 2 and load_segment(2, folder).n == 2
+        with pytest.raises(MirblabError, match="malformed tree string"):
+            pool.submit(read_tangent, "[V!x").result()
+        worker = psutil.Process(pool.submit(os.getpid).result())
+        worker.kill()
+        pool.submit(write_segment, ["x"], folder).result()
+    assert not worker.is_running()
+    with worker_processes(1) as pool:
+        worker = psutil.Process(pool.submit(os.getpid).result())
+        pool.submit(time.sleep, 600)
+    assert not worker.is_running()
     monkeypatch.setattr(formula_index, "BATCH_FORMULAS", 2)
 
     def interrupted() -> Iterator[tuple[str, str]]:
@@ -359,12 +364,34 @@ def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
     assert storage.read_generation(tmp_path / "index").number == 3
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C there goes to every process of the console")
+def test_ctrl_c_ends_a_build_and_its_processes_without_a_word_from_them(tmp_path: Path):
+    """The signal reaches the whole process group, as in a terminal; only the main process raises KeyboardInterrupt."""
+    script = (
+        "from mirblab.formula import index; from pathlib import Path; import psutil\n"
+        "index.BATCH_FORMULAS = 20\n"
+        "def formulas():\n"
+        "    for number in range(10_000_000):\n"
+        "        if number == 2_000: print(*[p.pid for p in psutil.Process().children(recursive=True)], flush=True)\n"
+        "        yield str(number), 'x^2'\n"
+        f"index.Index.build(formulas(), Path({str(tmp_path / 'index')!r}))"
+    )
+    command, pipe = [sys.executable, "-c", script], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as build:
+        children = [psutil.Process(int(pid)) for pid in build.stdout.readline().split()]
+        os.killpg(build.pid, signal.SIGINT)
+        errors = build.communicate(timeout=20)[1]
+    assert children and errors.count("Traceback") == 1 and errors.rstrip().endswith("KeyboardInterrupt"), errors
+    psutil.wait_procs(children, timeout=5)
+    assert not any(child.is_running() for child in children) and not any((tmp_path / "index").iterdir())
+
+
 def test_its_processes_end_with_the_one_that_started_them():
     """Also when that one is killed while they work; nobody would take their answer."""
     script = (
-        "from pathlib import Path; from mirblab.formula.workers import WorkerPool\n"
-        "crew = WorkerPool(1); crew.submit(['x^2'] * 300_000, Path('nowhere'))\n"
-        "import time; time.sleep(1); print(crew.all[0].pid, flush=True); time.sleep(600)"
+        "import os, time; from mirblab.formula.index import worker_processes; from mirblab.formula.storage import *\n"
+        "with worker_processes(1) as pool:\n"
+        "    print(pool.submit(os.getpid).result(), flush=True); pool.submit(make_segment, ['x^2'] * 300_000).result()"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         child = psutil.Process(int(parent.stdout.readline()))

@@ -13,11 +13,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from formula_trees import check_tree
 
 from mirblab.formula import mathml
 from mirblab.formula.latex.parser import MAX_LENGTH, parse_latex
 from mirblab.formula.latex.reader import MAX_DEPTH
-from mirblab.formula.tree import Tree, check_tree, write_tangent
+from mirblab.formula.tree import Tree, write_tangent
 
 SHARED = Path(os.environ.get("MIRBLAB_SHARED", "nowhere"))
 

@@ -6,11 +6,12 @@ import random
 from typing import Any
 
 import pytest
+from formula_trees import check_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.tree import RELATIONS, Tree, check_tree
+from mirblab.formula.tree import RELATIONS, Tree
 
 LETTERS = "abcfgxyz"
 ATOMS = [*LETTERS, r"\alpha", r"\infty", "2", "17"]

@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from formula_trees import check_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.formula.operators import ROLES, operator_tree
-from mirblab.formula.tree import Tree, check_tree, read_tangent, write_tangent
+from mirblab.formula.tree import Tree, read_tangent, write_tangent
 
 HAND = {
     "a + b - c - d": ("[V!a[+[V!b[-[V!c[-[V!d]]]]]]]", "[O!minus,0[U!plus,0[V!a],1[V!b]],1[V!c],2[V!d]]"),

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.core import paths, stored_files
+from mirblab.core import atomic_files, paths, stored_files
+from mirblab.core.atomic_files import unfinished_paths
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import unfinished_paths
 from mirblab.data import runs
 from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation import measures
@@ -171,6 +171,14 @@ def test_a_text_of_a_formula_collection_is_one_formula(text: str, found: list[st
     assert in_text.text_formulas(text, bare=True) == ([text] if found is None else found)
 
 
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return a home folder of the test's own, in whose cache every index is stored, however small."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
+    return tmp_path
+
+
 def stored() -> set[Path]:
     """Return the folders of the indexes in the cache; tests of one run share it."""
     return set((paths.cache() / "structure").glob("*"))
@@ -200,18 +208,18 @@ def test_an_index_is_stored_once_and_opened_again(monkeypatch: pytest.MonkeyPatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.formula import index
 
 moves = []
 
-def move(source, target, real=paths.rename_path):
+def move(source, target, real=atomic_files.rename_path):
     moves.append(target)
     if len(moves) == int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGKILL)
     real(source, target)
 
-paths.rename_path = move
+atomic_files.rename_path = move
 index._WORTH_STORING = 0
 index.stored_index(["x^2", "y+1", r"\\frac{x}{y}"])
 """
@@ -236,51 +244,43 @@ def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPa
     assert [path.name for path in index.folder.iterdir()] == ["000001"]
 
 
-def test_what_is_left_of_an_index_is_set_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_what_is_left_of_an_index_is_set_aside(home: Path):
     """A generation whose manifest is gone, and strangers among the indexes: told, and never a traceback."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    home = formula_index.stored_index(["x^2", "y+1"]).folder
-    (home / "000001" / "manifest.json").unlink()
-    (home.parent / "note.txt").write_text("mine", encoding="utf-8")
+    folder = formula_index.stored_index(["x^2", "y+1"]).folder
+    (folder / "000001" / "manifest.json").unlink()
+    (folder.parent / "note.txt").write_text("mine", encoding="utf-8")
     with pytest.warns(UserWarning, match="no structure index at .* and was set aside as"):
         assert len(formula_index.stored_index(["x^2", "y+1"])) == 2
-    (line,) = formula_index.verify(home.parent)
-    assert line == f"{home.parent / 'note.txt'} does not belong here and is never read; move it away"
-    (home / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
+    (line,) = formula_index.verify(folder.parent)
+    assert line == f"{folder.parent / 'note.txt'} does not belong here and is never read; move it away"
+    (folder / "000001" / "0" / "ids.json").write_text("[]", encoding="utf-8")
     with pytest.warns(UserWarning, match=r"ids\.json is damaged"):
-        assert "ids.json is damaged" in formula_index.verify(home.parent)[0]
-    assert len(stored_files.damaged_paths(home.parent)) == 2 and len(formula_index.stored_index(["x^2", "y+1"])) == 2
+        assert "ids.json is damaged" in formula_index.verify(folder.parent)[0]
+    assert len(stored_files.damaged_paths(folder.parent)) == 2 and len(formula_index.stored_index(["x^2", "y+1"])) == 2
 
 
-def test_indexes_of_an_older_parser_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_indexes_of_an_older_parser_are_named(home: Path):
     """They are never read again, and no damage."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    home = formula_index.stored_index(["x^2", "y+1"]).folder
-    assert formula_index.older(home.parent) == []
-    manifest = home / "000001" / "manifest.json"
+    folder = formula_index.stored_index(["x^2", "y+1"]).folder
+    assert formula_index.older(folder.parent) == []
+    manifest = folder / "000001" / "manifest.json"
     manifest.write_text(manifest.read_text("utf-8").replace("mirblab-structure-2", "mirblab-structure-1"), "utf-8")
-    assert formula_index.older(home.parent) == [(home, 1)] and formula_index.verify(home.parent) == []
+    assert formula_index.older(folder.parent) == [(folder, 1)] and formula_index.verify(folder.parent) == []
 
 
-def test_where_nothing_can_be_written_the_index_is_built_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_where_nothing_can_be_written_the_index_is_built_in_memory(home: Path):
     """A file stands where the folder should be."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    (home / "cache").write_text("no folder", encoding="utf-8")
     index = formula_index.stored_index(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None
 
 
 @pytest.mark.parametrize("rename", [1, 2])
 def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
-    rename: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    rename: int, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Another process removes the store at a rename, or right after the last; others make the folder again."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    really, moves = paths.rename_path, []
+    really, moves = atomic_files.rename_path, []
 
     def move(source: Path, target: Path) -> None:
         moves.append(target)
@@ -292,7 +292,7 @@ def test_an_index_that_is_removed_while_it_is_built_is_built_in_memory(
         if rename == 1:
             really(source, target)
 
-    monkeypatch.setattr(paths, "rename_path", move)
+    monkeypatch.setattr(atomic_files, "rename_path", move)
     index = formula_index.stored_index(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None and len(moves) == rename
 

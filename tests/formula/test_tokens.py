@@ -19,8 +19,8 @@ from mirblab.formula.tokens import (
     RELATION_SYMBOLS,
     LabelTable,
     build_forest,
-    concatenate_tokens,
     count_tokens,
+    formula_tokens,
     layout_tokens,
     operation_tokens,
 )
@@ -185,6 +185,6 @@ def test_counts_are_by_key_and_formula_and_capped():
 def test_empty_trees_have_no_tokens():
     """A formula of which nothing is left is no error."""
     empty = Tree([], [], "")
-    found = concatenate_tokens(layout_tokens(build_forest([empty])), operation_tokens(build_forest([empty, empty])))
+    found = formula_tokens([empty, empty])
     assert len(found.keys) == 0
     assert [len(part) for part in count_tokens(found)] == [0, 0, 0, 0]

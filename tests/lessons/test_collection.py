@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from mirblab.lessons import check
+from lesson_answers import hint_test, right_test
 
 
 def pool(rankings, depth):
@@ -66,19 +65,8 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_right_answers_pass(name):
-    """In every form that the exercise allows."""
-    for answer in RIGHT[name]:
-        verdict = check(f"collection.{name}", answer)
-        assert verdict.passed and verdict.message.startswith("Right.")
-
-
-@pytest.mark.parametrize(("name", "answer", "said"), WRONG)
-def test_a_typical_mistake_gets_its_own_hint(name, answer, said):
-    """And the hint is no more than that."""
-    verdict = check(f"collection.{name}", answer)
-    assert not verdict.passed and verdict.message and said in verdict.message, verdict.message
+test_right_answers_pass = right_test("collection", RIGHT)
+test_a_wrong_answer_gets_its_hint = hint_test("collection", WRONG)
 
 
 def test_kappa_agrees_with_scikit_learn():

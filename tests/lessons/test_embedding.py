@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
+from lesson_answers import hint_test, right_test
 
 import mirblab as lab
-from mirblab.lessons.exercises import checks_of_topic
 
 FRACTION = ["\\", "fra", "##c", "{", "1", "}", "{", "n", "}"]
 
@@ -17,7 +16,11 @@ def _cosine(u, v):
     return sum(a * b for a, b in zip(u, v, strict=True)) / (math.hypot(*u) * math.hypot(*v))
 
 
-RIGHT = {"tokens": FRACTION, "share_read": lambda n, limit: min(1, (limit - 2) / n), "cosine": _cosine}
+RIGHT = {
+    "tokens": [FRACTION],
+    "share_read": [lambda n, limit: min(1, (limit - 2) / n)],
+    "cosine": [_cosine, lambda u, v: np.dot(u, v) / np.linalg.norm(u) / np.linalg.norm(v)],
+}
 WRONG = [
     ("tokens", ["\\frac", "{", "1", "}", "{", "n", "}"], "no token of the vocabulary"),
     ("tokens", ["\\", "fra", "c", "{", "1", "}", "{", "n", "}"], "carries a mark"),
@@ -42,32 +45,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_the_right_answer_passes_and_an_empty_one_does_not(name):
-    """Every exercise of the lesson has a check that tells the two apart."""
-    assert lab.lessons.check(f"embedding.{name}", RIGHT[name]).passed
-    assert not lab.lessons.check(f"embedding.{name}", ...).passed
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), WRONG)
-def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
-    """The hint says what went wrong; it never holds the right tokens or the right number."""
-    verdict = lab.lessons.check(f"embedding.{name}", answer)
-    assert not verdict.passed
-    assert hint in verdict.message
-    assert not any(given in verdict.message for given in ("fra'", "##c", "0.96", "0.8889", "(limit - 2)"))
-
-
-def test_numpy_numbers_are_numbers():
-    """A cosine by NumPy passes, too."""
-    assert lab.lessons.check(
-        "embedding.cosine", lambda u, v: np.dot(u, v) / np.linalg.norm(u) / np.linalg.norm(v)
-    ).passed
-
-
-def test_every_exercise_is_tried_here():
-    """No check of the topic is left without right and wrong answers."""
-    assert set(checks_of_topic("embedding")) == set(RIGHT) == {name for name, _, _ in WRONG}
+test_right_answers_pass = right_test("embedding", RIGHT)
+test_a_wrong_answer_gets_its_hint = hint_test("embedding", WRONG, ("fra'", "##c", "0.96", "0.8889", "(limit - 2)"))
 
 
 def test_the_tokens_asked_for_are_those_of_the_network():

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from lesson_answers import hint_test, right_test
 
 import mirblab as lab
 from mirblab.lessons.checks import equivalence
-from mirblab.lessons.exercises import checks_of_topic
 
 
 def _rank(scores, partner):
@@ -33,7 +33,7 @@ def _verdict(low, high):
     return "better" if low > 0 else "worse" if high < 0 else "unclear"
 
 
-RIGHT = {"partner_rank": _rank, "random_baseline": _random_baseline, "loss": _loss, "verdict": _verdict}
+RIGHT = {"partner_rank": [_rank], "random_baseline": [_random_baseline], "loss": [_loss], "verdict": [_verdict]}
 WRONG = [
     ("partner_rank", lambda scores, partner: _rank(scores, partner) - 1, "begin at 1"),
     ("partner_rank", lambda scores, partner: sorted(scores.values()).index(scores[partner]) + 1, "begin at 1|lowest"),
@@ -59,27 +59,11 @@ WRONG = [
     ("verdict", lambda low, high: low > 0, "the answer must be"),
 ]
 
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_the_right_answer_passes_and_an_empty_one_does_not(name):
-    """Every exercise of the lesson has a check that tells the two apart."""
-    assert lab.lessons.check(f"equivalence.{name}", RIGHT[name]).passed
-    assert not lab.lessons.check(f"equivalence.{name}", ...).passed
+HIDDEN = [f"{value:.3f}" for value in (_random_baseline(4), _loss(equivalence._BATCH), 1.0986)]
 
 
-@pytest.mark.parametrize(("name", "answer", "hint"), WRONG)
-def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
-    """The hint says what went wrong; it never holds the right number."""
-    verdict = lab.lessons.check(f"equivalence.{name}", answer)
-    assert not verdict.passed
-    assert any(part in verdict.message for part in hint.split("|"))
-    right = [_random_baseline(4), _loss(equivalence._BATCH), 1.0986]
-    assert not any(f"{value:.3f}" in verdict.message for value in right)
-
-
-def test_every_exercise_is_tried_here():
-    """No check of the topic is left without right and wrong answers."""
-    assert set(checks_of_topic("equivalence")) == set(RIGHT) == {name for name, _, _ in WRONG}
+test_right_answers_pass = right_test("equivalence", RIGHT)
+test_a_wrong_answer_gets_its_hint = hint_test("equivalence", WRONG, HIDDEN)
 
 
 def test_the_loss_by_hand_is_the_one_that_trains():
@@ -93,7 +77,7 @@ def test_the_loss_by_hand_is_the_one_that_trains():
     positives = torch.cat([positives, (1 - (positives**2).sum(dim=1, keepdim=True)).sqrt()], dim=1)
     anchors = torch.cat([anchors, torch.zeros(3, 1)], dim=1)
     trained = ranking_loss(anchors, positives, np.zeros((3, 3), bool), scale=20.0).item()
-    assert trained == pytest.approx(equivalence._of(equivalence._BATCH, 20), rel=1e-4)
+    assert trained == pytest.approx(equivalence.loss(equivalence._BATCH, 20), rel=1e-4)
 
 
 def test_the_random_baseline_is_what_the_table_of_partners_says():

@@ -1,23 +1,11 @@
-"""The lesson about fusion and reranking: its solutions pass, and typical mistakes get the hint that names them."""
+"""The lesson about fusion and reranking: typical mistakes get the hint that names them."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from lesson_answers import exercises, verdicts
+from lesson_answers import hint_test
 
 from mirblab.lessons import check
-from mirblab.lessons.build import read_solutions
-
-LESSON = "06_fusion_and_reranking"
-
-
-@pytest.mark.parametrize("name", ["minmax", "rrf", "held_out", "ceiling"])
-def test_a_solution_passes_and_an_empty_exercise_does_not(name):
-    """The teacher's version is right, the student's is not written yet."""
-    verdict, empty = verdicts(LESSON, f"fusion.{name}")
-    assert verdict.passed, verdict.message
-    assert not empty.passed and empty.is_empty
 
 
 def test_an_array_is_as_good_as_a_list():
@@ -81,13 +69,4 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "answer", "named"), WRONG)
-def test_a_wrong_answer_gets_a_hint_that_names_the_mistake(name, answer, named):
-    """The hint says what is wrong, and holds no line of the solution."""
-    verdict = check(f"fusion.{name}", answer)
-    assert not verdict.passed and not verdict.is_empty
-    assert named in verdict.message
-    lines = [
-        line.strip() for part in read_solutions(exercises(LESSON)[f"fusion.{name}"][1]) for line in part.splitlines()
-    ]
-    assert any(lines) and not any(line in verdict.message for line in lines if line)
+test_a_wrong_answer_gets_its_hint = hint_test("fusion", WRONG)

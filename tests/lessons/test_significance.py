@@ -1,4 +1,4 @@
-"""The lesson about significance: its solutions pass, and typical mistakes get the hint that names them."""
+"""The lesson about significance: typical mistakes get the hint that names them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from lesson_answers import exercises, verdicts
+from lesson_answers import hint_test
 
 from mirblab.lessons import check
-from mirblab.lessons.build import read_solutions
-
-LESSON = "07_more_than_luck"
-
-
-@pytest.mark.parametrize("name", ["standard_error", "sign_flip", "interval", "holm"])
-def test_a_solution_passes_and_an_empty_exercise_does_not(name):
-    """The teacher's version is right, the student's is not written yet."""
-    verdict, empty = verdicts(LESSON, f"significance.{name}")
-    assert verdict.passed, verdict.message
-    assert not empty.passed and empty.is_empty
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -75,15 +64,4 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "answer", "named"), WRONG)
-def test_a_wrong_answer_gets_a_hint_that_names_the_mistake(name, answer, named):
-    """The hint says what is wrong, and holds no line of the solution."""
-    verdict = check(f"significance.{name}", answer)
-    assert not verdict.passed and not verdict.is_empty
-    assert named in verdict.message, verdict.message
-    lines = [
-        line.strip()
-        for part in read_solutions(exercises(LESSON)[f"significance.{name}"][1])
-        for line in part.splitlines()
-    ]
-    assert any(lines) and not any(line in verdict.message for line in lines if line)
+test_a_wrong_answer_gets_its_hint = hint_test("significance", WRONG)

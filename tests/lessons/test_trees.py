@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
-import mirblab as lab
-from mirblab.lessons.exercises import checks_of_topic
+from lesson_answers import hint_test, right_test
 
 PATHS = {"x": "", "y": "a", "n": "ab", "+": "n", "1": "nn"}
 PRODUCT = ("times", ("plus", "a", "b"), ("power", "c", "2"))
@@ -26,7 +23,12 @@ def _is_renaming(one, other):
     return len(one) == len(other) and len(set(zip(one, other, strict=True))) == len(set(one)) == len(set(other))
 
 
-RIGHT = {"paths": PATHS, "operations": PRODUCT, "value": _value, "is_renaming": _is_renaming}
+RIGHT = {
+    "paths": [PATHS],
+    "operations": [PRODUCT, ("times", ("power", "c", "2"), ("plus", "b", "a"))],
+    "value": [_value],
+    "is_renaming": [_is_renaming],
+}
 WRONG = [
     ("paths", PATHS | {"n": "ba"}, "begins at the root"),
     ("paths", PATHS | {"n": "b"}, "last edge"),
@@ -57,30 +59,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_the_right_answer_passes_and_an_empty_one_does_not(name):
-    """Every exercise of the lesson has a check that tells the two apart."""
-    assert lab.lessons.check(f"trees.{name}", RIGHT[name]).passed
-    assert not lab.lessons.check(f"trees.{name}", ...).passed
-
-
-@pytest.mark.parametrize(("name", "answer", "hint"), WRONG)
-def test_a_usual_slip_is_named_without_the_solution(name, answer, hint):
-    """The hint says what went wrong; it never holds the right path or the right tree."""
-    verdict = lab.lessons.check(f"trees.{name}", answer)
-    assert not verdict.passed
-    assert hint in verdict.message
-    assert not any(given in verdict.message for given in ("`ab`", "'ab'", '("times"', "('times', ('plus', 'a', 'b')"))
-
-
-def test_operands_of_sums_and_products_may_trade_places():
-    """Where the order does not matter, any order is right."""
-    assert lab.lessons.check("trees.operations", ("times", ("power", "c", "2"), ("plus", "b", "a"))).passed
-
-
-def test_every_exercise_is_tried_here():
-    """No check of the topic is left without right and wrong answers."""
-    assert set(checks_of_topic("trees")) == set(RIGHT) == {name for name, _, _ in WRONG}
+test_right_answers_pass = right_test("trees", RIGHT)
+test_a_wrong_answer_gets_its_hint = hint_test(
+    "trees", WRONG, ("`ab`", "'ab'", '("times"', "('times', ('plus', 'a', 'b')")
+)
 
 
 def test_the_tree_asked_for_is_that_of_the_parser():

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.data import runs
 from mirblab.data.candidates import Candidates, ListRule
-from mirblab.data.topk import TopK, pack_keys, unpack_keys
+from mirblab.data.topk import TopK, pack_keys, top_k, unpack_keys
 from mirblab.retrieval import dense
 
 
@@ -57,7 +56,7 @@ def test_it_orders_as_top_k_of_runs_does():
     """One tie rule everywhere."""
     queries, docs = whole(2, 6, 3), whole(3, 50, 3)
     found = dense.search(queries, docs, depth=8, doc_block=7)
-    for ours, theirs in zip(found, runs.top_k(queries @ docs.T, 8), strict=True):
+    for ours, theirs in zip(found, top_k(queries @ docs.T, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -171,7 +170,7 @@ def test_best_keeps_the_best_of_any_blocks(data):
     best.slack = data.draw(st.integers(1, 5))
     for start in reversed(range(0, n_docs, width)):
         best.add(scores[:, start : start + width], start, allowed[:, start : start + width])
-    for ours, theirs in zip(best.flat(), runs.top_k(scores, k, allowed), strict=True):
+    for ours, theirs in zip(best.flat(), top_k(scores, k, allowed), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

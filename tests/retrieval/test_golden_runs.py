@@ -18,7 +18,7 @@ from mirblab.formula import index
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tokens import build_forest, layout_tokens, operation_tokens
-from mirblab.retrieval import run_store, systems
+from mirblab.retrieval import systems
 from mirblab.sources import mini
 
 GOLDEN = Path(__file__).parent / "golden_runs.json"
@@ -56,7 +56,7 @@ def token_digest() -> str:
 def golden() -> dict[str, Any]:
     """Return what the golden file should hold."""
     return {
-        "versions": run_store.VERSIONS,
+        "versions": systems.VERSIONS,
         "runs": {name: ranking(name, collection) for name, collection in SYSTEMS.items()},
         "tokens": [index.VERSION, token_digest()],
         "collections": [mini.VERSION, {name: lab.load(name).fingerprint for name in sorted(mini.COLLECTIONS)}],
@@ -69,9 +69,10 @@ def test_a_kind_of_run_changes_only_with_its_version(name: str):
     stored = json.loads(GOLDEN.read_text("utf-8"))
     kind = lab.system(name).settings["kind"]
     advice = (
-        f"runs of kind '{kind}' have changed: raise its version, and run python tests/retrieval/test_golden_runs.py"
+        f"runs of kind '{kind}' have changed: raise RUNS_VERSION in its module, "
+        "and run python tests/retrieval/test_golden_runs.py"
     )
-    assert stored["versions"][kind] == run_store.VERSIONS[kind], advice
+    assert stored["versions"][kind] == systems.VERSIONS[kind], advice
     found = ranking(name, SYSTEMS[name])
     assert list(found) == list(stored["runs"][name]), advice
     for query, documents in found.items():
@@ -90,8 +91,8 @@ def test_tokens_and_collections_change_only_with_their_version():
 
 def test_every_kind_of_system_has_a_version():
     """And each is tried above, but for imported runs, which are files."""
-    assert set(run_store.VERSIONS) == set(systems._SEARCHES)
-    assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(run_store.VERSIONS) - {"imported"}
+    assert set(systems.VERSIONS) == set(systems._SEARCHES)
+    assert {lab.system(name).settings["kind"] for name in SYSTEMS} == set(systems.VERSIONS) - {"imported"}
 
 
 if __name__ == "__main__":

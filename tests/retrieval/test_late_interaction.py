@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.data import runs
 from mirblab.data.candidates import Candidates, ListRule
+from mirblab.data.topk import top_k
 from mirblab.retrieval import dense, late_interaction
 from mirblab.retrieval.late_interaction import TokenMatrices
 
@@ -104,12 +104,12 @@ def test_any_lengths(query_lengths, doc_lengths):
 @pytest.mark.parametrize("depth", [1, 7, 500])
 @pytest.mark.parametrize("budget", [1, 12, 4_096])
 def test_equal_scores_are_ordered_as_everywhere(depth, budget, monkeypatch):
-    """The larger position first, as `runs.top_k` has it, over blocks of any size and more documents than are held."""
+    """The larger position first, as `topk.top_k` has it, over blocks of any size and more documents than are held."""
     monkeypatch.setattr(late_interaction, "DOC_TOKENS", budget)
     queries, docs = whole_texts(4, 6), whole_texts(5, 900)
     found = late_interaction.search(TokenMatrices.of(queries), TokenMatrices.of(docs), depth=depth, threads=2)
     scores = np.array([[late_interaction.max_sim(query, doc) for doc in docs] for query in queries], np.float32)
-    for ours, theirs in zip(found, runs.top_k(scores, depth), strict=True):
+    for ours, theirs in zip(found, top_k(scores, depth), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -125,7 +125,7 @@ def test_a_restricted_document_cannot_appear(allow, monkeypatch):
         TokenMatrices.of(queries), TokenMatrices.of(docs), depth=20, candidates=candidates, threads=2
     )
     allowed = candidates.allowed(np.arange(23))
-    expected = runs.top_k(slow(queries, docs).astype(np.float32), 20, allowed)
+    expected = top_k(slow(queries, docs).astype(np.float32), 20, allowed)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -139,7 +139,7 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
             asked.append(len(positions))
             return super().allowed(positions, docs)
 
-    monkeypatch.setattr(late_interaction, "MASK_BYTES", 270)
+    monkeypatch.setattr(dense, "MASK_BYTES", 270)
     rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 23, allow=False)
     queries, docs = TokenMatrices.of(whole_texts(6, 23)), TokenMatrices.of(whole_texts(7, 90))
     found = late_interaction.search(queries, docs, depth=3, candidates=Watching(90, (rule,)))

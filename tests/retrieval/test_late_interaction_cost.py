@@ -81,7 +81,7 @@ def test_the_picture_marks_each_query_tokens_best(folder: Path):
     ax = plt.subplots()[1]
     table = pd.DataFrame([[0.1, 0.9, 0.2], [0.8, 0.3, 0.4]], index=["$", "x"], columns=["x", "$", "$"])
     assert plots.token_matches(table, ax=ax) is ax
-    assert ax.lines[0].get_xydata().tolist() == [[1, 0], [0, 1]]
+    assert ax.lines[0].get_xydata().tolist() == [[1.5, 0.5], [0.5, 1.5]]  # the middles of the cells
     assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "$", "$"]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["$", "x"]
     plt.close("all")

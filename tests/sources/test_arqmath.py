@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
+from built_collections import card, content, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -103,14 +102,6 @@ def release(tmp_path: Path) -> Path:
     return root
 
 
-def rows(folder: Path, stem: str) -> dict[str, dict]:
-    return {row["_id"]: row for row in map(json.loads, (folder / f"{stem}.jsonl").read_text("utf-8").splitlines())}
-
-
-def card(folder: Path) -> dict:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
 def test_a_release_makes_three_collections_that_load(release: Path, tmp_path: Path):
     """Grades of 0 stay; the judged pool is the candidates; 2022 is the year of MIRB."""
     folders = build.build(release, tmp_path / "out")
@@ -129,11 +120,11 @@ def test_a_release_makes_three_collections_that_load(release: Path, tmp_path: Pa
 def test_answers_and_questions_are_plain_text_with_formulas_between_dollars(release: Path, tmp_path: Path):
     """Entities of any depth are unescaped, line marks dropped inside formulas only, tags kept as a list."""
     folder, *_ = build.build(release, tmp_path / "out")
-    assert rows(folder, "corpus") == {
+    assert rows(folder / "corpus.jsonl") == {
         "10": {"_id": "10", "title": "", "text": "Take $a < b$ at 5% off, $x+y$.", "metadata": {"question": "1"}},
         "11": {"_id": "11", "title": "", "text": "No.", "metadata": {"question": "1"}},
     }
-    assert rows(folder, "queries") == {
+    assert rows(folder / "queries.jsonl") == {
         "A.301": {"_id": "A.301", "text": "Is $n<m$? I guess. So?", "tags": ["algebra", "order"]}
     }
 
@@ -141,13 +132,13 @@ def test_answers_and_questions_are_plain_text_with_formulas_between_dollars(rele
 def test_a_formula_stands_for_its_visual_id_by_the_smallest_id(release: Path, tmp_path: Path):
     """Not those in comments, nor those missing from their post; the post is named; the query has its question."""
     _, formulas, alone = build.build(release, tmp_path / "out")
-    docs = rows(formulas, "corpus")
+    docs = rows(formulas / "corpus.jsonl")
     assert docs["100"]["text"] == "a>b+c"
     assert docs["100"]["metadata"] == {"post_id": "1", "formula_id": "6", "type": "question"}
     assert docs["300"]["text"] == r"\delta>0"
-    assert rows(formulas, "queries")["B.301"]["text"] == "Formula: $n<m$ Context: Why? Because."
-    assert rows(alone, "queries")["B.301"]["text"] == "n<m"
-    assert rows(alone, "corpus") == docs
+    assert rows(formulas / "queries.jsonl")["B.301"]["text"] == "Formula: $n<m$ Context: Why? Because."
+    assert rows(alone / "queries.jsonl")["B.301"]["text"] == "n<m"
+    assert rows(alone / "corpus.jsonl") == docs
 
 
 def test_what_is_left_out_is_counted_and_named(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -184,8 +175,8 @@ def test_with_pool_all_every_answer_and_formula_is_a_document(release: Path, tmp
     """Without candidates; a quoted cell of the table is read as csv reads it."""
     folders = build.build(release, tmp_path / "out", pool="all")
     assert [folder.name for folder in folders] == [f"{name}-open" for name in NAMES]
-    assert list(rows(folders[0], "corpus")) == ["10", "11", "14"]
-    docs = rows(folders[1], "corpus")
+    assert list(rows(folders[0] / "corpus.jsonl")) == ["10", "11", "14"]
+    docs = rows(folders[1] / "corpus.jsonl")
     assert sorted(docs) == ["100", "300", "400"]
     assert docs["400"]["text"] == '"quoted' and docs["100"]["text"] == "a>b+c"
     assert "candidates" not in card(folders[0]) and "paper" not in card(folders[0])
@@ -197,9 +188,7 @@ def test_the_same_release_gives_the_same_bytes(release: Path, tmp_path: Path):
     """Also from two folders, and gzipped, but for what the card says of the origin."""
     first = build.build(release, tmp_path / "one")
     again = build.build(release, tmp_path / "two")
-    for one, other in zip(first, again, strict=True):
-        for path in sorted(path for path in one.rglob("*") if path.is_file()):
-            assert path.read_bytes() == (other / path.relative_to(one)).read_bytes(), path
+    assert [content(folder) for folder in first] == [content(folder) for folder in again]
     apart = tmp_path / "apart"
     shutil.move(release / "Qrels", apart)
     (apart / "qrel_task1_2022_all.tsv").unlink()
@@ -344,16 +333,6 @@ def real(shared: Path) -> str:
     return f"{shared / 'sources/arqmath-collection'}{os.pathsep}{shared / 'sources/arqmath-official'}"
 
 
-def reference(folder: Path, stem: str) -> dict[str, dict]:
-    path = folder / f"{stem}.jsonl"
-    text = (
-        path.read_text("utf-8")
-        if path.is_file()
-        else gzip.decompress(path.with_name(path.name + ".gz").read_bytes()).decode()
-    )
-    return {row["_id"]: row for row in map(json.loads, text.splitlines())}
-
-
 def test_the_real_material_agrees_with_what_others_built_from_it(shared: Path, tmp_path: Path):
     """Judgements to the last line; queries but for what the other builder loses; formulas but for the one chosen."""
     built = {folder.name: folder for folder in build.build(real(shared), tmp_path)}
@@ -366,11 +345,11 @@ def test_the_real_material_agrees_with_what_others_built_from_it(shared: Path, t
         other = shared / "data" / theirs
         lines = [(folder / "qrels/test.tsv").read_text().splitlines() for folder in (built[mine], other)]
         assert sorted(lines[0]) == sorted(lines[1])
-        queries, expected = rows(built[mine], "queries"), reference(other, "queries")
+        queries, expected = rows(built[mine] / "queries.jsonl"), rows(other / "queries.jsonl")
         assert {name for name, row in queries.items() if row["text"] != expected[name]["text"]} == differ
-        docs, expected = rows(built[mine], "corpus"), reference(other, "corpus")
+        docs, expected = rows(built[mine] / "corpus.jsonl"), rows(other / "corpus.jsonl")
         assert docs.keys() <= expected.keys()
-    assert "M<x" in rows(built["arqmath-2021-answers"], "queries")["A.258"]["text"]
+    assert "M<x" in rows(built["arqmath-2021-answers"] / "queries.jsonl")["A.258"]["text"]
     assert [card(built[f"arqmath-{year}-formulas"])["visual_ids"]["pairs_of_grade_3"] for year in (2020, 2021)] == [
         48,
         144,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -70,12 +69,18 @@ def test_visual_ids_of_wanted_formulas(release: Path):
         formulas.read_visual_ids(release, {"q_1"})
 
 
-def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
-    """Each formula of the release as its own query: the run of all its instances finds its visual id first, once."""
+@pytest.fixture
+def sample(shared: Path) -> Path:
+    """Return the folder of the sample release."""
     folder = shared / "sources" / "arqmath-collection"
     if not folder.is_dir():
         pytest.skip("the shared data has no arqmath-collection")
-    whole = formulas.read_visual_ids(folder)
+    return folder
+
+
+def test_a_run_of_instances_of_the_sample_release_is_measured(sample: Path):
+    """Each formula of the release as its own query: the run of all its instances finds its visual id first, once."""
+    whole = formulas.read_visual_ids(sample)
     assert len(whole) == 62_131 and len(set(whole.values())) == 31_061
     by_visual = pd.Series(whole).rename_axis("formula_id").reset_index(name="visual_id")
     often = by_visual.visual_id.value_counts().index[:20]
@@ -83,31 +88,20 @@ def test_a_run_of_instances_of_the_sample_release_is_measured(shared: Path):
     run = rows.assign(query_id="B." + rows.visual_id, score=range(len(rows), 0, -1))
     others = rows.assign(query_id="B." + often[0], score=range(-1, -len(rows) - 1, -1))
     both = pd.concat([run, others[others.visual_id != often[0]]])
-    visual = arqmath.run_of_visual_ids(both, formulas.read_visual_ids(folder, set(rows.formula_id)))
+    visual = arqmath.run_of_visual_ids(both, formulas.read_visual_ids(sample, set(rows.formula_id)))
     assert visual.query_id.value_counts().loc["B." + often[0]] == 20 and visual.query_id.nunique() == 20
     qrels = pd.DataFrame({"query_id": "B." + often, "doc_id": often, "relevance": 3})
     assert evaluate(visual, qrels, ["RR"]).value.tolist() == [1.0] * 20
 
 
-def test_both_representations_of_the_sample_release_have_the_same_formulas(shared: Path):
-    """So that a formula's LaTeX and its MathML can be compared."""
-    folder = shared / "sources" / "arqmath-collection"
-    if not folder.is_dir():
-        pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(formulas.read_instances(folder), formulas.read_instances(folder, "slt"), strict=True)
-    same = [latex[:4] == slt[:4] and slt.markup.startswith("<math") for latex, slt in pairs]
-    assert len(same) == 62_131 and all(same)
-
-
-def test_latex_and_mathml_of_the_sample_release_give_the_same_trees(shared: Path):
-    """Every twentieth formula that LaTeXML converted without an error: 95 % have equal trees, 96 % last time."""
-    folder = shared / "sources" / "arqmath-collection"
-    if not folder.is_dir():
-        pytest.skip("the shared data has no arqmath-collection")
-    pairs = zip(formulas.read_instances(folder), formulas.read_instances(folder, "slt"), strict=True)
+def test_latex_and_mathml_of_the_sample_release_are_the_same_formulas(sample: Path):
+    """Of every twentieth formula that LaTeXML converted without an error, 95 % have equal trees, 96 % last time."""
+    pairs = list(zip(formulas.read_instances(sample), formulas.read_instances(sample, "slt"), strict=True))
+    assert len(pairs) == 62_131
+    assert all(latex[:4] == slt[:4] and slt.markup.startswith("<math") for latex, slt in pairs)
     same = [
         parse_latex(written.markup) == parse_mathml(marked.markup)
-        for written, marked in islice(pairs, 0, None, 20)
+        for written, marked in pairs[::20]
         if "ltx_ERROR" not in marked.markup and "merror" not in marked.markup
     ]
     assert len(same) > 3_000 and sum(same) / len(same) >= 0.95

@@ -7,12 +7,12 @@ import json
 import re
 import shutil
 import tarfile
-import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from built_collections import card, content, judged, rows, texts
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -23,31 +23,6 @@ from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_
 from mirblab.sources.blueprints.repository import Repository
 
 SMALL = paths.bundled_path("data", "mini", "blueprint")
-
-
-def rows(folder: Path, stem: str) -> dict[str, dict]:
-    return {row["_id"]: row for row in map(json.loads, (folder / f"{stem}.jsonl").read_text("utf-8").splitlines())}
-
-
-def texts(folder: Path, stem: str) -> dict[str, str]:
-    return {name: row["text"] for name, row in rows(folder, stem).items()}
-
-
-def judged(folder: Path) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for line in (folder / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]:
-        query, doc, relevance = line.split("\t")
-        assert relevance == "1"
-        found.setdefault(query, set()).add(doc)
-    return found
-
-
-def card(folder: Path) -> dict:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def pack(archive: Path, folder: Path | None, name: str = "") -> Path:
@@ -142,7 +117,7 @@ def test_documents_are_statements_with_the_variables_that_they_take(built: dict[
 
 def test_queries_are_prose_with_mathematics_as_it_was(built: dict[str, Path]):
     """Labels, uses and names are gone, references masked, the title stands aside; ids are no document's."""
-    asked = rows(built["blueprints"], "queries")
+    asked = rows(built["blueprints"] / "queries.jsonl")
     assert asked["q:small:lem:double-add"]["text"] == (
         "The double (see [ref]) of a sum is the sum of the doubles: $$ \\double(a + b) = \\double(a) + \\double(b). $$"
     )
@@ -157,7 +132,7 @@ def test_queries_are_prose_with_mathematics_as_it_was(built: dict[str, Path]):
         "The square of an odd number leaves the remainder $1$ when it is divided by $4$, unlike that in [ref]."
     )
     assert asked["q:small:thm:odd-square"]["metadata"]["source"] == "verso"
-    assert not set(asked) & set(rows(built["blueprints"], "corpus"))
+    assert not set(asked) & set(rows(built["blueprints"] / "corpus.jsonl"))
 
 
 def test_the_card_counts_what_was_left_out(built: dict[str, Path]):
@@ -183,7 +158,7 @@ def test_the_paired_collection_has_only_what_a_statement_names(built: dict[str, 
     whole, paired, leaky = (built[name] for name in build.COLLECTIONS)
     named = {doc for docs in judged(whole).values() for doc in docs}
     assert texts(paired, "corpus") == {key: text for key, text in texts(whole, "corpus").items() if key in named}
-    assert {key for key, row in rows(whole, "corpus").items() if row["metadata"]["paired"]} == named
+    assert {key for key, row in rows(whole / "corpus.jsonl").items() if row["metadata"]["paired"]} == named
     assert set(texts(leaky, "corpus")) == named
     for name in ("queries.jsonl", "qrels/test.tsv"):
         assert len({(folder / name).read_bytes() for folder in built.values()}) == 1

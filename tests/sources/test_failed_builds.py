@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from built_collections import content
 from readers import READERS
 
 from mirblab.core import paths
@@ -23,11 +24,6 @@ INPUTS = {name: name for name in catalogue.BUILDERS} | {
     "mapl": "mapl: json lines",
 }  # fmt: skip
 BUILT = [name for name in catalogue.BUILDERS if name not in ("mini", "hard")]
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder, hidden ones, too."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def build(name: str, root: Path) -> Callable[[], list[Path]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from built_collections import card, content, rows
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -147,18 +146,6 @@ def made(tiny: Path, tmp_path: Path) -> Path:
     """The folder with both hard collections."""
     build(tiny, tmp_path / "out", near=2)
     return tmp_path / "out"
-
-
-def rows(path: Path) -> dict[str, dict]:
-    return {row.get("_id", row.get("query-id")): row for row in map(json.loads, path.read_text("utf-8").splitlines())}
-
-
-def card(folder: Path) -> dict:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_copies_are_judged_0_and_say_what_was_changed(made: Path):

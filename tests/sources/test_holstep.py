@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
-import tomllib
 from pathlib import Path
 
 import pytest
+from built_collections import card as built_card
+from built_collections import judged_by_split, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -59,14 +59,6 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "holstep"
 
 
-def rows(path: Path) -> dict[str, dict[str, object]]:
-    return {row["_id"]: row for row in map(json.loads, path.read_text("utf-8").splitlines())}
-
-
-def judged(folder: Path, split: str) -> list[str]:
-    return (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]
-
-
 def test_conjectures_ask_for_their_dependencies(raw: Path, tmp_path: Path):
     """Steps and tokens are passed over; a conjecture is not its own premise, also under another name."""
     (folder,) = holstep.build(raw, tmp_path / "out")
@@ -78,14 +70,14 @@ def test_conjectures_ask_for_their_dependencies(raw: Path, tmp_path: Path):
     assert corpus["ADD_CLAUSES"] == {"_id": "ADD_CLAUSES", "title": "ADD_CLAUSES", "text": "|- (!n. ((+ _0) n) = n)"}
     assert corpus["ADD_CLAUSES#2"]["text"] == "|- (!n. ((+ n) _0) = n)"
     assert set(corpus) == {"ADD_SYM", "ADD_CLAUSES", "num_INDUCTION", "ADD_CLAUSES#2", "MULT_SYM"}
-    assert judged(folder, "train") == ["ADD_SYM\tADD_CLAUSES\t1", "ADD_SYM\tnum_INDUCTION\t1"]
-    assert judged(folder, "test") == [f"MULT_SYM\t{doc}\t1" for doc in ("ADD_SYM", "ADD_CLAUSES#2", "ADD_CLAUSES")]
+    assert judged_by_split(folder)["train"] == {"ADD_SYM": ["ADD_CLAUSES", "num_INDUCTION"]}
+    assert judged_by_split(folder)["test"] == {"MULT_SYM": ["ADD_SYM", "ADD_CLAUSES#2", "ADD_CLAUSES"]}
 
 
 def test_the_card_counts_what_was_left_out(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """With MIRB's words, both sizes of the corpus, and the reasons printed."""
     (folder,) = holstep.build(raw, tmp_path / "out")
-    card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
+    card = built_card(folder)
     assert card["counts"]["left_out"] == {
         "conjectures without a dependency (no queries)": 1,
         "dependencies that are the conjecture itself": 1,
@@ -104,7 +96,7 @@ def test_names_and_the_small_corpus_on_demand(raw: Path, tmp_path: Path):
     (folder,) = holstep.build(raw, tmp_path / "out", names=True, corpus="test")
     assert rows(folder / "queries.jsonl")["MULT_SYM"]["text"].startswith("MULT_SYM |- ")
     assert set(rows(folder / "corpus.jsonl")) == {"ADD_SYM", "ADD_CLAUSES", "ADD_CLAUSES#2", "MULT_SYM"}
-    assert judged(folder, "train") == ["ADD_SYM\tADD_CLAUSES\t1"]
+    assert judged_by_split(folder)["train"] == {"ADD_SYM": ["ADD_CLAUSES"]}
     with pytest.raises(MirblabError, match="no corpus of HolStep 'tst'.*did you mean 'test'"):
         holstep.build(raw, tmp_path / "out", corpus="tst")
 
@@ -114,10 +106,10 @@ def test_a_conjecture_is_asked_in_one_split(raw: Path, tmp_path: Path):
     again = FILES["test/0001"].replace("N MULT_SYM", "N MULT_AC")
     (raw / "train" / "00003").write_text(again, encoding="utf-8")
     (folder,) = holstep.build(raw, tmp_path / "out")
-    assert judged(folder, "train") == ["ADD_SYM\tADD_CLAUSES\t1", "ADD_SYM\tnum_INDUCTION\t1"]
-    card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
+    assert judged_by_split(folder)["train"] == {"ADD_SYM": ["ADD_CLAUSES", "num_INDUCTION"]}
+    card = built_card(folder)
     assert card["counts"]["left_out"]["training conjectures that are test conjectures (left out of train)"] == 1
-    assert judged(folder, "test")[0] == "MULT_AC\tADD_SYM\t1"
+    assert judged_by_split(folder)["test"]["MULT_AC"][0] == "ADD_SYM"
 
 
 def test_an_archive_gives_the_same_bytes(raw: Path, tmp_path: Path):

@@ -6,11 +6,7 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import re
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_server import Hub, run_in_process
 from tiny_encoder import make_model
 
 from mirblab.core import registry
@@ -103,12 +100,13 @@ def test_the_registry_holds_the_fifteen_with_exact_instructions_and_revisions() 
     names = sorted(catalogue.collection_groups())
     assert names == [f"mirb-{part}-premise" for part in ("numbertheory", "proofwiki", "realanalysis",
                                                                          "stacks")]  # fmt: skip
-    from mirblab.evaluation.published import paper_cells, paper_instruction
+    from mirblab.evaluation.published import paper_cells
 
+    instructions = paper_cells("mirb", 8).set_index("collection").value
     counts = paper_cells("mirb", 1).pivot(index="collection", columns="column", values="value")
     for entry in found.values():
         paper = entry.get("paper") or entry["group"]
-        assert entry["instruction"] == paper_instruction(paper)
+        assert entry["instruction"] == instructions[paper]
         assert ("group" in entry) != ("paper" in entry)
         if "paper" in entry:
             assert [str(entry["queries"]), str(entry["documents"])] == counts.loc[paper, ["#query", "#corpus"]].tolist()
@@ -372,110 +370,16 @@ def test_an_interrupted_build_leaves_what_was_there(
     origin = publish(tmp_path / "holps", "jsonl")
     [folder] = hub.build(origin, home / "data", names=["mirb-hol"])
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    rows = hub.beir.read_texts
+    rows = hub.read_texts
 
     def stops(*arguments: Any, **options: Any) -> Iterator[dict[str, Any]]:
         yield next(rows(*arguments, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hub.beir, "read_texts", stops)
+    monkeypatch.setattr(hub, "read_texts", stops)
     with pytest.raises(KeyboardInterrupt):
         hub.build(origin, home / "data", names=["mirb-hol"])
     assert before == {path: path.read_bytes() for path in (home / "data").rglob("*") if path.is_file()}
-
-
-class Hub:
-    """A server that speaks the part of the Hub's API that is needed, and can misbehave; it notes what was asked."""
-
-    def __init__(self, folders: dict[str, Path], revisions: dict[str, str]) -> None:
-        self.folders, self.revisions = folders, revisions
-        self.asked: list[str] = []
-        self.info_commits: dict[str, str] = {}
-        self.file_commits: dict[str, str] = {}
-        self.damaged: dict[str, str] = {}
-        self.status: dict[str, int] = {}
-        self.actions: dict[str, list[str]] = {}  # by file, what happens to the next requests: "half" or "refuse"
-        hub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802
-                hub.answer(self, with_body=True)
-
-            def do_HEAD(self) -> None:  # noqa: N802
-                hub.answer(self, with_body=False)
-
-            def log_message(self, *_: object) -> None:
-                """Be quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def answer(self, request: BaseHTTPRequestHandler, *, with_body: bool) -> None:
-        path = request.path.partition("?")[0]
-        self.asked.append(f"{request.command} {path} {request.headers.get('Range', '')}".strip())
-        info = re.fullmatch(r"/api/datasets/(hcju/\w+)/revision/([0-9a-f]{40})", path)
-        file = re.fullmatch(r"/datasets/(hcju/\w+)/resolve/([0-9a-f]{40})/(.+)", path)
-        found = info or file
-        status = self.status.get(found[1], 0) if found else 404
-        if status or found[2] != self.revisions.get(found[1]):
-            request.send_response(status or 404)
-            request.send_header("X-Error-Code", "" if status else "RevisionNotFound")
-            request.send_header("Content-Length", "0")
-            request.end_headers()
-        elif info:
-            body = json.dumps(self.info(info[1])).encode()
-            self.send(request, 200, body, with_body, {"Content-Type": "application/json"})
-        else:
-            self.file(request, file[1], file[3], with_body)
-
-    def info(self, name: str) -> dict[str, Any]:
-        """Return names and checksums: a small file has git's, a large one its SHA-256."""
-        folder = self.folders[name]
-        siblings: list[dict[str, Any]] = [{"rfilename": "README.md", "size": 1, "blobId": "0" * 40}]
-        for inner in release.list_files(folder):
-            plain, git = release.file_digests(folder / inner)
-            size = (folder / inner).stat().st_size
-            large = {"lfs": {"sha256": plain, "size": size, "pointerSize": 100}} if "corpus" in inner else {}
-            siblings.append({"rfilename": inner, "size": size, "blobId": "f" * 40 if large else git, **large})
-        commit = self.info_commits.get(name, self.revisions[name])
-        return {"id": name, "sha": commit, "siblings": siblings, "cardData": {"license": "cc-by-sa-4.0"}}
-
-    def file(self, request: BaseHTTPRequestHandler, name: str, inner: str, with_body: bool) -> None:
-        path = self.folders[name] / inner
-        body, commit = path.read_bytes(), self.file_commits.get(name, self.revisions[name])
-        headers = {"ETag": f'"{release.file_digests(path)["corpus" not in inner]}"', "X-Repo-Commit": commit}
-        if inner == self.damaged.get(name):
-            body = body[:-2] + b"x" + body[-1:]
-        start = int(re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", "bytes=0-"))[1])
-        action = self.actions[inner].pop(0) if with_body and self.actions.get(inner) else ""
-        if action == "refuse":
-            self.send(request, 503, b"", with_body, {})
-        elif action == "half":
-            self.send(request, 200, body, with_body, headers, sent=len(body) // 2)
-            request.close_connection = True
-        else:
-            headers |= {"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
-            self.send(request, 206 if start else 200, body[start:], with_body, headers)
-
-    def send(
-        self,
-        request: BaseHTTPRequestHandler,
-        status: int,
-        body: bytes,
-        with_body: bool,
-        headers: dict[str, str],
-        sent: int | None = None,
-    ) -> None:
-        request.send_response(status)
-        for key, value in (headers | {"Content-Length": str(len(body))}).items():
-            request.send_header(key, value)
-        request.end_headers()
-        if with_body:
-            request.wfile.write(body[:sent])
 
 
 @pytest.fixture
@@ -489,15 +393,11 @@ def server(tmp_path: Path) -> Iterator[Hub]:
         publish(folder, "configs" if restricted else "jsonl", restricted=restricted)
     running = Hub(folders, {name: entry["revision"] for name, entry in entries.items()})
     yield running
-    running.server.shutdown()
-    running.server.server_close()
+    running.close()
 
 
 def in_a_process(tmp_path: Path, url: str, *names: str, **environment: str) -> list[str]:
-    """Load collections by name one after the other in a new process; return for each what came of it.
-
-    The library reads its settings when it is imported, hence the process.
-    """
+    """Load collections by name one after the other in a new process; return for each what came of it."""
     code = (
         "import sys\nfrom mirblab.sources import catalogue\nfrom mirblab.core.errors import MirblabError\n"
         "for name in sys.argv[1:]:\n"
@@ -506,10 +406,7 @@ def in_a_process(tmp_path: Path, url: str, *names: str, **environment: str) -> l
         "        print('>>', name, len(found.queries), found.candidates.names, card.revision, card.licence)\n"
         "    except MirblabError as error:\n        print('>>', 'MirblabError', error)\n"
     )
-    own = {"MIRBLAB_HOME": str(tmp_path / "home"), "HF_HOME": str(tmp_path / "hf"), "HF_ENDPOINT": url}
-    own |= {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    command = [sys.executable, "-W", "ignore", "-c", code, *names]
-    done = subprocess.run(command, env=os.environ | own | environment, capture_output=True, text=True, timeout=60)
+    done = run_in_process(tmp_path / "home", url, ["-c", code, *names], **environment)
     assert done.returncode == 0, done.stderr
     return [line.removeprefix(">> ") for line in done.stdout.splitlines() if line.startswith(">> ")]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from built_collections import card, content, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -97,10 +97,6 @@ def raw(tmp_path: Path) -> Path:
     return folder
 
 
-def rows(path: Path) -> dict[str, dict[str, Any]]:
-    return {row["_id"]: row for row in map(json.loads, path.read_text("utf-8").splitlines())}
-
-
 def judged(folder: Path, split: str) -> list[str]:
     lines = (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]
     return [line.removesuffix("\t1").replace("\t", " > ") for line in lines]
@@ -143,8 +139,8 @@ def test_documents_are_all_premises_without_what_tells_too_much(raw: Path, tmp_p
 def test_violations_and_everything_left_out_are_counted(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Training shows Nat.zero_add and Nat.two: the test query that needs nothing else violates the split's promise."""
     (folder,) = leandojo.build(raw, tmp_path / "out")
-    card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
-    assert card["counts"]["left_out"] == {
+    about = card(folder)
+    assert about["counts"]["left_out"] == {
         "declarations that are no premises: generated names and mutual definitions": 2,
         "declarations that are no premises: no code": 1,
         "declarations that are no premises: no name": 1,
@@ -160,8 +156,8 @@ def test_violations_and_everything_left_out_are_counted(raw: Path, tmp_path: Pat
         "tactics of test that name no premise": 1,
         "test queries of which training shows every premise (kept)": 1,
     }
-    assert (card["paper"], card["licence"], card["split"]) == ("LeanDojo", "CC-BY-2.0", "novel_premises")
-    assert card["instruction"] == (
+    assert (about["paper"], about["licence"], about["split"]) == ("LeanDojo", "CC-BY-2.0", "novel_premises")
+    assert about["instruction"] == (
         "Given a Lean 4 proof state, retrieve the declarations that are useful for proving it."
     )
     assert "1  test queries of which training shows every premise" in capsys.readouterr().out
@@ -169,11 +165,8 @@ def test_violations_and_everything_left_out_are_counted(raw: Path, tmp_path: Pat
 
 def test_the_same_release_gives_the_same_bytes(raw: Path, tmp_path: Path):
     """A second time, over the first."""
-    content = []
-    for _ in range(2):
-        (folder,) = leandojo.build(raw, tmp_path / "out", strategy="random")
-        content.append({path.name: path.read_bytes() for path in folder.rglob("*.*")})
-    assert content[0] == content[1] and b'split = "random"' in content[0]["card.toml"]
+    first, second = (content(leandojo.build(raw, tmp_path / "out", strategy="random")[0]) for _ in range(2))
+    assert first == second and b'split = "random"' in first["card.toml"]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from built_collections import card, content, judged, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,35 +45,22 @@ def write(path: Path, pairs: list[dict[str, object]]) -> Path:
     return path
 
 
-def rows(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def judged(folder: Path) -> dict[str, dict[str, set[str]]]:
-    found: dict[str, dict[str, set[str]]] = {}
-    for path in (folder / "qrels").iterdir():
-        for line in path.read_text("utf-8").splitlines()[1:]:
-            query, doc, _ = line.split("\t")
-            found.setdefault(path.stem, {}).setdefault(query, set()).add(doc)
-    return found
-
-
 def test_pairs_become_queries_and_documents(tmp_path: Path):
     """Each test state uses a premise that no training state uses; premises keep their printed statement."""
     (folder,) = mapl.build(write(tmp_path / "full_dataset.jsonl", PAIRS), tmp_path / "out", test=2, dev=1)
-    found = judged(folder)
+    found = {split: judged(folder, split) for split in ("test", "dev", "train")}
     assert {split: len(queries) for split, queries in found.items()} == {"test": 2, "dev": 1, "train": 5}
     seen = set().union(*found["train"].values())
     assert all(docs - seen for split in ("test", "dev") for docs in found[split].values())
     corpus, queries = rows(folder / "corpus.jsonl"), rows(folder / "queries.jsonl")
-    assert corpus[0] == {
+    assert corpus["premise-1"] == {
         "_id": "premise-1",
         "title": "",
         "text": 'common: shows "common"',
         "metadata": {"name": "common"},
     }
-    assert [row["_id"] for row in corpus] == ["premise-1", "premise-2", "premise-3", "premise-4"]
-    assert queries[0] == {"_id": "state-1", "text": "proof (prove)\n goal (1 subgoal):\n  1. s0"}
+    assert list(corpus) == ["premise-1", "premise-2", "premise-3", "premise-4"]
+    assert queries["state-1"] == {"_id": "state-1", "text": "proof (prove)\n goal (1 subgoal):\n  1. s0"}
     assert found["train"]["state-2"] == {"premise-1"}
     loaded = load_folder(folder)
     assert loaded.card.instruction == (
@@ -103,13 +90,13 @@ def test_what_repeats_or_is_missing_is_counted(tmp_path: Path, capsys: pytest.Ca
         pair("s0", "common", state="  "),
     ]
     (folder,) = mapl.build(write(tmp_path / "p.jsonl", PAIRS + odd), tmp_path / "out", test=1, dev=0, train=2)
-    card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
-    assert card["counts"]["left_out"] == {
+    about = card(folder)
+    assert about["counts"]["left_out"] == {
         "pairs that repeat an earlier one": 1,
         "pairs without a state or a premise statement": 2,
         "training states that were not drawn": 5,
     }
-    assert (card["seed"], card["counts"]["queries"]) == (0, 3)
+    assert (about["seed"], about["counts"]["queries"]) == (0, 3)
     assert "5  training states that were not drawn" in capsys.readouterr().out
     assert not (folder / "qrels" / "dev.tsv").exists()
 
@@ -117,11 +104,11 @@ def test_what_repeats_or_is_missing_is_counted(tmp_path: Path, capsys: pytest.Ca
 def test_the_seed_decides(tmp_path: Path):
     """The same seed gives the same bytes; another one another test state."""
     path = write(tmp_path / "p.jsonl", [pair(f"s{n}", f"own{n}") for n in range(40)])
-    made = [
-        mapl.build(path, tmp_path / name, test=3, dev=0, seed=seed)[0] for name, seed in (("a", 1), ("b", 1), ("c", 2))
-    ]
-    content = [{file.name: file.read_bytes() for file in folder.rglob("*.*")} for folder in made]
-    assert content[0] == content[1] and content[0]["test.tsv"] != content[2]["test.tsv"]
+    first, same, other = (
+        content(mapl.build(path, tmp_path / name, test=3, dev=0, seed=seed)[0])
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert first == same and first["qrels/test.tsv"] != other["qrels/test.tsv"]
 
 
 def test_broken_pairs_are_refused(tmp_path: Path):

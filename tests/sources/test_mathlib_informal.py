@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from built_collections import card, texts
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -46,27 +46,22 @@ def write(path: Path, records: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def rows(path: Path) -> dict[str, str]:
-    return {row["_id"]: row["text"] for row in map(json.loads, path.read_text("utf-8").splitlines())}
-
-
 def test_both_layouts_of_declarations_are_read(raw: Path, tmp_path: Path):
     """Informal name and statement are the text, the full name is the id; judgements keep their grade, zero too."""
     (folder,) = mathlib_informal.build(raw, tmp_path / "out")
-    assert rows(folder / "corpus.jsonl") == {
+    assert texts(folder) == {
         "IsGalois.fixedField_fixingSubgroup": "Fixed Field of Fixing Subgroup Theorem: "
         "For a Galois extension the fixed field of the subgroup fixing $K$ is $K$.",
         "Nat.add_comm": "Addition commutes.",
         "Nat.zero": "Zero.",
     }
-    assert rows(folder / "queries.jsonl") == {"1": "query 1", "2": "query 2"}
+    assert texts(folder, "queries") == {"1": "query 1", "2": "query 2"}
     assert (folder / "qrels" / "test.tsv").read_text().splitlines()[1:] == [
         "1\tIsGalois.fixedField_fixingSubgroup\t2",
         "1\tNat.zero\t0",
         "2\tNat.add_comm\t1",
     ]
-    card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
-    assert card["counts"]["left_out"] == {
+    assert card(folder)["counts"]["left_out"] == {
         "declarations without an informal statement": 1,
         "judgements of declarations that are not there": 1,
         "queries without a judgement": 1,
@@ -80,7 +75,7 @@ def test_both_layouts_of_declarations_are_read(raw: Path, tmp_path: Path):
 def test_the_formal_statement_follows_on_demand(raw: Path, tmp_path: Path):
     """On its own line."""
     (folder,) = mathlib_informal.build(raw, tmp_path / "out", formal=True)
-    assert rows(folder / "corpus.jsonl")["Nat.add_comm"] == "Addition commutes.\nn + m = m + n"
+    assert texts(folder)["Nat.add_comm"] == "Addition commutes.\nn + m = m + n"
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_server import Hub, run_in_process
 
 from mirblab.core.errors import MirblabError
+from mirblab.data.collection import load_folder
 from mirblab.sources import catalogue, meld
-from mirblab.sources.shared import release
 
 Row = dict[str, Any]
 SPACES = ("vector spaces", "module theory")
@@ -231,82 +227,29 @@ def test_names_tell_roles() -> None:
     for names in (("statement1", "statement2"), ("text_a", "text_b"), ("first", "second"), ("firstText", "secondText"),
                   ("left_statement", "right_statement"), ("domain_1_statement", "domain_2_statement")):  # fmt: skip
         found = meld.recognise_columns(["id", *names, "embedding_1", "title_2"], {}, "")
-        assert (found.first, found.second, found.pair, found.first_field) == (*names, "id", "")
-    assert meld.recognise_columns(["Vector_Spaces", "module theory"], {}, "").second == "module theory"
-
-
-class Hub:
-    """A server that speaks what is needed of the Hub's API, for one dataset at one commit."""
-
-    def __init__(self, folder: Path, commit: str) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802
-                self.answer(True)
-
-            def do_HEAD(self) -> None:  # noqa: N802
-                self.answer(False)
-
-            def answer(self, with_body: bool) -> None:
-                path = self.path.partition("?")[0]
-                start = f"/datasets/uw-math-ai/MELD-dataset/resolve/{commit}/"
-                headers, body = {"X-Repo-Commit": commit}, b""
-                if path == f"/api/datasets/uw-math-ai/MELD-dataset/revision/{commit}":
-                    files = [
-                        {
-                            "rfilename": name,
-                            "size": (folder / name).stat().st_size,
-                            "blobId": release.file_digests(folder / name)[1],
-                        }
-                        for name in release.list_files(folder)
-                    ]
-                    told = {"id": "x", "sha": commit, "siblings": files, "cardData": {"license": "mit"}}
-                    headers["Content-Type"], body = "application/json", json.dumps(told).encode()
-                elif path.startswith(start):
-                    found = folder / path.removeprefix(start)
-                    headers["ETag"], body = f'"{release.file_digests(found)[1]}"', found.read_bytes()
-                self.send_response(200 if body else 404)
-                for key, value in (headers | {"Content-Length": str(len(body))}).items():
-                    self.send_header(key, value)
-                self.end_headers()
-                if with_body:
-                    self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Be quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        assert [found[role] for role in ("first", "second", "pair", "first_field")] == [*names, "id", ""]
+    assert meld.recognise_columns(["Vector_Spaces", "module theory"], {}, "")["second"] == "module theory"
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Hub]:
     """Return a server that has the set as configurations."""
     configurations(tmp_path / "served", ".parquet")
-    running = Hub(tmp_path / "served", "a" * 40)
+    running = Hub({meld.HUB: tmp_path / "served"}, {meld.HUB: "a" * 40}, "mit")
     yield running
-    running.server.shutdown()
-    running.server.server_close()
-
-
-def on_the_command_line(url: str, home: Path, *words: str) -> subprocess.CompletedProcess:
-    """Run `mirblab build meld`; the library of the Hub reads its settings when it is imported, hence the process."""
-    own = {"MIRBLAB_HOME": str(home), "HF_HOME": str(home / "hf"), "HF_ENDPOINT": url, "HF_HUB_OFFLINE": "0"}
-    command = [sys.executable, "-W", "ignore", "-m", "mirblab", "build", "meld", *words]
-    return subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=60)
+    running.close()
 
 
 def test_the_hub_is_asked_for_a_commit_that_the_user_names(server: Hub, home: Path, tmp_path: Path) -> None:
     """The card has the commit and the licence; without a commit, or with both origins, it is an error."""
-    done = on_the_command_line(server.url, home, "--set", f"revision={'a' * 40}")
+    command = ["-m", "mirblab", "build", "meld", "--set"]
+    done = run_in_process(home, server.url, [*command, f"revision={'a' * 40}"])
     assert done.returncode == 0, done.stderr
-    from mirblab.data.collection import load_folder
-
     found = load_folder(home / "data" / "meld")
     assert set(found.doc_ids) == set(DOCS)
     assert (found.card.revision, found.card.licence) == ("a" * 40, "mit")
     assert found.card.extra["command"] == f"mirblab build meld --set revision={'a' * 40}"
-    refused = on_the_command_line(server.url, home, "--set", f"revision={'b' * 40}")
+    refused = run_in_process(home, server.url, [*command, f"revision={'b' * 40}"])
     assert refused.returncode == 2 and "the Hub refuses uw-math-ai/MELD-dataset at revision bbbb" in refused.stderr
     with pytest.raises(MirblabError, match=r"give a copy of https.*--set revision=COMMIT; found ''"):
         catalogue.build("meld")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 import tarfile
-import tomllib
 from pathlib import Path
 
 import pytest
+from built_collections import card, check_earlier_candidates, content, judged, rows
 from metamath_database import LOGIC, MAIN
 
 from mirblab.core.errors import MirblabError
@@ -32,30 +31,6 @@ def built(database: Path, tmp_path: Path) -> Path:
     """The folder with both collections."""
     metamath.build(database, tmp_path / "out")
     return tmp_path / "out"
-
-
-def rows(path: Path) -> dict[str, dict]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        return {row["_id"]: row for row in map(json.loads, file)}
-
-
-def judged(folder: Path, *splits: str) -> dict[str, set[str]]:
-    """Return query to documents over some splits."""
-    found: dict[str, set[str]] = {}
-    for split in splits:
-        for line in (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]:
-            query_id, doc_id, _ = line.split("\t")
-            found.setdefault(query_id, set()).add(doc_id)
-    return found
-
-
-def card(folder: Path) -> dict:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_statements_carry_the_hypotheses_in_scope(built: Path):
@@ -110,13 +85,7 @@ def test_hubs_have_a_split_of_their_own(built: Path):
 
 def test_candidates_stand_earlier(built: Path):
     """The rule needs an order on both sides, leaves the query itself out, and hides no judgement."""
-    for split in ("test", "train"):
-        found = load_folder(built / "metamath-premise", split)
-        assert found.candidates.names == ["earlier"]
-        for place, query in enumerate(found.query_ids):
-            allowed = set(found.doc_ids[found.candidates.allowed([place])[0]])
-            assert query not in allowed
-            assert judged(built / "metamath-premise", split)[query] <= allowed
+    check_earlier_candidates(built / "metamath-premise", "test", "train")
 
 
 def test_comments_find_their_statement(built: Path):
@@ -204,6 +173,7 @@ def test_a_gzipped_file_and_a_folder_read_alike(database: Path, built: Path, tmp
         ("x $p |- a $= ( ) AbC $.\n", "'AbC' is no compressed proof"),
         ("$( never ends\n", "the last '\\$\\(' does not end"),
         ("$[ gone.mm $]\n", "line 1: includes 'gone.mm', which is not in the folder"),
+        (f"$[ {'(' * 300}.mm $]\n", r"line 1: includes '\(+', which is not in the folder"),
         ("$[ ../out.mm $]\n", "line 1: includes 'out.mm', which is not in the folder"),
         ("$c a $.\n", "asserts nothing that begins with"),
     ],
@@ -233,7 +203,7 @@ def test_the_real_database_agrees_with_the_shared_collection(shared: Path):
         pytest.skip("no set.mm among the shared sources")
     database = read_database(source)
     ours = {each.label: each for each in database.assertions}
-    corpus = rows(theirs / "corpus.jsonl.gz")
+    corpus = rows(theirs / "corpus.jsonl")
     assert {name: each.text for name, each in ours.items()} == {name: row["text"] for name, row in corpus.items()}
     assert {name: set(each.uses) for name, each in ours.items() if each.uses} == judged(theirs, "test", "dev", "train")
     assert not database.odd.total()

@@ -2,73 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 from collections import Counter
 
 import numpy as np
 import pytest
+from card_checks import find_card_problems, find_pair_problems
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.near_duplicates import near_pairs
 from mirblab.sources import catalogue, mini
-from mirblab.sources import mini as sources_mini
 
 
 def test_there_are_enough_and_nothing_is_wrong_with_them():
     """At least 200 cards in at least 18 fields, and fifteen pairs for each of MELD's nine pairs of fields."""
-    found, pairs = sources_mini.read_cards(), sources_mini.read_pairs()
+    found, pairs = mini.read_cards(), mini.read_groups("pairs")
     assert len(found) >= 200 and len({card["field"] for card in found}) >= 18
     assert len(pairs) == 9
-    assert sources_mini.find_card_problems(found) == []
-    assert sources_mini.find_pair_problems(pairs) == []
-
-
-def spoilt(**changes: object) -> list[str]:
-    one = copy.deepcopy(sources_mini.read_cards()[0]) | changes
-    return sources_mini.find_card_problems([one | {"premises": changes.get("premises", [])}])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"statement": "Let $x be real."}, "statement: dollars do not balance"),
-        ({"statement": r"Let $\frac{1{2}$ be real."}, "statement: braces do not balance"),
-        ({"statement": r"Let $\left( x )$ be real."}, r"\\left and \\right do not balance"),
-        ({"statement": r"$\begin{matrix} 1 \end{pmatrix}$"}, "environments do not balance"),
-        ({"slogan": " "}, "slogan: empty"),
-        ({"premises": ["nowhere"]}, "premise 'nowhere' is no card"),
-        ({"answers": [{"grade": 3, "text": "Yes."}]}, r"1 answers with grades \[3\]"),
-        ({"lean": {"name": "x"}}, r"\[lean\] has name"),
-        ({"more": 1}, "keys are .*more"),
-    ],
-)
-def test_what_is_wrong_with_a_card_is_said(changes: dict, message: str):
-    """With the card and the view."""
-    found = spoilt(**changes)
-    assert len(found) == 1 and found[0].startswith(f"{sources_mini.read_cards()[0]['id']}: ")
-    with pytest.raises(MirblabError, match=message):
-        raise MirblabError(found[0])
-
-
-def test_circles_and_repeated_texts_are_seen():
-    """Over all cards together."""
-    one = copy.deepcopy(sources_mini.read_cards()[0])
-    first, second = one | {"id": "a", "premises": ["b"]}, one | {"id": "b", "premises": ["a"]}
-    found = sources_mini.find_card_problems([first, second])
-    assert "premises lead back: a -> b -> a" in found
-    assert any(line.startswith("2 cards have the slogan") for line in found)
-
-
-def test_pairs_are_checked_too():
-    """Domains, number, ids, texts."""
-    group = copy.deepcopy(sources_mini.read_pairs()[0])
-    group["pair"][0]["id"] = group["pair"][1]["id"]
-    group["pair"][2]["first"] = "Let $V be"
-    group["pair"][3]["why"] = ""
-    found = "\n".join(sources_mini.find_pair_problems([group]))
-    assert "stands 2 times" in found and "dollars do not balance" in found and "lacks why" in found
+    assert find_card_problems(found) == []
+    assert find_pair_problems(pairs) == []
 
 
 def test_a_file_that_is_not_named_as_its_id_is_refused(tmp_path):
@@ -76,10 +29,10 @@ def test_a_file_that_is_not_named_as_its_id_is_refused(tmp_path):
     path = tmp_path / "one.toml"
     path.write_text('id = "two"', encoding="utf-8")
     with pytest.raises(MirblabError, match="the id is 'two'; it must be the file's name, 'one'"):
-        sources_mini.read_card_file(path)
+        mini.read_card_file(path)
     path.write_text("id = ", encoding="utf-8")
     with pytest.raises(MirblabError, match="not valid TOML"):
-        sources_mini.read_card_file(path)
+        mini.read_card_file(path)
 
 
 @pytest.mark.parametrize(
@@ -98,21 +51,21 @@ def test_a_bundled_card_with_a_key_that_is_missing_or_not_known_is_named(tmp_pat
     path.write_text(path.read_text("utf-8").replace(*changed, 1), encoding="utf-8")
     monkeypatch.setattr(paths, "bundled_path", lambda *parts: tmp_path / parts[-1])
     with pytest.raises(MirblabError, match=f"{path.name}: {message}; mend it, or restore the file"):
-        getattr(sources_mini, f"read_{kind}")()
+        mini.read_cards() if kind == "cards" else mini.read_groups(kind)
 
 
 def test_every_pair_is_judged_both_ways():
     """And no statement without a partner is asked for."""
     c = catalogue.load("mini-pairs")
-    assert len(c.queries) == len(c.qrels) == 2 * sum(len(group["pair"]) for group in sources_mini.read_pairs())
+    assert len(c.queries) == len(c.qrels) == 2 * sum(len(group["pair"]) for group in mini.read_groups("pairs"))
     fields = Counter(tag for row in c.queries.tags for tag in row)
     assert len(fields) == 18 and c.card.candidates == ["not-self"]
 
 
 def test_bridges_share_no_field_and_no_wording_with_the_pairs_that_are_measured():
     """What is trained on has other fields, and nothing of it is nearly a statement of mini-pairs."""
-    measured, taught = sources_mini.read_pairs(), sources_mini.read_bridges()
-    assert sources_mini.find_pair_problems(taught) == [] and len(taught) == 16
+    measured, taught = mini.read_groups("pairs"), mini.read_groups("bridges")
+    assert find_pair_problems(taught) == [] and len(taught) == 16
     assert not {field for group in measured for field in group["domains"]} & {
         field for group in taught for field in group["domains"]
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from built_collections import card, judged_by_split, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -69,24 +69,11 @@ def raw(tmp_path: Path) -> Path:
     return tmp_path / "np"
 
 
-def rows(path: Path) -> dict[str, dict[str, Any]]:
-    return {row["_id"]: row for row in map(json.loads, path.read_text("utf-8").splitlines())}
-
-
-def judged(folder: Path, split: str) -> list[str]:
-    return [line.replace("\t", " ") for line in (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]]
-
-
-def left_out(folder: Path) -> dict[str, int]:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))["counts"]["left_out"]
-
-
 def test_theorems_ask_for_references(raw: Path, tmp_path: Path):
     """Those of all their proofs in the split, among all items with a text; labels are masked."""
     folder = naturalproofs.build(raw, tmp_path / "out")[0]
     assert folder.name == "naturalproofs-stacks"
-    assert judged(folder, "test") == ["0 5 1", "0 9 1", "1 5 1", "1 7 1"]
-    assert judged(folder, "dev") == ["2 5 1"] and not (folder / "qrels" / "train.tsv").exists()
+    assert judged_by_split(folder) == {"test": {"0": ["5", "9"], "1": ["5", "7"]}, "dev": {"2": ["5"]}}
     assert rows(folder / "queries.jsonl")["0"] == {"_id": "0", "text": "Every ring [ref] is\nnice."}
     corpus = rows(folder / "corpus.jsonl")
     assert set(corpus) == {"0", "1", "2", "3", "4", "5", "6", "7", "9"}
@@ -96,16 +83,16 @@ def test_theorems_ask_for_references(raw: Path, tmp_path: Path):
         "text": "A field.",
         "metadata": {"kind": "definition", "theorem": 7},
     }
-    assert left_out(folder) == {
+    assert card(folder)["counts"]["left_out"] == {
         "examples of a theorem that has another one in its split (merged)": 1,
         "items without a text": 1,
         "references of a proof to its own theorem": 1,
         "references to items that have no text or are not in the file": 2,
         "train theorems without anything to find (no queries)": 2,
     }
-    card = load_folder(folder).card
-    assert card.candidates == ["not-self"] and card.group == "NaturalProofs" and card.paper == ""
-    assert card.instruction.endswith(
+    loaded = load_folder(folder).card
+    assert loaded.candidates == ["not-self"] and loaded.group == "NaturalProofs" and loaded.paper == ""
+    assert loaded.instruction.endswith(
         "such as theorems, lemmas, and definitions, that are useful for proving the given theorem."
     )
 
@@ -114,19 +101,18 @@ def test_theorems_ask_for_their_proofs(raw: Path, tmp_path: Path):
     """All their proofs; trivial ones are no documents, shared ones belong to no query."""
     folder = naturalproofs.build(raw, tmp_path / "out")[1]
     assert folder.name == "naturalproofs-stacks-qa"
-    assert judged(folder, "test") == ["0 0-proof 1", "1 1-proof 1", "1 1-proof-2 1"]
-    assert [path.name for path in (folder / "qrels").iterdir()] == ["test.tsv"]
+    assert judged_by_split(folder) == {"test": {"0": ["0-proof"], "1": ["1-proof", "1-proof-2"]}}
     corpus = rows(folder / "corpus.jsonl")
     assert set(corpus) == {"0-proof", "1-proof", "1-proof-2", "3-proof"}
     assert corpus["1-proof-2"]["text"] == f"{LONG} [ref]."
-    assert left_out(folder) == {
+    assert card(folder)["counts"]["left_out"] == {
         "dev theorems without anything to find (no queries)": 1,
         "proofs under six words, or omitted": 1,
         "proofs with the text of another one (merged)": 1,
         "theorems whose proof another one shares (documents, no queries)": 2,
     }
-    card = load_folder(folder).card
-    assert (card.paper, card.instruction) == ("Stacks", "Given a math theorem, retrieve its proof.")
+    loaded = load_folder(folder).card
+    assert (loaded.paper, loaded.instruction) == ("Stacks", "Given a math theorem, retrieve its proof.")
 
 
 def test_only_the_subsets_that_are_there_are_built(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

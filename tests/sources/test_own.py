@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from built_collections import card as built_card
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
-from mirblab.sources.own import build, latex, tables
+from mirblab.sources.own import build, latex
 from mirblab.sources.shared import latex as shared_latex
+from mirblab.sources.shared import tables
 
 PAPER = r"""\documentclass{amsart}
 \newtheorem{satz}{Theorem}
@@ -78,7 +79,7 @@ def test_a_folder_of_latex_makes_two_tasks(paper, tmp_path):
         ("help", "help-proof"),
     }
     assert set(zip(used.qrels.query_id, used.qrels.doc_id, strict=True)) == {("main", "help"), ("a.tex:22", "main")}
-    card = tomllib.loads((premises / "card.toml").read_text("utf-8"))
+    card = built_card(premises)
     assert card["candidates"] == "not-self" and card["command"] == "mirblab build own --from 'My Paper'"
     assert card["counts"]["left_out"]["proofs of no statement"] == 1
 
@@ -171,7 +172,7 @@ def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
     table(tmp_path, "qid,docid,score\nq,a 1,3\nq,b,0\n", "judged.csv")
     found = one(docs, tmp_path / "out", queries="asked.csv", qrels="judged.csv")
     assert found.qrels.relevance.tolist() == [3, 0] and found.card.relevance_levels == [0, 1, 3]
-    assert "judged.csv" in tomllib.loads((tmp_path / "out/docs/card.toml").read_text("utf-8"))["command"]
+    assert "judged.csv" in built_card(tmp_path / "out/docs")["command"]
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import tarfile
-import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from built_collections import card, check_earlier_candidates, content, judged, rows
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.collection import load_folder
 from mirblab.sources import rocq
 from mirblab.sources.rocq import RocqFile, split_sentences, split_statement
 
@@ -96,30 +93,6 @@ def built(library: Path, tmp_path: Path) -> Path:
     return rocq.build(library, tmp_path / "out")[0]
 
 
-def rows(path: Path) -> dict[str, dict]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        return {row["_id"]: row for row in map(json.loads, file)}
-
-
-def judged(folder: Path) -> dict[str, set[str]]:
-    """Return query to documents over the three splits."""
-    found: dict[str, set[str]] = {}
-    for split in ("test", "dev", "train"):
-        for line in (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]:
-            query_id, doc_id, _ = line.split("\t")
-            found.setdefault(query_id, set()).add(doc_id)
-    return found
-
-
-def card(folder: Path) -> dict:
-    return tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def test_statements_stand_without_their_name(built: Path):
     """Binders and type; terms, comments and proofs are gone; files stand in the order of Require."""
     corpus = rows(built / "corpus.jsonl")
@@ -186,12 +159,7 @@ def test_the_card_counts_what_was_left_out(built: Path, library: Path):
 
 def test_candidates_stand_earlier(built: Path):
     """Neither the query itself nor a later lemma; no judgement is hidden."""
-    for split in ("test", "dev", "train"):
-        found = load_folder(built, split)
-        assert found.candidates.names == ["earlier"]
-        for place, query in enumerate(found.query_ids):
-            allowed = set(found.doc_ids[found.candidates.allowed([place])[0]])
-            assert query not in allowed and judged(built)[query] <= allowed
+    check_earlier_candidates(built, "test", "dev", "train")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +238,7 @@ def test_math_comp_agrees_with_the_shared_collection(shared: Path, tmp_path: Pat
     if not source.is_file() or not theirs.is_dir():
         pytest.skip("no math-comp among the shared sources")
     folder = rocq.build(source, tmp_path)[0]
-    ours, others = rows(folder / "corpus.jsonl"), rows(theirs / "corpus.jsonl.gz")
+    ours, others = rows(folder / "corpus.jsonl"), rows(theirs / "corpus.jsonl")
     assert len(ours) == len(others)
     both = ours.keys() & others.keys()
     assert len(both) > 0.98 * len(others) and all(ours[name]["text"] == others[name]["text"] for name in both)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from html import escape
 from pathlib import Path
 
 import pytest
+from built_collections import card, content, judged, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,28 +36,16 @@ def link(one: object, other: object, kind: int = 3) -> str:
 def dump(folder: Path, posts: list[str], links: list[str]) -> Path:
     """Write a dump in the documented format; the posts begin on line 3."""
     folder.mkdir(parents=True)
-    for name, rows in (("Posts", posts), ("PostLinks", links)):
-        lines = ['\ufeff<?xml version="1.0" encoding="utf-8"?>', f"<{name.lower()}>", *rows, f"</{name.lower()}>", ""]
+    for name, elements in (("Posts", posts), ("PostLinks", links)):
+        stem = name.lower()
+        lines = ['\ufeff<?xml version="1.0" encoding="utf-8"?>', f"<{stem}>", *elements, f"</{stem}>", ""]
         (folder / f"{name}.xml").write_text("\r\n".join(lines), encoding="utf-8", newline="")
     return folder
 
 
 def build(origin: Path, out: Path, **how: object) -> tuple[Path, dict[str, dict], dict[str, dict], dict]:
     [folder] = stackexchange_build.build(origin, out, **how)
-    corpus, queries = (
-        {row["_id"]: row for row in map(json.loads, (folder / f"{stem}.jsonl").read_text("utf-8").splitlines())}
-        for stem in ("corpus", "queries")
-    )
-    return folder, corpus, queries, tomllib.loads((folder / "card.toml").read_text("utf-8"))
-
-
-def judged(folder: Path, split: str = "test") -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for line in (folder / "qrels" / f"{split}.tsv").read_text("utf-8").splitlines()[1:]:
-        query, document, relevance = line.split("\t")
-        assert relevance == "1" and document not in found.setdefault(query, set())
-        found[query].add(document)
-    return found
+    return folder, rows(folder / "corpus.jsonl"), rows(folder / "queries.jsonl"), card(folder)
 
 
 @pytest.fixture
@@ -129,7 +115,7 @@ def test_texts_and_tags_are_read(small: Path, tmp_path: Path):
 
 def test_everything_left_out_is_counted(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """By reason, in the card and on the screen; broken rows with file and line."""
-    *_, card = build(small, tmp_path / "out")
+    *_, about = build(small, tmp_path / "out")
     left_out = {
         "questions with figures": 1,
         "questions with figures and links": 1,
@@ -150,8 +136,8 @@ def test_everything_left_out_is_counted(small: Path, tmp_path: Path, capsys: pyt
         "duplicate links from a question to itself": 1,
         "duplicate links to or from questions that are missing or left out": 3,
     }
-    assert card["counts"]["left_out"] == left_out
-    assert set(card["examples"]) == {
+    assert about["counts"]["left_out"] == left_out
+    assert set(about["examples"]) == {
         "Posts.xml, line 17: rows that repeat an Id (2)",
         "Posts.xml, line 18: rows cut off",
         "Posts.xml, line 19: rows without an Id that is a number",
@@ -219,14 +205,6 @@ def test_shares_of_the_components_make_other_splits(tmp_path: Path):
             build(origin, tmp_path / "out", **shares)
 
 
-def digest(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
 def test_the_same_seed_gives_the_same_bytes_in_every_process(small: Path, tmp_path: Path):
     """Whatever the order of sets; another seed gives others."""
     found = []
@@ -235,7 +213,7 @@ def test_the_same_seed_gives_the_same_bytes_in_every_process(small: Path, tmp_pa
         code = f"from mirblab.sources.stackexchange import build; build.build({where}, seed={seed})"
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
-        found.append(digest(tmp_path / f"o{run}"))
+        found.append(content(tmp_path / f"o{run}"))
     assert found[0] == found[1] and len(found[0]) == 5
     assert found[0] != found[2]
 
@@ -247,7 +225,7 @@ def test_an_archive_and_a_folder_give_the_same_collection(small: Path, tmp_path:
     with py7zr.SevenZipFile(archive, "w") as file:
         for name in ("Posts.xml", "PostLinks.xml"):
             file.write(small / name, name)
-    one, other = (digest(build(origin, tmp_path / f"{n}")[0]) for n, origin in enumerate([small, archive]))
+    one, other = (content(build(origin, tmp_path / f"{n}")[0]) for n, origin in enumerate([small, archive]))
     assert all(one.pop(name) != other.pop(name) for name in ("card.toml", "digests.txt")) and one == other
 
 
@@ -263,7 +241,7 @@ def test_names_can_be_given(small: Path, tmp_path: Path):
 def test_a_failed_build_changes_nothing(small: Path, tmp_path: Path):
     """No duplicates, or a file that breaks off: the older collection stays, and nothing is left beside it."""
     folder, *_ = build(small, tmp_path / "out")
-    before = digest(tmp_path / "out")
+    before = content(tmp_path / "out")
     other = dump(tmp_path / "other" / small.name, [post(1), post(2)], [link(7, 8)])
     with pytest.raises(MirblabError, match="no two questions that are kept are duplicates of each other, of 1 dup"):
         build(other, tmp_path / "out")
@@ -272,7 +250,7 @@ def test_a_failed_build_changes_nothing(small: Path, tmp_path: Path):
     (small / "Posts.xml.gz").write_bytes(data[:-20])
     with pytest.raises(MirblabError, match=r"Posts.xml.gz breaks off after \d+ rows"):
         build(small, tmp_path / "out")
-    assert digest(tmp_path / "out") == before
+    assert content(tmp_path / "out") == before
     assert [path.name for path in (tmp_path / "out").iterdir()] == [folder.name]
 
 

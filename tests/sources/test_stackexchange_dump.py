@@ -326,14 +326,6 @@ def test_a_missing_or_doubled_file_is_named(tmp_path: Path):
         find_dump(folder / "Posts.xml", ("Posts",))
 
 
-def test_the_revision_is_that_of_the_bytes(tmp_path: Path):
-    """It does not depend on where they lie."""
-    one, other = (write(tmp_path / name, Posts=posts(GOOD)) for name in "ab")
-    assert find_dump(one, ("Posts",)).revision() == find_dump(other, ("Posts",)).revision()
-    write(other, Posts=posts(GOOD, GOOD))
-    assert find_dump(one, ("Posts",)).revision() != find_dump(other, ("Posts",)).revision()
-
-
 def test_the_real_files_have_the_documented_rows(shared: Path):
     """Counts of the shared data's notes; byte-order marks, CRLF and single quotes are in them."""
     folder = shared / "sources" / "stackexchange"

@@ -9,7 +9,7 @@ import pandas as pd
 from mirblab.display import figures, result_tables, threads
 from mirblab.display import formulas as display_formulas
 from mirblab.display.plots import pages
-from mirblab.display.table import sortable_table
+from mirblab.display.table_formats import sortable_table
 from mirblab.display.text import text_html
 from mirblab.display.threads import thread_index, thread_page
 from mirblab.formula.explain import explain_match

@@ -1,43 +1,42 @@
-"""The solutions that stand in a lesson's notebook, as answers to its checks."""
+"""Tests of the checks of a lesson, from tables of right and of wrong answers."""
 
 from __future__ import annotations
 
-import json
-from itertools import product
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import pytest
 
 from mirblab.lessons import check
-from mirblab.lessons.build import without_solutions
-from mirblab.lessons.exercises import Verdict
-
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+from mirblab.lessons.exercises import checks_of_topic
 
 
-def exercises(lesson: str) -> dict[str, tuple[str, str]]:
-    """Return for each checked exercise the names of its check and its answer, and the cell's source."""
-    cells = json.loads((NOTEBOOKS / f"{lesson}.ipynb").read_text("utf-8"))["cells"]
-    found, source = {}, ""
-    for cell in cells:
-        tags = cell["metadata"].get("tags", [])
-        if "exercise" in tags:
-            source = "".join(cell["source"])
-        if "check" in tags:
-            _, name, rest = "".join(cell["source"]).split('"')
-            found[name] = (rest.strip(" ,)"), source)
-    return found
+def right_test(topic: str, answers: Mapping[str, Sequence[Any]]) -> Callable[..., None]:
+    """Return a test that the *answers* pass, and that an exercise without an answer does not."""
+    assert set(answers) == set(checks_of_topic(topic))
+
+    @pytest.mark.parametrize("name", answers)
+    def test(name: str) -> None:
+        for answer in answers[name]:
+            verdict = check(f"{topic}.{name}", answer)
+            assert verdict.passed and verdict.message.startswith("Right."), verdict.message
+        assert check(f"{topic}.{name}", ...).is_empty
+
+    return test
 
 
-def answer_of(source: str, name: str) -> Any:
-    """Return what an exercise's cell defines as *name*."""
-    space = {"np": np, "product": product}
-    exec(source, space)
-    return space[name]
+def hint_test(topic: str, wrong: Sequence[tuple[str, Any, str]], hidden: Sequence[str] = ()) -> Callable[..., None]:
+    """Return a test that each wrong answer, (exercise, answer, hint), gets the hint that names its mistake.
 
+    Of hints with "|" any part is enough; nothing in *hidden* is ever shown.
+    """
+    assert {name for name, _, _ in wrong} == set(checks_of_topic(topic))
 
-def verdicts(lesson: str, name: str) -> tuple[Verdict, Verdict]:
-    """Return what the check *name* says of the solution in the notebook, and of the exercise without it."""
-    answer, source = exercises(lesson)[name]
-    return check(name, answer_of(source, answer)), check(name, answer_of(without_solutions(source), answer))
+    @pytest.mark.parametrize(("name", "answer", "hint"), wrong)
+    def test(name: str, answer: Any, hint: str) -> None:
+        verdict = check(f"{topic}.{name}", answer)
+        assert not verdict.passed and not verdict.is_empty and verdict.message
+        assert any(part in verdict.message for part in hint.split("|")), verdict.message
+        assert not any(part in verdict.message for part in hidden)
+
+    return test

@@ -165,7 +165,9 @@ def test_the_loss_falls_and_the_layer_is_kept_with_the_model(model: Any, folder:
     assert losses[-1] < 0.5 * losses[0]
     assert (model[1].linear.weight - first).abs().max() > 1e-3
     model.save(str(tmp_path / "trained"), create_model_card=False)
-    made = Encoder("late", local.describe_folder(folder) | {"id": "late"}, tmp_path / "trained")
+    trained = tmp_path / "trained"
+    changes = {"id": "late", "revision": local.folder_digest(trained)}
+    made = Encoder("late", local.describe_folder(folder) | changes, trained)
     tokens = made.token_vectors(["prime ideal"])[0]
     assert tokens.shape == (2, 4)
     model.eval()
@@ -202,9 +204,9 @@ def test_a_layer_in_the_place_of_the_hidden_states_counts_too(model: Any, folder
     layer = Dense(16, 16, bias=False, activation_function=None, module_input_name=local.TOKENS)
     model.insert(1, layer)
     model.save(str(tmp_path / "other"), create_model_card=False)
-    found = Encoder("other", local.describe_folder(folder) | {"id": "other"}, tmp_path / "other").token_vectors(
-        ["prime ideal"]
-    )
+    changes = {"id": "other", "revision": local.folder_digest(tmp_path / "other")}
+    encoder = Encoder("other", local.describe_folder(folder) | changes, tmp_path / "other")
+    found = encoder.token_vectors(["prime ideal"])
     expected = local.unit_vectors(hidden_states @ layer.linear.weight.detach().numpy().T)
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
@@ -217,6 +219,7 @@ def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_pat
     from mirblab.train.recipes import Recipe
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setenv("MIRBLAB_THREADS", "1")
     texts = sentences(24)
     rows = [(f"d{n}", text, text[::-1], "train" if n < 16 else "dev") for n, text in enumerate(texts)]
     table = pd.DataFrame(rows, columns=["id", "informal", "signature", "split"])

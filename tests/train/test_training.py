@@ -348,7 +348,7 @@ def test_another_seed_gives_another_model(home: Path) -> None:
     views = made_up_views()
     first = weights(train.train("mine", views, evaluate_rows=0))
     assert weights(train.train("mine", views, out="again", evaluate_rows=0)) == first
-    with pytest.raises(MirblabError, match="is there, but of another training: seed was 0 and is 1.*--force"):
+    with pytest.raises(MirblabError, match="exists, but is of another training: seed was 0 and is 1.*--force"):
         train.train("mine", views, evaluate_rows=0, seed=1)
     with pytest.raises(MirblabError, match="fingerprint was"):
         train.train("mine", views.assign(informal=views.informal + " a"), evaluate_rows=0)
@@ -601,14 +601,14 @@ def test_absent_views_are_never_drawn() -> None:
     [
         ({"bach": 3}, "no field of recipe 'mine' in trained.toml called 'bach'.*did you mean 'batch'"),
         ({"batch": "3"}, "batch is '3'; write a whole number"),
-        ({"batch": 1}, "at least 2"),
-        ({"learning_rate": 0}, "learning_rate is 0.0; write a number above 0"),
+        ({"batch": 1}, "batch is 1; write a number from 2"),
+        ({"learning_rate": 0}, "learning_rate is 0; write a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
-        ({"precision": "fp16"}, "precision is 'fp16', not auto or float32 or bfloat16"),
+        ({"precision": "fp16"}, "precision is 'fp16'; write 'auto', 'float32' or 'bfloat16'"),
         ({"view_pairs": ["informal"]}, "write pairs of columns"),
         ({"view_pairs": ["type:type"]}, "write pairs of columns"),
         ({"mix": "mini-qa"}, "name both"),
-        ({"tokens_from": "still", "tokens_share": 1.5}, "tokens_share 1.5.*write a share up to 1"),
+        ({"tokens_from": "still", "tokens_share": 1.5}, "tokens_share is 1.5; write a number up to 1"),
         ({"trained_share": 1.5}, "trained_share is 1.5"),
         ({"trained_share": 0.5, "lora": 4}, "below 1 only where the base's own weights are trained"),
         ({"tokens_from": "still", "base": "static:tiny"}, "a base that is no static embedding itself"),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mirblab.analysis.training_seeds import seeds_table
+from mirblab.analysis.experiments import seeds_table
 from mirblab.core.errors import MirblabError
 
 SEEDS = ["s0", "s1", "s2"]

@@ -1,0 +1,109 @@
+"""An experiment gives the values, tests, tables and files that its parts give one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from mirblab.analysis.experiments import experiment, file_name
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation.measures import evaluate
+from mirblab.evaluation.significance import bootstrap_intervals, compare
+from mirblab.retrieval.systems import system
+from mirblab.sources.catalogue import load
+
+SYSTEMS, MEASURES = ["bm25", "bm25-mirb"], ["nDCG@10", "RR"]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return experiment(SYSTEMS, ["mini-qa", "mini-stacks"], MEASURES)
+
+
+def test_values_are_those_of_evaluate(result):
+    """The values of all systems and collections stand one after the other."""
+    parts = [
+        evaluate(system(name).search(load(collection)), load(collection), MEASURES)
+        for collection in ("mini-qa", "mini-stacks")
+        for name in SYSTEMS
+    ]
+    pd.testing.assert_frame_equal(result.values, pd.concat(parts, ignore_index=True))
+
+
+def test_table_has_means_intervals_and_marks(result):
+    """Means are in percent, the interval stands beside them, and the marks are those of the comparison."""
+    shown, values = result.table(), result.values[result.values.measure == "nDCG@10"]
+    mean = values[(values.system == "bm25") & (values.collection == "mini-qa")].value.mean()
+    column = next(name for name in shown.frame if name[-1] == "mini-qa")
+    assert shown.frame.loc["bm25", column] == pytest.approx(100 * mean)
+    intervals = bootstrap_intervals(values, "nDCG@10").set_index(["collection", "system"])
+    low, high = 100 * intervals.loc[("mini-qa", "bm25"), ["low", "high"]]
+    assert shown.beside.loc["bm25", column] == f"[{low:.2f}, {high:.2f}]"
+    assert shown.beside.loc["bm25", shown.frame.columns[-1]] == ""  # an average has no interval
+    significant = compare(values, "nDCG@10", baseline="bm25").set_index("collection").significant
+    assert (shown.signs.loc["bm25-mirb", column] != "") == significant["mini-qa"]
+
+
+def test_judged_share_has_no_interval():
+    """The column of Judged@10 beside a prime measure does not show the measure's interval."""
+    shown = experiment("bm25", ["mini-qa", "mini-stacks"], ["nDCG'@10", "Judged@10"]).table()
+    judged = [name for name in shown.frame if name[0] == "Judged@10"]
+    assert judged and (shown.beside[judged] == "").to_numpy().all()
+
+
+def test_one_collection_has_a_column_per_measure():
+    """Each measure has its own interval and its own mark."""
+    shown = experiment(SYSTEMS, "mini-qa", MEASURES).table()
+    assert shown.frame.columns.tolist() == MEASURES
+    assert shown.beside.loc["bm25", "RR"] != shown.beside.loc["bm25", "nDCG@10"] != ""
+    assert "†" in shown.to_markdown() or "‡" in shown.to_markdown()
+
+
+def test_saving_writes_every_file_and_the_same_again(result, tmp_path):
+    """Values, costs, and for each measure table, figure and tests; the second run writes the same bytes."""
+    names = {path.name for path in result.save(tmp_path)}
+    wanted = {"values.csv", "costs.csv", "rr.tex", "rr_means.pdf", "rr_tests.csv", "ndcg-at-10.md"}
+    assert wanted <= names
+    made_from = json.loads((tmp_path / "rr.json").read_text("utf-8"))["provenance"]
+    assert made_from["collections"]["mini-qa"] == load("mini-qa").fingerprint
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {path.name: path.read_bytes() for path in result.save(tmp_path)} == before
+
+
+def test_another_baseline_and_all_pairs(result):
+    """The tests follow the baseline that is asked for; "" compares all pairs."""
+    assert set(result.compare().system_b) == {"bm25"}
+    assert set(result.compare(baseline="bm25-mirb").system_b) == {"bm25-mirb"}
+    assert len(result.compare(baseline="")) == 2
+
+
+def test_costs_say_what_was_stored(result):
+    """A second experiment reads the runs that the first one made."""
+    again = experiment(SYSTEMS, ["mini-qa", "mini-stacks"], "RR")
+    assert again.costs.stored.all() and (again.costs.seconds >= 0).all()
+    assert "(stored)" in again.table().notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("systems", "collections", "options", "words"),
+    [
+        ([], "mini-qa", {}, "at least one system"),
+        ("bm25", [], {}, "at least one collection"),
+        (["bm25", "bm25"], "mini-qa", {}, "given twice"),
+        ("bm25", ["mini-qa", "mini-qa"], {}, "given twice"),
+        ("bm25", "mini-qa", {"baseline": "minilm"}, "not among the systems"),
+        ("bm26", "mini-qa", {}, "did you mean 'bm25'"),
+    ],
+)
+def test_errors_say_what_to_do(systems, collections, options, words):
+    """Nothing, the same twice, an unknown name."""
+    with pytest.raises(MirblabError, match=words):
+        experiment(systems, collections, **options)
+
+
+@pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1")])
+def test_file_names(measure, name):
+    """A measure's name becomes part of a file's name."""
+    assert file_name(measure) == name

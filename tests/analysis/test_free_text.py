@@ -1,0 +1,117 @@
+"""search: the documents of a text of one's own are those of a run with that query."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import mirblab as lab
+from mirblab.app.cli import app
+from mirblab.core.errors import MirblabError
+
+TEXT = "Every finite integral domain is a field; $x^2 = 1$ has two solutions"
+
+
+@pytest.fixture(scope="module")
+def qa() -> lab.Collection:
+    return lab.load("mini-qa")
+
+
+@pytest.mark.parametrize("by", ["bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20"])
+def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: lab.Collection):
+    """With their scores and judgements, however the text is wrapped into lines."""
+    row = 7
+    frame = lab.search("\n ".join(qa.query_texts[row].split(" ")), qa, by, depth=6).frame
+    run = lab.system(by).search(qa, depth=1000)
+    expected = run[run.query_id == qa.query_ids[row]].head(6)
+    assert frame.doc_id.tolist() == expected.doc_id.astype(str).tolist()
+    np.testing.assert_allclose(frame.score, expected.score, rtol=1e-5)
+    grades = qa.qrels[qa.qrels.query_id == qa.query_ids[row]].set_index("doc_id").relevance
+    assert frame.relevance.tolist() == [grades.get(doc_id, pd.NA) for doc_id in frame.doc_id]
+    assert frame.index.tolist() == list(range(1, len(frame) + 1))
+
+
+def test_another_text_is_searched_for_as_a_query_would_be(qa: lab.Collection):
+    """Without judgements; what matched are terms of the text, the rarest first."""
+    queries = pd.DataFrame({"query_id": ["q"], "text": [TEXT]}).astype("str")
+    alone = replace(qa, queries=queries, qrels=qa.qrels.head(0), oddities={})
+    expected = lab.system("bm25").search(alone, depth=10)
+    frame = lab.search(TEXT, qa, "bm25").frame
+    assert frame.doc_id.tolist() == expected.doc_id.astype(str).tolist()
+    np.testing.assert_allclose(frame.score, expected.score, rtol=1e-5)
+    assert "relevance" not in frame and {"domain", "field"} <= set(frame.matched.iloc[0].split(", "))
+
+
+def test_restrictions_hold_for_queries_of_the_collection_only():
+    """A premise may not stand after the statement that it serves; a text of one's own may return all."""
+    premises = lab.load("mini-premises")
+    row = 0
+    allowed = premises.candidates.select(np.array([row]))
+    frame = lab.search(premises.query_texts[row], premises, "bm25", depth=50).frame
+    positions = premises.doc_ids.get_indexer(pd.Index(frame.doc_id))
+    assert allowed.permits(np.zeros(len(positions), np.int64), positions).all()
+    free = lab.search(premises.query_texts[row] + " .", premises, "bm25", depth=50).frame
+    positions = premises.doc_ids.get_indexer(pd.Index(free.doc_id))
+    assert not allowed.permits(np.zeros(len(positions), np.int64), positions).all()
+
+
+def test_several_texts_and_a_latex_file(qa: lab.Collection, tmp_path):
+    """Each is a query with a name: the beginning of the text, or the label of the statement."""
+    frame = lab.search(["finite fields", "open sets"], qa, "bm25", depth=3).frame
+    assert (
+        frame["query"].tolist() == ["finite fields"] * 3 + ["open sets"] * 3 and frame.index.tolist() == [1, 2, 3] * 2
+    )
+    path = tmp_path / "notes.tex"
+    path.write_text(
+        "\\begin{theorem}\\label{thm:field} Every finite integral domain is a field.\\end{theorem}\n"
+        "\\begin{lemma} A compact set is closed.\\end{lemma}\n",
+        encoding="utf-8",
+    )
+    frame = lab.search(path, qa, "bm25", depth=2).frame
+    assert frame["query"].unique().tolist() == ["thm:field", "A compact set is closed."]
+    alone = lab.search("Every finite integral domain is a field.", qa, "bm25", depth=2).frame
+    assert frame.doc_id.tolist()[:2] == alone.doc_id.tolist()
+
+
+def test_a_text_in_which_a_system_finds_nothing(qa: lab.Collection):
+    """The table is empty, and says so."""
+    table = lab.search("no formula here", qa, "structure")
+    assert table.frame.empty and table.notes == ["It has nothing that Structure finds in a document."]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("  ", {}, "needs a text that is not empty"),
+        ([], {}, "needs a text that is not empty"),
+        (["a", 3], {}, "needs a text that is not empty"),
+        ("a", {"depth": 0}, "depth must be at least 1, found 0"),
+        ("a", {"by": "bm26"}, "did you mean 'bm25'"),
+        ("a", {"by": "bm25+structure@cv"}, "answers the collection's queries only: its weights"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_refused(text, options: dict, message: str, qa: lab.Collection):
+    with pytest.raises(MirblabError, match=message):
+        lab.search(text, qa, **{"by": "bm25", **options})
+
+
+def test_a_latex_file_that_is_missing_or_has_no_statement(qa: lab.Collection, tmp_path):
+    with pytest.raises(MirblabError, match=r"missing\.tex is no file"):
+        lab.search(tmp_path / "missing.tex", qa, "bm25")
+    (tmp_path / "empty.tex").write_text("Nothing here.", encoding="utf-8")
+    with pytest.raises(MirblabError, match=r"empty\.tex"):
+        lab.search(tmp_path / "empty.tex", qa, "bm25")
+
+
+def test_the_command_prints_documents_and_writes_them(tmp_path):
+    """Words need no quotes; texts with brackets are no markup."""
+    out = tmp_path / "found.csv"
+    command = ["search", "mini-qa", "finite", "[/b]", "field", "--by", "bm25", "-n", "2", "--out", str(out)]
+    printed = CliRunner().invoke(app, command, catch_exceptions=False).output
+    written = pd.read_csv(out)
+    assert written.columns.tolist() == ["rank", "doc_id", "score", "text", "matched"] and len(written) == 2
+    assert all(doc_id in printed for doc_id in written.doc_id) and "[/b]" in printed
+    with pytest.raises(MirblabError, match="give a text to search for"):
+        CliRunner().invoke(app, ["search", "mini-qa"], catch_exceptions=False)

@@ -555,12 +555,10 @@ def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
 
 def wilson_interval(count: int, n: int) -> tuple[float, float]:
     """Return the 95 % interval of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927)."""
-    if n < 1:
-        return 0.0, 1.0
-    z, share = 1.959964, count / n
-    middle, half = share + z * z / 2 / n, z * np.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
-    ends = np.clip([(middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)], 0, 1)
-    return float(ends[0]), float(ends[1])
+    from scipy.stats import binomtest
+
+    low, high = binomtest(count, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
+    return float(low), float(high)
 
 
 def pair_relevances(collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:

@@ -215,9 +215,9 @@ def _show_warnings_as_notes() -> None:
             show_otherwise(message, category, filename, *rest, **named)
         elif str(message) not in shown:
             shown.add(str(message))
-            display(HTML(f'<p style="opacity:0.75">Note: {escape_html(str(message))}</p>'))  # type: ignore[no-untyped-call]
+            display(HTML(f'<p style="opacity:0.75">Note: {escape_html(str(message))}</p>'))
 
-    warnings.showwarning = show  # type: ignore[assignment]
+    warnings.showwarning = show
 
 
 def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 
 from mirblab.core import paths, registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.terminal import progress
 from mirblab.encoders.hosted.key import check_keys
 from mirblab.formula import words
@@ -94,8 +94,7 @@ def select_variant(name: str, entry: Any, compat: str = "") -> Entry:
     if not compat:
         return found
     known = [one for one in VARIANTS if one in whole]
-    if compat not in known:
-        raise unknown(f"compat mode of encoder '{name}' called", compat, known)
+    check_known(f"compat mode of encoder '{name}' called", compat, known)
     for field, value in whole[compat].items():
         found[field] = found.get(field, {}) | value if field in BY_ROLE else value
     return check_entry(name, found)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation import published
 
@@ -26,9 +26,9 @@ def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
     """
     known = registry.read_registry("encoders")
     rows = {}
-    for name in names if names is not None else known:
-        if name not in known:
-            raise unknown("encoder", name, known)
+    names = list(known if names is None else names)
+    check_known("encoder", names, known)
+    for name in names:
         entry = known[name]
         other = entry.get("mirb", {}).get("max_length")
         rows[name] = {
@@ -110,10 +110,9 @@ def cost_table(
     """
     known, found = registry.read_registry("encoders"), collection_sizes()
     names = list(encoders) if encoders is not None else published_encoders()
+    check_known("encoder", names, known)
     parts = []
     for name in names:
-        if name not in known:
-            raise unknown("encoder", name, known)
         parts.append(found.assign(encoder=name, **_encoding_costs(name, known[name], found, stored or {})))
     columns = ["encoder", *found.columns, "gpu_hours", "dollars", "disk", "stored"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)

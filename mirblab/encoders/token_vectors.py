@@ -303,13 +303,6 @@ def _basis(width: int, dimensions: int, seed: int) -> np.ndarray:
     return basis
 
 
-def round_to_bytes(tokens: np.ndarray) -> np.ndarray:
-    """Return *tokens* (n, d), float32, rounded to 255 steps between minus and plus each row's largest (d + 2 bytes)."""
-    largest = np.abs(tokens).max(axis=1, keepdims=True, initial=0).astype(np.float16).astype(np.float32)
-    steps = np.round(tokens / np.where(largest > 0, largest, 1) * 127).clip(-127, 127)
-    return (steps * largest / 127).astype(np.float32)
-
-
 CHUNK_TEXTS = 256  # a shard each, so that an interruption costs no more than these
 
 

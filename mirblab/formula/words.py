@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from mirblab.core.errors import unknown
+from mirblab.core.errors import check_known
 from mirblab.formula.in_text import split_text
 from mirblab.formula.latex.reader import tokenize, unescape_entities
 
@@ -129,8 +129,7 @@ _EDGE = "$"  # no symbol of a formula
 
 def named_pretokenisation(name: str) -> Callable[[str], str]:
     """Return the pre-tokenisation of that name, one of `FORMS`, as a function of a text; MirblabError else."""
-    if name not in FORMS:
-        raise unknown("pre-tokenisation", name, FORMS)
+    check_known("pre-tokenisation", name, FORMS)
     return partial(pretokenise, **FORMS[name])
 
 
@@ -243,8 +242,7 @@ def latex_ngrams(
     >>> latex_ngrams(r"$x^{2}\,$ is $y$")
     ['x', 'supscript', '2', '$ x', 'x supscript', ..., 'supscript 2 $', 'y', '$ y', 'y $', '$ y $']
     """
-    if braces not in BRACES:
-        raise unknown("way to treat braces called", braces, BRACES)
+    check_known("way to treat braces called", braces, BRACES)
     found: list[str] = []
     for latex in split_text(text)[1::2]:
         if merged:

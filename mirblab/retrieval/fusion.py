@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.runs import query_bounds, sort_rows
@@ -345,8 +345,7 @@ def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None =
     >>> fuse([one, one], "combmnz", depth=1).score.tolist()
     [4.0]
     """
-    if method not in METHODS:
-        raise unknown("fusion method", str(method), METHODS)
+    check_known("fusion method", str(method), METHODS)
     return METHODS[method](parts, depth=depth, **settings)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.data import runs
 from mirblab.data.runs import query_bounds, sort_rows
 
@@ -433,9 +433,7 @@ def biggest_gains(
         raise MirblabError(f"one collection at a time, found {', '.join(selected.collection.astype('str').unique())}")
     selected = selected.astype({"system": "str", "query_id": "str"})
     table = selected.pivot(index="query_id", columns="system", values="value")
-    for name in (fused, *parts):
-        if name not in table:
-            raise unknown("values of system", name, table.columns)
+    check_known("values of system", (fused, *parts), table.columns)
     rows = []
     for name in parts:
         gain = (table[fused] - table[name]).rename("gain")

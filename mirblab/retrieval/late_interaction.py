@@ -222,8 +222,8 @@ def token_storage_table(
     Columns: what (one vector per text, or its tokens, merged by which factor), dimensions, dtype, vectors and bytes per
     document, total (bytes of all documents), ratio (to passage vectors in float32), and seconds per query of a full
     search of the first *n_queries* queries; NaN for the number types that are not stored. Each text takes 32 more bytes
-    for key, checksum and end. int8 is `token_vectors.round_to_bytes`. *dimensions* (0: all) and *factors* are combined,
-    as in `token_vectors.Shrink`. What is not stored yet is encoded.
+    for key, checksum and end. int8 is a byte for each number and two for the scale of its vector. *dimensions* (0: all)
+    and *factors* are combined, as in `token_vectors.Shrink`. What is not stored yet is encoded.
 
     >>> from mirblab.sources.catalogue import load
     >>> token_storage_table(load("mini-hol"), "minilmm")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.core.errors import unknown
+from mirblab.core.errors import check_known
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
@@ -29,8 +29,7 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
     Documents are the distinct statements that conjectures use; with *corpus* "test" those of test conjectures (MIRB has
     3,973 documents and does not say which). *origin* is the unpacked folder or HolStep.tgz.
     """
-    if corpus not in CORPORA:
-        raise unknown("corpus of HolStep", corpus, CORPORA)
+    check_known("corpus of HolStep", corpus, CORPORA)
     out = Path(out)
     with (
         releases.open_release(origin, "the HolStep release", ADDRESS) as release,

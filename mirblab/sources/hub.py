@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from mirblab.core import atomic_files, paths, registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress, say
 from mirblab.data.collection import read_card_table
 from mirblab.sources.shared import builder, release
@@ -30,9 +30,7 @@ def build(origin: str | Path | None, out: Path, names: Sequence[str] = ()) -> li
     one; None fetches each from the Hub at its pinned revision. When one of several fails, the others are still built.
     """
     known = dataset_names()
-    for name in names:
-        if name not in known:
-            raise unknown("dataset of MIRB", name, known)
+    check_known("dataset of MIRB", names, known)
     wanted = list(names) or known
     made: list[Path] = []
     failed: list[str] = []

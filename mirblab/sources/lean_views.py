@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import atomic_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
@@ -70,8 +70,7 @@ def build(origin: str | Path | None, out: Path, *, modules: str = "all") -> list
     *origin* is views.jsonl, .jsonl.gz or .parquet, a folder or archive with it, or a dataset mathlib_informal_v4.*.
     *modules* "mathematics" keeps declarations whose module's second component is in `MATHEMATICS`.
     """
-    if modules not in MODULES:
-        raise unknown("choice of modules", modules, MODULES)
+    check_known("choice of modules", modules, MODULES)
     out, left_out = Path(out), Counter[str]()
     with (
         releases.open_release(origin, "views.jsonl, or a dataset mathlib_informal_v4.*,", ADDRESS) as release,

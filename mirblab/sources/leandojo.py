@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.sources.blueprints import lean_source
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
@@ -33,9 +33,8 @@ def build(
     keeps comments, docstrings, attributes and proofs in them. The split *strategy* is per theorem, so a test state may
     use only premises known from training; no state of test is a query of dev or train. *origin* is the release.
     """
-    for what, given, known in (("treatment of code", code, CODE), ("split of LeanDojo", strategy, STRATEGIES)):
-        if given not in known:
-            raise unknown(what, given, known)
+    check_known("treatment of code", code, CODE)
+    check_known("split of LeanDojo", strategy, STRATEGIES)
     out = Path(out)
     with (
         releases.open_release(origin, "LeanDojo Benchmark 4", ADDRESS) as release,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import text_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
@@ -71,8 +71,7 @@ def build(origin: str | Path | None, out: Path, *, labels: str = "masked") -> li
     LaTeX labels reveal the answer: unless *labels* is "published", references become `[ref]` and such titles are
     dropped.
     """
-    if labels not in LABELS:
-        raise unknown("treatment of labels", labels, LABELS)
+    check_known("treatment of labels", labels, LABELS)
     out = Path(out)
     with releases.open_release(origin, "naturalproofs_proofwiki.json and its neighbours", ADDRESS) as release:
         files = _files(release)

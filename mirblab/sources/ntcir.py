@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mirblab.core import text_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.arqmath import release as texts
@@ -52,8 +52,7 @@ def build(origin: str | Path | None, out: Path, *, levels: int = 5, pool: str = 
     """
     if levels not in LEVELS:
         raise MirblabError(f"levels must be 5 (the grades 0 to 4) or 3 (0, partially relevant, relevant), not {levels}")
-    if pool not in POOLS:
-        raise unknown("pool", pool, POOLS)
+    check_known("pool", pool, POOLS)
     if origin is None:
         raise MirblabError(f"give topics, judgements and formulas with --from: {SOURCE}")
     where = release.split_origin(origin)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.registry import check_table
 from mirblab.encoders.entry import TYPES
 from mirblab.encoders.hosted.key import check_keys, check_url
@@ -197,8 +197,7 @@ def read_hosted(entry: Mapping[str, Any]) -> Hosted:
     """Return the hosted encoder that an *entry* describes, without key or network; MirblabError for a wrong entry."""
     check_keys(entry)
     check_table("a hosted encoder", entry, TYPES, needed=("vendor", "model", "dimensions", "max_length"))
-    if entry["vendor"] not in VENDORS:
-        raise unknown("vendor", entry["vendor"], VENDORS)
+    check_known("vendor", entry["vendor"], VENDORS)
     vendor = VENDORS[entry["vendor"]]
     _check_modes(entry)
     url = request_url(entry.get("url", vendor.url), vendor.url)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import say
 from mirblab.sources.arqmath import formulas
@@ -56,8 +56,7 @@ def build(origin: str | Path | None, out: Path, *, pool: str = "judged") -> list
     (names end in -open). *origin* is one or several folders, joined as in `PATH`, with Posts.V1.3.xml,
     latex_representation_v3, topics and judgements.
     """
-    if pool not in POOLS:
-        raise unknown("pool", pool, POOLS)
+    check_known("pool", pool, POOLS)
     if origin is None:
         raise MirblabError(f"give the folder of an ARQMath release with --from; it can be had from {URL}")
     release = find_release(origin)

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from mirblab.core import text_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.sources.shared import html, readers, release
 from mirblab.sources.shared.builder import Judgement, Row
 from mirblab.sources.shared.readers import FileJudgements
@@ -111,8 +111,7 @@ def find_release(origin: str | Path) -> Release:
 
 def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
     """Return the files of one of `REPRESENTATIONS` in version 3, by number; FileNotFoundError when there are none."""
-    if representation not in REPRESENTATIONS:
-        raise unknown("representation", representation, REPRESENTATIONS)
+    check_known("representation", representation, REPRESENTATIONS)
     where, folder = release.split_origin(origin), f"{representation}_representation_v3"
     files = _formula_files(release.files_below(where), folder)
     if not files:

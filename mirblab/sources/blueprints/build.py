@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.core import paths
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.sources.blueprints import lean_source, nodes
 from mirblab.sources.blueprints import repository as repositories
 from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
@@ -78,8 +78,7 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
             names_read.add(repository.name)
             if not chosen or repository.name in chosen:
                 blueprints.append(Blueprint(repository, odd))
-        if missing := sorted(set(chosen) - names_read):
-            raise unknown("repository", missing[0], names_read)
+        check_known("repository", sorted(chosen), names_read)
         made = BlueprintCollections(blueprints, mathlib, odd)
         if not made.pairs:
             raise MirblabError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.topk import compiled, pack_keys, unpack_keys
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK, KINDS
@@ -30,8 +30,9 @@ Allowed = Callable[[np.ndarray], np.ndarray]  # positions of formulas -> those t
 
 def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
     """Return the weights of `tokens.KINDS`, in multiples of 1/1024 (default: WEIGHTS); MirblabError for wrong ones."""
-    check_known("kind of token", weights or {}, TOKEN_WEIGHTS)
     for name, weight in (weights or {}).items():
+        if name not in TOKEN_WEIGHTS:
+            raise unknown("kind of token", name, TOKEN_WEIGHTS)
         if not 0 <= weight <= 1000:
             raise MirblabError(f"the weight of a kind of token lies between 0 and 1000; found {weight} for '{name}'")
     found = np.array([(TOKEN_WEIGHTS | dict(weights or {}))[name] for name in KINDS], dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
@@ -448,7 +448,8 @@ def _check_settings(
     engine: str = "bm25s",
     compat: str = "",
 ) -> dict[str, Any]:
-    check_known("BM25 engine", engine, ENGINES)
+    if engine not in ENGINES:
+        raise unknown("BM25 engine", engine, ENGINES)
     if compat not in COMPATS:
         raise unknown("compat", compat, [name for name in COMPATS if name])
     if engine == "rank-bm25" and (method or compat):
@@ -459,7 +460,8 @@ def _check_settings(
     settings |= {key: value for key, value in given.items() if value is not None}
     if engine == "rank-bm25":
         return settings | {"method": "okapi", "compat": compat}
-    check_known("BM25 method", settings["method"], IDF)
+    if settings["method"] not in IDF:
+        raise unknown("BM25 method", settings["method"], IDF)
     if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
         found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
         raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")

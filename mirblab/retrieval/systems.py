@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
 from mirblab.core import paths, registry
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, unknown
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
@@ -63,7 +63,8 @@ SETTINGS_BY_KIND: dict[str, dict[str, Any]] = {
 def check_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the *settings* of the system *name* when they can be used; MirblabError with a suggestion otherwise."""
     kind = str(settings.get("kind"))
-    check_known(f"kind of system '{name}' called", kind, SETTINGS_BY_KIND)
+    if kind not in SETTINGS_BY_KIND:
+        raise unknown(f"kind of system '{name}' called", kind, SETTINGS_BY_KIND)
     types = SETTINGS_BY_KIND[kind]
     needed = [key[:-1] for key in types if key.endswith("*")]
     known = {key.rstrip("*"): wanted for key, wanted in types.items()} | _EVERY_SYSTEM
@@ -75,7 +76,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
     method, of = settings.get("method", "rrf"), settings["of"]
-    check_known("fusion method", str(method), FUSIONS)
+    if method not in FUSIONS:
+        raise unknown("fusion method", str(method), FUSIONS)
     if len(of) < 2:
         raise MirblabError(f"system '{name}' (fusion) is of {len(of)} system; name two or more")
     for key in settings:

@@ -10,7 +10,7 @@ from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Any
 
-from mirblab.core.errors import check_known
+from mirblab.core.errors import unknown
 from mirblab.formula.in_text import split_text
 from mirblab.formula.words import latex_ngrams
 from mirblab.formula.words import pya0_symbols as pretokens
@@ -150,13 +150,15 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Tokens]:
     >>> tokenizer("pya0")(["Bounds for $\\dfrac{x}2$"]), tokenizer("latex-ngrams")(["Prose and $x+1$"])
     ([['bound', '$frac$', '${$', '$x$', '$}$', '$2$']], [['x', 'plus', '1', '$ x', ..., 'plus 1 $']])
     """
-    check_known("tokenizer", name, TOKENIZERS)
+    if name not in TOKENIZERS:
+        raise unknown("tokenizer", name, TOKENIZERS)
     return TOKENIZERS[name]
 
 
 def token_reader(name: str, term: Callable[[str], object] = str) -> Reader:
     """Return the tokenizer of that name for one text at a time; it yields *term* of each token, such as a number."""
-    check_known("tokenizer", name, _READERS)
+    if name not in _READERS:
+        raise unknown("tokenizer", name, _READERS)
     return _READERS[name](term)
 
 

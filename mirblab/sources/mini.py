@@ -17,7 +17,7 @@ from mirblab.data import digests
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import read_card_table
 from mirblab.sources import lean_views
-from mirblab.sources.blueprints.build import bundled_collection, bundled_files
+from mirblab.sources.blueprints.build import bundled_collection
 from mirblab.sources.lean_views import COLUMNS, VIEWS, draw_split
 from mirblab.sources.shared.builder import CollectionRows, Row
 
@@ -111,7 +111,8 @@ def miniature_revision() -> str:
     digest = hashlib.blake2b(json.dumps(entries, sort_keys=True, default=str).encode(), digest_size=8)
     digest.update(str(VERSION).encode())
     cards = [path for kind in ("cards", "pairs", "bridges") for path in bundled_card_files(kind)]
-    for path in [*cards, *bundled_files()]:
+    blueprint = sorted(path for path in paths.bundled_path("data", "mini", "blueprint").rglob("*") if path.is_file())
+    for path in [*cards, *blueprint]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()
 

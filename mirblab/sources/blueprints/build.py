@@ -100,11 +100,6 @@ def bundled_collection() -> CollectionRows:
     return BlueprintCollections([Blueprint(repository, odd)], "", odd).rows("blueprints")
 
 
-def bundled_files() -> list[Path]:
-    """Return the files of the small blueprint from which `bundled_collection` is made."""
-    return sorted(path for path in paths.bundled_path("data", "mini", "blueprint").rglob("*") if path.is_file())
-
-
 class BlueprintCollections:
     """The queries of all blueprints with their documents, and the facts for the card."""
 

@@ -19,7 +19,7 @@ from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import main_table
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
-from mirblab.evaluation.measures import evaluate
+from mirblab.evaluation.measures import AnyMeasure, evaluate, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 from mirblab.retrieval.systems import DEPTH, System, system
 from mirblab.sources.catalogue import collection_groups, load
@@ -52,7 +52,7 @@ class Experiment:
 
         None is the experiment's own baseline. Holm's correction covers the comparisons of each collection.
         """
-        name, base = measure or self.measures[0], self.baseline if baseline is None else baseline
+        name, base = self._measure(measure), self.baseline if baseline is None else baseline
         if (name, base) not in self._comparisons:
             self._comparisons[name, base] = significance.compare(
                 self.values, name, baseline=base or None, alpha=self.alpha, seed=self.seed
@@ -75,7 +75,7 @@ class Experiment:
         Rows are systems, columns collections. With one collection and no *measure* named, columns are measures.
         """
         by = "measure" if len(self.collections) == 1 and not measure else "collection"
-        wanted = self.measures if by == "measure" else [measure or self.measures[0]]
+        wanted = self.measures if by == "measure" else [self._measure(measure)]
         shown = main_table(
             self.values,
             wanted,
@@ -92,7 +92,7 @@ class Experiment:
         """Draw the means of one measure (the first) with their intervals, one panel per collection."""
         from mirblab.display import plots
 
-        return plots.means(self.intervals[self.intervals.measure == (measure or self.measures[0])])
+        return plots.means(self.intervals[self.intervals.measure == self._measure(measure)])
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the values, and for each measure its table, tests and figure, into *folder*; return the paths.
@@ -132,6 +132,9 @@ class Experiment:
         shown.beside = pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns).fillna("")
         shown.notes.append(f"In brackets: {self.level} bootstrap interval of the mean over resampled queries.")
 
+    def _measure(self, name: str) -> str:
+        return name if name in self.measures else str(parse_measure(name)) if name else self.measures[0]
+
     def _cost_note(self) -> str:
         sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "all"))
         parts = [f"{name} {row.seconds:.1f} s{' (stored)' * row.stored}" for name, row in sums.iterrows()]
@@ -155,7 +158,7 @@ class Experiment:
 def experiment(
     systems: str | System | Sequence[str | System],
     collections: str | Collection | Sequence[str | Collection],
-    measures: str | Sequence[str] = "nDCG@10",
+    measures: AnyMeasure | Sequence[AnyMeasure] = "nDCG@10",
     *,
     baseline: str | None = None,
     alpha: float = 0.05,
@@ -164,9 +167,9 @@ def experiment(
 ) -> Experiment:
     """Search, evaluate and compare: every system on every collection by every measure.
 
-    *systems* and *collections* are names or objects, one or several. *baseline* is the system that the others are
-    tested against, the first by default. *alpha* is the level of significance, *depth* the documents kept per query.
-    MirblabError for an unknown name, one that is given twice, or an empty list.
+    *systems* and *collections* are names or objects, one or several, *measures* as in `evaluate`. *baseline* is the
+    system that the others are tested against, the first by default. *alpha* is the level of significance, *depth* the
+    documents kept per query. MirblabError for an unknown name, one that is given twice, or an empty list.
 
     >>> result = experiment(["bm25", "bm25-mirb"], "mini-qa", ["nDCG@10", "RR"])
     >>> result.table().frame.columns.tolist(), len(result.values)

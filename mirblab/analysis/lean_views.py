@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError, unknown
 from mirblab.data import digests
 from mirblab.data.collection import Collection
 from mirblab.evaluation import published
-from mirblab.evaluation.measures import Measure, mean, parse_measure
+from mirblab.evaluation.measures import AnyMeasure, Measure, mean, parse_measure
 from mirblab.sources import lean_views, mini
 from mirblab.sources.lean_views import COLUMNS, MATHEMATICS, find_view_files, is_mathematical, read_declarations
 from mirblab.sources.mini import read_cards
@@ -78,7 +78,7 @@ def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.
     return kept
 
 
-def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -> pd.DataFrame:
+def identity_ceiling(identical: Collection, measures: Iterable[AnyMeasure]) -> pd.DataFrame:
     """Return the best expected value of a system that cannot distinguish equal texts, when only the target counts.
 
     *identical* is a directed task with the split "test-identical". Such a system returns a query's n equal texts first,
@@ -89,7 +89,7 @@ def identity_ceiling(identical: Collection, measures: Iterable[str | Measure]) -
     >>> identity_ceiling(load("mini-views-informal-type", "test-identical"), ["R@1", "RR"]).value.unique().tolist()
     [1.0]
     """
-    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in measures]
+    parsed = [parse_measure(measure) for measure in measures]
     n_equal = identical.qrels.groupby("query_id", observed=False).size()
     parts = [
         pd.DataFrame({"measure": str(measure), "query_id": n_equal.index.astype(str), "value": _best(measure, n_equal)})

@@ -14,8 +14,8 @@ class MirblabError(ValueError):
     >>> try:
     ...     load("mini-qq")
     ... except MirblabError as error:
-    ...     print(str(error)[-25:])
-    ; did you mean 'mini-qa'?
+    ...     print(str(error)[:54])
+    no collection 'mini-qq'; did you mean 'mini-qa'? Known
     """
 
 
@@ -47,10 +47,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> MirblabError:
-    """Return the error for a *name* that is not among *known*; its text lists these and the nearest one."""
+    """Return the error for a *name* that is not among *known*: first the nearest of these, then at most five."""
     names = sorted(known)
-    shown = ", ".join(names[:30]) + (f", and {len(names) - 30} more" if len(names) > 30 else "")
-    return MirblabError(f"no {kind} '{name}'; found {shown or 'none'}{suggest(name, names)}")
+    shown = ", ".join(names[:5]) + (f", and {len(names) - 5} more" if len(names) > 5 else "")
+    nearest = suggest(name, names)
+    return MirblabError(f"no {kind} '{name}'{f'{nearest} Known:' if nearest else '; found'} {shown or 'none'}")
 
 
 def check_known(kind: str, names: str | Iterable[str], known: Iterable[str]) -> None:

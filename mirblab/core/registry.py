@@ -58,6 +58,21 @@ def read_registry(kind: str) -> dict[str, dict[str, Any]]:
     return entries
 
 
+def match_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the name in *entries* that equals *name* but for case, or whose label does; else *name* itself.
+
+    >>> match_name("MiniLM, trained on Mathlib", read_registry("encoders"))
+    'minilm-math'
+    """
+    if name in entries:
+        return name
+    folded = name.strip().casefold()
+    same = (
+        known for known, entry in entries.items() if folded in (known.casefold(), str(entry.get("label")).casefold())
+    )
+    return next(same, name)
+
+
 def check_table(
     where: str | Callable[[str], str], table: Mapping[str, Any], types: Mapping[str, Any], needed: Iterable[str] = ()
 ) -> dict[str, Any]:

@@ -66,9 +66,10 @@ def encoder(name: str | Path, compat: str = "") -> Encoder:
     (32768, 512)
     """
     known = registry.read_registry("encoders")
-    if str(name) in known:
-        entry = select_variant(str(name), known[str(name)], compat)
-        return Encoder(f"{name}-{compat}" if compat else str(name), *local.locate_model(str(name), entry))
+    registered = registry.match_name(str(name), known)
+    if registered in known:
+        entry = select_variant(registered, known[registered], compat)
+        return Encoder(f"{registered}-{compat}" if compat else registered, *local.locate_model(registered, entry))
     given = paths.expand_home(name)
     folder = given if paths.path_exists(given / "modules.json") else local.find_trained(name)
     if folder is not None:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from inspect import isfunction
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, suggest
+from mirblab.core.errors import MirblabError
 from mirblab.data.runs import categorical, order_run, query_bounds
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
 _FROM, _MEAN = " from ", "mean of "
-_OTHER_NAMES = {"map": "AP", "mrr": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success"}
+_OTHER_NAMES = {
+    "map": "AP", "mrr": "RR", "recip_rank": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success",
+    "ndcg_cut": "nDCG", "map_cut": "AP",
+}  # fmt: skip
 _PRIMES = str.maketrans("′’`", "'''")
+OwnFormula = Callable[[np.ndarray, np.ndarray], float]
+AnyMeasure = Any  # a name, a `Measure`, a measure of ir_measures, or a function, see `parse_measure`
 
 
 class QueryWarning(UserWarning):
@@ -37,17 +44,49 @@ class Measure:
     def __str__(self) -> str:
         return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
 
+    @property
+    def is_binary(self) -> bool:
+        """Return whether documents are relevant or not to this measure, whatever their grade."""
+        return _DEFINITIONS[self.name].binary
+
     def values(self, judged: JudgedRanks) -> np.ndarray:
         """Return one number per query, shape (n_queries,)."""
         return _DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, self.k)
 
 
+@dataclass(frozen=True)
+class OwnMeasure(Measure):
+    """A measure that is a function of two arrays for each query; its name is the function's.
+
+    The first array has the relevance of the returned documents, best first, NaN for an unjudged one; the second has the
+    relevance of all documents that are judged for the query.
+    """
+
+    function: OwnFormula | None = None
+    is_binary = False
+
+    def values(self, judged: JudgedRanks) -> np.ndarray:
+        assert self.function is not None
+        numbers = np.empty(len(judged.returned))
+        for query, n_returned in enumerate(judged.returned):
+            of_query = judged.query == query
+            ranked = np.full(n_returned, np.nan)
+            ranked[judged.rank[of_query] - 1] = judged.relevance[of_query]
+            known = judged.judgements.relevance[judged.judgements.query == query]
+            numbers[query] = float(self.function(ranked, known))
+        return numbers
+
+
 def evaluate(
-    run: pd.DataFrame, qrels: Any, measures: Iterable[str | Measure] | str, relevant_from: int | None = None
+    run: pd.DataFrame,
+    qrels: Any,
+    measures: Iterable[AnyMeasure] | AnyMeasure,
+    relevant_from: int | None = None,
 ) -> pd.DataFrame:
     """Return the value of each measure for each query of the qrels: system, collection, measure, query_id, value.
 
-    *qrels* is a Collection or a table query_id, doc_id, relevance. Binary measures count a relevance from
+    *qrels* is a Collection or a table query_id, doc_id, relevance. *measures* are names (see `parse_measure`), measures
+    of the package ir_measures, or functions of your own (see `OwnMeasure`). Binary measures count a relevance from
     *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain. Rows go by
     measure, in the given order, then by query_id. The values equal trec_eval's; a negative relevance gains nothing and
     is no judgement to the prime measures and to Bpref.
@@ -63,8 +102,8 @@ def evaluate(
     >>> evaluate(run, qrels, ["RR", "RR'", "P@2"]).value.round(3).tolist()
     [0.333, 0.5, 0.0]
     """
-    wanted = [measures] if isinstance(measures, (str, Measure)) else list(measures)
-    parsed = [parse_measure(measure) if isinstance(measure, str) else measure for measure in wanted]
+    wanted = list(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
+    parsed = [parse_measure(measure) for measure in wanted]
     table, level, n_docs = _judgement_settings(qrels, relevant_from)
     judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
@@ -107,7 +146,7 @@ def evaluate_from_grades(run: pd.DataFrame, qrels: Any, wanted: Sequence[str]) -
 
 
 def ceiling(
-    run: pd.DataFrame, qrels: Any, measure: str | Measure, depth: int, relevant_from: int | None = None
+    run: pd.DataFrame, qrels: Any, measure: AnyMeasure, depth: int, relevant_from: int | None = None
 ) -> pd.DataFrame:
     """Return the values of *measure*, as in `evaluate`, if each query's first *depth* documents were in the best order.
 
@@ -118,7 +157,7 @@ def ceiling(
     >>> [round(ceiling(run, qrels, "RR", depth).value.item(), 3) for depth in (2, 3)]
     [0.333, 1.0]
     """
-    parsed = parse_measure(measure) if isinstance(measure, str) else measure
+    parsed = parse_measure(measure)
     table, level, n_docs = _judgement_settings(qrels, relevant_from)
     judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
     values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
@@ -137,22 +176,35 @@ def mean(values: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(value="mean", n_queries="size").reset_index()
 
 
-def parse_measure(text: str) -> Measure:
-    """Return the measure that *text* names: a name, an apostrophe for the prime form, @k; else MirblabError."""
-    match = re.fullmatch(r"([A-Za-z]+)('?)(?:@([1-9][0-9]*))?", text)
-    if match is None or match[1] not in _DEFINITIONS:
+def parse_measure(measure: AnyMeasure) -> Measure:
+    """Return the measure of a name, of a function, or of an object whose text is a name; else MirblabError.
+
+    A name is followed by an apostrophe for the prime form and by @k. Case does not matter, and names of trec_eval and
+    of other packages are known: MAP and MRR@10, P_10 and ndcg_cut_10, Recall@100.
+
+    >>> [str(parse_measure(text)) for text in ("nDCG'@10", "mrr", "P_10", "ndcg_cut_10", "Recall@5")]
+    ["nDCG'@10", 'RR', 'P@10', 'nDCG@10', 'R@5']
+    """
+    if isinstance(measure, Measure):
+        return measure
+    if isfunction(measure):
+        return OwnMeasure(measure.__name__, function=measure)
+    text = str(measure)
+    match = re.fullmatch(r"([A-Za-z_]*[A-Za-z])('?)(?:[@_]([1-9][0-9]*))?", text.translate(_PRIMES))
+    name = _NAMES.get(match[1].lower()) if match else None
+    if match is None or name is None:
         forms = [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
         raise MirblabError(f"no measure '{text}'; found {', '.join(forms)}{_suggest_measure(text)}")
-    known = _DEFINITIONS[match[1]]
-    measure = Measure(match[1], int(match[3]) if match[3] else None, bool(match[2]))
-    if known.k == "needed" and measure.k is None:
+    known = _DEFINITIONS[name]
+    parsed = Measure(name, int(match[3]) if match[3] else None, bool(match[2]))
+    if known.k == "needed" and parsed.k is None:
         raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
-    if known.k == "none" and measure.k is not None:
-        raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{match[1]}'")
-    if measure.prime and not known.prime:
-        plain = Measure(match[1], measure.k)
-        raise MirblabError(f"'{text}' is no measure: '{match[1]}' has no prime form; write '{plain}'")
-    return measure
+    if known.k == "none" and parsed.k is not None:
+        raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{name}'")
+    if parsed.prime and not known.prime:
+        plain = Measure(name, parsed.k)
+        raise MirblabError(f"'{text}' is no measure: '{name}' has no prime form; write '{plain}'")
+    return parsed
 
 
 def ndcg(judged: JudgedRanks, k: int | None) -> np.ndarray:
@@ -250,6 +302,7 @@ _DEFINITIONS = {
     "Bpref": _Definition(bpref, "none", prime=False),
     "Judged": _Definition(judged_share, "may", prime=False, binary=False),
 }
+_NAMES = {name.lower(): name for name in _DEFINITIONS} | _OTHER_NAMES
 
 
 @dataclass(frozen=True)
@@ -415,7 +468,7 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
 
 def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> None:
     ids, judgements = judged.judgements.query_ids, judged.judgements
-    level = judged.relevant_from if any(_DEFINITIONS[measure.name].binary for measure in measures) else 1
+    level = judged.relevant_from if any(measure.is_binary for measure in measures) else 1
     missing = ids[judged.returned == 0].tolist()
     bare = ids[judgements.count(judgements.relevance >= level) == 0].tolist()
     values.attrs = {
@@ -441,11 +494,10 @@ def _parse_graded(name: str) -> tuple[str, int | None]:
 def _suggest_measure(text: str) -> str:
     match = re.match(r"\W*([A-Za-z]*)[^'@A-Za-z]*('?)@?([1-9][0-9]*)?('?)", text.translate(_PRIMES))
     name, k = (match[1], match[3]) if match else (text, None)
-    near = _OTHER_NAMES.get(name.lower()) or suggest(name, _DEFINITIONS).removeprefix("; did you mean '").removesuffix(
-        "'?"
-    )
-    if not near:
+    close = difflib.get_close_matches(name.lower(), _NAMES, n=1)
+    if not close:
         return ""
+    near = _NAMES[close[0]]
     known = _DEFINITIONS[near]
     prime = bool(match and (match[2] or match[4])) and known.prime
     number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None

@@ -58,7 +58,7 @@ def compare(
     table["p_holm"] = table.p.groupby(groups, sort=False).transform(holm)
     table["significant"] = table.p_holm <= alpha
     sizes = groups.map(groups.value_counts())
-    table["family"] = groups + " (" + sizes.astype(str) + " comparisons)"
+    table["family"] = groups + " (" + sizes.astype(str) + " comparison" + np.where(sizes == 1, "", "s") + ")"
     columns = ["collection", "measure", "system_a", "system_b", "difference", "p", "p_holm", "low", "high"]
     table = table[[*columns, "n_queries", "significant", "family"]]
     table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}

@@ -290,18 +290,23 @@ def system_names() -> list[str]:
     return sorted(registry.read_registry("systems"))
 
 
-def system(name: str) -> System:
-    """Return a system by its name in the registry, or one composed by its name.
+def system(name: str, **settings: Any) -> System:
+    """Return a system by its name in the registry, or one composed by its name; *settings* replace the registry's.
 
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
     "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a (10 without a depth),
     and "a>approach0@50" Approach0's scoring. A model trained here (`--out NAME`) is a dense system without an entry.
-    MirblabError with a suggestion for an unknown name.
+    Case does not matter, and labels are names, too. MirblabError with a suggestion for an unknown name or setting.
 
-    >>> system("bm25-mirb+minilm>maxsim").settings["first"]
+    >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
     'bm25-mirb+minilm'
+    >>> system("bm25", k1=0.9, b=0.4).name
+    'bm25 (k1 = 0.9, b = 0.4)'
     """
+    if settings:
+        return _changed_system(system(name), settings)
     entries = registry.read_registry("systems")
+    name = _registered_name(name, entries)
     check_circle(name, entries)
     if name in entries:
         return System(name, str(entries[name].get("label", name)), check_settings(name, entries[name]))
@@ -320,6 +325,32 @@ def system(name: str) -> System:
     if settings["kind"] == "rerank":
         rerank.reranker_settings(settings["reranker"])  # MirblabError for an unknown one
     return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", settings)
+
+
+def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a name, composed or not, with its parts as the registry writes them."""
+    if name in entries or name in imported.imported_systems() or find_trained(name):
+        return name
+    whole, rerankers = registry.match_name(name, entries), registry.read_registry("rerankers") | {APPROACH0: {}}
+    if whole in entries:
+        return whole
+    parts = []
+    for part in re.split(r"([+>])", name):
+        head, sign, options = part.partition("@")
+        known = rerankers if parts[-1:] == [">"] else entries
+        parts.append(f"{registry.match_name(head, known)}{sign}{options}")
+    return "".join(parts)
+
+
+def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
+    """Return the system with other settings, which its name and its label tell."""
+    own = {"kind", "of", "first", "label", "paper"} & set(changes)
+    if own or given.settings["kind"] == "imported":
+        what = f"'{min(own)}' of a system" if own else f"settings of '{given.name}', which was imported,"
+        raise MirblabError(f"{what} cannot be changed; name another system")
+    note = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    settings = check_settings(given.name, given.settings | changes)
+    return System(f"{given.name} ({note})", f"{given.label} ({note})", settings)
 
 
 def _bm25(self: System, collection: Collection, depth: int) -> pd.DataFrame:

@@ -143,7 +143,10 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
     if os.path.isdir(name) and find_file(Path(name), "corpus"):
         return Path(name)
-    raise unknown("collection", name, {*collection_names(), *entries})
+    known = dict.fromkeys(collection_names(), {}) | entries
+    if (other := registry.match_name(name, known)) != name:
+        return collection_folder(other, fetch=fetch)
+    raise unknown("collection", name, known)
 
 
 def collection_names() -> list[str]:

@@ -27,7 +27,7 @@ def test_what_papermill_gave_replaces_the_defaults(monkeypatch):
 @pytest.mark.parametrize(
     ("injected", "message"),
     [
-        ("wrod = 'b'", r"no parameter 'wrod'; found many, n, word, x; did you mean 'word'\?"),
+        ("wrod = 'b'", r"no parameter 'wrod'; did you mean 'word'\? Known: many, n, word, x"),
         ("n = 'many'", r"the parameter 'n' must be a int, found the str 'many'"),
         ("n = True", "must be a int, found the bool True"),
         ("many = 'b'", r"the parameter 'many' must be a list, found the str 'b'"),

@@ -307,10 +307,45 @@ def test_names_are_read_and_written_alike(text):
 
 
 @pytest.mark.parametrize(
+    ("given", "name"),
+    [("ndcg@10", "nDCG@10"), ("NDCG'", "nDCG'"), ("nDCG′", "nDCG'"), ("MAP", "AP"), ("MAP'", "AP'"), ("bpref", "Bpref"),
+     ("MRR@10", "RR@10"), ("Recall@5", "R@5"), ("p_10", "P@10"), ("ndcg_cut_10", "nDCG@10"), ("recip_rank", "RR"),
+     ("success_5", "Success@5"), ("map_cut_100", "AP@100")],
+)  # fmt: skip
+def test_names_of_others_are_understood(given, name):
+    assert str(parse_measure(given)) == name
+
+
+def test_measures_of_ir_measures_are_understood():
+    """They are given as objects; one with settings that no measure here has is refused."""
+    given = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.P @ 5, ir_measures.Bpref]
+    assert [str(parse_measure(measure)) for measure in given] == ["nDCG@10", "RR", "P@5", "Bpref"]
+    with pytest.raises(MirblabError, match=r"no measure 'P\(rel=2\)@5'"):
+        parse_measure(ir_measures.P(rel=2) @ 5)
+
+
+def test_a_function_of_ones_own_is_a_measure():
+    """It gets the grades by rank, NaN for an unjudged document, and all judged grades; RR by hand equals RR."""
+
+    def by_hand(ranked, judged):
+        relevant = np.flatnonzero(ranked >= 1)
+        return 1 / (relevant[0] + 1) if len(relevant) else 0.0
+
+    def n_relevant(ranked, judged):
+        return (judged >= 1).sum()
+
+    scores, grades = random_case(7)
+    run, qrels = run_of(scores), qrels_of(grades)
+    values = quietly(run, qrels, [by_hand, "RR", n_relevant]).pivot(index="query_id", columns="measure", values="value")
+    assert values.by_hand.tolist() == values.RR.tolist()
+    assert values.n_relevant.to_dict() == {query: sum(g >= 1 for g in of.values()) for query, of in grades.items()}
+    assert quietly(run, qrels, by_hand).measure.unique().tolist() == ["by_hand"]
+
+
+@pytest.mark.parametrize(
     ("wrong", "right"),
-    [("ndcg@10", "nDCG@10"), ("NDCG'", "nDCG'"), ("nDCG′", "nDCG'"), ("nDCG@10'", "nDCG'@10"), ("MAP", "AP"),
-     ("MAP'", "AP'"), ("MRR@10", "RR@10"), ("Recall@5", "R@5"), ("P", "P@10"), ("p_10", "P@10"), ("Bpref@10", "Bpref"),
-     ("Bpref'", "Bpref"), ("Judged'@5", "Judged@5"), ("R", "R@10"), ("AP@0", "AP"), ("bpref", "Bpref")],
+    [("nDCG@10'", "nDCG'@10"), ("P", "P@10"), ("Bpref@10", "Bpref"), ("Bpref'", "Bpref"),
+     ("Judged'@5", "Judged@5"), ("R", "R@10"), ("AP@0", "AP"), ("mpa", "AP")],
 )  # fmt: skip
 def test_wrong_names_get_a_suggestion(wrong, right):
     with pytest.raises(MirblabError) as caught:

@@ -46,7 +46,7 @@ def test_wide_names_the_system_that_lacks_a_query() -> None:
         significance.value_matrix(values.iloc[:3], "nDCG@10")
     with pytest.raises(MirblabError, match="a has two values of nDCG@10 for query q00"):
         significance.value_matrix(pd.concat([values, values.iloc[:1]]), "nDCG@10")
-    with pytest.raises(MirblabError, match="no measure 'nDCG@5'; found nDCG@10"):
+    with pytest.raises(MirblabError, match="no measure 'nDCG@5'; did you mean 'nDCG@10'"):
         significance.value_matrix(values, "nDCG@5")
     both = pd.concat([values, values.assign(collection="d")])
     with pytest.raises(MirblabError, match="needs one collection, found c, d"):
@@ -151,7 +151,7 @@ def test_pairs_against_a_baseline() -> None:
     values = table({"base": [0.0, 0.5], "new": [1.0, 0.5]})
     tested = significance.t_test(values, "nDCG@10", baseline="base")
     assert tested[["system_a", "system_b", "difference"]].values.tolist() == [["new", "base", 0.5]]
-    with pytest.raises(MirblabError, match="no system 'bse'; found base, new; did you mean 'base'"):
+    with pytest.raises(MirblabError, match="no system 'bse'; did you mean 'base'. Known: base, new"):
         significance.t_test(values, "nDCG@10", baseline="bse")
 
 

@@ -45,6 +45,40 @@ def test_a_wrong_name_gets_a_suggestion():
         systems.system("bm52")
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("BM25", "bm25"), ("minilm, Late interaction", "minilm-late"),
+     ("BM25 (mirb)+MiniLM@0.3,0.7", "bm25-mirb+minilm@0.3,0.7"),
+     ("Bm25>MaxSim@5", "bm25>maxsim@5"), ("BM25+structure>Approach0@5", "bm25+structure>approach0@5")],
+)  # fmt: skip
+def test_case_does_not_matter_and_labels_are_names(given, name):
+    assert systems.system(given).name == name
+    assert (systems.system(given).key, systems.system(given).label) == (
+        systems.system(name).key,
+        systems.system(name).label,
+    )
+
+
+def test_settings_are_arguments():
+    """The run is that of the settings, name and label tell them, and what a kind cannot set is refused."""
+    c = catalogue.load("mini-qa")
+    changed = systems.system("BM25", k1=0.9, b=0.4)
+    assert (changed.name, changed.label) == ("bm25 (k1 = 0.9, b = 0.4)", "BM25 (k1 = 0.9, b = 0.4)")
+    assert changed.search(c, 10).score.equals(bm25.search(c, depth=10, k1=0.9, b=0.4, tokenizer="math").score)
+    assert (
+        changed.key != systems.system("bm25").key and systems.system("bm25", k1=1.2).key == systems.system("bm25").key
+    )
+    assert systems.system("bm25+minilm", k=10).settings["k"] == 10
+    for name, settings, problem in (
+        ("bm25", {"k9": 1}, "called 'k9'"), ("bm25", {"k1": "a"}, "k1 is 'a'; write a number"),
+        ("bm25", {"kind": "dense"}, "'kind' of a system cannot be changed"),
+        ("bm25+minilm", {"of": ["bm25", "structure"]}, "'of' of a system cannot be changed"),
+        ("bm25+minilm", {"weights": [1, 2]}, "the method 'rrf' has no 'weights'"),
+    ):  # fmt: skip
+        with pytest.raises(MirblabError, match=problem):
+            systems.system(name, **settings)
+
+
 def test_a_second_search_reads_the_store(monkeypatch):
     """Also at another depth; nothing is searched twice."""
     c = catalogue.load("mini-hol")

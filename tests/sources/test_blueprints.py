@@ -291,7 +291,7 @@ def test_wrong_origins_and_names_are_refused(repository: Callable[..., Path], tm
     one = repository("one", **{TEX: LEMMA, "A.lean": "theorem other : 1 = 1 := rfl"})
     with pytest.raises(MirblabError, match="1 repositories, and no statement that names a declaration"):
         build.build(one, tmp_path / "out")
-    with pytest.raises(MirblabError, match="no repository 'on'; found one; did you mean 'one'"):
+    with pytest.raises(MirblabError, match="no repository 'on'; did you mean 'one'. Known: one"):
         build.build(one.parent, tmp_path / "out", names="on")
     pack(one.parent / "one-main.tar.gz", one, "one-main")
     with pytest.raises(MirblabError, match=r"one and one-main.tar.gz are both the repository 'one'"):

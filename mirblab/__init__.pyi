@@ -12,9 +12,11 @@ from .analysis.searching.free_text import search as search
 from .analysis.searching.similarity import similar as similar
 from .app.explorer.widget import explore as explore
 from .app.hand_runs import check_parameters as check_parameters
+from .app.inventory import collections as collections
+from .app.inventory import measures as measures
+from .app.inventory import systems as systems
 from .app.suites import output as output
 from .core.errors import MirblabError as MirblabError
-from .data.collection import Collection as Collection
 from .data.runs import read_run as read_run
 from .data.runs import write_run as write_run
 from .display import plots as plots
@@ -28,9 +30,7 @@ from .evaluation.published import paper_table as paper_table
 from .evaluation.significance import bootstrap_intervals as bootstrap_intervals
 from .evaluation.significance import compare as compare
 from .retrieval import fusion as fusion
-from .retrieval.systems import System as System
 from .retrieval.systems import system as system
 from .sources.catalogue import add as add
 from .sources.catalogue import build as build
-from .sources.catalogue import collection_names as collection_names
 from .sources.catalogue import load as load

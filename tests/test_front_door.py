@@ -101,6 +101,13 @@ def test_every_public_callable_has_an_example(name: str) -> None:
     assert [name for name, thing in public.items() if callable(thing) and ">>> " not in (thing.__doc__ or "")] == []
 
 
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    """As `lab.evalute`; what begins with an underline is asked for by other programs."""
+    with pytest.raises(AttributeError, match="mirblab has no 'evalute'; did you mean 'evaluate'?"):
+        mirblab.evalute  # noqa: B018
+    assert not hasattr(mirblab, "_repr_html_")
+
+
 def test_the_front_door_is_small() -> None:
     """The rest stands one level down, in the package where one would look."""
     assert len(mirblab.__all__) <= 36

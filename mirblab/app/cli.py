@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mirblab.app import stores
 from mirblab.core import terminal
@@ -123,9 +125,27 @@ def figures(
         console.print_figures()
 
 
+EVERY_DAY = (
+    "search", "similar", "run", "diff", "report", "batch", "plan", "figures", "build", "add", "list", "lessons",
+    "doctor",
+)  # fmt: skip
+
+
+class CommandGroups(TyperGroup):
+    """The commands in two groups: those of every day, in the order of `EVERY_DAY`, and the others by name."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write both groups into the help."""
+        others = sorted(set(self.commands) - set(EVERY_DAY))
+        for title, names in (("Every day", EVERY_DAY), ("Also", others)):
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(150)) for name in names])
+
+
 app = typer.Typer(
     name="mirblab",
-    help="A workbench for mathematical information retrieval: build collections, run suites of notebooks.",
+    cls=CommandGroups,
+    help="A workbench for mathematical information retrieval: search, compare, build collections, run notebooks.",
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -135,8 +155,20 @@ app = typer.Typer(
 Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name begins so; may be repeated.")]
 
 
+def print_version(wanted: bool) -> None:
+    """Print the version and end, if it is *wanted*."""
+    if wanted:
+        say(f"mirblab {metadata.version('mirblab')}")
+        raise typer.Exit
+
+
 @app.callback()
-def start(context: typer.Context) -> None:
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Print the next steps when no command is given."""
     if context.invoked_subcommand is None:
         from mirblab.app import console
@@ -214,11 +246,14 @@ def run(
     out: Annotated[Path | None, typer.Option(help="A folder for run files.")] = None,
     form: Annotated[str, typer.Option("--format", help="Of run files: trec, or arqmath for its task 1.")] = "trec",
     split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
+    settings: Set = None,
 ) -> None:
-    """Search collections with one system, and print the means of the measures."""
+    """Search collections with one system, and print the means of the measures; --set k1=0.9 changes its settings."""
     from mirblab.app import console
+    from mirblab.retrieval import systems
 
-    console.print_values(system, collections, split_names(measures), out, split, form)
+    chosen = systems.system(system, **parse_settings(settings))
+    console.print_values(chosen, collections, split_names(measures), out, split, form)
 
 
 @app.command()
@@ -270,6 +305,14 @@ def plan(
         console.print_costs(split_names(models) or None)
         return
     console.print_plan(suites.read_suite(suite, parse_settings(settings), only))
+
+
+@app.command("list")
+def list_names(what: Annotated[str, typer.Argument(help="collections, systems, models or measures.")]) -> None:
+    """List the collections, systems, models or measures, with what each needs before it can be used."""
+    from mirblab.app import console
+
+    console.print_inventory(what)
 
 
 @app.command()
@@ -353,11 +396,12 @@ def cache(
         bool, typer.Option("--verify", help="Check everything that is stored, and remove what killed processes left.")
     ] = False,
     remove: Annotated[str, typer.Option(help=f"Remove what is stored: {stores.describe_parts()}")] = "",
+    long: Annotated[bool, typer.Option("--long", help="Vectors by model, role and prompt, and empty stores.")] = False,
 ) -> None:
     """Show what is stored, how large it is, and whether it is sound."""
     from mirblab.app import console
 
-    raise typer.Exit(console.print_stores(verify=verify, remove=remove))
+    raise typer.Exit(console.print_stores(verify=verify, remove=remove, long=long))
 
 
 @app.command()

@@ -19,7 +19,7 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab.app import batch, stamps, stores
+from mirblab.app import batch, inventory, stamps, stores
 from mirblab.app.batch import Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
@@ -41,7 +41,7 @@ from mirblab.encoders import summary
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.spaces import open_spaces
 from mirblab.evaluation import arqmath, imported, measures
-from mirblab.retrieval.systems import system
+from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 
 
@@ -181,21 +181,34 @@ def print_imports() -> None:
         )
 
 
+def print_inventory(what: str) -> None:
+    """Print the collections, systems, models or measures that there are, with the state of each."""
+    tables = {
+        "collections": inventory.collections,
+        "systems": inventory.systems,
+        "models": inventory.models,
+        "measures": inventory.measures,
+    }
+    check_known("list of", what, tables)
+    table = tables[what]().reset_index(names="name").astype(str)
+    print_table(tuple(table.columns), table.itertuples(index=False))
+
+
 def print_values(
-    name: str, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str, form: str = "trec"
+    chosen: System, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str, form: str = "trec"
 ) -> None:
-    """Search *collections* with the system *name*, print the means of the measures, and write run files to *out*."""
+    """Search *collections* with a system, print the means of the measures, and write run files to *out*."""
     formats: dict[str, tuple[str, Callable[[pd.DataFrame, Path], None]]] = {
         "trec": (".trec.gz", runs.write_run), "arqmath": (".tsv", arqmath.write_submission),
     }  # fmt: skip
     check_known("format of run files", form, formats)
     suffix, write = formats[form]
-    label, checked, rows = system(name).label, [measures.parse_measure(text) for text in wanted], []
+    checked, rows = [measures.parse_measure(text) for text in wanted], []
     for collection_name in collections:
         collection = catalogue.load(collection_name, split)
         if form == "arqmath":
             arqmath.check_answer_ids(collection)
-        run = system(name).search(collection)
+        run = chosen.search(collection)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             values = measures.evaluate(run, collection, checked)
@@ -205,10 +218,10 @@ def print_values(
         means = values.groupby("measure", sort=False).value.mean()
         rows.append((collection.name, f"{len(collection.queries):,}", *(f"{mean:.4f}" for mean in means)))
         if out is not None:
-            path = out / f"{collection.name}.{paths.checked_name(re.sub(r'[>/]', '-', name), 120)}{suffix}"
+            path = out / f"{collection.name}.{paths.checked_name(re.sub(r'[>/]', '-', chosen.name), 120)}{suffix}"
             write(run, path)
             say(f"wrote {path}")
-    print_table(("collection", "queries", *wanted), rows, label)
+    print_table(("collection", "queries", *map(str, checked)), rows, chosen.label)
 
 
 def print_costs(encoders: Sequence[str] | None = None) -> None:
@@ -236,8 +249,11 @@ def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
     print_table((by.replace("paper", "collection"), "GPU hours", "price", "disk", "stored"), rows, title)
 
 
-def print_stores(*, verify: bool = False, remove: str = "") -> int:
-    """Print the stores and their sizes, *verify* or *remove* them; return the exit status (1: damaged)."""
+def print_stores(*, verify: bool = False, remove: str = "", long: bool = False) -> int:
+    """Print the stores and their sizes, *verify* or *remove* them; return the exit status (1: damaged).
+
+    Vectors are summed by model; *long* has a row for each role and prompt, and shows empty stores, too.
+    """
     if remove:
         for line in stores.remove_store(remove):
             say(line)
@@ -245,15 +261,19 @@ def print_stores(*, verify: bool = False, remove: str = "") -> int:
     status = _verify_stores() if verify else 0
     rows = []
     for store in stores.STORES:
-        folder = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
-        rows.append((store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), folder))
+        if long or store.files():
+            folder = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
+            rows.append((store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), folder))
     print_table(("store", "files", "size", "path"), rows, str(paths.home()))
-    spaces = []
-    for vectors in open_spaces(paths.cache() / "vectors", VectorStore):
-        sizes = vectors.sizes()
-        names = [str(vectors.space.get(field, "")) for field in ("model", "role", "prompt")]
-        spaces.append([*names, f"{sizes['texts']:,}", readable_size(sizes["bytes"]), str(sizes["damaged"])])
-    print_table(("vectors of", "role", "prompt", "texts", "size", "damaged files"), spaces)
+    spaces = pd.DataFrame(
+        [{**vectors.space, **vectors.sizes()} for vectors in open_spaces(paths.cache() / "vectors", VectorStore)],
+        columns=["model", "role", "prompt", "texts", "bytes", "damaged"],
+    ).rename(columns={"model": "vectors of", "bytes": "size", "damaged": "damaged files"})
+    if not long:
+        spaces = spaces.drop(columns=["role", "prompt"]).groupby("vectors of", as_index=False, sort=False).sum()
+    if len(spaces):
+        shown = spaces.assign(texts=spaces.texts.map("{:,}".format), size=spaces["size"].map(readable_size))
+        print_table(tuple(shown.columns), shown.astype(str).itertuples(index=False))
     for text, command in stores.removal_advice():
         say(f"{text}: {command}")
     return status

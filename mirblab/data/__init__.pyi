@@ -1,1 +1,2 @@
 from .candidates import Candidates as Candidates
+from .collection import Collection as Collection

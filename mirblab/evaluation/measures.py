@@ -6,7 +6,7 @@ import difflib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from inspect import isfunction
 from itertools import chain
 from typing import Any
@@ -47,11 +47,11 @@ class Measure:
     @property
     def is_binary(self) -> bool:
         """Return whether documents are relevant or not to this measure, whatever their grade."""
-        return _DEFINITIONS[self.name].binary
+        return DEFINITIONS[self.name].binary
 
     def values(self, judged: JudgedRanks) -> np.ndarray:
         """Return one number per query, shape (n_queries,)."""
-        return _DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, self.k)
+        return DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, self.k)
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,10 @@ class OwnMeasure(Measure):
     relevance of all documents that are judged for the query.
     """
 
-    function: OwnFormula | None = None
+    function: OwnFormula = field(kw_only=True)
     is_binary = False
 
     def values(self, judged: JudgedRanks) -> np.ndarray:
-        assert self.function is not None
         numbers = np.empty(len(judged.returned))
         for query, n_returned in enumerate(judged.returned):
             of_query = judged.query == query
@@ -193,9 +192,9 @@ def parse_measure(measure: AnyMeasure) -> Measure:
     match = re.fullmatch(r"([A-Za-z_]*[A-Za-z])('?)(?:[@_]([1-9][0-9]*))?", text.translate(_PRIMES))
     name = _NAMES.get(match[1].lower()) if match else None
     if match is None or name is None:
-        forms = [f"{name}@k" if known.k == "needed" else name for name, known in _DEFINITIONS.items()]
+        forms = [f"{name}@k" if known.k == "needed" else name for name, known in DEFINITIONS.items()]
         raise MirblabError(f"no measure '{text}'; found {', '.join(forms)}{_suggest_measure(text)}")
-    known = _DEFINITIONS[name]
+    known = DEFINITIONS[name]
     parsed = Measure(name, int(match[3]) if match[3] else None, bool(match[2]))
     if known.k == "needed" and parsed.k is None:
         raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
@@ -284,25 +283,27 @@ def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Definition:
+class Definition:
+    """A measure's formula; whether it takes @k ("needed", "may", "none"), has a prime form, and is binary."""
+
     formula: Callable[[JudgedRanks, Any], np.ndarray]
     k: str
     prime: bool = True
     binary: bool = True
 
 
-_DEFINITIONS = {
-    "nDCG": _Definition(ndcg, "may", binary=False),
-    "AP": _Definition(average_precision, "may"),
-    "P": _Definition(precision, "needed"),
-    "R": _Definition(recall, "needed"),
-    "RR": _Definition(reciprocal_rank, "may"),
-    "Success": _Definition(success, "needed"),
-    "Rank": _Definition(first_relevant_rank, "none", prime=False),
-    "Bpref": _Definition(bpref, "none", prime=False),
-    "Judged": _Definition(judged_share, "may", prime=False, binary=False),
+DEFINITIONS = {
+    "nDCG": Definition(ndcg, "may", binary=False),
+    "AP": Definition(average_precision, "may"),
+    "P": Definition(precision, "needed"),
+    "R": Definition(recall, "needed"),
+    "RR": Definition(reciprocal_rank, "may"),
+    "Success": Definition(success, "needed"),
+    "Rank": Definition(first_relevant_rank, "none", prime=False),
+    "Bpref": Definition(bpref, "none", prime=False),
+    "Judged": Definition(judged_share, "may", prime=False, binary=False),
 }
-_NAMES = {name.lower(): name for name in _DEFINITIONS} | _OTHER_NAMES
+_NAMES = {name.lower(): name for name in DEFINITIONS} | _OTHER_NAMES
 
 
 @dataclass(frozen=True)
@@ -498,7 +499,7 @@ def _suggest_measure(text: str) -> str:
     if not close:
         return ""
     near = _NAMES[close[0]]
-    known = _DEFINITIONS[near]
+    known = DEFINITIONS[near]
     prime = bool(match and (match[2] or match[4])) and known.prime
     number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
     return f"; did you mean '{Measure(near, number, prime)}'?"

@@ -314,17 +314,17 @@ def system(name: str, **settings: Any) -> System:
         return System(name, f"{name} {runs.FOREIGN_MARK}", imported.imported_settings(name))
     if find_trained(name):
         return System(name, name, {"kind": "dense", "encoder": name})
-    settings = parse_composed_name(name)
-    if settings is None:
+    composed = parse_composed_name(name)
+    if composed is None:
         raise unknown("system", name, {*entries, *imported.imported_systems()})
-    parts = [system(part).label for part in part_names(settings)]
-    if settings["kind"] == "fusion":
-        method = settings["method"]
+    parts = [system(part).label for part in part_names(composed)]
+    if composed["kind"] == "fusion":
+        method = composed["method"]
         remark = {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
-        return System(name, " + ".join(parts) + remark, settings)
-    if settings["kind"] == "rerank":
-        rerank.reranker_settings(settings["reranker"])  # MirblabError for an unknown one
-    return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", settings)
+        return System(name, " + ".join(parts) + remark, composed)
+    if composed["kind"] == "rerank":
+        rerank.reranker_settings(composed["reranker"])  # MirblabError for an unknown one
+    return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", composed)
 
 
 def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -334,7 +334,7 @@ def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str
     whole, rerankers = registry.match_name(name, entries), registry.read_registry("rerankers") | {APPROACH0: {}}
     if whole in entries:
         return whole
-    parts = []
+    parts = list[str]()
     for part in re.split(r"([+>])", name):
         head, sign, options = part.partition("@")
         known = rerankers if parts[-1:] == [">"] else entries
@@ -349,7 +349,7 @@ def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
         what = f"'{min(own)}' of a system" if own else f"settings of '{given.name}', which was imported,"
         raise MirblabError(f"{what} cannot be changed; name another system")
     note = ", ".join(f"{key} = {value}" for key, value in changes.items())
-    settings = check_settings(given.name, given.settings | changes)
+    settings = check_settings(given.name, {**given.settings, **changes})
     return System(f"{given.name} ({note})", f"{given.label} ({note})", settings)
 
 

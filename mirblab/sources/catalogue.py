@@ -143,7 +143,7 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
     if os.path.isdir(name) and find_file(Path(name), "corpus"):
         return Path(name)
-    known = dict.fromkeys(collection_names(), {}) | entries
+    known: dict[str, dict[str, Any]] = dict.fromkeys(collection_names(), {}) | entries
     if (other := registry.match_name(name, known)) != name:
         return collection_folder(other, fetch=fetch)
     raise unknown("collection", name, known)

@@ -10,17 +10,18 @@ from typer.testing import CliRunner
 import mirblab as lab
 from mirblab.app.cli import app
 from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
 
 TEXT = "Every finite integral domain is a field; $x^2 = 1$ has two solutions"
 
 
 @pytest.fixture(scope="module")
-def qa() -> lab.Collection:
+def qa() -> Collection:
     return lab.load("mini-qa")
 
 
 @pytest.mark.parametrize("by", ["bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20"])
-def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: lab.Collection):
+def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: Collection):
     """With their scores and judgements, however the text is wrapped into lines."""
     row = 7
     frame = lab.search("\n ".join(qa.query_texts[row].split(" ")), qa, by, depth=6).frame
@@ -33,7 +34,7 @@ def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: lab
     assert frame.index.tolist() == list(range(1, len(frame) + 1))
 
 
-def test_another_text_is_searched_for_as_a_query_would_be(qa: lab.Collection):
+def test_another_text_is_searched_for_as_a_query_would_be(qa: Collection):
     """Without judgements; what matched are terms of the text, the rarest first."""
     queries = pd.DataFrame({"query_id": ["q"], "text": [TEXT]}).astype("str")
     alone = replace(qa, queries=queries, qrels=qa.qrels.head(0), oddities={})
@@ -57,7 +58,7 @@ def test_restrictions_hold_for_queries_of_the_collection_only():
     assert not allowed.permits(np.zeros(len(positions), np.int64), positions).all()
 
 
-def test_several_texts_and_a_latex_file(qa: lab.Collection, tmp_path):
+def test_several_texts_and_a_latex_file(qa: Collection, tmp_path):
     """Each is a query with a name: the beginning of the text, or the label of the statement."""
     frame = lab.search(["finite fields", "open sets"], qa, "bm25", depth=3).frame
     assert (
@@ -75,7 +76,7 @@ def test_several_texts_and_a_latex_file(qa: lab.Collection, tmp_path):
     assert frame.doc_id.tolist()[:2] == alone.doc_id.tolist()
 
 
-def test_a_text_in_which_a_system_finds_nothing(qa: lab.Collection):
+def test_a_text_in_which_a_system_finds_nothing(qa: Collection):
     """The table is empty, and says so."""
     table = lab.search("no formula here", qa, "structure")
     assert table.frame.empty and table.notes == ["It has nothing that Structure finds in a document."]
@@ -92,12 +93,12 @@ def test_a_text_in_which_a_system_finds_nothing(qa: lab.Collection):
         ("a", {"by": "bm25+structure@cv"}, "answers the collection's queries only: its weights"),
     ],
 )
-def test_what_cannot_be_searched_for_is_refused(text, options: dict, message: str, qa: lab.Collection):
+def test_what_cannot_be_searched_for_is_refused(text, options: dict, message: str, qa: Collection):
     with pytest.raises(MirblabError, match=message):
         lab.search(text, qa, **{"by": "bm25", **options})
 
 
-def test_a_latex_file_that_is_missing_or_has_no_statement(qa: lab.Collection, tmp_path):
+def test_a_latex_file_that_is_missing_or_has_no_statement(qa: Collection, tmp_path):
     with pytest.raises(MirblabError, match=r"missing\.tex is no file"):
         lab.search(tmp_path / "missing.tex", qa, "bm25")
     (tmp_path / "empty.tex").write_text("Nothing here.", encoding="utf-8")

@@ -20,6 +20,7 @@ import mirblab as lab
 from mirblab.analysis.partners import MEASURES, partner_statements
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
+from mirblab.data.collection import Collection
 from mirblab.evaluation import imported
 from mirblab.evaluation.significance import spearman_interval
 
@@ -42,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def small(make_folder: Callable[..., Path]) -> lab.Collection:
+def small(make_folder: Callable[..., Path]) -> Collection:
     """Return two pairs and a distractor."""
     return lab.load(folder(make_folder))
 
@@ -68,7 +69,7 @@ def whole_run(rank_of: dict[str, int], others: int = 4) -> pd.DataFrame:
 RANKS = {"p-1": 1, "p-2": 2, "q-1": 4, "q-2": 3}
 
 
-def test_statements_know_their_partner_their_pair_and_their_fields(small: lab.Collection) -> None:
+def test_statements_know_their_partner_their_pair_and_their_fields(small: Collection) -> None:
     """By the ids and the first tags; distractors have no row."""
     rows = partner_statements(small).to_dict("records")
     assert rows[1] == {"query_id": "p-2", "partner": "p-1", "pair": "p", "field": "modules",
@@ -76,7 +77,7 @@ def test_statements_know_their_partner_their_pair_and_their_fields(small: lab.Co
     assert [row["query_id"] for row in rows] == list(PARTNER)
 
 
-def test_measures_are_those_of_the_partners_rank(small: lab.Collection) -> None:
+def test_measures_are_those_of_the_partners_rank(small: Collection) -> None:
     """By hand: ranks 1, 2, 4, 3 of four."""
     values = lab.analysis.partner_values(whole_run(RANKS), small)
     found = values.pivot(index="query_id", columns="measure", values="value")
@@ -88,7 +89,7 @@ def test_measures_are_those_of_the_partners_rank(small: lab.Collection) -> None:
     assert set(values.system) == {"s"} and set(values.domain_pair) == {"spaces / modules"}
 
 
-def test_the_statement_itself_never_competes(small: lab.Collection) -> None:
+def test_the_statement_itself_never_competes(small: Collection) -> None:
     """Also where the collection has no rule against it and the run puts it first."""
     itself = pd.DataFrame({"query_id": list(PARTNER), "doc_id": list(PARTNER), "score": 9.0})
     run = pd.concat(
@@ -97,13 +98,13 @@ def test_the_statement_itself_never_competes(small: lab.Collection) -> None:
     assert lab.analysis.partner_values(run, small, ["Rank"]).value.tolist() == list(RANKS.values())
 
 
-def test_without_distractors_ranks_close_up(small: lab.Collection) -> None:
+def test_without_distractors_ranks_close_up(small: Collection) -> None:
     """The distractor is the last of the rest, so only rank 4 moves."""
     values = lab.analysis.partner_values(whole_run(RANKS), small, ["Rank"], distractors=False)
     assert values.value.tolist() == [1, 2, 3, 3]
 
 
-def test_a_run_that_may_have_been_cut_is_refused(small: lab.Collection) -> None:
+def test_a_run_that_may_have_been_cut_is_refused(small: Collection) -> None:
     """Ranks beyond its depth would be wrong unseen; the same run, whole, is taken."""
     with pytest.raises(
         MirblabError,
@@ -142,7 +143,7 @@ def test_a_fusion_of_shallow_runs_is_refused(tmp_path: Path) -> None:
         lab.analysis.partner_values("shallow", c)
 
 
-def test_what_a_system_does_not_return_ties_for_the_places_left(small: lab.Collection) -> None:
+def test_what_a_system_does_not_return_ties_for_the_places_left(small: Collection) -> None:
     """BM25 finds no word of q-2 anywhere: places 1 to 4 are left, 2.5 in the middle; other measures are 0."""
     values = lab.analysis.partner_values("bm25", small, ["R@5", "RR", "Rank"]).pivot(
         index="query_id", columns="measure", values="value"
@@ -184,7 +185,7 @@ def test_broken_pairs_are_named(make_folder: Callable[..., Path]) -> None:
         lab.analysis.partner_values("bm25", lab.load("mini-qa"))
 
 
-def test_pairs_are_the_unit_of_resampling(small: lab.Collection) -> None:
+def test_pairs_are_the_unit_of_resampling(small: Collection) -> None:
     """One value per pair; the interval is that of two pairs, not of four statements."""
     values = lab.analysis.partner_values(whole_run(RANKS), small, ["RR", "Rank"])
     pairs = lab.analysis.mean_by_pair(values)
@@ -195,7 +196,7 @@ def test_pairs_are_the_unit_of_resampling(small: lab.Collection) -> None:
     assert set(lab.analysis.mean_by_pair(values, domains=True).collection) == {"spaces / modules"}
 
 
-def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: lab.Collection) -> None:
+def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: Collection) -> None:
     """Percent, MRR, mean rank; the best of each, and what chance gives."""
     runs_of = {"s": RANKS, "t": {"p-1": 4, "p-2": 4, "q-1": 4, "q-2": 1}}
     values = pd.concat(
@@ -228,7 +229,7 @@ def idf(df: int) -> float:
     return math.log(1 + (5 - df + 0.5) / (df + 0.5))
 
 
-def test_overlap_is_the_weight_of_shared_tokens_over_that_of_all(small: lab.Collection) -> None:
+def test_overlap_is_the_weight_of_shared_tokens_over_that_of_all(small: Collection) -> None:
     """By hand: p-1 and p-2 share basis, of space, basis, rank, module, length; nothing is shared by q-1 and q-2."""
     table = lab.analysis.vocabulary_overlaps(small, tokenizer="words").set_index("query_id")
     expected = idf(3) / (idf(3) + idf(3) + idf(1) + idf(1) + idf(1))
@@ -284,7 +285,7 @@ def test_correlations_agree_with_scipy_and_draw_pairs() -> None:
     assert np.isnan(spearman_interval(np.ones((3, 2)))).all()
 
 
-def test_points_need_ranks_and_shares_of_the_same_collection(small: lab.Collection) -> None:
+def test_points_need_ranks_and_shares_of_the_same_collection(small: Collection) -> None:
     """Each system's statements beside what they share."""
     values, shares = lab.analysis.partner_values(whole_run(RANKS), small), lab.analysis.vocabulary_overlaps(small)
     points = lab.analysis.overlap_points(values, shares)

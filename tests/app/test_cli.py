@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from command_process import CommandProcess
+
+import mirblab as lab
+from mirblab.app import cli
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,10 @@ def test_the_command_begins_in_a_process_of_its_own() -> None:
     assert done.returncode == 0 and "Usage:" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["build", "add", "run", "batch", "plan", "cache", "doctor"])
+COMMANDS = sorted(command.name or command.callback.__name__ for command in cli.app.registered_commands)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(mirblab, command):
     """And the help says what it is for."""
     done = mirblab(command, "--help")
@@ -43,6 +50,29 @@ def test_without_arguments_it_says_what_one_can_do(mirblab):
     done = mirblab()
     commands = ("build", "add", "run", "batch", "plan", "cache", "doctor")
     assert all(command in done.stdout + done.stderr for command in commands)
+
+
+def test_the_help_has_every_command_in_one_of_two_groups(mirblab):
+    """Those of every day come first; the version has an option."""
+    first, second = mirblab("--help").stdout.partition("Every day:")[2].split("Also:")
+    shown = [re.findall(r"^  ([a-z-]+)  ", part, re.MULTILINE) for part in (first, second)]
+    assert shown[0] == list(cli.EVERY_DAY) and sorted(shown[0] + shown[1]) == COMMANDS
+    assert mirblab("--version").stdout == f"mirblab {lab.__version__}\n"
+
+
+def test_what_there_is_is_listed_with_what_it_needs(mirblab, make_folder):
+    """An added collection is ready, others name the command; a training and a key are needed by some systems."""
+    mirblab("add", str(make_folder(name="mine")))
+    expected = {
+        "collections": ("mine", "ready", "bundled", "mirblab build stacks"),
+        "systems": ("bm25+minilm", "fusion", "mirblab train minilm-math", "a key in VOYAGE_API_KEY"),
+        "models": ("minilm", "22.7M", "a download from the Hub"),
+        "measures": ("nDCG@10", "nDCG'", "Rank"),
+    }
+    for what, words in expected.items():
+        done = mirblab("list", what)
+        assert done.returncode == 0 and [word for word in words if word not in done.stdout] == []
+    assert "no list of 'system'; did you mean 'systems'?" in mirblab("list", "system").stderr
 
 
 def test_add_then_plan(mirblab, make_folder):
@@ -87,7 +117,10 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
 
 def test_the_cache_can_be_shown_checked_and_removed(mirblab):
     """Also when there is none."""
-    assert mirblab("cache").returncode == 0
+    assert mirblab("run", "minilm", "mini-hol").returncode == 0
+    short, long = mirblab("cache").stdout, mirblab("cache", "--long").stdout
+    assert len(short.splitlines()) <= 30 and "prompt" not in short and "prompt" in long
+    assert "spending" in long and "spending" not in short
     assert mirblab("cache", "--verify").returncode == 0
     assert mirblab("cache", "--remove", "all").returncode == 0
 

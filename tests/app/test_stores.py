@@ -154,7 +154,7 @@ def test_the_command_lists_verifies_and_sweeps_every_store(
     home: Path, abandoned: Callable[[Path], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its status says whether something was wrong."""
-    assert console.print_stores() == 0 and console.print_stores(verify=True) == 0
+    assert console.print_stores(long=True) == 0 and console.print_stores(verify=True) == 0
     out = capsys.readouterr().out
     assert all(store.name in out for store in stores.STORES)
     left = abandoned(paths.cache() / "structure" / "0f" / "000001")

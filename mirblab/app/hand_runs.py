@@ -191,16 +191,45 @@ def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook
             raise MirblabError(f"{notebook}: '{key}' must list values like {default[0]!r}, found {value!r}")
 
 
+def split_lists(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *values* with a text in place of a list, as people type it, split at its commas, or read as a literal.
+
+    >>> split_lists({"collections": "mini-qa, mini-wfb", "depths": "10,20"}, {"collections": [], "depths": [5]})
+    {'collections': ['mini-qa', 'mini-wfb'], 'depths': [10, 20]}
+    >>> split_lists({"systems": "['bm25+minilm@0.3,0.7']"}, {"systems": ["bm25"]})
+    {'systems': ['bm25+minilm@0.3,0.7']}
+    """
+    return {key: _split(value, defaults[key]) if _is_text_of_list(value, defaults.get(key)) else value
+            for key, value in values.items()}  # fmt: skip
+
+
+def _is_text_of_list(value: Any, default: Any) -> bool:
+    return isinstance(value, str) and isinstance(default, list)
+
+
+def _split(text: str, default: list[Any]) -> Any:
+    try:
+        if text.lstrip().startswith("["):
+            return ast.literal_eval(text)
+        return [type(default[0] if default else "")(item.strip()) for item in text.split(",") if item.strip()]
+    except (ValueError, SyntaxError):
+        return text  # of which `check_types` says what is wrong
+
+
 def check_parameters() -> None:
     """Raise MirblabError when this notebook was given an unknown parameter, or a value of another type.
 
-    Papermill alone only logs a misspelt name and uses the default. Outside a notebook nothing is checked. From then on
-    a warning of this library is shown in the notebook as one line, once, instead of a block on standard error.
+    Papermill alone only logs a misspelt name and uses the default. A list may be given as text: `papermill -p
+    collections mini-qa,mini-wfb`. Outside a notebook nothing is checked. From then on a warning of this library is
+    shown in the notebook as one line, once, instead of a block on standard error.
 
     >>> check_parameters()
     """
-    current_parameters()
+    given = current_parameters()[1]
     if is_notebook():
+        from IPython import get_ipython
+
+        get_ipython().user_ns.update({name: value for name, value in given.items() if isinstance(value, list)})
         _show_warnings_as_notes()
 
 
@@ -233,7 +262,7 @@ def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:
         except (ValueError, SyntaxError):  # MirblabError is a ValueError
             continue
         if defaults:
-            given = _assigned(cells[number + 1]) if cells[number + 1 : number + 2] else {}
+            given = split_lists(_assigned(cells[number + 1]) if cells[number + 1 : number + 2] else {}, defaults)
             check_types(given, defaults, "this notebook")
             return defaults, given
     return {}, {}

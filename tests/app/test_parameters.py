@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from mirblab.app import hand_runs
@@ -24,13 +26,25 @@ def test_what_papermill_gave_replaces_the_defaults(monkeypatch):
     assert given(monkeypatch, *cells) == {"word": "b", "n": 1, "x": 1, "many": ["b", "c"]}
 
 
+@pytest.mark.parametrize("text", ["b, c", "b,c,", "['b', 'c']"])
+def test_a_list_may_be_typed_as_text(monkeypatch, text):
+    """The cell that checks the parameters replaces the text by the list."""
+    assert given(monkeypatch, DECLARED, f"# Parameters\nmany = {text!r}\n")["many"] == ["b", "c"]
+    shell = SimpleNamespace(user_ns={"many": text})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setattr(hand_runs, "_show_warnings_as_notes", lambda: None)
+    hand_runs.check_parameters()
+    assert shell.user_ns["many"] == ["b", "c"]
+
+
 @pytest.mark.parametrize(
     ("injected", "message"),
     [
         ("wrod = 'b'", r"no parameter 'wrod'; did you mean 'word'\? Known: many, n, word, x"),
         ("n = 'many'", r"the parameter 'n' must be a int, found the str 'many'"),
         ("n = True", "must be a int, found the bool True"),
-        ("many = 'b'", r"the parameter 'many' must be a list, found the str 'b'"),
+        ("many = 5", r"the parameter 'many' must be a list, found the int 5"),
+        ("many = '[b'", r"the parameter 'many' must be a list, found the str '\[b'"),
         ("many = [1]", "'many' must list values like 'a'"),
         ("x = float('nan')", "must be a float, found the str"),
         ("x = None", "must be a float, found the NoneType None"),

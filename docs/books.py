@@ -54,7 +54,7 @@ def page(source: Path) -> str:
         if "outputs" in cell:
             cell.outputs = [output for output in cell.outputs if not _is_only_widget(output)]
     body, _ = _exporter().from_notebook_node(book)
-    body = _once(body)
+    body = re.sub(r'(href="\d\d_\w+)\.ipynb"', r'\1.html"', _once(body))
     return body if found else body.replace("</h1>", f"</h1>{_NOTE}", 1)
 
 

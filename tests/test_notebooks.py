@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import nbformat
@@ -70,6 +71,15 @@ def test_every_parameter_goes_into_the_provenance(book):
     given = {keyword.arg for keyword in made[0].keywords}
     assert len(made) == 1
     assert asked - given <= {"suite", "part", "collection", "collections", "systems"}
+
+
+def test_a_reference_to_another_notebook_is_a_link(book):
+    """And its target is there."""
+    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    names = {path.stem for path in NOTEBOOKS}
+    assert [name for name in re.findall(r"(?<!\[)`(\d\d_\w+)`", text) if name in names] == []
+    linked = re.findall(r"\[`(\w+)`\]\((\w+)\.ipynb\)", text)
+    assert all(name == target and target in names for name, target in linked)
 
 
 def test_its_shape_is_that_of_the_others(book, path):

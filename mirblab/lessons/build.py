@@ -92,6 +92,8 @@ def lesson_version(source: Path, for_teacher: bool) -> dict[str, Any]:
 def _clean(cell: dict[str, Any], where: str, for_teacher: bool) -> dict[str, Any]:
     text, is_code, tags = "".join(cell["source"]), cell["cell_type"] == "code", cell["metadata"].get("tags")
     stripped = without_solutions(text, where) if is_code else text  # checks the marks for teachers, too
+    if not is_code:  # a copy elsewhere has the other lessons beside it, but not the other notebooks
+        text = stripped = re.sub(r"\[(`\w+`)\]\(([1-9]\w+)\.ipynb\)", r"\1", text)
     kept = {
         "cell_type": cell["cell_type"],
         "id": cell["id"],

@@ -117,6 +117,12 @@ def test_a_guess_is_asked_before_its_answer(lesson):
     assert all(asked[name] < compared.get(name, -1) for name in asked)
 
 
+def test_links_lead_to_lessons_only(lesson):
+    """The folder of a class has no other notebooks."""
+    texts = [text(cell) for cell in lesson.student["cells"] + lesson.teacher["cells"]]
+    assert set(re.findall(r"\]\((\w+)\.ipynb\)", "\n".join(texts))) <= {path.stem for path in LESSONS}
+
+
 def test_the_students_version_hides_every_solution(lesson):
     """The marks and what stands between them are gone; everything else is the same."""
     whole = "\n".join(map(text, code(lesson.student)))

@@ -19,7 +19,7 @@ COPY --chown=reader:reader . .
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
 USER reader
-RUN python binder/warm.py
+RUN python binder/warm.py && mirblab lessons --out lessons
 
 EXPOSE 8888
-CMD ["jupyter", "lab", "--no-browser", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=notebooks", "--KernelManager.transport_encryption=auto"]
+CMD ["jupyter", "lab", "--no-browser", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=.", "--KernelManager.transport_encryption=auto", "--LabApp.default_url=/lab/tree/notebooks/START.md?factory=Markdown Preview"]

@@ -3,12 +3,14 @@
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
 # make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
-# make lab                  open JupyterLab
+# make lab                  open JupyterLab on notebooks/START.md; students' copies of the lessons are in lessons/
 PYTHON ?= python3
 SUITE ?= mini
 WHICH ?= browser
 BIN := .venv/bin
+SHELL := bash -o pipefail
 READY := .venv/.ready
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 CHROMIUM := { command -v chromium || command -v google-chrome; } > /dev/null
 
 .PHONY: paper test test-browser test-faults docs lab clean
@@ -35,11 +37,15 @@ docs: $(READY)
 	$(BIN)/python docs/build.py
 
 lab: $(READY)
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --KernelManager.transport_encryption=auto
+	@$(BIN)/mirblab lessons --keep --out lessons > /dev/null
+	$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
+		--LabApp.default_url='/lab/tree/notebooks/START.md?factory=Markdown Preview'
 
 $(READY): requirements.lock pyproject.toml
+	@echo "Setting up .venv, once: about 2 GB, some minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock | awk -v all=$$(grep -c == requirements.lock) \
+		'/^(Collecting|Requirement)/ { printf "\r%d of %d libraries", ++n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(READY)
 

@@ -9,7 +9,7 @@ SYSTEMS = ("bm25", "minilm")
 
 def main() -> None:
     """Derive the bundled collections, search each with both systems, and draw one map, which compiles UMAP."""
-    names = [name for name in lab.collection_names() if name.startswith("mini-")]
+    names = lab.collections().query("state == 'bundled'").index.tolist()
     for name in names:
         collection = lab.load(name)
         for system in SYSTEMS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,7 +53,9 @@ def hide_judgements(
     parts = []
     for share in shares:
         for seed in seeds if share else seeds[:1]:
-            means = _means(runs, drop_judgements(collection.qrels, share, seed), wanted, level)
+            with warnings.catch_warnings():  # queries lose their relevant documents because they are hidden
+                warnings.simplefilter("ignore", measures.QueryWarning)
+                means = _means(runs, drop_judgements(collection.qrels, share, seed), wanted, level)
             taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
             parts.append(means.assign(share=share, seed=seed, tau=means.measure.map(taus)))
     table = pd.concat(parts, ignore_index=True).assign(collection=collection.name)

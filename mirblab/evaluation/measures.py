@@ -478,10 +478,13 @@ def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list
         "not_judged": judged.n_not_judged,
         "relevant_from": judged.relevant_from,
     }
-    for names, what in ((missing, "are not in the run"), (bare, f"have no document of relevance {level} or more")):
+    bare_as = f"no document of relevance {level} or more"
+    for names, one, several in ((missing, "is not in the run", "are not in the run"),
+                                (bare, f"has {bare_as}", f"have {bare_as}")):  # fmt: skip
         if names:
             shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
-            text = f"{len(names):,} of {len(ids):,} queries {what} and score 0: {shown}"
+            what = f"queries {several} and score" if len(names) > 1 else f"queries {one} and scores"
+            text = f"{len(names):,} of {len(ids):,} {what} 0: {shown}"
             warnings.warn(text, QueryWarning, stacklevel=3)
 
 

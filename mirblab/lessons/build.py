@@ -57,22 +57,30 @@ def lesson_notebooks(only: Sequence[str] = ()) -> list[Path]:
 
 
 def write_lessons(
-    folder: str | Path, *, for_teacher: bool = False, only: Sequence[str] = (), force: bool = False
+    folder: str | Path,
+    *,
+    for_teacher: bool = False,
+    only: Sequence[str] = (),
+    force: bool = False,
+    keep: bool = False,
 ) -> list[Path]:
     """Write the lessons into *folder* and return the files that were written; unchanged ones are skipped.
 
-    If somebody edited a file, MirblabError names it and nothing is written, unless *force* is set. Files as an earlier
-    version of mirblab wrote them, with or without outputs, are replaced.
+    If somebody edited a file, MirblabError names it and nothing is written; with *force* it is overwritten, with *keep*
+    only the others are written. Files as an earlier version of mirblab wrote them, with or without outputs, are
+    replaced.
     """
     books = {Path(folder) / path.name: lesson_version(path, for_teacher) for path in lesson_notebooks(only)}
     existing = {path: _read_digests(path) for path in books if path.exists()}
     stale = [path for path, book in books.items() if existing.get(path, ("", ""))[0] != _digest(book)]
     edited = [path for path in stale if path in existing and existing[path][0] != existing[path][1]]
-    if edited and not force:
+    if keep:
+        stale = [path for path in stale if path not in edited]
+    elif edited and not force:
         named = "\n  ".join(map(str, edited))
         raise MirblabError(
             f"these files were edited, so nothing was written:\n  {named}\n"
-            "choose another folder with --out, or overwrite these files with --force"
+            "choose another folder with --out, leave these as they are with --keep, or overwrite them with --force"
         )
     for path in stale:
         atomic_files.write_text(path, json.dumps(books[path], indent=1, ensure_ascii=False) + "\n")
@@ -123,8 +131,9 @@ def lessons(
     only: Annotated[
         list[str] | None, typer.Option(help="Only lessons whose name begins so, such as 04; may be repeated.")
     ] = None,
-    force: Annotated[bool, typer.Option(help="Overwrite files that somebody edited.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that somebody edited.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave files that somebody edited, write the others.")] = False,
 ) -> None:
     """Write the eight lessons for students, or with --teacher including the solutions; edited files are kept."""
-    for path in write_lessons(out, for_teacher=teacher, only=only or [], force=force):
+    for path in write_lessons(out, for_teacher=teacher, only=only or [], force=force, keep=keep):
         say(str(path))

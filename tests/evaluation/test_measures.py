@@ -226,7 +226,7 @@ def test_no_warning_when_nothing_is_missing():
 
 def test_one_binary_measure_is_enough_to_count_queries_by_its_limit():
     run, qrels = run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}})
-    with pytest.warns(QueryWarning, match="1 of 1 queries have no document of relevance 2 or more and score 0: 'q'"):
+    with pytest.warns(QueryWarning, match="1 of 1 queries has no document of relevance 2 or more and scores 0: 'q'"):
         values = evaluate(run, qrels, ["nDCG", "RR"], relevant_from=2)
     assert values.value.tolist() == [1, 0] and values.attrs["without_relevant"] == ["q"]
 

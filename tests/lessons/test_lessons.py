@@ -351,6 +351,9 @@ def test_work_is_never_overwritten_without_force(tmp_path):
     with pytest.raises(MirblabError, match="01_what_is_a_test_collection.ipynb"):
         build.write_lessons(tmp_path, only=["01", "02"])
     assert not written[1].exists()
+    assert build.write_lessons(tmp_path, only=["01", "02"], keep=True) == [written[1]]
+    assert "return 0.5" in written[0].read_text("utf-8")
+    written[1].unlink()
     assert build.write_lessons(tmp_path, only=["01", "02"], force=True) == written
     written[0].write_text("no notebook", "utf-8")
     with pytest.raises(MirblabError, match="--force"):

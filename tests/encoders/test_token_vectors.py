@@ -317,7 +317,7 @@ def test_a_system_of_the_kind_late_is_max_sim_over_all_documents(tiny: Encoder, 
 def test_minilm_late_is_registered() -> None:
     """With the encoder's key in its own."""
     assert system("minilm-late").key["encoder"]["model"].endswith("all-MiniLM-L6-v2")
-    with pytest.raises(MirblabError, match="called 'dimension'; found .*; did you mean 'dimensions'"):
+    with pytest.raises(MirblabError, match="called 'dimension'; did you mean 'dimensions'"):
         from mirblab.retrieval.systems import check_settings
 
         check_settings("x", {"kind": "late", "encoder": "minilm", "dimension": 3})

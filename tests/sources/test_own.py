@@ -205,7 +205,7 @@ def test_what_was_asked_for_is_taken(tmp_path):
     path = table(tmp_path, "eins|zwei|drei\nx|titre|é\n".encode("cp1252"))
     chosen = {"text": "drei", "title": "ZWEI", "id": "eins", "encoding": "cp1252"}
     assert one(path, tmp_path / "out", **chosen, delimiter="bar").texts == ["é"]
-    with pytest.raises(MirblabError, match="--set text=dre: no column 'dre'; found .*did you mean 'drei'"):
+    with pytest.raises(MirblabError, match="--set text=dre: no column 'dre'; did you mean 'drei'"):
         build.build(path, tmp_path / "out", **(chosen | {"text": "dre"}))
     with pytest.raises(MirblabError, match="no encoding 'klingon'"):
         build.build(path, tmp_path / "out", encoding="klingon")

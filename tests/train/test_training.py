@@ -628,7 +628,7 @@ def test_wrong_data_is_refused(home: Path) -> None:
         train.train("mine", made_up_views(), split="training")
     with pytest.raises(MirblabError, match="30 rows of split 'train' have a pair of views, fewer than one batch of 64"):
         train.train("mine", made_up_views(), batch=64)
-    with pytest.raises(MirblabError, match="no recipe 'mime'; found .*did you mean 'mine'"):
+    with pytest.raises(MirblabError, match="no recipe 'mime'; did you mean 'mine'"):
         train.train("mime")
 
 

@@ -50,4 +50,5 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv cache figures build dist
+	rm -rf .venv cache build dist
+	find figures -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +

@@ -296,13 +296,12 @@ def test_points_need_ranks_and_shares_of_the_same_collection(small: Collection) 
         lab.analysis.overlap_points(values, shares.assign(collection="other"))
 
 
-def drawn(n_systems: int, share: str = "overlap", labels: int = 9) -> list[plt.Axes]:
+def drawn(n_systems: int, share: str = "overlap") -> list[plt.Axes]:
     """Return the plot of many points, by as many systems."""
     rng = np.random.default_rng(0)
-    names = [f"a pair of fields with a long name {number}" for number in range(labels)]
     parts = [
         pd.DataFrame({"system": f"system-{n}", "rank": rng.integers(1, 500, 90), "overlap": rng.random(90) / 3,
-                      "margin": rng.random(90) - 0.8, "domain_pair": rng.choice(names, 90)})
+                      "margin": rng.random(90) - 0.8})
         for n in range(n_systems)
     ]  # fmt: skip
     systems = [f"system-{n}" for n in range(n_systems)]
@@ -313,7 +312,7 @@ def drawn(n_systems: int, share: str = "overlap", labels: int = 9) -> list[plt.A
 @pytest.mark.parametrize("n_systems", [1, 2, 3, 5])
 @pytest.mark.parametrize("share", ["overlap", "margin"])
 def test_nothing_leaves_the_page_or_lies_on_something_else(n_systems: int, share: str) -> None:
-    """Titles, labels, numbers on the axes, and the legend below; panels share their ranges."""
+    """Titles, labels and numbers on the axes; panels share their ranges."""
     axes = drawn(n_systems, share)
     figure = axes[0].figure
     figure.canvas.draw()
@@ -324,7 +323,7 @@ def test_nothing_leaves_the_page_or_lies_on_something_else(n_systems: int, share
         ]
         texts += [*inside, *(ax.get_yticklabels() if ax is axes[0] else ())]
     boxes = [text.get_window_extent() for text in texts if text.get_text()]
-    boxes = [box for box in boxes if box.width] + [figure.legends[0].get_window_extent()]
+    boxes = [box for box in boxes if box.width]
     width, height = figure.canvas.get_width_height()
     assert all(box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1 for box in boxes)
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
@@ -332,15 +331,16 @@ def test_nothing_leaves_the_page_or_lies_on_something_else(n_systems: int, share
     assert min(ax.get_window_extent().height for ax in axes) > 120
 
 
-def test_the_plot_shows_every_point_and_computes_nothing() -> None:
-    """Rank 1 is on top; each pair of fields has its form in black and white; rho is taken from the table."""
+def test_the_plot_shows_every_point_and_the_medians_of_five_groups() -> None:
+    """Rank 1 is on top; groups are equally large; rho is taken from the table."""
     ax = drawn(1)[0]
-    assert sum(len(points.get_offsets()) for points in ax.collections) == 90
+    assert len(ax.collections[0].get_offsets()) == 90
     assert ax.get_ylim()[0] > ax.get_ylim()[1] and ax.get_yscale() == "log"
-    forms = {tuple(points.get_paths()[0].vertices.round(3).ravel()) for points in ax.collections}
-    assert len(forms) == 9 and len(ax.figure.legends[0].get_texts()) == 9
+    points = pd.DataFrame(ax.collections[0].get_offsets(), columns=["overlap", "rank"]).sort_values("overlap")
+    medians = [points["rank"][at : at + 18].median() for at in range(0, 90, 18)]
+    assert ax.lines[0].get_ydata().tolist() == medians
     assert ax.get_title("left") == "system-0\nρ = −0.50 [−0.70, 0.10]"
-    points = pd.DataFrame({"system": ["s"], "rank": [1], "overlap": [0.1], "domain_pair": "a"})
+    points = pd.DataFrame({"system": ["s"], "rank": [1], "overlap": [0.1]})
     none = pd.DataFrame(columns=["system", "share", "rho", "low", "high"])
     with pytest.raises(MirblabError, match="s needs one correlation of its ranks with 'overlap', found 0"):
         lab.plots.overlap(points, none)

@@ -85,7 +85,7 @@ def test_a_figure_has_alt_text_a_caption_and_its_numbers_to_unfold() -> None:
 
 def test_a_column_that_is_not_there_is_named_and_an_empty_table_shows_its_head() -> None:
     """As everywhere."""
-    with pytest.raises(MirblabError, match="no column 'texts'; found text"):
+    with pytest.raises(MirblabError, match="no column 'texts'; did you mean 'text'"):
         table_formats.sortable_table(pd.DataFrame({"text": ["x"]}), maths=["texts"])
     assert parsed(table_formats.sortable_table(pd.DataFrame({"text": []})).data).findtext(".//th") == "text"
 

@@ -250,7 +250,13 @@ def test_effects_have_a_panel_for_every_collection():
 
 
 def test_effects_are_filled_where_significant():
-    """The other dots are white."""
+    """The other dots are white, which the figure says; panels of one measure have one scale."""
+    figure = plots.effects(EFFECTS)[0].figure
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "significant after Holm's correction",
+        "not significant",
+    ]
+    assert len({ax.get_xlim() for ax in figure.axes}) == 1
     dots = [line for line in plots.effects(EFFECTS)[0].lines if line.get_marker() == "o"]
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
     assert [dot.get_xdata()[0] for dot in dots] == [-0.2, 0.05]

@@ -237,7 +237,7 @@ def test_judged_has_the_k_of_the_measure() -> None:
 
 def test_wrong_layouts_are_refused(values: pd.DataFrame) -> None:
     """Unknown measures and layouts are named; one table shows one measure or one collection."""
-    with pytest.raises(MirblabError, match="no measure 'R'; found RR"):
+    with pytest.raises(MirblabError, match="no measure 'R'; did you mean 'RR'"):
         result_tables.main_table(values, "R")
     with pytest.raises(MirblabError, match="no layout 'query'"):
         result_tables.main_table(values, "RR", by="query")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,7 @@ _FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its wi
 _LINE = "#A8A8A8"
 _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
 
-_LABEL = 2.7  # inches that a label of the legend takes
-# The nth label has the nth colour and form, so that labels differ without colours.
-_FORMS = ("o", "^", "x", "s", "+", "v", "D", "<", "1", "p", ">")
-_OPEN = frozenset("x+1")  # drawn by lines, without an edge
+_GROUPS = 5  # of equally many statements, whose median rank is drawn
 _AXES = {
     "overlap": "vocabulary shared\nwith the partner, 0 to 1",
     "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
@@ -142,49 +139,45 @@ def overlap(
     *,
     ax: Axes | Sequence[Axes] | None = None,
     share: str = "overlap",
-    by: str = "domain_pair",
 ) -> list[Axes]:
     """Draw the rank of each statement's partner (logarithmic) against the vocabulary that they share; return the axes.
 
-    *table* is from `partners.overlap_points`: system, rank, *share* (overlap, rival_overlap or margin) and *by*, whose
-    labels get a colour and a marker each. *correlations* is from `partners.rank_correlations`, shown in the titles. All
-    panels, one per system, have the same scales; overlaps, mostly small, are drawn by their square root. Raises
-    MirblabError for an empty table, and for a system without a correlation of this share.
+    *table* is from `partners.overlap_points`: system, rank and *share* (overlap, rival_overlap or margin). Each dot is
+    a statement; the line joins the median ranks of equally large groups by *share*, with 95 % bootstrap intervals.
+    *correlations* is from `partners.rank_correlations`, shown in the titles. All panels, one per system, have the same
+    scales; overlaps, mostly small, are drawn by their square root. Raises MirblabError for an empty table, and for a
+    system without a correlation of this share.
 
-    >>> points = pd.DataFrame({"system": "bm25", "rank": [1, 90], "overlap": [0.5, 0.1], "domain_pair": ["a", "b"]})
+    >>> points = pd.DataFrame({"system": "bm25", "rank": [1, 90], "overlap": [0.5, 0.1]})
     >>> rho = pd.DataFrame({"system": ["bm25"], "share": ["overlap"], "rho": [-0.8], "low": [-0.9], "high": [-0.6]})
     >>> overlap(points, rho)[0].get_title("left")
     'bm25\\nρ = −0.80 [−0.90, −0.60]'
     """
-    require_columns(table, "system", "rank", share, by)
+    require_columns(table, "system", "rank", share)
     require_columns(correlations, "system", "share", "rho", "low", "high")
     check_known("share", share, _AXES)
     groups = list(table.groupby("system", sort=False, observed=True))
     if not groups:
         raise MirblabError("the table is empty, so there is nothing to draw")
-    labels = sorted(table[by].astype(str).unique())
     wide = min(len(groups), _WIDE)
-    width = max(4.4, 1.2 + 2.5 * wide)
-    columns, high = int(width / _LABEL), -(-len(groups) // wide)
-    lines = 0.2 * -(-len(labels) // columns)  # the legend's height in inches
-    axes = panel_axes(ax, len(groups), "systems", wide, (width, 3.1 + lines / high))
+    axes = panel_axes(ax, len(groups), "systems", wide, (max(4.4, 1.2 + 2.5 * wide), 3.3))
     with figure_style():
         for place, (panel, (name, part)) in enumerate(zip(axes, groups, strict=True)):
-            _partner_panel(panel, part.assign(label=part[by].astype(str)), labels, share)
+            _partner_panel(panel, part, share)
             _scale_axes(panel, table, share)
             panel.set_title(f"{name}\n{_correlation_label(correlations, str(name), share)}")
             panel.set_ylabel("" if place % wide else "rank of the partner,\n1 is best")
-        handles, names = axes[0].get_legend_handles_labels()
-        axes[0].figure.legend(handles, names, loc="outside lower center", ncols=columns)
     return axes
 
 
-def _partner_panel(ax: Axes, part: pd.DataFrame, labels: Sequence[str], share: str) -> None:
-    for place, label in enumerate(labels):
-        mine, form = part[part.label == label], _FORMS[place % len(_FORMS)]
-        edge: dict[str, Any] = {} if form in _OPEN else {"edgecolors": "white", "linewidths": 0.4}
-        ax.scatter(mine[share], mine["rank"], s=26, marker=form, color=PALETTE[place % len(PALETTE)], alpha=0.85,
-                   label=label, clip_on=False, **edge)  # fmt: skip
+def _partner_panel(ax: Axes, part: pd.DataFrame, share: str) -> None:
+    import seaborn as sns
+
+    ax.scatter(part[share], part["rank"], s=14, color=GREY, alpha=0.4, linewidths=0, clip_on=False)
+    groups = pd.qcut(part[share], min(_GROUPS, len(part)), duplicates="drop")
+    middles = part.groupby(groups, observed=True)[share].transform("median")
+    sns.lineplot(x=middles, y=part["rank"], estimator="median", errorbar=("ci", 95), seed=0, err_style="bars",
+                 marker="o", color=PALETTE[0], ax=ax)  # fmt: skip
 
 
 def _scale_axes(ax: Axes, table: pd.DataFrame, share: str) -> None:

@@ -26,6 +26,7 @@ from mirblab.display.figures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 
 _LETTERS = 28  # of a label that fits one panel
@@ -79,7 +80,8 @@ def _means_panel(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, u
     _draw_intervals(ax, table, "mean", table.system, [(*system_style(str(name)), True) for name in table.system])
     ax.set_xlim(0, min(1.0, max(0.05, 1.08 * longest)))
     ax.set_xlabel(value_axis_label(str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"))
-    ax.set_title(f"{title} ({table.n_queries.iloc[0]:,} {unit})")
+    n_queries = int(table.n_queries.iloc[0])
+    ax.set_title(f"{title} ({n_queries:,} {'query' if n_queries == 1 and unit == 'queries' else unit})")
     return ax
 
 
@@ -187,7 +189,8 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     """Draw each system's difference from the baseline with its interval, one panel per collection; return the axes.
 
     *table* is from `significance.compare` with a baseline: collection, measure, system_a, difference, low, high,
-    significant. Filled: significantly different after Holm's correction. *ax*: one axes per collection.
+    significant. Filled: significantly different after Holm's correction, which an interval, not corrected, may miss.
+    Panels of one measure have the same scale. *ax*: one axes per collection.
 
     >>> row = ("c", "RR", "without pairs", -0.1, -0.2, -0.05, True)
     >>> names = ["collection", "measure", "system_a", "difference", "low", "high", "significant"]
@@ -202,11 +205,28 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             styles = [(PALETTE[0], "o", bool(is_significant)) for is_significant in rows.significant]
             _draw_intervals(panel, rows, "difference", rows.system_a, styles)
             panel.axvline(0, color=GREY, linewidth=0.8)
-            if not rows[["low", "high"]].abs().gt(1e-9).any(axis=None):
-                panel.set_xlim(-0.01, 0.01)  # else the axis shows rounding errors
+            ends = table.loc[table.measure == rows.measure.iloc[0], ["low", "high"]]
+            low, high = min(float(ends.low.min()), -0.01), max(float(ends.high.max()), 0.01)
+            panel.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
             panel.locator_params(axis="x", nbins=4)
             panel.set_xlabel(f"{fill(f'change of {rows.measure.iloc[0]},', _LETTERS)}\n−1 to 1, right of 0: better")
-    return [panel for panel, _ in panels]
+        drawn = [panel for panel, _ in panels]
+        for panel, below in zip(drawn, drawn[2:], strict=False):
+            if ax is None and panel.get_xlabel() == below.get_xlabel():
+                panel.set_xlabel("")
+        if ax is None:
+            _explain_filling(drawn[0].figure)
+    return drawn
+
+
+def _explain_filling(figure: Figure | SubFigure) -> None:
+    """Write below the panels what a filled and a hollow dot mean."""
+    from matplotlib.lines import Line2D
+
+    look = {"color": PALETTE[0], "marker": "o", "markersize": 7, "markeredgewidth": 1.6, "linestyle": "none"}
+    dots = [Line2D([], [], markerfacecolor=face, **look) for face in (PALETTE[0], "white")]
+    words = ["significant after Holm's correction", "not significant"]
+    figure.legend(dots, words, loc="outside lower center", ncols=2)
 
 
 @draw_styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))

@@ -6,7 +6,8 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,12 @@ def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
         raise
     except OSError as error:
         raise MirblabError(f"{where} cannot be read: {error.strerror}; change its rights, or move it away") from error
-    text = _decoded(content, where)
+    return deepcopy(_parse_toml(_decoded(content, where), where))
+
+
+@lru_cache(maxsize=32)
+def _parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Return the content of a TOML *text*, which a command that reads the registry often needs parsed only once."""
     try:
         table = tomllib.loads(text)
         if is_nested_deeper(table, DEEPEST):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
@@ -33,6 +34,9 @@ _DEEPEST = 10  # systems within each other
 SHORTLIST_DEPTH = 10  # the published benchmark reranks ten documents
 APPROACH0 = "approach0"
 _WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
+_CHANGED = re.compile(
+    r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = [^+>]+)\)"
+)  # as `system` names what was changed
 _OPTIONS = re.compile(r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?")
 
 # What each method of fusion may set, beside `of`, `method` and `depth`.
@@ -300,9 +304,13 @@ def system(name: str, **settings: Any) -> System:
 
     >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
     'bm25-mirb+minilm'
-    >>> system("bm25", k1=0.9, b=0.4).name
+    >>> system("bm25", k1=0.9, b=0.4).name  # which is a name, too
     'bm25 (k1 = 0.9, b = 0.4)'
     """
+    if match := _CHANGED.fullmatch(name):
+        changes = dict(pair.split(" = ", 1) for pair in match["changes"].split(", "))
+        settings = {key: _literal(value) for key, value in changes.items()} | settings
+        name = match["name"] or match["composed"]
     if settings:
         return _changed_system(system(name), settings)
     entries = registry.read_registry("systems")
@@ -342,6 +350,13 @@ def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str
     return "".join(parts)
 
 
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
 def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
     """Return the system with other settings, which its name and its label tell."""
     own = {"kind", "of", "first", "label", "paper"} & set(changes)
@@ -350,7 +365,8 @@ def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
         raise MirblabError(f"{what} cannot be changed; name another system")
     note = ", ".join(f"{key} = {value}" for key, value in changes.items())
     settings = check_settings(given.name, {**given.settings, **changes})
-    return System(f"{given.name} ({note})", f"{given.label} ({note})", settings)
+    name = f"({given.name})" if part_names(given.settings) else given.name
+    return System(f"{name} ({note})", f"{given.label} ({note})", settings)
 
 
 def _bm25(self: System, collection: Collection, depth: int) -> pd.DataFrame:

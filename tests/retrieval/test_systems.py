@@ -68,7 +68,13 @@ def test_settings_are_arguments():
     assert (
         changed.key != systems.system("bm25").key and systems.system("bm25", k1=1.2).key == systems.system("bm25").key
     )
-    assert systems.system("bm25+minilm", k=10).settings["k"] == 10
+    fusion_of_two = systems.system("bm25+minilm", k=10)
+    assert fusion_of_two.settings["k"] == 10
+    assert systems.system(fusion_of_two.name).key == fusion_of_two.key != systems.system("bm25+minilm").key
+    assert systems.system(changed.name).key == changed.key
+    fused = systems.system(f"{changed.name}+minilm").rerank("maxsim", 5)
+    assert fused.parts[0].parts[0].key == changed.key and systems.system(fused.name).key == fused.key
+    assert systems.system("bm25", tokenizer="mirb").name == "bm25 (tokenizer = mirb)"
     for name, settings, problem in (
         ("bm25", {"k9": 1}, "called 'k9'"), ("bm25", {"k1": "a"}, "k1 is 'a'; write a number"),
         ("bm25", {"kind": "dense"}, "'kind' of a system cannot be changed"),

@@ -292,6 +292,19 @@ def similar(
 
 
 @app.command()
+def serve(
+    collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    by: Annotated[str, typer.Option(help="A system; mirblab list systems has them.")] = "bm25+minilm",
+    port: Annotated[int, typer.Option(help="On this machine; 0 chooses one that is free.")] = 8765,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak MCP with the program that started this.")] = False,
+) -> None:
+    """Answer other programs on this machine, such as an editor: search and similar over HTTP and as tools of MCP."""
+    from mirblab.app import server
+
+    server.serve(collection, by, port=port, stdio=stdio)
+
+
+@app.command()
 def plan(
     suite: Annotated[str, typer.Argument(help="Which suite; mirb also shows what each model would cost.")],
     only: Only = None,

@@ -76,6 +76,11 @@ def test_several_texts_and_a_latex_file(qa: Collection, tmp_path):
     assert frame.doc_id.tolist()[:2] == alone.doc_id.tolist()
 
 
+def test_the_caption_has_a_word_as_a_word_and_a_formula_as_a_formula():
+    assert "for 'compact' by BM25" in lab.search("compact", "mini-qa", "bm25").caption
+    assert "for '$x^2$' by Structure" in lab.search("x^2", "mini-wfb", "structure").caption
+
+
 def test_a_text_in_which_a_system_finds_nothing(qa: Collection):
     """The table is empty, and says so."""
     table = lab.search("no formula here", qa, "structure")

@@ -65,7 +65,9 @@ def search(
         frame = frame.drop(columns="relevance")
     if not prepared.marked:
         frame = frame.drop(columns="matched")
-    what = f"'{excerpts([labelled[0][1]], longest=80)[0]}'" if len(labelled) == 1 else f"{len(labelled):,} texts"
+    # The documents beside it tell whether a single word is a word or a formula.
+    beginning = excerpts([labelled[0][1], *searched.texts[:9]], searched.card.task, 80)[0]
+    what = f"'{beginning}'" if len(labelled) == 1 else f"{len(labelled):,} texts"
     caption = f"The first documents of {searched.name} for {what} by {chosen.label}."
     notes = [f"matched: {prepared.marked}."] if prepared.marked and len(frame) else []
     n_empty = sum(each.empty for each in rankings)

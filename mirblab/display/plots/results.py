@@ -223,7 +223,13 @@ def _explain_filling(figure: Figure | SubFigure) -> None:
     """Write below the panels what a filled and a hollow dot mean."""
     from matplotlib.lines import Line2D
 
-    look = {"color": PALETTE[0], "marker": "o", "markersize": 7, "markeredgewidth": 1.6, "linestyle": "none"}
+    look: dict[str, Any] = {
+        "color": PALETTE[0],
+        "marker": "o",
+        "markersize": 7,
+        "markeredgewidth": 1.6,
+        "linestyle": "none",
+    }
     dots = [Line2D([], [], markerfacecolor=face, **look) for face in (PALETTE[0], "white")]
     words = ["significant after Holm's correction", "not significant"]
     figure.legend(dots, words, loc="outside lower center", ncols=2)

@@ -89,7 +89,8 @@ def compare_runs(
         before, after = paired_runs(first, second, collection, depth)
         values = pd.concat([measures.evaluate(run, collection, parsed) for run in (before, after)], ignore_index=True)
     names = str(before.attrs["system"]), str(after.attrs["system"])
-    tests = [significance.compare(values, str(measure), baseline=names[0], seed=seed) for measure in parsed]
+    shown = [str(measure) for measure in parsed]
+    tests = [significance.compare(values, name, baseline=names[0], seed=seed) for name in shown]
     moved = moved_documents(before, after, collection, k)
     others = {str(run.attrs["system"]): str(run.attrs["origin"]) for run in (before, after) if run.attrs.get("origin")}
     messages = {result_tables.origin_note(names, others), *(str(warning.message) for warning in caught)}
@@ -97,7 +98,7 @@ def compare_runs(
     return RunComparison(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
         run_similarity(before, after, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),
-        means_by_assumption(before, after, collection, wanted, k=k, seed=seed), sorted(filter(None, messages)), others,
+        means_by_assumption(before, after, collection, shown, k=k, seed=seed), sorted(filter(None, messages)), others,
     )  # fmt: skip
 
 

@@ -21,10 +21,11 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from mirblab.core import atomic_files, paths
+from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.text import escape_html
 from mirblab.encoders.encoding import encoder
+from mirblab.evaluation.measures import parse_measure
 from mirblab.retrieval import rerank, systems
 from mirblab.sources import catalogue
 from mirblab.train import recipes
@@ -71,12 +72,12 @@ def collections_in(parameters: dict[str, Any]) -> list[str]:
     >>> collections_in({"collection": "mini-qa", "collections": ["mini-hol", "mini-qa"], "depth": 10})
     ['mini-qa', 'mini-hol']
     """
-    return names_under(parameters, ("collection", "collections", "mirb"))
+    return names_under(parameters, _KEYS["collection"])
 
 
 def systems_in(parameters: dict[str, Any]) -> list[str]:
     """Return the systems that the parameters for systems name."""
-    return names_under(parameters, ("system", "systems", "baseline", "fused", "rater", "dense", "parts"))
+    return names_under(parameters, _KEYS["system"])
 
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -191,16 +192,49 @@ def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook
             raise MirblabError(f"{notebook}: '{key}' must list values like {default[0]!r}, found {value!r}")
 
 
-def split_lists(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *values* with a text in place of a list, as people type it, split at its commas, or read as a literal.
+def clean_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the *values* with lists and names as the notebook compares them with those of its tables.
 
-    >>> split_lists({"collections": "mini-qa, mini-wfb", "depths": "10,20"}, {"collections": [], "depths": [5]})
+    A text in place of a list, as people type it, is split at its commas, or read as a literal. Names of collections,
+    systems and measures that are understood are written as their tables have them; others stay, and are refused later.
+
+    >>> clean_parameters({"collections": "mini-qa, Mini-WFB", "depths": "10,20"}, {"collections": [], "depths": [5]})
     {'collections': ['mini-qa', 'mini-wfb'], 'depths': [10, 20]}
-    >>> split_lists({"systems": "['bm25+minilm@0.3,0.7']"}, {"systems": ["bm25"]})
-    {'systems': ['bm25+minilm@0.3,0.7']}
+    >>> clean_parameters({"systems": "['BM25+minilm@0.3,0.7']", "measure": "MRR"}, {"systems": [], "measure": "AP"})
+    {'systems': ['bm25+minilm@0.3,0.7'], 'measure': 'RR'}
     """
-    return {key: _split(value, defaults[key]) if _is_text_of_list(value, defaults.get(key)) else value
-            for key, value in values.items()}  # fmt: skip
+    cleaned = {}
+    for key, value in values.items():
+        read = _split(value, defaults[key]) if _is_text_of_list(value, defaults.get(key)) else value
+        for kind, keys in _KEYS.items():
+            if key in keys:
+                read = [_clean_name(kind, item) for item in read] if isinstance(read, list) else _clean_name(kind, read)
+        cleaned[key] = read
+    return cleaned
+
+
+@lru_cache
+def _table_name(kind: str, name: str) -> str:
+    if kind == "system":
+        return systems.system(name).name
+    if kind == "measure":
+        return str(parse_measure(name))
+    return registry.match_name(name, catalogue.known_collections())
+
+
+def _clean_name(kind: str, given: Any) -> Any:
+    """Return a name as tables have it; what is no name, and a name that is not known, as it is."""
+    try:
+        return _table_name(kind, given) if isinstance(given, str) and given else given
+    except (MirblabError, OSError):
+        return given
+
+
+_KEYS = {
+    "collection": ("collection", "collections", "mirb"),
+    "system": ("system", "systems", "baseline", "fused", "rater", "dense", "parts"),
+    "measure": ("measure", "measures"),
+}
 
 
 def _is_text_of_list(value: Any, default: Any) -> bool:
@@ -219,17 +253,17 @@ def _split(text: str, default: list[Any]) -> Any:
 def check_parameters() -> None:
     """Raise MirblabError when this notebook was given an unknown parameter, or a value of another type.
 
-    Papermill alone only logs a misspelt name and uses the default. A list may be given as text: `papermill -p
-    collections mini-qa,mini-wfb`. Outside a notebook nothing is checked. From then on a warning of this library is
-    shown in the notebook as one line, once, instead of a block on standard error.
+    Papermill alone only logs a misspelt name and uses the default. Lists and names are replaced by those of
+    `clean_parameters`, so that `papermill -p systems BM25,MiniLM` works. Outside a notebook nothing is checked. From
+    then on a warning of this library is shown in the notebook as one line, once, instead of a block on standard error.
 
     >>> check_parameters()
     """
-    given = current_parameters()[1]
+    defaults, given = current_parameters()
     if is_notebook():
         from IPython import get_ipython
 
-        get_ipython().user_ns.update({name: value for name, value in given.items() if isinstance(value, list)})
+        get_ipython().user_ns.update(defaults | given)
         _show_warnings_as_notes()
 
 
@@ -262,9 +296,10 @@ def current_parameters() -> tuple[dict[str, Any], dict[str, Any]]:
         except (ValueError, SyntaxError):  # MirblabError is a ValueError
             continue
         if defaults:
-            given = split_lists(_assigned(cells[number + 1]) if cells[number + 1 : number + 2] else {}, defaults)
+            injected = _assigned(cells[number + 1]) if cells[number + 1 : number + 2] else {}
+            given = clean_parameters(injected, defaults)
             check_types(given, defaults, "this notebook")
-            return defaults, given
+            return clean_parameters(defaults, defaults), given
     return {}, {}
 
 

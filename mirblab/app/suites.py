@@ -116,7 +116,7 @@ def _jobs(
         if name not in defaults:
             raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, defaults)}")
     layers = shared | given | overrides | {"suite": suite}
-    values = defaults | hand_runs.split_lists({key: layers[key] for key in layers if key in defaults}, defaults)
+    values = defaults | hand_runs.clean_parameters({key: layers[key] for key in layers if key in defaults}, defaults)
     if isinstance(values.get("systems"), list):
         values["systems"] = _available_systems(values["systems"])
     jobs = [Job(suite, source, values)]

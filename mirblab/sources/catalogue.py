@@ -143,10 +143,15 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
     if os.path.isdir(name) and find_file(Path(name), "corpus"):
         return Path(name)
-    known: dict[str, dict[str, Any]] = dict.fromkeys(collection_names(), {}) | entries
+    known = known_collections()
     if (other := registry.match_name(name, known)) != name:
         return collection_folder(other, fetch=fetch)
     raise unknown("collection", name, known)
+
+
+def known_collections() -> dict[str, dict[str, Any]]:
+    """Return every collection that is here or in the registry, with its entry there, or an empty one."""
+    return dict.fromkeys(collection_names(), {}) | registry.read_registry("collections")
 
 
 def collection_names() -> list[str]:

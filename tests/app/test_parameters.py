@@ -37,6 +37,15 @@ def test_a_list_may_be_typed_as_text(monkeypatch, text):
     assert shell.user_ns["many"] == ["b", "c"]
 
 
+def test_names_are_those_of_the_tables(monkeypatch):
+    """Otherwise a notebook would look for the values of MRR, which its table calls RR, and find none."""
+    cell = 'systems: list[str] = ["BM25", "Own"]  # a\nmeasure: str = "MRR"  # b\ncollection: str = "Mini-QA"  # c\n'
+    expected = {"systems": ["bm25", "Own"], "measure": "RR", "collection": "mini-qa"}
+    assert given(monkeypatch, cell) == expected
+    later = {"systems": ["minilm"], "measure": "nDCG@5", "collection": "mini-qa"}
+    assert given(monkeypatch, cell, "# Parameters\nsystems = 'MiniLM'\nmeasure = 'ndcg_cut_5'\n") == later
+
+
 @pytest.mark.parametrize(
     ("injected", "message"),
     [

@@ -45,7 +45,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Setting up .venv, once: about 2 GB, some minutes."
 	$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock | awk -v all=$$(grep -c == requirements.lock) \
-		'/^(Collecting|Requirement)/ { printf "\r%d of %d libraries", ++n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
+		'/^(Collecting|Processing|Requirement)/ { printf "\r%d of %d libraries", ++n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $(READY)
 

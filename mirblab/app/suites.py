@@ -96,7 +96,8 @@ def read_suite(
         if not any(name.startswith(start) for name in names):
             raise unknown(f"notebook in the suite {suite}", start, names)
     chosen = [entry for entry in entries if not only or entry["name"].startswith(tuple(only))]
-    jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides, fetch)]
+    ready: set[str] = set()  # collections that need no second look
+    jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides, fetch, ready)]
     of_jobs = {key for job in jobs for key in hand_runs.notebook_parameters(job.source)}
     of_all = {key for name in names for key in hand_runs.notebook_parameters(_notebook(name))}
     for name in [*overrides, *shared]:
@@ -106,7 +107,7 @@ def read_suite(
 
 
 def _jobs(
-    suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any], fetch: bool
+    suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any], fetch: bool, ready: set[str]
 ) -> list[Job]:
     if not set(entry.get("needs", [])) <= set(catalogue.built_names()):
         return []
@@ -128,7 +129,7 @@ def _jobs(
         if values.get("collection") == EVERY:
             jobs = [Job(suite, source, values | {"collection": name, "part": name}) for name in names]
     for job in jobs:
-        _check(job, defaults, fetch)
+        _check(job, defaults, fetch, ready)
     return jobs
 
 
@@ -152,10 +153,12 @@ def _matches(name: str, patterns: list[str]) -> bool:
     return any(fnmatch(name, fit) for fit in wanted) and not any(fnmatch(name, fit) for fit in unwanted)
 
 
-def _check(job: Job, defaults: dict[str, Any], fetch: bool) -> None:
+def _check(job: Job, defaults: dict[str, Any], fetch: bool, ready: set[str]) -> None:
     hand_runs.check_types(job.parameters, defaults, job.name)
     for name in job.collections:
-        catalogue.collection_folder(name, fetch=fetch)
+        if name not in ready:
+            catalogue.collection_folder(name, fetch=fetch)
+            ready.add(name)
     for name in job.systems:
         systems.system(name)
     for name in hand_runs.names_under(job.parameters, ("measure", "measures")):

@@ -39,7 +39,7 @@ docs: $(READY)
 lab: $(READY)
 	@$(BIN)/mirblab lessons --keep --out lessons > /dev/null
 	$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
-		--LabApp.default_url='/lab/tree/notebooks/START.md?factory=Markdown Preview'
+		--LabApp.app_settings_dir=.jupyter --LabApp.default_url=/lab/tree/notebooks/START.md
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up .venv, once: about 2 GB, some minutes."

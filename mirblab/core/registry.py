@@ -68,10 +68,8 @@ def match_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
     if name in entries:
         return name
     folded = name.strip().casefold()
-    same = (
-        known for known, entry in entries.items() if folded in (known.casefold(), str(entry.get("label")).casefold())
-    )
-    return next(same, name)
+    names = ((known, str(entry.get("label", known))) for known, entry in entries.items())
+    return next((known for known, label in names if folded in (known.casefold(), label.casefold())), name)
 
 
 def check_table(

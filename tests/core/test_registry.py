@@ -227,3 +227,9 @@ def test_the_doctor_says_what_is_wrong_with_a_registry(own: Callable[[str, bytes
 def test_the_shipped_files_are_named_shortly() -> None:
     """The package's own files are told by name, not by where Python keeps them."""
     assert registry.entry_file("systems", "bm25") == "systems.toml"
+
+
+def test_a_missing_label_is_no_name() -> None:
+    """It was the text "None", so that this name matched the first entry without a label."""
+    assert registry.match_name("None", {"first": {}}) == "None"
+    assert registry.match_name("The First", {"first": {"label": "the first"}}) == "first"

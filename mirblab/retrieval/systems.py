@@ -307,7 +307,7 @@ def system(name: str, **settings: Any) -> System:
     >>> system("bm25", k1=0.9, b=0.4).name  # which is a name, too
     'bm25 (k1 = 0.9, b = 0.4)'
     """
-    if match := _CHANGED.fullmatch(name):
+    if (match := _CHANGED.fullmatch(name)) and name not in imported.imported_systems():
         changes = dict(pair.split(" = ", 1) for pair in match["changes"].split(", "))
         settings = {key: _literal(value) for key, value in changes.items()} | settings
         name = match["name"] or match["composed"]

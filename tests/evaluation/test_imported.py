@@ -106,6 +106,14 @@ def test_the_same_again_changes_nothing_and_another_file_is_refused(qa: Collecti
     assert imported.import_results(path, collection="mini-qa", system="other")[0].systems == ["other"]
 
 
+def test_an_imported_run_may_be_named_like_a_changed_system(qa: Collection, tmp_path: Path) -> None:
+    """Its name was read as "bm25 with another k1", so that the imported run could not be reached."""
+    write_run(qa, tmp_path / "theirs.trec")
+    imported.import_results(tmp_path / "theirs.trec", collection="mini-qa", system="bm25 (k1 = 0.9)")
+    assert systems.system("bm25 (k1 = 0.9)").settings["kind"] == "imported"
+    assert systems.system("bm25 (k1 = 0.8)").settings["kind"] == "bm25"
+
+
 def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: Path) -> None:
     """A few unknown rows are noted; a run of another collection is refused."""
     path = tmp_path / "theirs.trec"

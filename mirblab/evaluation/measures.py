@@ -66,13 +66,15 @@ class OwnMeasure(Measure):
     is_binary = False
 
     def values(self, judged: JudgedRanks) -> np.ndarray:
-        numbers = np.empty(len(judged.returned))
+        n_queries, judgements = len(judged.returned), judged.judgements
+        numbers = np.empty(n_queries)
+        ranks = np.searchsorted(judged.query, np.arange(n_queries + 1))  # where each query's rows begin
+        known = np.searchsorted(judgements.query, np.arange(n_queries + 1))
         for query, n_returned in enumerate(judged.returned):
-            of_query = judged.query == query
+            rows = slice(ranks[query], ranks[query + 1])
             ranked = np.full(n_returned, np.nan)
-            ranked[judged.rank[of_query] - 1] = judged.relevance[of_query]
-            known = judged.judgements.relevance[judged.judgements.query == query]
-            numbers[query] = float(self.function(ranked, known))
+            ranked[judged.rank[rows] - 1] = judged.relevance[rows]
+            numbers[query] = float(self.function(ranked, judgements.relevance[known[query] : known[query + 1]]))
         return numbers
 
 

@@ -261,9 +261,10 @@ def print_stores(*, verify: bool = False, remove: str = "", long: bool = False) 
     status = _verify_stores() if verify else 0
     rows = []
     for store in stores.STORES:
-        if long or store.files():
+        files = store.files()
+        if long or files:
             folder = f"{store.place}, a link to {store.path.readlink()}" if store.path.is_symlink() else store.place
-            rows.append((store.name, f"{len(store.files()):,}", readable_size(stores.disk_size(store.path)), folder))
+            rows.append((store.name, f"{len(files):,}", readable_size(stores.disk_size(store.path)), folder))
     print_table(("store", "files", "size", "path"), rows, str(paths.home()))
     spaces = pd.DataFrame(
         [{**vectors.space, **vectors.sizes()} for vectors in open_spaces(paths.cache() / "vectors", VectorStore)],

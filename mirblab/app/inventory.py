@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -18,6 +18,7 @@ from mirblab.retrieval import systems as system_module
 from mirblab.sources import catalogue, mini
 
 READY = "ready"
+Entries = Mapping[str, Mapping[str, Any]]
 
 
 def collections() -> pd.DataFrame:
@@ -29,17 +30,17 @@ def collections() -> pd.DataFrame:
     'bundled'
     """
     table = catalogue.collection_table()[["title", "task"]]
-    ready = [name for name in catalogue.built_names() if name not in table.index]
-    table = table.reindex([*table.index, *ready], fill_value="")
-    return table.assign(state=[_collection_state(name) for name in table.index])
+    built, entries = catalogue.built_names(), registry.read_registry("collections")
+    table = table.reindex([*table.index, *(name for name in built if name not in table.index)], fill_value="")
+    return table.assign(state=[_collection_state(name, built, entries.get(name, {})) for name in table.index])
 
 
-def _collection_state(name: str) -> str:
+def _collection_state(name: str, built: Collection[str], entry: Mapping[str, Any]) -> str:
     if name in mini.COLLECTIONS:
         return "bundled"
-    if name in catalogue.built_names():
+    if name in built:
         return READY
-    builder = registry.read_registry("collections")[name].get("builder", "stacks")
+    builder = entry.get("builder", "stacks")
     return f"mirblab build {name if builder == 'mirb' else builder}"
 
 
@@ -51,22 +52,24 @@ def systems() -> pd.DataFrame:
     >>> systems().loc["bm25+minilm", ["kind", "state"]].tolist()
     ['fusion', 'ready']
     """
-    entries = registry.read_registry("systems")
+    entries, models = registry.read_registry("systems"), _model_entries()
     rows = {
-        name: (str(entry.get("label", name)), str(entry["kind"]), _system_state(name, entries))
+        name: (str(entry.get("label", name)), str(entry["kind"]), _system_state(name, entries, models))
         for name, entry in entries.items()
     }
     rows |= {name: (name, "imported", READY) for name in imported.imported_systems()}
     return pd.DataFrame.from_dict(rows, orient="index", columns=["label", "kind", "state"])
 
 
-def _system_state(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str:
+def _model_entries() -> dict[str, Entries]:
+    return {kind: registry.read_registry(f"{kind}s") for kind in ("encoder", "reranker")}
+
+
+def _system_state(name: str, entries: Entries, models: Mapping[str, Entries]) -> str:
     settings = entries.get(name) or system_module.parse_composed_name(name) or {}
-    needs = [_system_state(part, entries) for part in system_module.part_names(settings)]
+    needs = [_system_state(part, entries, models) for part in system_module.part_names(settings)]
     needs += [
-        model_state(settings[kind], registry.read_registry(f"{kind}s").get(settings[kind], {}))
-        for kind in ("encoder", "reranker")
-        if kind in settings
+        model_state(settings[kind], known.get(settings[kind], {})) for kind, known in models.items() if kind in settings
     ]
     return "; ".join(dict.fromkeys(state for state in needs if state != READY)) or READY
 
@@ -78,8 +81,8 @@ def models() -> pd.DataFrame:
     ['ready', 'ready']
     """
     rows = {}
-    for kind in ("encoder", "reranker"):
-        for name, entry in registry.read_registry(f"{kind}s").items():
+    for kind, entries in _model_entries().items():
+        for name, entry in entries.items():
             label, size = str(entry.get("label", name)), str(entry.get("size", ""))
             rows[name] = (label, kind, size, str(entry.get("max_length", "")), model_state(name, entry))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["label", "kind", "parameters", "tokens", "state"])

@@ -36,8 +36,8 @@ def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
         from mcp.server import MCPServer
     except ImportError as error:
         raise MirblabError("mirblab serve needs the package mcp; run: pip install 'mcp>=2.3'") from error
-    loaded, lock = catalogue.load(collection), threading.Lock()
-    about = {"collection": loaded.name, "documents": len(loaded.corpus), "system": system(by).name, "paths": _USAGE}
+    loaded, chosen, lock = catalogue.load(collection), system(by), threading.Lock()
+    about = {"collection": loaded.name, "documents": len(loaded.corpus), "system": chosen.name, "paths": _USAGE}
     purpose = loaded.card.title or loaded.name
     instructions = f"Finds statements of the collection {loaded.name}: {purpose}."
     server = MCPServer("mirblab", instructions=instructions, log_level="WARNING")
@@ -45,7 +45,7 @@ def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
     def search(text: str, depth: int = 10) -> dict[str, Any]:
         """Return the best documents for a text in words or with formulas between dollars: id, text, score."""
         with lock:  # one search at a time: they share an index
-            return _answer(search_collection(text, loaded, by, depth=_checked_count("depth", depth)))
+            return _answer(search_collection(text, loaded, chosen, depth=_checked_count("depth", depth)))
 
     def similar(n: int = 20) -> dict[str, Any]:
         """Return the pairs of the collection's statements that probably say the same, best first, with their texts."""

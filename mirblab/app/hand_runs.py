@@ -72,12 +72,17 @@ def collections_in(parameters: dict[str, Any]) -> list[str]:
     >>> collections_in({"collection": "mini-qa", "collections": ["mini-hol", "mini-qa"], "depth": 10})
     ['mini-qa', 'mini-hol']
     """
-    return names_under(parameters, _KEYS["collection"])
+    return _names_under(parameters, _KEYS["collection"])
 
 
 def systems_in(parameters: dict[str, Any]) -> list[str]:
     """Return the systems that the parameters for systems name."""
-    return names_under(parameters, _KEYS["system"])
+    return _names_under(parameters, _KEYS["system"])
+
+
+def measures_in(parameters: dict[str, Any]) -> list[str]:
+    """Return the measures that the parameters for measures name."""
+    return _names_under(parameters, _KEYS["measure"])
 
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
     return {kind: describe(parameters[kind]) for kind, describe in MODELS.items() if parameters.get(kind)}
 
 
-def names_under(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
+def _names_under(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
     """Return the distinct names that are the values of *keys*, alone or in lists."""
     values = [parameters[key] for key in keys if parameters.get(key)]
     return list(dict.fromkeys(name for value in values for name in (value if isinstance(value, list) else [value])))

@@ -161,7 +161,7 @@ def _check(job: Job, defaults: dict[str, Any], fetch: bool, ready: set[str]) -> 
             ready.add(name)
     for name in job.systems:
         systems.system(name)
-    for name in hand_runs.names_under(job.parameters, ("measure", "measures")):
+    for name in hand_runs.measures_in(job.parameters):
         measures.parse_measure(name)
     hand_runs.models_in(job.parameters)
 

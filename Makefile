@@ -8,6 +8,8 @@ PYTHON ?= python3
 SUITE ?= mini
 WHICH ?= browser
 BIN := .venv/bin
+# Tests and notebooks run in many processes, each of which would otherwise compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash -o pipefail
 READY := .venv/.ready
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)

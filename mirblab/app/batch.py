@@ -125,7 +125,6 @@ def _move(partial: Path, executed: Path) -> None:
     partial.unlink()
 
 
-SECONDS_PER_NOTEBOOK = 12.0
 TEXTS_PER_SECOND = 40.0
 
 
@@ -229,11 +228,17 @@ def verify_rate(path: Path) -> list[str]:
 
 
 def expected_seconds(job: Job) -> float:
-    """Return the seconds of the notebook's last run, else `SECONDS_PER_NOTEBOOK`."""
+    """Return the seconds of the notebook's last run, else those that its suite expects."""
     with contextlib.suppress(MirblabError):
         if stamp := stamps.read_stamp(job):
             return stamp.seconds
-    return SECONDS_PER_NOTEBOOK
+    return job.seconds
+
+
+def total_seconds(jobs: Sequence[Job], runs: Sequence[MissingRun], n_workers: int) -> float:
+    """Return the expected seconds for the missing runs and then for the notebooks, in *n_workers* processes."""
+    of_jobs = [expected_seconds(job) for job in jobs]
+    return sum(run.seconds for run in runs) + max(sum(of_jobs) / n_workers, *of_jobs, 0.0)
 
 
 def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -> None:
@@ -262,7 +267,7 @@ def run_notebooks(
     *,
     force: bool = False,
 ) -> list[Outcome]:
-    """Run the notebooks in *n_workers* processes; a failing one does not stop the others.
+    """Run the notebooks in *n_workers* processes, the longest first; a failing one does not stop the others.
 
     *tell* is called about twice a second with the job, the cells that have run and the number of cells; *done* with
     each outcome. Unfinished files of killed batches are removed first.
@@ -275,6 +280,7 @@ def run_notebooks(
     with ProcessPoolExecutor(n_workers, get_context("spawn"), processes.end_with_parent) as pool:
         # The unfinished copies are named after this process, since its children end with it.
         unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]
+        unfinished.sort(key=lambda pair: expected_seconds(pair[0]), reverse=True)
         waiting = {pool.submit(run_notebook, job, path, threads, force): (job, path) for job, path in unfinished}
         try:
             while waiting:

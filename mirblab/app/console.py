@@ -68,15 +68,12 @@ def print_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
             encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
             runs_to_make.append((run.system, run.collection, *encoded, _time(run.seconds)))
         print_table(("run to make", "collection", "texts to encode", "disk", "about"), runs_to_make)
-    seconds = sum(run.seconds for run in missing)
-    seconds += sum(batch.expected_seconds(job) for job in stale) / _n_workers(0)
+    seconds = _time(batch.total_seconds(stale, missing, _n_workers(0)))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
-    guess = f" ({n_new} that never ran counted with {_time(batch.SECONDS_PER_NOTEBOOK)} each, more if they train)"
+    guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
+    counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
     size = readable_size(sum(run.n_bytes for run in missing))
-    say(
-        f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make: about {_time(seconds)}, {size} of vectors"
-        f"{guess if n_new else ''}"
-    )
+    say(f"{counts}: about {seconds}, {size} of vectors{guess}")
 
 
 def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
@@ -92,7 +89,11 @@ def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -
             say(f"again   {job.name}: {reason}")
     for job in stale[:1]:
         atomic_files.check_writable(job.executed.parent)
-    batch.make_missing_runs(batch.missing_runs(stale), say)
+    missing = batch.missing_runs(stale)
+    if stale:
+        seconds = _time(batch.total_seconds(stale, missing, _n_workers(n_workers)))
+        say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}")
+    batch.make_missing_runs(missing, say)
     outcomes = _run_with_bars(stale, _n_workers(n_workers), force)
     count = Counter(outcome.state for outcome in outcomes)
     n_fresh, folder = len(jobs) - len(stale) + count["fresh"], paths.figures() / (jobs[0].suite if jobs else "")

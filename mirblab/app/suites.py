@@ -25,15 +25,17 @@ from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 
 EVERY = "*"
+SECONDS_PER_NOTEBOOK = 12.0  # what a notebook is expected to take that has not run here and whose suite does not say
 
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook of a suite with its parameters."""
+    """One notebook of a suite with its parameters, and the *seconds* that its first run is expected to take."""
 
     suite: str
     source: Path
     parameters: dict[str, Any]
+    seconds: float = SECONDS_PER_NOTEBOOK
 
     @property
     def part(self) -> str:
@@ -82,7 +84,8 @@ def read_suite(
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
     the notebook once for each of them. `match = ["*-qa", "!mse-*"]` beside a notebook narrows both ("!" excludes); a
-    notebook without a match is left out, and one whose `needs = [...]` are not all built or added.
+    notebook without a match is left out, and one whose `needs = [...]` are not all built or added. `seconds = 90` is
+    what the first run of a notebook is expected to take on two cores, its runs and vectors not counted.
     *only* keeps notebooks whose name begins with one of these; *fetch* downloads registered collections that are
     missing. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.
     """
@@ -120,14 +123,15 @@ def _jobs(
     values = defaults | hand_runs.clean_parameters({key: layers[key] for key in layers if key in defaults}, defaults)
     if isinstance(values.get("systems"), list):
         values["systems"] = _available_systems(values["systems"])
-    jobs = [Job(suite, source, values)]
+    seconds = float(entry.get("seconds", SECONDS_PER_NOTEBOOK))
+    jobs = [Job(suite, source, values, seconds)]
     if EVERY in (values.get("collection"), *values.get("collections", [])):
         names = [name for name in _built_names() if _matches(name, entry.get("match", [EVERY]))]
         if values.get("collections") == [EVERY]:
             values["collections"] = names
         jobs = jobs if names else []
         if values.get("collection") == EVERY:
-            jobs = [Job(suite, source, values | {"collection": name, "part": name}) for name in names]
+            jobs = [Job(suite, source, values | {"collection": name, "part": name}, seconds) for name in names]
     for job in jobs:
         _check(job, defaults, fetch, ready)
     return jobs

@@ -154,6 +154,18 @@ def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     assert is_fresh(job)
 
 
+def test_the_longest_notebook_begins_first_and_counts_in_the_estimate(own_suite):
+    """As the suite expects it before the first run; two workers cannot be done before the longest one is."""
+    path = own_suite / "suites" / "own.toml"
+    path.write_text(path.read_text("utf-8") + '[[notebook]]\nname = "bad"\nseconds = 90\n', encoding="utf-8")
+    jobs = [job for job in suites.read_suite("own") if job.name != "bad" or job.seconds == 90]
+    assert [job.name for job in jobs] == ["one", "two", "bad"]
+    assert batch.total_seconds(jobs, [], 2) == 90 and batch.total_seconds(jobs, [], 1) == 114
+    outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
+    assert [outcome.job.name for outcome in outcomes] == ["bad", "one", "two"]
+    assert batch.total_seconds([], [], 2) == 0
+
+
 def test_no_clock_decides_what_a_run_made(own_suite):
     """A file server whose clock is years behind dates new figures before the run; they are on record all the same."""
     notebook(own_suite, "one", WRITE.format(name="one") + "os.utime(folder / (word + '.txt'), (1, 1))")
@@ -186,7 +198,7 @@ def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     (job,) = suites.read_suite("own", only=["one"])
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
-    assert not is_fresh(job) and batch.expected_seconds(job) == batch.SECONDS_PER_NOTEBOOK
+    assert not is_fresh(job) and batch.expected_seconds(job) == suites.SECONDS_PER_NOTEBOOK
     ((_, reason),) = batch.find_stale([job])
     assert "own/one.json" in reason.replace(os.sep, "/")
     assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0

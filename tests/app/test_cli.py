@@ -85,7 +85,7 @@ def test_add_then_plan(mirblab, make_folder):
     assert done.returncode == 0, done.stderr
     assert "13_significance.my-own" in done.stdout and "would run" in done.stdout
     assert "texts to encode" in done.stdout and "runs to make" in done.stdout
-    assert "that never ran counted with" in " ".join(done.stdout.split())
+    assert "notebooks that never ran here are guessed" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
 
 def test_the_cache_can_be_shown_checked_and_removed(mirblab):
     """Also when there is none."""
-    assert mirblab("run", "minilm", "mini-hol").returncode == 0
+    assert mirblab("run", "minilm", "mini-blueprint").returncode == 0
     short, long = mirblab("cache").stdout, mirblab("cache", "--long").stdout
     assert len(short.splitlines()) <= 30 and "prompt" not in short and "prompt" in long
     assert "spending" in long and "spending" not in short

@@ -351,6 +351,7 @@ def test_a_killed_process_is_resumed_where_it_stopped(
     np.testing.assert_allclose(resumed, tiny.vectors(sentences(200)), atol=1e-6)
 
 
+@pytest.mark.faults
 def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path, home: Path) -> None:
     """Both end well and what they leave is right."""
     both = start_child(folder, home, 0.0, twice=True)

@@ -11,6 +11,7 @@ from nbconvert import HTMLExporter
 from words import code, markdown, slug
 
 from mirblab.core import paths
+from mirblab.lessons.build import REMOVED
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SHOWN = (
@@ -50,6 +51,7 @@ def page(source: Path) -> str:
     """Return a notebook as HTML: its executed copy where there is one, else itself with a note."""
     found = executed(source)
     book = nbformat.read(found or source, as_version=4)
+    book.cells = [cell for cell in book.cells if REMOVED not in cell.metadata.get("tags", [])]
     for cell in book.cells:
         if "outputs" in cell:
             cell.outputs = [output for output in cell.outputs if not _is_only_widget(output)]

@@ -156,6 +156,7 @@ def test_every_notebook_has_a_page_and_says_whether_it_was_executed(site):
     for source in (ROOT / "notebooks").glob("*.ipynb"):
         text = (site / "notebooks" / f"{source.stem}.html").read_text("utf-8")
         assert ("shown without outputs" in text) == (source.stem != "00_start_here"), source.stem
+        assert '<span class="k">assert</span>' not in text, source.stem
     text = (site / "notebooks" / "00_start_here.html").read_text("utf-8")
     assert 'alt="a dot"' in text and "said in words" in text and "widget-view" not in text
     assert "HBox(" not in text

@@ -177,6 +177,20 @@ def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["collection", "system", "group"])
 
 
+def describe_comparison(comparison: pd.DataFrame) -> list[str]:
+    """Return a sentence for each pair of systems and measure: which mean is higher, and whether significantly.
+
+    *comparison* is from `compare`. For one collection the sentence has the difference and Holm's p, for several the
+    numbers of collections on which the difference is significant.
+
+    >>> row = {"measure": "RR", "system_a": "x", "system_b": "y", "difference": 0.1, "p_holm": 0.02}
+    >>> describe_comparison(pd.DataFrame([row | {"collection": "c", "significant": True}]))
+    ['x has a higher RR than y, by 0.100 on average; the difference is significant (p = 0.020 after correction).']
+    """
+    pairs = comparison.groupby(["system_a", "system_b", "measure"], sort=False, observed=True)
+    return [_sentence(a, b, measure, rows) for (a, b, measure), rows in pairs]
+
+
 def spearman_interval(
     pair: np.ndarray, groups: np.ndarray | None = None, *, level: float = 0.95, n_resamples: int = 1_000, seed: int = 0
 ) -> tuple[float, float, float]:
@@ -373,6 +387,26 @@ def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray
         words = generator.integers(0, 2**64, size=(min(step, n_rows - start), n_words), dtype=np.uint64)
         octets = words.astype("<u8", copy=False).view(np.uint8)
         yield np.unpackbits(octets, axis=1, count=n_queries, bitorder="little").astype(np.float64)
+
+
+def _sentence(a: str, b: str, measure: str, rows: pd.DataFrame) -> str:
+    if len(rows) == 1:
+        row = rows.iloc[0]
+        if row.difference == 0:
+            return f"{a} and {b} have the same {measure} on average."
+        order = "higher" if row.difference > 0 else "lower"
+        sign = "" if row.significant else "not "
+        p = "p < 0.001" if row.p_holm < 0.001 else f"p = {row.p_holm:.3f}"
+        return (
+            f"{a} has a {order} {measure} than {b}, by {abs(row.difference):.3f} on average; the difference is "
+            f"{sign}significant ({p} after correction)."
+        )
+    higher = (rows.significant & (rows.difference > 0)).sum()
+    lower = (rows.significant & (rows.difference < 0)).sum()
+    return (
+        f"{a} has a significantly higher {measure} than {b} on {higher} of {len(rows)} collections, and a "
+        f"significantly lower one on {lower}."
+    )
 
 
 def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:

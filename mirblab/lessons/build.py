@@ -17,6 +17,7 @@ from mirblab.core.terminal import say
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 PLACEHOLDER = "...  # write here"
+REMOVED = "remove-cell"  # tag of a cell that only the batch needs; Jupyter Book leaves such cells out, too
 _MISSPELT = re.compile(r"^\s*#+\s*(BEGIN|END)\s+SOLUTION\b", re.IGNORECASE)
 
 
@@ -90,7 +91,8 @@ def write_lessons(
 def lesson_version(source: Path, for_teacher: bool) -> dict[str, Any]:
     """Return a lesson with clean metadata and without outputs; solutions and their marks are for teachers only."""
     book = json.loads(source.read_text("utf-8"))
-    cells = [_clean(cell, f"{source.name}, cell {cell['id']}", for_teacher) for cell in book["cells"]]
+    shown = [cell for cell in book["cells"] if REMOVED not in cell["metadata"].get("tags", [])]
+    cells = [_clean(cell, f"{source.name}, cell {cell['id']}", for_teacher) for cell in shown]
     metadata = {key: book["metadata"][key] for key in ("kernelspec", "language_info") if key in book["metadata"]}
     metadata[_STAMP] = {"lesson": source.stem, "cells": _digest({"cells": cells})}
     formats = {key: book[key] for key in ("nbformat", "nbformat_minor")}

@@ -53,6 +53,7 @@ def lesson(request):
     path = request.param
     return SimpleNamespace(
         name=path.stem,
+        path=path,
         student=build.lesson_version(path, for_teacher=False),
         teacher=build.lesson_version(path, for_teacher=True),
     )
@@ -134,6 +135,13 @@ def test_the_students_version_hides_every_solution(lesson):
             assert solution.strip() not in whole
     assert [cell["id"] for cell in lesson.student["cells"]] == [cell["id"] for cell in lesson.teacher["cells"]]
     assert [tags(cell) for cell in lesson.student["cells"]] == [tags(cell) for cell in lesson.teacher["cells"]]
+
+
+def test_what_only_the_batch_needs_is_left_out(lesson):
+    """Cells tagged remove-cell are in neither version; all others are."""
+    source = json.loads(lesson.path.read_text("utf-8"))["cells"]
+    kept = [cell["id"] for cell in source if "remove-cell" not in tags(cell)]
+    assert [cell["id"] for cell in lesson.teacher["cells"]] == kept
 
 
 def test_every_solution_passes_its_check(ran):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import main_table
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
-from mirblab.evaluation.measures import AnyMeasure, evaluate, parse_measure
+from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 from mirblab.retrieval.systems import DEPTH, System, system
 from mirblab.sources.catalogue import collection_groups, load
@@ -34,7 +35,8 @@ class Experiment:
 
     `values` has a row per system, collection, measure and query, as `evaluate` gives it. `costs` has a row per
     system and collection: system, collection, documents, seconds (to search all queries), stored (whether the run was
-    read from the store, so that the seconds are those of reading).
+    read from the store, so that the seconds are those of reading). `notes` say which queries score 0 because they have
+    no relevant document or are not in a run.
     """
 
     values: pd.DataFrame
@@ -45,6 +47,7 @@ class Experiment:
     baseline: str
     seed: int = 0
     alpha: float = 0.05
+    notes: list[str] = field(default_factory=list)
     _comparisons: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
 
     def compare(self, measure: str = "", baseline: str | None = None) -> pd.DataFrame:
@@ -85,7 +88,7 @@ class Experiment:
             comparison=pd.concat(map(self.compare, wanted)) if len(self.systems) > 1 else None,
         )
         self._add_intervals(shown, self.intervals[self.intervals.measure.isin(wanted)], by)
-        shown.notes.append(self._cost_note())
+        shown.notes += [*self.notes, self._cost_note()]
         return shown
 
     def plot(self, measure: str = "") -> Axes | list[Axes]:
@@ -185,14 +188,16 @@ def experiment(
     names = [part.name for part in chosen]
     if baseline is not None and baseline not in names:
         raise MirblabError(f"the baseline {baseline!r} is not among the systems {', '.join(names)}; add it to them")
-    parts, costs = [], []
+    parts, costs, notes = [], [], []
     for collection in loaded:
         for part in chosen:
             stored, started = part.is_stored(collection, depth), time.perf_counter()
             run = part.search(collection, depth)
             seconds = time.perf_counter() - started
             costs.append((part.name, collection.name, len(collection.corpus), round(seconds, 3), stored))
-            parts.append(evaluate(run, collection, wanted))
+            values, told = _evaluate(run, part, collection, wanted)
+            parts.append(values)
+            notes += told
     return Experiment(
         pd.concat(parts, ignore_index=True),
         pd.DataFrame(costs, columns=["system", "collection", "documents", "seconds", "stored"]),
@@ -202,6 +207,7 @@ def experiment(
         names[0] if baseline is None else baseline,
         seed,
         alpha,
+        list(dict.fromkeys(notes)),
     )
 
 
@@ -266,6 +272,23 @@ def _as_list(what: str, given: Any) -> list[Any]:
     if not parts:
         raise MirblabError(f"an experiment needs at least one {what}, found none; name one")
     return parts
+
+
+def _evaluate(
+    run: pd.DataFrame, part: System, collection: Collection, measures: Sequence[AnyMeasure]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the values, and as sentences what `evaluate` would warn of: a table has them as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values = evaluate(run, collection, measures)
+    notes = []
+    for warning in caught:
+        if issubclass(warning.category, QueryWarning):
+            text = str(warning.message).replace("the run", f"the run of {part.name}")
+            notes.append(f"{collection.name}: {text}.")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return values, notes
 
 
 def _student(differences: np.ndarray, level: float) -> tuple[float, float]:

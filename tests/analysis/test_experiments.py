@@ -9,7 +9,7 @@ import pytest
 
 from mirblab.analysis.experiments import experiment, file_name
 from mirblab.core.errors import MirblabError
-from mirblab.evaluation.measures import evaluate
+from mirblab.evaluation.measures import QueryWarning, evaluate
 from mirblab.evaluation.significance import bootstrap_intervals, compare
 from mirblab.retrieval.systems import system
 from mirblab.sources.catalogue import load
@@ -107,3 +107,18 @@ def test_errors_say_what_to_do(systems, collections, options, words):
 def test_file_names(measure, name):
     """A measure's name becomes part of a file's name."""
     assert file_name(measure) == name
+
+
+def test_queries_that_score_zero_are_a_note_and_no_warning(recwarn):
+    """One query of mini-mathlib has no relevant document; the note is said once, not once per system."""
+    told = experiment(SYSTEMS, "mini-mathlib", "RR")
+    assert [warning for warning in recwarn if issubclass(warning.category, QueryWarning)] == []
+    (note,) = told.notes
+    assert note.startswith("mini-mathlib: 1 of 205 queries has no document of relevance 1 or more")
+    assert note in told.table().notes
+
+
+def test_a_note_names_the_system_whose_run_lacks_queries():
+    """Structure search returns nothing for a query without a formula."""
+    (note,) = experiment(["bm25", "structure"], "mini-qa", "RR").notes
+    assert "in the run of structure" in note

@@ -14,15 +14,15 @@ from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.data.collection import Collection
 
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
-_CUES = {
+_CUES = {  # the first of equal counts is taken: who asks why may say what he could find, and wants no calculation
     "Proof": r"prov(?:e[sdn]?|ing)|proofs?|show(?:s|ing|n)? that|show|disprove|counter-?examples?|induction|"
     r"contradiction|verify|if and only if|implies",
-    "Calculation": r"comput\w*|calculat\w*|evaluat\w*|find(?:ing)?|determin(?:e|ing)|solv(?:e|ing)|solutions?|"
-    r"simplif\w*|integrat(?:e|ing)|differentiat(?:e|ing)|factor(?:ing|i[sz]e)?|how many|sum of|values? of|"
-    r"probability that",
     "Concept": r"what (?:is|are|does|do)|why|mean(?:s|ing)?|defin(?:e|ed|ition|itions)|understand(?:ing)?|intuit\w*|"
     r"difference between|explain|explanation|interpret\w*|references?|examples? of|is it (?:true|possible)|"
     r"when (?:is|does)",
+    "Calculation": r"comput\w*|calculat\w*|evaluat\w*|find(?:ing)?|determin(?:e|ing)|solv(?:e|ing)|solutions?|"
+    r"simplif\w*|integrat(?:e|ing)|differentiat(?:e|ing)|factor(?:ing|i[sz]e)?|how many|sum of|values? of|"
+    r"probability that",
 }
 _FOUND = {name: re.compile(rf"\b(?:{cues})\b", re.IGNORECASE) for name, cues in _CUES.items()}
 _FEW, _MOST = 0.2, 0.4  # shares of the characters that stand in formulas
@@ -108,7 +108,10 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
 
 
 def category(text: str) -> str:
-    """Return Proof, Calculation or Concept, by the cue words outside formulas; the first fifteen words count twice."""
+    """Return Proof, Concept or Calculation, by the cue words outside formulas; the first fifteen words count twice.
+
+    Of equal counts the first in this order is taken.
+    """
     words = _FORMULA.sub(" ", text)
     title = " ".join(words.split()[:15])
     counts = {name: len(_cues(pattern, words)) + len(_cues(pattern, title)) for name, pattern in _FOUND.items()}

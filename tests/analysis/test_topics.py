@@ -78,6 +78,7 @@ def test_values_can_be_cut_by_label(collection):
         ("Find the limit of $x_n$", "Calculation"),
         ("What does it mean for a set to be open?", "Concept"),
         ("Groups", "Concept"),
+        ("Is every proper ideal contained in a maximal ideal? Why can I still find one in $R$?", "Concept"),
         ("$prove$ $show$ compute the integral", "Calculation"),
         ("Improve my approximation", "Concept"),
     ],

@@ -13,6 +13,8 @@ from .scoring import DEFAULT_B as DEFAULT_B
 from .scoring import LONG_RATIO as LONG_RATIO
 from .scoring import TOKEN_WEIGHTS as TOKEN_WEIGHTS
 from .tree import Tree as Tree
+from .tree import equal_up_to_names as equal_up_to_names
+from .tree import equal_up_to_order as equal_up_to_order
 from .tree import node_paths as node_paths
 from .tree import read_tangent as read_tangent
 from .tree import shown_label as shown_label

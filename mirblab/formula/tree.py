@@ -106,6 +106,48 @@ def node_paths(tree: Tree) -> Sequence[str]:
     return found
 
 
+def equal_up_to_names(one: Tree, other: Tree) -> bool:
+    """Return whether two trees are equal when the variables of one are renamed, different ones to different names.
+
+    >>> sums = [Tree(["V!a", "+", last], [-1, 0, 1], "-nn") for last in ("V!a", "V!b", "V!y")]
+    >>> equal_up_to_names(sums[1], sums[2]), equal_up_to_names(sums[0], sums[1])
+    (True, False)
+    """
+    sides = [(_numbered_variables(tree.labels), tree.parents, tree.relations) for tree in (one, other)]
+    return sides[0] == sides[1]
+
+
+def _numbered_variables(labels: Sequence[str]) -> list[str]:
+    numbers: dict[str, str] = {}
+    return [numbers.setdefault(label, f"V!{len(numbers)}") if label[:2] == "V!" else label for label in labels]
+
+
+def equal_up_to_order(one: Tree, other: Tree) -> bool:
+    """Return whether two operator trees are equal when the operands of operations without an order are sorted.
+
+    These are the operations whose labels begin with `U!`.
+
+    >>> sums = [Tree(["U!plus", *operands], [-1, 0, 0], "-01") for operands in (["V!x", "N!1"], ["N!1", "V!x"])]
+    >>> equal_up_to_order(*sums), sums[0] == sums[1]
+    (True, False)
+    """
+    return _sorted_text(one) == _sorted_text(other)
+
+
+def _sorted_text(tree: Tree) -> str:
+    """Return the tree as text, in which the operands of an operation without an order are sorted."""
+    below: list[list[tuple[str, str]]] = [[] for _ in tree.labels]
+    text = ""
+    for node in reversed(range(len(tree))):
+        operands = [f",{relation}{inner}" for relation, inner in reversed(below[node])]
+        if tree.labels[node][:2] == "U!":
+            operands = sorted(inner for _, inner in below[node])
+        text = f"[{_escape_label(tree.labels[node])}{''.join(operands)}]"
+        if tree.parents[node] >= 0:
+            below[tree.parents[node]].append((tree.relations[node], text))
+    return text
+
+
 class Node:
     """One symbol of a tree that is still being built: a label and its (relation, child) pairs, in any order."""
 
@@ -196,6 +238,10 @@ def _malformed(text: str, end: int, what: str) -> MirblabError:
     )
 
 
+def _escape_label(label: str) -> str:
+    return _ESCAPED.sub(lambda character: _ENTITIES[character[0]], label)
+
+
 def write_tangent(tree: Tree) -> str:
     """Return the Tangent string of *tree*, which `read_tangent` reads back; an empty one for the empty tree.
 
@@ -215,7 +261,7 @@ def write_tangent(tree: Tree) -> str:
             continue
         relation = tree.relations[node]
         written.append("[" if relation == "-" or (relation == "n" and is_layout) else f",{relation}[")
-        written.append(_ESCAPED.sub(lambda character: _ENTITIES[character[0]], tree.labels[node]))
+        written.append(_escape_label(tree.labels[node]))
         waiting.append(-1)
         children = below[node]
         if len(children) > 1 and is_layout:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.formula.tree import Tree, read_tangent, write_tangent
+from mirblab.formula.tree import Tree, equal_up_to_names, equal_up_to_order, read_tangent, write_tangent
 
 
 def test_a_layout_tree_is_read_in_reading_order():
@@ -87,3 +89,41 @@ def test_every_string_of_the_collections_comes_back(shared: Path):
     assert len(texts) > 7_000
     assert all(read_tangent(text) == tree for text, tree in zip(written, trees, strict=True))
     assert sum(text == found for text, found in zip(texts, written, strict=True)) >= len(texts) - 30
+
+
+def every_order(tree: Tree, node: int = 0) -> set[str]:
+    """Return the Tangent strings of a small operator tree in all orders that its meaning allows."""
+    children = tree.children(node)
+    orders = permutations(children) if tree.labels[node].startswith("U!") else [children]
+    below = [product(*(every_order(tree, child) for child in order)) for order in orders]
+    operands = [[f",{place}{text}" for place, text in enumerate(texts)] for part in below for texts in part]
+    return {f"[{tree.labels[node]}{''.join(part)}]" for part in operands}
+
+
+def random_tree(coin: random.Random, depth: int = 3) -> str:
+    if depth == 0 or coin.random() < 0.3:
+        return f"[V!{coin.choice('xy')}]"
+    operands = "".join(f",{place}{random_tree(coin, depth - 1)}" for place in range(coin.choice([1, 2])))
+    return f"[{coin.choice(['U!times', 'O!minus'])}{operands}]"
+
+
+def test_trees_are_equal_up_to_the_order_of_operands_when_some_order_makes_them_equal():
+    """All orders of small trees are tried."""
+    coin = random.Random(0)
+    trees = [read_tangent(random_tree(coin, depth=2)) for _ in range(120)]
+    orders = [every_order(tree) for tree in trees]
+    equal = [(a, b) for a, b in product(range(120), repeat=2) if orders[a] & orders[b]]
+    assert equal == [(a, b) for a, b in product(range(120), repeat=2) if equal_up_to_order(trees[a], trees[b])]
+    assert any(trees[a] != trees[b] for a, b in equal)
+
+
+def test_trees_are_equal_up_to_names_when_variables_are_renamed_one_to_one():
+    """All ways to rename the variables of small trees are tried."""
+    coin = random.Random(1)
+    texts = [random_tree(coin, depth=2) for _ in range(60)]
+    renamed = [{text, text.replace("V!x", "V!z").replace("V!y", "V!x").replace("V!z", "V!y")} for text in texts]
+    trees = list(map(read_tangent, texts))
+    equal = [(a, b) for a, b in product(range(60), repeat=2) if renamed[a] & renamed[b]]
+    assert equal == [(a, b) for a, b in product(range(60), repeat=2) if equal_up_to_names(trees[a], trees[b])]
+    assert any(texts[a] != texts[b] for a, b in equal)
+    assert not equal_up_to_names(Tree(["N!1"], [-1], "-"), Tree(["N!2"], [-1], "-"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,18 +47,19 @@ class Experiment:
     baseline: str
     seed: int = 0
     alpha: float = 0.05
+    correction: str | None = "holm"
     notes: list[str] = field(default_factory=list)
     _comparisons: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
 
     def compare(self, measure: str = "", baseline: str | None = None) -> pd.DataFrame:
         """Return the paired tests of one measure (the first), as `lab.compare`: against *baseline*, "" for all pairs.
 
-        None is the experiment's own baseline. Holm's correction covers the comparisons of each collection.
+        None is the experiment's own baseline. The correction covers the comparisons of each collection.
         """
         name, base = self._measure(measure), self.baseline if baseline is None else baseline
         if (name, base) not in self._comparisons:
             self._comparisons[name, base] = significance.compare(
-                self.values, name, baseline=base or None, alpha=self.alpha, seed=self.seed
+                self.values, name, baseline=base or None, correction=self.correction, alpha=self.alpha, seed=self.seed
             )
         return self._comparisons[name, base]
 
@@ -88,7 +89,7 @@ class Experiment:
             comparison=pd.concat(map(self.compare, wanted)) if len(self.systems) > 1 else None,
         )
         self._add_intervals(shown, self.intervals[self.intervals.measure.isin(wanted)], by)
-        shown.notes += [*self.notes, self._cost_note()]
+        shown.notes += [*self.notes, self._cost_note(shown.labels)]
         return shown
 
     def plot(self, measure: str = "") -> Axes | list[Axes]:
@@ -138,16 +139,20 @@ class Experiment:
     def _measure(self, name: str) -> str:
         return name if name in self.measures else str(parse_measure(name)) if name else self.measures[0]
 
-    def _cost_note(self) -> str:
+    def _cost_note(self, labels: Mapping[str, str]) -> str:
         sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "all"))
-        parts = [f"{name} {row.seconds:.1f} s{' (stored)' * row.stored}" for name, row in sums.iterrows()]
+        parts = [
+            f"{labels.get(str(name), name)} {row.seconds:.1f} s{' (stored)' * row.stored}"
+            for name, row in sums.iterrows()
+        ]
         return f"Time to search all queries: {', '.join(parts)}."
 
     def _provenance(self, measure: str) -> dict[str, Any]:
+        settings = {name: getattr(self, name) for name in ("baseline", "seed", "alpha", "correction")}
         return {
             "collections": {part.name: part.fingerprint for part in self.collections},
             "systems": {part.name: part.key for part in self.systems},
-            "parameters": {"measure": measure, "baseline": self.baseline, "seed": self.seed, "alpha": self.alpha},
+            "parameters": {"measure": measure, **settings},
         }
 
     def _repr_html_(self) -> str:
@@ -164,6 +169,7 @@ def experiment(
     measures: AnyMeasure | Sequence[AnyMeasure] = "nDCG@10",
     *,
     baseline: str | None = None,
+    correction: str | None = "holm",
     alpha: float = 0.05,
     depth: int = DEPTH,
     seed: int = 0,
@@ -171,8 +177,9 @@ def experiment(
     """Search, evaluate and compare: every system on every collection by every measure.
 
     *systems* and *collections* are names or objects, one or several, *measures* as in `evaluate`. *baseline* is the
-    system that the others are tested against, the first by default. *alpha* is the level of significance, *depth* the
-    documents kept per query. MirblabError for an unknown name, one that is given twice, or an empty list.
+    system that the others are tested against, the first by default. *correction* and *alpha*, the level of
+    significance, are those of `lab.compare`; *depth* is the number of documents kept per query. MirblabError for an
+    unknown name, one that is given twice, or an empty list.
 
     >>> result = experiment(["bm25", "bm25-mirb"], "mini-qa", ["nDCG@10", "RR"])
     >>> result.table().frame.columns.tolist(), len(result.values)
@@ -181,6 +188,7 @@ def experiment(
     chosen = [system(part) if isinstance(part, str) else part for part in _as_list("system", systems)]
     loaded = [load(part) if isinstance(part, str) else part for part in _as_list("collection", collections)]
     wanted = _as_list("measure", measures)
+    significance.corrected_column(correction)  # an unknown one is an error before the first search
     for what, names in (("system", [part.name for part in chosen]), ("collection", [part.name for part in loaded])):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -207,6 +215,7 @@ def experiment(
         names[0] if baseline is None else baseline,
         seed,
         alpha,
+        correction,
         list(dict.fromkeys(notes)),
     )
 

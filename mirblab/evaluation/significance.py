@@ -1,4 +1,4 @@
-"""Paired significance tests, intervals, Holm's correction, significance letters and correlation."""
+"""Paired significance tests, intervals, corrections for several tests, significance letters and correlation."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from mirblab.core.errors import MirblabError, check_known, unknown
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
 _EMPTY_MATRIX = pd.DataFrame(index=[""])  # gives the columns of a table without comparisons their names
+# By the column that a correction adds to a comparison: its name, and what it is called in a sentence.
+_CORRECTIONS = {
+    "p_holm": ("holm", "after Holm's correction"),
+    "p_bh": ("bh", "after Benjamini and Hochberg's correction"),
+    "p": ("none", "without correction"),
+}
 Pairs = Sequence[tuple[str, str]]
 Statistics = Callable[[np.ndarray, list[int], list[int]], dict[str, np.ndarray]]
 
@@ -26,17 +32,19 @@ def compare(
     baseline: str | None = None,
     test: str = "permutation",
     family: str = "collection",
+    correction: str | None = "holm",
     alpha: float = 0.05,
     seed: int = 0,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
 ) -> pd.DataFrame:
-    """Return every comparison with its p, Holm's p within the family, and the interval of the difference.
+    """Return every comparison with its p, its p corrected within the family, and the interval of the difference.
 
     Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level 1 -
     *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
     compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection" (one
-    correction per collection) or "all" (one for the table). `attrs` hold these settings.
+    correction per collection) or "all" (one for the table). *correction* is "holm", "bh" (`benjamini_hochberg`, with
+    the column p_bh for p_holm) or "none", also None (p itself decides). `attrs` hold these settings.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -44,6 +52,7 @@ def compare(
     [0.2]
     """
     check_known("family", family, ["all", "collection"])
+    decisive = corrected_column(correction)
     if test == "permutation":
         tested = permutation_test(values, measure, baseline=baseline, n_permutations=n_permutations, seed=seed)
     elif test == "t":
@@ -55,15 +64,39 @@ def compare(
     )
     table = tested.drop(columns="t", errors="ignore").assign(low=spans.low, high=spans.high)
     groups = table.collection if family == "collection" else pd.Series("all collections", index=table.index)
-    table["p_holm"] = table.p.groupby(groups, sort=False).transform(holm)
-    table["significant"] = table.p_holm <= alpha
+    if decisive != "p":
+        adjust = holm if decisive == "p_holm" else benjamini_hochberg
+        table[decisive] = table.p.groupby(groups, sort=False).transform(adjust)
+    table["significant"] = table[decisive] <= alpha
     sizes = groups.map(groups.value_counts())
     table["family"] = groups + " (" + sizes.astype(str) + " comparison" + np.where(sizes == 1, "", "s") + ")"
-    columns = ["collection", "measure", "system_a", "system_b", "difference", "p", "p_holm", "low", "high"]
-    table = table[[*columns, "n_queries", "significant", "family"]]
+    columns = ["collection", "measure", "system_a", "system_b", "difference", *dict.fromkeys(["p", decisive])]
+    table = table[[*columns, "low", "high", "n_queries", "significant", "family"]]
     table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}
     table.attrs["n_permutations"] = n_permutations if test == "permutation" else 0
     return table
+
+
+def corrected_column(correction: str | None) -> str:
+    """Return the column of a comparison whose p decides under a *correction*; MirblabError for an unknown one.
+
+    >>> corrected_column("bh"), corrected_column(None)
+    ('p_bh', 'p')
+    """
+    columns = {name: column for column, (name, _) in _CORRECTIONS.items()}
+    wanted = "none" if correction is None else correction
+    check_known("correction", wanted, columns)
+    return columns[wanted]
+
+
+def decisive_p(comparison: pd.DataFrame) -> tuple[str, str]:
+    """Return the column of *comparison* whose p decides, and how it was corrected, as the end of a sentence.
+
+    >>> decisive_p(pd.DataFrame(columns=["p", "p_holm"]))
+    ('p_holm', "after Holm's correction")
+    """
+    column = next((name for name in _CORRECTIONS if name in comparison), "p")
+    return column, _CORRECTIONS[column][1]
 
 
 def permutation_test(
@@ -158,6 +191,25 @@ def holm(p: ArrayLike) -> np.ndarray:
     order = tested[np.argsort(p[tested], kind="stable")]
     adjusted = np.full(len(p), np.nan)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    return adjusted
+
+
+def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
+    """Return the p values of one family adjusted by Benjamini and Hochberg's step-up method, in the order given.
+
+    Rejecting those of at most q keeps the expected share of false rejections (false discovery rate) at q, if the tests
+    are independent or positively dependent. NaN is no test: it stays NaN and does not count. Benjamini and Hochberg,
+    Journal of the Royal Statistical Society B 1995.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.005]).round(9).tolist()
+    [0.02, 0.04, 0.04, 0.02]
+    """
+    from scipy.stats import false_discovery_control
+
+    p = np.asarray(p, dtype=np.float64)
+    tested = ~np.isnan(p)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[tested] = false_discovery_control(p[tested])
     return adjusted
 
 

@@ -86,6 +86,16 @@ def test_costs_say_what_was_stored(result):
     assert "(stored)" in again.table().notes[-1]
 
 
+def test_correction_reaches_tests_and_notes(tmp_path):
+    """The tests have the p that is asked for, the table says how it was corrected, and so do the files."""
+    by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", None)}
+    assert "p_bh" in by_name["bh"].compare() and "p_holm" not in by_name["bh"].compare()
+    assert "Benjamini and Hochberg" in by_name["bh"].table().to_latex()
+    assert "p at most 0.05 without correction." in by_name[None].table().to_markdown()
+    by_name["bh"].save(tmp_path)
+    assert json.loads((tmp_path / "rr.json").read_text("utf-8"))["provenance"]["parameters"]["correction"] == "bh"
+
+
 @pytest.mark.parametrize(
     ("systems", "collections", "options", "words"),
     [
@@ -95,6 +105,7 @@ def test_costs_say_what_was_stored(result):
         ("bm25", ["mini-qa", "mini-qa"], {}, "given twice"),
         ("bm25", "mini-qa", {"baseline": "minilm"}, "not among the systems"),
         ("bm26", "mini-qa", {}, "did you mean 'bm25'"),
+        ("bm25", "mini-qa", {"correction": "bonferroni"}, "no correction 'bonferroni'; found bh, holm, none"),
     ],
 )
 def test_errors_say_what_to_do(systems, collections, options, words):

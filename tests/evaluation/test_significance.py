@@ -200,6 +200,37 @@ def test_holm_by_hand() -> None:
     assert adjusted[1:].tolist() == pytest.approx([0.04, 0.04])
 
 
+def test_benjamini_hochberg_by_hand() -> None:
+    """Best of five first: .001 × 5, .008 × 5/2, then .039, .041, .042 × 5/3, 5/4, 5/5, lowered to the next: .042."""
+    adjusted = significance.benjamini_hochberg([0.042, 0.001, 0.041, 0.008, 0.039])
+    assert adjusted.tolist() == pytest.approx([0.042, 0.005, 0.042, 0.02, 0.042])
+    assert significance.holm([0.042, 0.001, 0.041, 0.008, 0.039]).max() > 0.05  # it is stricter
+    assert significance.benjamini_hochberg([]).tolist() == []
+    adjusted = significance.benjamini_hochberg(pd.Series([np.nan, 0.02, 0.9]))
+    assert np.isnan(adjusted[0])
+    assert adjusted[1:].tolist() == pytest.approx([0.04, 0.9])
+
+
+def test_compare_with_each_correction() -> None:
+    """The corrected p decides, within its family; None and "none" leave p itself; Holm's is the default."""
+    values = pd.concat([random_table(30, 4, seed=1, collection="c"), random_table(20, 4, seed=2, collection="d")])
+    settings = {"n_permutations": 2000, "n_resamples": 100}
+    by_name = {name: significance.compare(values, "nDCG@10", correction=name, **settings)
+               for name in ("holm", "bh", "none", None)}  # fmt: skip
+    pd.testing.assert_frame_equal(by_name["holm"], significance.compare(values, "nDCG@10", **settings))
+    bh = by_name["bh"]
+    assert "p_holm" not in bh and bh.significant.equals(bh.p_bh <= 0.05)
+    for name, rows in bh.groupby("collection"):
+        np.testing.assert_allclose(rows.p_bh, stats.false_discovery_control(rows.p), err_msg=str(name))
+    pd.testing.assert_frame_equal(by_name["none"], by_name[None])
+    assert not {"p_holm", "p_bh"} & set(by_name["none"].columns)
+    assert by_name["none"].significant.equals(by_name["none"].p <= 0.05)
+    n_significant = [by_name[name].significant.sum() for name in ("holm", "bh", "none")]
+    assert n_significant == sorted(n_significant) and n_significant[0] < n_significant[2]
+    with pytest.raises(MirblabError, match="no correction 'holms'; did you mean 'holm'. Known: bh, holm, none"):
+        significance.compare(values, "nDCG@10", correction="holms")
+
+
 def test_compare_corrects_within_its_family() -> None:
     """With two collections the family is each one's pairs, or all of them."""
     values = pd.concat([random_table(30, 3, seed=1, collection="c"), random_table(20, 3, seed=2, collection="d")])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.escape import format_interval
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation.imported import mark_imported
-from mirblab.evaluation.significance import values_per_query
+from mirblab.evaluation.significance import decisive_p, values_per_query
+from mirblab.retrieval import systems
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 Published = Callable[[str, str], float | None]
 
 _TOLERANCE = 0.05, 1.0  # distances to a printed number that are OK, and near
+_EQUAL = 0.95  # of the queries with one value for all systems, from which no best system is marked
 _NO_JUDGED = "{}: unjudged documents are left out; Judged@k, the share that is judged, is missing here."
 
 
@@ -66,8 +70,10 @@ def main_table(
     *by* "collection": one measure, a column per collection, and unweighted averages per task (*tasks*: collection to
     task) and over all. *by* "measure": several measures of one collection, a column each. *groups* (collection to name,
     as from `catalogue.collection_groups`): a complete group has one column, the unweighted mean of its collections,
-    which counts once in averages and has no significance marks. *published* gets its name. The best of a column is
-    bold, the second underlined; systems with equal printed values share the mark. *comparison*: from
+    which counts once in averages and has no significance marks. *published* gets its name. The best system is bold, the
+    second underlined; those with equal printed values share the mark. Judged@k, which is no quality, has no marks, nor
+    have columns in which nearly all queries have one value for all systems, as a note says. Systems are shown by their
+    labels; where the table is wider than a page, collections are rows (`Table.laid_out`). *comparison*: from
     `significance.compare` with a baseline, adds † (better) and ‡ (worse). *published(system, collection)*: the paper's
     number in printed units, or None; the distance is called OK, near or off (`distance_state`). *percent*:
     values are multiplied by 100. A prime measure is shown with Judged@k, or a note that it is missing. Imported values
@@ -86,12 +92,16 @@ def main_table(
     frame, n_averages = add_averages(means, tasks) if by == "collection" else (means, 0)
     judged, notes = _judged_share(values, wanted, percent, by, whole)
     notes = _query_notes(values, wanted) + group_notes + average_notes(means, n_averages) + notes
-    unmarked = [column for column in frame.columns if column_name(column).startswith("Judged")]
     if judged is not None:
         frame = pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1)
-        unmarked = list(judged.columns)
-    shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits)
-    shown.marks = best_and_second(frame, digits, unmarked)
+    equal = equal_queries(values, [name for name in wanted if not _is_share(name)])
+    cells = {column: _cell(column, wanted[0], str(values.collection.iloc[0]), by) for column in frame.columns}
+    unmarked = [column for column, (_, name) in cells.items() if _is_share(name)]
+    shown = Table(
+        frame, caption or _caption(wanted, values, percent), notes + _equal_notes(equal), digits, is_grid=True
+    )
+    shown.labels = system_labels(map(str, frame.index))
+    shown.marks = best_and_second(frame, digits, [*unmarked, *(column for column in cells if cells[column] in equal)])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
         laid = add_averages(average_groups(mask, whole), tasks)[0] if by == "collection" else mask
@@ -101,9 +111,65 @@ def main_table(
         add_significance_marks(shown, comparison)
     if published is not None and by == "collection":
         add_distance(shown, published, set(means.columns), unmarked)
-    if len(frame) > 1:
-        shown.notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
+    if shown.marks.ne("").to_numpy().any():
+        shown.notes.append("Bold: the best system; underlined: the second. Systems that print the same share the mark.")
     return shown
+
+
+def system_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return the label of each system of the registry among *names*; none where two have the same.
+
+    >>> system_labels(["bm25", "bm25+minilm", "one of my own"])
+    {'bm25': 'BM25', 'bm25+minilm': 'BM25 + MiniLM'}
+    """
+    labels = {}
+    for name in names:
+        with suppress(MirblabError, OSError):
+            labels[name] = systems.system(name).label
+    counts = Counter(labels.values())
+    return {name: label for name, label in labels.items() if counts[label] == 1}
+
+
+def equal_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return where at least 95 percent of the queries have one value for all systems: (collection, measure).
+
+    With each, the number of these queries and of all; nothing for a single system.
+
+    >>> values = pd.DataFrame({"system": ["a", "b"], "query_id": "q", "value": 0.1}).assign(measure="P'@10")
+    >>> equal_queries(values.assign(collection="c"), ["P'@10"])
+    {('c', "P'@10"): (1, 1)}
+    """
+    chosen = values_per_query(values[values.measure.isin(measures)])
+    keys = [chosen[name].astype(str) for name in ("collection", "measure", "query_id")]
+    spread = chosen.value.astype(float).groupby(keys, sort=False).agg(["min", "max"])
+    is_equal = (spread["max"] - spread["min"] < 1e-9).groupby(level=[0, 1], sort=False)
+    counts = is_equal.agg(["sum", "size"])
+    n_systems = chosen.system.astype(str).groupby(keys[:2], sort=False).nunique()
+    chosen_rows = counts[(n_systems.reindex(counts.index) > 1) & (counts["sum"] >= _EQUAL * counts["size"])]
+    return {(str(key[0]), str(key[1])): (int(n), int(of)) for key, n, of in chosen_rows.itertuples()}
+
+
+def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
+    places: dict[str, list[str]] = {}
+    for (collection, measure), (n, of) in equal.items():
+        places.setdefault(measure, []).append(f"{collection} ({'all' if n == of else f'{n:,} of'} {of:,} queries)")
+    why = " Where few documents per query are judged, leaving out the others makes most rankings equal."
+    return [
+        f"{measure} cannot show a difference where the systems have the same value: {', '.join(where)}. No best one is "
+        f"marked there.{why if chr(39) in measure else ''}"
+        for measure, where in places.items()
+    ]
+
+
+def _is_share(measure: str) -> bool:
+    """Return whether a measure is a share of judged documents, which is no quality: neither high nor low is better."""
+    return measure.startswith("Judged")
+
+
+def _cell(column: object, measure: str, collection: str, by: str) -> tuple[str, str]:
+    """Return the collection and the measure of a column of the main table."""
+    name, above = column_name(column), str(column[0]) if isinstance(column, tuple) else ""
+    return (collection, name) if by == "measure" else (name, above if _is_share(above) else measure)
 
 
 def _judged_share(
@@ -181,7 +247,8 @@ def interval_table(
     texts = [[format_interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
              for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
     notes = [*_query_notes(values, names), "In brackets: bootstrap interval of the mean over resampled queries."]
-    shown = Table(frame, caption or _caption(names, values, percent), notes, digits)
+    shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
+    shown.labels = system_labels(map(str, frame.index))
     shown.beside = pd.DataFrame(texts, index=frame.index, columns=frame.columns)
     shown.extra = {"low": ends[0], "high": ends[1]}
     if mask is not None:
@@ -220,7 +287,9 @@ def _judged_names(known: Sequence[str], prime: str) -> list[str]:
 def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> str:
     unit = "in percent" if percent else "from 0 to 1"
     where = str(values.collection.iloc[0]) if values.collection.nunique() == 1 else "each collection"
-    return f"{', '.join(measures)} {unit}, mean over the queries of {where}; higher is better."
+    qualities = "" if all(map(_is_share, measures)) else "; higher is better"
+    but = ", except of Judged@k, which is no quality" if qualities and any(map(_is_share, measures)) else ""
+    return f"{', '.join(measures)} {unit}, mean over the queries of {where}{qualities}{but}."
 
 
 def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
@@ -355,15 +424,20 @@ def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
         )
     signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
     columns = {column_name(name): name for name in reversed(list(signs.columns))}
+    comparison = comparison[[not _is_share(str(name)) for name in comparison.measure]]
+    if comparison.empty:
+        return
     for row in comparison[comparison.significant.astype(bool)].to_dict("records"):
         column = columns.get(str(row["collection"]), columns.get(str(row["measure"])))
         if row["system_a"] in signs.index and column is not None:
             signs.loc[row["system_a"], [column]] = "†" if row["difference"] > 0 else "‡"
     shown.signs = shown.signs + signs if shown.signs.size else signs
     done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
+    column, corrected = decisive_p(comparison)
+    family = "" if column == "p" else f"; family: {_families(comparison)}"
     shown.notes.append(
-        f"† better, ‡ worse than {baselines[0]} in {measures}: paired {done.get('test', 'permutation')} test over "
-        f"queries, p at most {done.get('alpha', 0.05)} after Holm's correction; family: {_families(comparison)}."
+        f"† better, ‡ worse than {shown.labels.get(baselines[0], baselines[0])} in {measures}: paired "
+        f"{done.get('test', 'permutation')} test over queries, p at most {done.get('alpha', 0.05)} {corrected}{family}."
     )
 
 

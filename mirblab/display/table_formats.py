@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from numbers import Real
 from pathlib import Path
@@ -39,6 +39,11 @@ SCRIPT = template("table.js")
 
 MOST_ROWS = 500  # in a page
 Row = tuple[str, list[Cell]]  # a name and its cells
+# The widest table of a page, in characters: 7 inches of digits of 8 points, or a notebook beside the file browser.
+_PAGE = 110
+_COLUMN = 46  # the widest one of a column of a page of two, and of letters of 10 points
+_GAP = 2  # characters of space between two columns
+_MOST_HEADS = 8  # above, they are rotated
 _FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
 _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
 
@@ -50,8 +55,9 @@ class Table:
     *frame*: numbers in printed units, not rounded; its columns may have two levels (group, column). *marks* ("best",
     "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty. *extra*: further
     tables of its shape that only the CSV has, such as the paper's numbers. *formats*: format specifications of columns;
-    p values (`p`, `p_holm`, `p (...)`) have a default one. *maths*: columns whose texts, like the caption, hold
-    formulas. *others*: names of imported systems, to be marked.
+    p values (`p`, `p_holm`, `p_bh`, `p (...)`) have a default one. *maths*: columns whose texts, like the caption, hold
+    formulas. *others*: names of imported systems, to be marked. *labels*: what is shown for names of rows, but not in
+    the CSV. *is_grid*: cells are numbers of one kind, so that rows and columns may be exchanged to fit a page.
 
     >>> Table(pd.DataFrame({"nDCG@10": [0.5]}, index=["bm25"]), caption="Means.").caption
     'Means.'
@@ -68,6 +74,20 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
     maths: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    is_grid: bool = False
+
+    def laid_out(self) -> Table:
+        """Return the table as it is shown: a grid wider than a page has its rows as columns, if that is narrower."""
+        if not self.is_grid or self.width() <= _PAGE:
+            return self
+        turned = {name: getattr(self, name).T for name in ("frame", "marks", "signs", "beside")}
+        other = replace(self, **turned, is_grid=False)
+        return other if other.width() < self.width() else self
+
+    def width(self) -> int:
+        """Return the width in characters, with the space between columns."""
+        return sum(_column_widths(self))
 
     def rows(self) -> Iterator[tuple[str, list[Cell]]]:
         """Yield each row's name and its formatted cells."""
@@ -84,15 +104,21 @@ class Table:
                 mark, sign, beside = ("" if flag is None else str(flag[row, column]) for flag in flags)
                 text = format_value(value, self.digits, how)
                 cells.append(Cell(text, mark, sign, beside, is_maths and isinstance(value, str)))
-            yield mark_imported(str(name), self.others), cells
+            yield ": ".join(part for part in self._shown(name) if part), cells
 
     def header(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Return the groups above the columns with their widths (empty for one level), and the column names."""
-        names = [mark_imported(column_name(name), self.others) for name in self.frame.columns]
+        names = [self._shown(name)[-1] for name in self.frame.columns]
         if self.frame.columns.nlevels == 1:
             return [], names
-        groups = groupby(mark_imported(str(name[0]), self.others) for name in self.frame.columns)
+        groups = groupby(self._shown(name)[0] for name in self.frame.columns)
         return [(group, len(list(members))) for group, members in groups], names
+
+    def _shown(self, name: object) -> list[str]:
+        """Return the parts of a row's or a column's name, with its label, or marked as imported."""
+        parts = map(str, name if isinstance(name, tuple) else (name,))
+        marked = [(part, mark_imported(part, self.others)) for part in parts]
+        return [self.labels.get(part, part) if shown == part else shown for part, shown in marked]
 
     def is_number(self) -> list[bool]:
         """Return for each column whether it is numeric, and so aligned to the right."""
@@ -100,34 +126,35 @@ class Table:
         return [types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind) for kind in self.frame.dtypes]
 
     def to_latex(self, label: str = "", provenance: Mapping[str, Any] | None = None) -> str:
-        """Return a `table` environment below comments on packages and *provenance*; nine or more heads are rotated."""
-        groups, names = self.header()
-        turned = len(names) > 8
-        heads = [rf"\rotatebox{{70}}{{{escape_latex(name)}}}" if turned else escape_latex(name) for name in names]
-        columns = "".join("r" if number else "l" for number in self.is_number())
+        """Return a `table` environment below comments on packages and *provenance*; nine or more heads are rotated.
+
+        A wide table is a `table*`, which spans both columns of a page, in smaller letters. What is wider than a page
+        has its rows as columns, or continues below, if its cells are of one kind (`is_grid`).
+        """
+        shown = self.laid_out()
+        blocks = _page_wide(shown) if self.is_grid else [shown]
+        needs_rotation = any(block.frame.shape[1] > _MOST_HEADS for block in blocks)
         made_from = dict(provenance or {}).items()
-        lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * turned}}}"]
+        lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * needs_rotation}}}"]
         lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
-        lines += [r"\begin{table}", r"\centering"]
+        is_wide = shown.width() > _COLUMN
+        kind = "table*" if is_wide else "table"
+        lines += [rf"\begin{{{kind}}}", r"\centering"]
         lines += [rf"\caption{{{escape_latex(self.caption, bool(self.maths))}}}"] if self.caption else []
         lines += [rf"\label{{{label}}}"] if label else []
-        lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
-        if groups:
-            lines += _latex_groups(groups)
-        lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
-        for name, cells in self.rows():
-            guard = "{}" if name[:1] in ("[", "*") else ""  # which the rule or the line before would take
-            lines += [" & ".join([guard + escape_latex(name), *map(latex_cell, cells)]) + r" \\"]
-        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [r"\footnotesize\setlength{\tabcolsep}{4pt}"] if is_wide else []
+        for number, block in enumerate(blocks):
+            lines += [r"\par\medskip"] * (number > 0) + _tabular(block)
         lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
-        return "\n".join([*lines, r"\end{table}"]) + "\n"
+        return "\n".join([*lines, rf"\end{{{kind}}}"]) + "\n"
 
     def to_markdown(self) -> str:
         """Return a GitHub-flavoured table with its caption above and its notes below; a group precedes a colon."""
-        heads = [escape_markdown(mark_imported(name, self.others)) for name in flatten_columns(self.frame.columns)]
-        rules = ["---", *("---:" if number else "---" for number in self.is_number())]
-        lines = [["", *heads], rules]
-        lines += [[escape_markdown(name), *map(markdown_cell, cells)] for name, cells in self.rows()]
+        shown = self.laid_out()
+        heads = [": ".join(part for part in shown._shown(name) if part) for name in shown.frame.columns]
+        rules = ["---", *("---:" if number else "---" for number in shown.is_number())]
+        lines = [["", *map(escape_markdown, heads)], rules]
+        lines += [[escape_markdown(name), *map(markdown_cell, cells)] for name, cells in shown.rows()]
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         parts = [escape_markdown(self.caption, bool(self.maths)), body, *map(escape_markdown, self.notes)]
         return "\n\n".join(part for part in parts if part) + "\n"
@@ -135,10 +162,10 @@ class Table:
     def to_html(self) -> str:
         """Return an HTML table with caption and notes, without style and script; formulas are MathML."""
         notes = "".join(f"<p><small>{plain_html(note)}</small></p>\n" for note in self.notes)
-        return table_element(self) + notes
+        return table_element(self.laid_out()) + notes
 
     def _repr_html_(self) -> str:
-        return interactive_html(self, rest="are in its CSV, which to_csv() gives whole")
+        return interactive_html(self.laid_out(), rest="are in its CSV, which to_csv() gives whole")
 
     __repr__ = to_markdown
 
@@ -296,12 +323,70 @@ def flatten_columns(columns: pd.Index) -> list[str]:
 
 
 def _is_p_value(name: str) -> bool:
-    return name in ("p", "p_holm") or name.startswith("p (")
+    return name in ("p", "p_holm", "p_bh") or name.startswith("p (")
 
 
 def column_name(name: object) -> str:
     """Return a column's name without the group above it."""
     return str(name[-1] if isinstance(name, tuple) else name)
+
+
+def _column_widths(table: Table) -> list[int]:
+    """Return the width of the rows' names and of each column, in characters, with the space between columns."""
+    rows = list(table.rows())
+    groups, names = table.header()
+    heads = [0 if len(names) > _MOST_HEADS else len(name) for name in names]
+    cells = [
+        [len(cell.text) + len(cell.sign) + len(cell.beside) + bool(cell.beside) for cell in row] for _, row in rows
+    ]
+    widths = [max(column) for column in zip(heads, *cells, strict=True)]
+    return [max((len(name) for name, _ in rows), default=0), *(_GAP + width for width in widths)]
+
+
+def _page_wide(table: Table) -> list[Table]:
+    """Return the table in parts that fit a page, each with some of its columns."""
+    first, *widths = _column_widths(table)
+    starts, used = [0], first
+    for column, width in enumerate(widths):
+        if used + width > _PAGE and column > starts[-1]:
+            starts.append(column)
+            used = first
+        used += width
+    ends = [*starts[1:], len(widths)]
+    names = ("frame", "marks", "signs", "beside")
+    return (
+        [
+            replace(table, **{name: part.iloc[:, start:end] for name in names if (part := getattr(table, name)).size})
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        if len(starts) > 1
+        else [table]
+    )
+
+
+def _tabular(table: Table) -> list[str]:
+    """Return the lines of a `tabular`; rows with a group stand below its name."""
+    groups, names = table.header()
+    heads = [escape_latex(name) for name in names]
+    if len(names) > _MOST_HEADS:
+        heads = [rf"\rotatebox{{70}}{{{head}}}" for head in heads]
+    columns = "".join("r" if number else "l" for number in table.is_number())
+    lines = [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule", *(_latex_groups(groups) if groups else [])]
+    lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+    group, is_grouped = "", table.frame.index.nlevels > 1
+    for place, (name, (shown, cells)) in enumerate(zip(table.frame.index, table.rows(), strict=True)):
+        if is_grouped:
+            above, shown = table._shown(name)
+            if above != group:
+                lines += [r"\addlinespace"] * (place > 0)
+                lines += [rf"\multicolumn{{{len(names) + 1}}}{{l}}{{\textit{{{escape_latex(above)}}}}} \\"] * (
+                    above != ""
+                )
+            group = above
+        guard = "{}" if shown[:1] in ("[", "*") else ""  # which the rule or the line before would take
+        indent = r"\quad " * bool(group)
+        lines += [" & ".join([guard + indent + escape_latex(shown), *map(latex_cell, cells)]) + r" \\"]
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:

@@ -168,6 +168,10 @@ def test_signs_follow_the_comparison_with_the_baseline() -> None:
     assert r"}$^{\dagger}$" in shown.to_latex()
     assert "<sup>‡</sup>" in shown.to_html()
     assert any("permutation test" in note and "c (3 comparisons)" in note and "base" in note for note in shown.notes)
+    for name, words in {"holm": "after Holm's correction; family", "bh": "after Benjamini and Hochberg's correction; f",
+                        "none": "p at most 0.05 without correction."}.items():  # fmt: skip
+        done = significance.compare(found, "RR", baseline="base", correction=name, n_permutations=99, n_resamples=9)
+        assert words in " ".join(result_tables.main_table(found, "RR", comparison=done).notes)
     with pytest.raises(MirblabError, match="one baseline, found 3"):
         result_tables.main_table(
             found, "RR", comparison=significance.compare(found, "RR", n_permutations=9, n_resamples=9)
@@ -278,7 +282,7 @@ def test_latex_is_golden() -> None:
         r"\bottomrule",
         r"\end{tabular}",
         r"\par\footnotesize Queries: c\&1 2.",
-        r"\par\footnotesize Bold: best of the column; underlined: second. Systems that print the same share the mark.",
+        r"\par\footnotesize Bold: the best system; underlined: the second. Systems that print the same share the mark.",
         r"\end{table}",
         "",
     ])  # fmt: skip
@@ -457,7 +461,7 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
     assert record["provenance"] == {"seed": 3, "commit": "abc"}
     assert record["notes"] == shown.notes
     assert before[0].startswith(
-        b'% needs \\usepackage{amsmath,amssymb,booktabs}\n% seed: 3\n% commit: "abc"\n\\begin{table}'
+        b'% needs \\usepackage{amsmath,amssymb,booktabs}\n% seed: 3\n% commit: "abc"\n\\begin{table*}'
     )
     numbers = pd.read_csv(tmp_path / "new" / "main.csv", index_col=0)
     assert numbers.loc["bm25_a", "Questions: c1"] == 37.5
@@ -488,3 +492,82 @@ def test_a_system_without_formulas_says_so_below_its_values() -> None:
     line = "structure on mini-lean: no formula in 204 of 204 queries and 204 of 204 documents."
     assert line in result_tables.main_table(found, "RR").notes
     assert line in result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes
+
+
+def wide_values(systems: list[str], n_collections: int = 12, measure: str = "RR") -> pd.DataFrame:
+    """Return random values of two queries for each system and collection."""
+    generator = np.random.default_rng(0)
+    keys = [(system, f"mini-number-{n}", measure) for system in systems for n in range(n_collections)]
+    return make({key: generator.random(2).tolist() for key in keys})
+
+
+def test_a_wide_grid_has_its_collections_as_rows() -> None:
+    """Labels, marks, signs and groups go along; the CSV has names and columns as before; a narrow one stays."""
+    found = wide_values(["bm25", "minilm", "own"])
+    tasks = {f"mini-number-{n}": "Premises" if n < 6 else "Questions" for n in range(12)}
+    done = significance.compare(found, "RR", baseline="own", n_permutations=99, n_resamples=9)
+    done["significant"] = done.collection == "mini-number-7"
+    shown = result_tables.main_table(found, "RR", tasks=tasks, comparison=done)
+    rows = {name: cells for name, cells in shown.laid_out().rows()}
+    assert shown.laid_out().header()[1] == ["BM25", "MiniLM", "own"]
+    assert list(rows)[0] == "Premises: mini-number-0" and list(rows)[-1] == "Average: all (12)"
+    for column, (cells, name) in enumerate(zip(rows.values(), shown.frame.columns, strict=True)):
+        assert [cell.mark for cell in cells] == shown.marks.iloc[:, column].tolist()
+        assert [cell.text for cell in cells] == [f"{number:.2f}" for number in shown.frame[name]]
+    assert {cell.sign for cell in rows["Questions: mini-number-7"][:2]} <= {"†", "‡"}
+    assert any("worse than own in RR" in note for note in shown.notes)
+    latex = shown.to_latex()
+    assert r"\multicolumn{4}{l}{\textit{Questions}} \\" in latex and r"\begin{table*}" in latex
+    assert r"\quad mini-number-7 & " in latex and " & BM25 & MiniLM & own " in latex
+    assert shown.to_csv().splitlines()[0].startswith("system,Premises: mini-number-0,")
+    assert [line.split(",")[0] for line in shown.to_csv().splitlines()[1:]] == ["bm25", "minilm", "own"]
+    narrow = result_tables.main_table(found[found.collection < "mini-number-10"].head(6), "RR")
+    assert narrow.laid_out() is narrow
+
+
+@pytest.mark.parametrize("n_systems", [3, 30])
+def test_no_line_of_the_latex_is_wider_than_the_page(n_systems: int) -> None:
+    """With intervals, too: what does not fit as rows continues in another tabular, and no cell is lost."""
+    found = wide_values([f"a system of mine {n}" for n in range(n_systems)])
+    shown = result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=20))
+    text = shown.to_latex()
+    lines = [line.replace(r" {\footnotesize", "").replace("}", "") for line in text.splitlines() if " & " in line]
+    assert max(len(line.removesuffix(r" \\").replace(" & ", "  ")) for line in lines) <= table_formats._PAGE
+    assert text.count("[") == 12 * n_systems == shown.to_html().count("<small>[")
+    n_parts = text.count(r"\begin{tabular}")
+    assert (n_parts > 1) == (n_systems == 30)  # 30 systems stay rows, whose names stand in each part
+    assert all(text.count(f"a system of mine {n} ") == n_parts for n in range(n_systems))
+
+
+def test_a_share_of_judged_documents_is_neither_good_nor_bad(values: pd.DataFrame) -> None:
+    """A table of Judged@10 has no bold number and no sign, and its caption does not call higher better."""
+    found = values.assign(measure="Judged@10")
+    done = significance.compare(found, "Judged@10", baseline="dense", n_permutations=99, n_resamples=9)
+    shown = result_tables.main_table(found, "Judged@10", comparison=done.assign(significant=True))
+    assert not shown.marks.ne("").to_numpy().any() and not shown.signs.size
+    assert "better" not in " ".join([shown.caption, *shown.notes]) and "Bold" not in " ".join(shown.notes)
+    both = pd.concat([values, found])
+    shown = result_tables.main_table(both[both.collection == "c1"], ["RR", "Judged@10"], by="measure")
+    assert shown.marks["Judged@10"].eq("").all() and shown.marks["RR"].ne("").any()
+    assert shown.caption.endswith("higher is better, except of Judged@k, which is no quality.")
+
+
+def test_a_measure_that_cannot_differ_says_so() -> None:
+    """Equal on all queries, or on 19 of 20: a note and no marks; on 18 of 20 the best one is bold as ever."""
+    base = np.linspace(0, 1, 20)
+    for n_other, words in {0: "c (all 20 queries)", 1: "c (19 of 20 queries)", 2: ""}.items():
+        other = base - 0.1 * (np.arange(20) >= 20 - n_other)
+        found = make(
+            {("a", "c", "RR"): base, ("b", "c", "RR"): other, ("a", "d", "RR"): base, ("b", "d", "RR"): 1 - base}
+        )
+        shown = result_tables.main_table(found, "RR")
+        notes = [note for note in shown.notes if "cannot show a difference" in note]
+        assert shown.marks["", "d"].ne("").any() and shown.marks["", "c"].ne("").any() == (n_other == 2)
+        said = (
+            f"RR cannot show a difference where the systems have the same value: {words}. No best one is marked there."
+        )
+        assert notes == ([said] if words else [])
+    alone = result_tables.main_table(found[found.system == "a"], "RR")
+    assert not any("cannot show" in note for note in alone.notes)
+    prime = found.assign(measure="RR'", value=1.0)
+    assert any("Where few documents" in note for note in result_tables.main_table(prime, "RR'").notes)

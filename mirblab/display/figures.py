@@ -274,9 +274,14 @@ def shorten_label(label: str, longest: int) -> str:
     return label if len(label) <= longest else f"{label[: longest - 1]}…"
 
 
-def value_axis_label(measure: str) -> str:
-    """Return the label of an axis of values from 0 to 1."""
-    return f"{measure}, 0 to 1, higher is better"
+def value_axis_label(measure: str, low: float = 0.0, high: float = 1.0) -> str:
+    """Return the label of an axis of values from 0 to 1, which says so where it shows *low* to *high* only.
+
+    >>> value_axis_label("RR"), value_axis_label("RR", 0, 0.054)
+    ('RR, 0 to 1, higher is better', 'RR, 0 to 1 (axis: 0 to 0.054), higher is better')
+    """
+    part = f" (axis: {max(low, 0.0):.3g} to {min(high, 1.0):.3g})" if low > 0 or high < 1 else ""
+    return f"{measure}, 0 to 1{part}{'' if measure.startswith('Judged') else ', higher is better'}"
 
 
 def require_columns(table: pd.DataFrame, *columns: str) -> None:

@@ -111,7 +111,7 @@ def main_table(
         add_significance_marks(shown, comparison)
     if published is not None and by == "collection":
         add_distance(shown, published, set(means.columns), unmarked)
-    if shown.marks.ne("").to_numpy().any():
+    if (shown.marks.to_numpy() != "").any():
         shown.notes.append("Bold: the best system; underlined: the second. Systems that print the same share the mark.")
     return shown
 

@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 
 from mirblab.core.errors import MirblabError
 from mirblab.display import figures, plots
+from mirblab.display.plots import queries
 
 INTERVALS = pd.DataFrame({
     "collection": "c1", "measure": "nDCG@10", "system": ["bm25", "my$sys_1"], "mean": [0.5, 0.6], "low": [0.4, 0.5],
@@ -252,10 +253,7 @@ def test_effects_have_a_panel_for_every_collection():
 def test_effects_are_filled_where_significant():
     """The other dots are white, which the figure says; panels of one measure have one scale."""
     figure = plots.effects(EFFECTS)[0].figure
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "significant after Holm's correction",
-        "not significant",
-    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["significant", "not significant"]
     assert len({ax.get_xlim() for ax in figure.axes}) == 1
     dots = [line for line in plots.effects(EFFECTS)[0].lines if line.get_marker() == "o"]
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
@@ -290,3 +288,70 @@ def test_effects_and_curves_refuse_wrong_tables():
         plots.effects(EFFECTS.drop(columns="high"))
     with pytest.raises(MirblabError, match="empty"):
         plots.curve(SETTINGS[:0], x="w")
+
+
+def test_many_collections_are_rows_with_one_panel_for_each_system():
+    """All changes of a measure stand on one scale, whose label is written once, as the title of the legend."""
+    many = pd.concat([EFFECTS[EFFECTS.collection == "one"].assign(collection=f"c{n}") for n in range(5)])
+    axes = plots.effects(many)
+    assert [ax.get_title("left") for ax in axes] == ["without pair", "without symbol"]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == [f"c{n}" for n in range(5)]
+    dots = [[line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"] for ax in axes]
+    assert dots == [[-0.2] * 5, [0.05] * 5]
+    assert len({ax.get_xlim() for ax in axes}) == 1 and {ax.get_xlabel() for ax in axes} == {""}
+    assert axes[0].figure.legends[0].get_title().get_text() == "change of RR, −1 to 1, right of 0: better"
+    two = plots.effects(many.assign(measure=["RR"] * 6 + ["AP"] * 4))
+    assert len(two) == 5 and len({ax.get_xlabel() for ax in two}) == 2  # of two measures, which share no scale
+
+
+@pytest.mark.parametrize(
+    ("column", "words_of_it"),
+    [("p_holm", " after Holm's correction"), ("p_bh", " after Benjamini and Hochberg's correction"),
+     ("p", " without correction")],
+)  # fmt: skip
+def test_a_hollow_dot_whose_interval_excludes_zero_is_explained(column: str, words_of_it: str):
+    """Only where there is one, and the legend names the correction; a feature's middle is a half."""
+    table = EFFECTS.assign(**{column: 0.2}, significant=False)
+    odd, even = (plots.effects(part)[0].figure.legends[0].get_texts() for part in (table, table[table.low < 0][1::2]))
+    why = "; an interval, which is not corrected,\nmay exclude 0 all the same"
+    assert odd[0].get_text() == f"significant{words_of_it}"
+    assert odd[1].get_text() == f"not significant{words_of_it}{why}"
+    assert even[1].get_text() == f"not significant{words_of_it}"
+    features = pd.DataFrame({"feature": ["word_count"], "chance": 0.7, "low": 0.6, "high": 0.8, "differs": False})
+    ax = plots.group_contrasts(features)
+    assert ax.get_yticklabels()[0].get_text() == "word count"
+    assert "may exclude 0.5" in ax.figure.legends[0].get_texts()[1].get_text()
+
+
+def test_an_axis_that_is_cut_says_so():
+    """Small values are not drawn on the whole range; larger ones are; several panels have one label."""
+    small = plots.means(INTERVALS.assign(mean=0.02, low=0.01, high=0.03))
+    assert small.get_xlim() == (0, 0.05)
+    assert small.get_xlabel() == "nDCG@10, 0 to 1 (axis: 0 to 0.05), higher is better"
+    assert plots.means(INTERVALS).get_xlim() == (0, 1)
+    (ax,) = plots.curve(SETTINGS, x="w")
+    assert "(axis: 0.39 to 0.61)" in ax.get_ylabel().replace("\n", " ")
+    both = plots.means(pd.concat([INTERVALS, INTERVALS.assign(collection="c2")]))
+    assert {ax.get_xlabel() for ax in both} == {""}
+    assert both[0].figure.get_supxlabel() == "nDCG@10, 0 to 1, higher is better"
+    assert figures.value_axis_label("Judged@10") == "Judged@10, 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (r"Let $x_1 \in \mathbb{R}$ be", r"Let $x_1 \in \mathbb{R}$ be"),
+        (r"so \(\Spec \ZZ\) is", r"so $\operatorname{Spec} \mathbb{Z}$ is"),
+        (r"so $\begin{cases} 1 \end{cases}$ is", r"so \begin{cases} 1 \end{cases} is"),
+        ("for $5", r"for \$5"), ("q1", "q1"), (r"costs \$5 and $x$", r"costs \$5 and $x$"),
+        (r"$\alpha_1$ and more than twenty letters", r"$\alpha_1$ and more than tw…"),
+        (r"a long beginning $x+y+z$", "a long beginning …"),
+    ],
+)  # fmt: skip
+def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: str):
+    """Else their source is shown; a formula is never cut in two; what comes out can be drawn."""
+    label = queries.typeset_label(text, 20 if "long" in text or "more" in text else 64)
+    assert label == written
+    figure, ax = plt.subplots()
+    ax.set_yticks([0.5], [label], parse_math=True)
+    figure.canvas.draw()

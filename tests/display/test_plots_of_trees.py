@@ -17,6 +17,7 @@ from mirblab.display.figures import save_figure
 from mirblab.display.plots import trees as plots_trees
 from mirblab.display.plots.trees import Layout, lay_out
 from mirblab.formula import tree
+from mirblab.formula.latex.parser import parse_latex
 
 SQUARE = "[V!x[=[N!4]],a[N!2],b[V!i]]"
 
@@ -151,3 +152,23 @@ def test_a_much_too_wide_operator_tree_grows_to_the_right():
     assert layout.width < 15 and overlaps(layout) == 0
     heights = [y for _, y in layout.places[1:]]
     assert heights == sorted(heights, reverse=True) and len({x for x, _ in layout.places[1:]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        ("f(x)", "( )"), ("[a,b]", "[ , ]"), ("|x|", "| |"), (r"(a,b,c,d,e,f)", "(6 entries)"), ("-x", "−"),
+        (r"\begin{pmatrix} 1 & 0 \\ 0 & 1 \end{pmatrix}", "(2×2 matrix)"), (r"\overline{\frac ab}", "group"),
+        (r"\begin{cases} x & y \\ z & w \end{cases}", "{2×2 matrix"),
+    ],
+)  # fmt: skip
+def test_fences_and_matrices_are_said_in_signs_and_words(latex: str, shown: str):
+    """Not in Tangent's code: ()1x1, M-2x2."""
+    texts = {text.get_text() for text in plots_trees.tree(parse_latex(latex).table()).texts}
+    assert shown in texts and not any("1x" in text or "2x" in text for text in texts)
+
+
+def test_operator_trees_name_matrices_and_rows():
+    """A matrix of content MathML with its rows."""
+    nodes = table("[M!M-2x2,0[M!R!,0[N!1],1[N!0]],1[M!R!,0[N!0],1[N!1]]]")
+    assert {"2×2 matrix", "row"} <= {text.get_text() for text in plots_trees.tree(nodes).texts}

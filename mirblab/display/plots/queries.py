@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.display.escape import replace_symbols
 from mirblab.display.figures import (
     GREY,
     NEW_AXES,
@@ -19,6 +21,7 @@ from mirblab.display.figures import (
     system_style,
     value_axis_label,
 )
+from mirblab.formula.in_text import split_at_formulas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +43,7 @@ _RANK_LETTERS = 34
 
 _FAILURE_ROW = 0.24  # inches of a query
 _FAILURE_LETTERS = 64  # of a label
+_UNSEEN = re.compile(r"\\[A-Za-z]+(?=[A-Za-z\\{])|[\\{}^_\s]")  # of a formula's source; of a command a letter is left
 
 _SIDE = 0.27  # inches of a cell, in which a token's name is legible
 _PAGE = 14.0  # inches; longer texts have smaller cells
@@ -211,8 +215,8 @@ def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: n
 def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> Axes:
     """Draw both systems' values of each query, joined by a line; the winner's is filled, its largest gain on top.
 
-    *table* is from `query_outcomes`, with labels in an optional column `label`. Of many queries the first and last *n*
-    are drawn.
+    *table* is from `query_outcomes`, with labels in an optional column `label`, whose formulas are typeset where
+    matplotlib can. Of many queries the first and last *n* are drawn.
 
     >>> rows = pd.DataFrame({"query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4]})
     >>> rows = rows.assign(difference=rows.winner - rows.loser)
@@ -241,13 +245,47 @@ def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> A
         between = f"{len(table) - len(shown):,} queries between"
         ax.text(0.5, n, between, ha="center", va="center", color=GREY, fontsize=9)
     labels = shown["label" if "label" in shown else "query_id"].astype(str)
-    ax.set_yticks(places, [shorten_label(text, _FAILURE_LETTERS) for text in labels], fontsize=8.5)
+    texts = [typeset_label(text, _FAILURE_LETTERS) for text in labels]
+    ax.set_yticks(places, texts, fontsize=8.5, parse_math=True)
     ax.set_ylim(places[-1] + 0.6, -0.6)
     ax.set_xlim(0, 1)
     ax.set_xlabel(value_axis_label(str(table.attrs.get("measure", "value"))))
     ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=2)
     ax.grid(axis="y", visible=False)
     return ax
+
+
+def typeset_label(text: str, longest: int) -> str:
+    r"""Return *text* for `parse_math`: formulas that matplotlib knows between dollars, the source of others.
+
+    It ends in "…" where it had more than *longest* characters, without the commands of formulas.
+
+    >>> print(typeset_label(r"If \(x_1 \in \mathbb{R}\) costs \$5", 40), typeset_label(r"so $\begin{cases}$", 40))
+    If $x_1 \in \mathbb{R}$ costs \$5 so \begin{cases}
+    """
+    written, left = "", longest
+    for place, part in enumerate(split_at_formulas(" ".join(text.split()))):
+        maths = replace_symbols(part, is_maths=True) if place % 2 else ""
+        is_maths = _is_typeset(maths)
+        shown = maths if is_maths else part.replace(r"\$", "$")
+        size = len(_UNSEEN.sub("", maths)) if is_maths else len(shown)
+        if size > left:
+            cut = "" if is_maths else shown[: max(left - 1, 0)].replace("$", r"\$")
+            return f"{written}{cut}…"
+        written, left = written + (f"${shown}$" if is_maths else shown.replace("$", r"\$")), left - size
+    return written
+
+
+def _is_typeset(maths: str) -> bool:
+    from matplotlib.mathtext import MathTextParser
+
+    if not maths.strip():
+        return False
+    try:
+        MathTextParser("path").parse(f"${maths}$")
+    except (ValueError, RuntimeError):  # what matplotlib raises for a command that it does not know
+        return False
+    return True
 
 
 def _first_and_last(table: pd.DataFrame, n: int) -> pd.DataFrame:

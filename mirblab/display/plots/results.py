@@ -23,6 +23,7 @@ from mirblab.display.figures import (
     system_style,
     value_axis_label,
 )
+from mirblab.evaluation.significance import decisive_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,13 +60,31 @@ def means(
     wide = min(len(groups), 4)  # what fits a page
     height = 0.9 + 0.32 * max(1, *(len(rows) for _, rows in groups))
     axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
-    longest = max(float(table.high.max()) if len(table) else 1.0, chance or 0.0)
+    longest = _axis_end(max(float(table.high.max()) if len(table) else 1.0, chance or 0.0))
     for panel, (name, rows) in zip(axes, groups, strict=True):
         _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit)
         if chance is not None:
             panel.axvline(chance, color=GREY, linestyle=":", linewidth=1.5, zorder=0)
             panel.annotate("chance", (chance, 0), (3, 3), ("data", "axes fraction"), "offset points", color=GREY)
+    if ax is None and (label := _take_shared_label(axes)):
+        with figure_style():
+            axes[0].figure.supxlabel(label, fontsize=10)
     return axes[0] if len(axes) == 1 else axes
+
+
+def _axis_end(longest: float) -> float:
+    """Return where an axis of values ends: at 1, or above values that are all small, which its label has to say."""
+    return 1.0 if longest >= 0.5 else max(0.05, 1.06 * longest)
+
+
+def _take_shared_label(axes: Sequence[Axes]) -> str:
+    """Return the label that all panels have, to be written once, and remove it from them; "" if they differ."""
+    labels = {panel.get_xlabel() for panel in axes}
+    if len(axes) < 2 or len(labels) > 1:
+        return ""
+    for panel in axes:
+        panel.set_xlabel("")
+    return " ".join(labels.pop().split())
 
 
 def _groups(table: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
@@ -78,8 +97,9 @@ def _groups(table: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
 def _means_panel(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
     require_columns(table, "system", "measure", "mean", "low", "high", "n_queries")
     _draw_intervals(ax, table, "mean", table.system, [(*system_style(str(name)), True) for name in table.system])
-    ax.set_xlim(0, min(1.0, max(0.05, 1.08 * longest)))
-    ax.set_xlabel(value_axis_label(str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"))
+    ax.set_xlim(0, longest)
+    measure = str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"
+    ax.set_xlabel(value_axis_label(measure, 0, longest))
     n_queries = int(table.n_queries.iloc[0])
     ax.set_title(f"{title} ({n_queries:,} {'query' if n_queries == 1 and unit == 'queries' else unit})")
     return ax
@@ -159,7 +179,7 @@ def _draw_grid(ax: Axes, numbers: pd.DataFrame, form: str, texts: bool | np.ndar
 
 @draw_styled(lambda table: (max(5.2, 2.2 + 0.85 * table.system_b.nunique()), 1.7 + 0.42 * table.system_a.nunique()))
 def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
-    """Draw Holm's p of every pair as an upper triangle: dark for small, bold for significant.
+    """Draw the corrected p of every pair as an upper triangle: dark for small, bold for significant.
 
     *table* is from `significance.compare`, one collection. The sign says whether the row's system is better.
 
@@ -167,20 +187,21 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     >>> p_values(pd.DataFrame([row])).texts[0].get_text()
     '+ .030'
     """
-    require_columns(table, "system_a", "system_b", "p_holm", "difference", "significant")
+    decisive, corrected = decisive_p(table)
+    require_columns(table, "system_a", "system_b", decisive, "difference", "significant")
     if "collection" in table and table.collection.nunique() > 1:
         raise MirblabError(f"one collection at a time, found {', '.join(table.collection.astype(str).unique())}")
-    numbers = ["<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0") for p in table.p_holm]
+    numbers = ["<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0") for p in table[decisive]]
     signs = np.select([table.difference > 0, table.difference < 0], ["+", "−"], "=")
     cells = table.assign(text=[f"{sign} {number}" for sign, number in zip(signs, numbers, strict=True)])
     cells = cells.astype({"system_a": str, "system_b": str})
-    wide = cells.pivot(index="system_a", columns="system_b", values=["p_holm", "text", "significant"])
+    wide = cells.pivot(index="system_a", columns="system_b", values=[decisive, "text", "significant"])
     wide = wide.reindex(index=cells.system_a.unique()).reindex(columns=cells.system_b.unique(), level=1)
-    p = pd.DataFrame(wide["p_holm"], dtype=float)
+    p = pd.DataFrame(wide[decisive], dtype=float)
     _draw_grid(ax, p.map(np.log10), "", wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
     for text, is_significant in zip(ax.texts, wide.significant.to_numpy()[p.notna()], strict=True):
         text.set_fontweight("bold" if is_significant else "normal")
-    ax.set_title("p after Holm's correction, 0 to 1, darker is stronger evidence\n"
+    ax.set_title(f"p {corrected}, 0 to 1, darker is stronger evidence\n"
                  "+ row's system better, − worse; bold: significant", fontsize=9)  # fmt: skip
     return ax
 
@@ -189,8 +210,9 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     """Draw each system's difference from the baseline with its interval, one panel per collection; return the axes.
 
     *table* is from `significance.compare` with a baseline: collection, measure, system_a, difference, low, high,
-    significant. Filled: significantly different after Holm's correction, which an interval, not corrected, may miss.
-    Panels of one measure have the same scale. *ax*: one axes per collection.
+    significant. More than four collections with fewer systems are rows, and each system has a panel. Filled:
+    significantly different after the correction, as the interval, which is not corrected, may not show. Panels of one
+    measure have the same scale. *ax*: one axes per panel.
 
     >>> row = ("c", "RR", "without pairs", -0.1, -0.2, -0.05, True)
     >>> names = ["collection", "measure", "system_a", "difference", "low", "high", "significant"]
@@ -198,12 +220,15 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     'change of RR,\\n−1 to 1, right of 0: better'
     """
     require_columns(table, "collection", "measure", "system_a", "difference", "low", "high", "significant")
-    height = 1.3 + 0.3 * max(len(rows) for _, rows in _groups(table, "collection"))
-    panels = _collection_panels(table, ax, height, True)
+    counts = table[["collection", "system_a"]].nunique()
+    is_turned = counts.collection > max(4, counts.system_a) and table.measure.nunique() == 1
+    by, other = ("system_a", "collection") if is_turned else ("collection", "system_a")
+    height = 1.3 + 0.3 * max((len(rows) for _, rows in _groups(table, by)), default=0)
+    panels = _panels(table, by, ax, height, True)
     with figure_style():
         for panel, rows in panels:
             styles = [(PALETTE[0], "o", bool(is_significant)) for is_significant in rows.significant]
-            _draw_intervals(panel, rows, "difference", rows.system_a, styles)
+            _draw_intervals(panel, rows, "difference", rows[other], styles)
             panel.axvline(0, color=GREY, linewidth=0.8)
             ends = table.loc[table.measure == rows.measure.iloc[0], ["low", "high"]]
             low, high = min(float(ends.low.min()), -0.01), max(float(ends.high.max()), 0.01)
@@ -211,16 +236,15 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             panel.locator_params(axis="x", nbins=4)
             panel.set_xlabel(f"{fill(f'change of {rows.measure.iloc[0]},', _LETTERS)}\n−1 to 1, right of 0: better")
         drawn = [panel for panel, _ in panels]
-        for panel, below in zip(drawn, drawn[2:], strict=False):
-            if ax is None and panel.get_xlabel() == below.get_xlabel():
-                panel.set_xlabel("")
         if ax is None:
-            _explain_filling(drawn[0].figure)
+            _explain_filling(drawn[0].figure, table, table.significant, 0, _take_shared_label(drawn))
     return drawn
 
 
-def _explain_filling(figure: Figure | SubFigure) -> None:
-    """Write below the panels what a filled and a hollow dot mean."""
+def _explain_filling(
+    figure: Figure | SubFigure, table: pd.DataFrame, is_filled: pd.Series, middle: float, label: str = ""
+) -> None:
+    """Write below the panels their common *label*, what a hollow dot means, and why its interval may not agree."""
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {
@@ -231,15 +255,25 @@ def _explain_filling(figure: Figure | SubFigure) -> None:
         "linestyle": "none",
     }
     dots = [Line2D([], [], markerfacecolor=face, **look) for face in (PALETTE[0], "white")]
-    words = ["significant after Holm's correction", "not significant"]
-    figure.legend(dots, words, loc="outside lower center", ncols=2)
+    corrected = f" {decisive_p(table)[1]}" if {"p", "p_holm", "p_bh"} & set(table.columns) else ""
+    words = [f"significant{corrected}", f"not significant{corrected}"]
+    is_odd = ~is_filled.astype(bool) & ((table.low > middle) | (table.high < middle))
+    if is_odd.any():
+        words[1] += f"; an interval, which is not corrected,\nmay exclude {middle:g} all the same"
+    figure.legend(dots, words, loc="outside lower center", ncols=1 if is_odd.any() else 2, **_as_title(label))
+
+
+def _as_title(label: str) -> dict[str, Any]:
+    """Return the options by which a legend below all panels has their common label above it."""
+    return {"title": label, "title_fontsize": 10} if label else {}
 
 
 @draw_styled(lambda table: (6.8, 1.4 + 0.3 * len(table)))
 def group_contrasts(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     """Draw the probability that a query of the group has more of a feature than another query, with its interval.
 
-    *table* is from `contrast_groups`, with an optional column `cluster`. Filled: differs after Holm's correction.
+    *table* is from `contrast_groups`, with an optional column `cluster`. Filled: differs after Holm's correction. The
+    figure has a legend, unless it holds other axes.
 
     >>> row = {"feature": "words", "chance": 0.9, "low": 0.7, "high": 0.95, "differs": True}
     >>> [label.get_text() for label in group_contrasts(pd.DataFrame([row])).get_yticklabels()]
@@ -247,12 +281,15 @@ def group_contrasts(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     """
     require_columns(table, "feature", "chance", "low", "high", "differs")
     names = table.feature.astype(str)
+    names = names.str.replace("_", " ")
     labels = names + " · " + table.cluster.astype(str) if "cluster" in table else names
     styles = [(PALETTE[0], "o", bool(differs)) for differs in table.differs]
     _draw_intervals(ax, table, "chance", [shorten_label(label, _FEATURE_LETTERS) for label in labels], styles)
     ax.axvline(0.5, color=GREY, linewidth=0.8)
     ax.set_xlim(0, 1)
     ax.set_xlabel("chance that a query of the group has more of it\nthan another one; 0.5: no difference")
+    if len(ax.figure.axes) == 1:
+        _explain_filling(ax.figure, table, table.differs, 0.5)
     return ax
 
 
@@ -260,8 +297,8 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     """Draw a value against the setting *x*, one panel per collection; return the axes.
 
     *table*: collection, measure, *x* and value; optional held_out, one number per collection, is a dashed line: the
-    value on queries that were not used to choose the setting. Panels have separate ranges of values, which need not
-    begin at 0. *log*: a logarithmic axis of *x*. *ax*: one axes per collection.
+    value on queries that were not used to choose the setting. Panels have separate ranges of values, which their labels
+    say. *log*: a logarithmic axis of *x*. *ax*: one axes per collection.
 
     >>> points = pd.DataFrame({"collection": "c", "measure": "RR", "weight": [0.1, 0.9], "value": [0.4, 0.6]})
     >>> curve(points.assign(held_out=0.5), x="weight")[0].get_legend_handles_labels()[1]
@@ -270,7 +307,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     import seaborn as sns
 
     require_columns(table, "collection", "measure", x, "value")
-    panels = _collection_panels(table, ax, 2.9, False)
+    panels = _panels(table, "collection", ax, 2.9, False)
     with figure_style():
         for panel, rows in panels:
             sns.lineplot(rows, x=x, y="value", estimator=None, color=PALETTE[0], marker="o", markeredgecolor=PALETTE[0],
@@ -285,24 +322,29 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
                 panel.minorticks_off()
             panel.locator_params(axis="y", nbins=5)
             panel.set_xlabel(fill(x, _LETTERS))
-            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0])), _LETTERS))
+            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS))
+        label = _take_shared_label([panel for panel, _ in panels]) if ax is None else ""
+        figure = panels[0][0].figure
         handles, labels = panels[0][0].get_legend_handles_labels()
         if len(labels) > 1:
-            panels[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=2)
+            figure.legend(handles, labels, loc="outside lower center", ncols=2, **_as_title(label))
+        elif label:
+            figure.supxlabel(label, fontsize=10)
     return [panel for panel, _ in panels]
 
 
-def _collection_panels(
-    table: pd.DataFrame, ax: Axes | Sequence[Axes] | None, height: float, share: bool
+def _panels(
+    table: pd.DataFrame, by: str, ax: Axes | Sequence[Axes] | None, height: float, share: bool
 ) -> list[tuple[Axes, pd.DataFrame]]:
     if table.empty:
         raise MirblabError("the table is empty, so there is nothing to draw")
-    groups = _groups(table, "collection")
-    wide = min(len(groups), 2)  # panels side by side that stay legible on a page
-    axes = panel_axes(ax, len(groups), "collections", wide, (max(4.6, 1.4 + 2.9 * wide), height), share)
+    groups = _groups(table, by)
+    wide = min(len(groups), _COLUMNS.get(len(groups), 3) if by == "system_a" else 2)  # that stay legible on a page
+    size = (max(4.6, 1.4 + (2.9 if wide < 3 else 2.2) * wide), height)
+    axes = panel_axes(ax, len(groups), "systems" if by == "system_a" else "collections", wide, size, share)
     with figure_style():
         for panel, (name, _) in zip(axes, groups, strict=True):
-            panel.set_title(name)
+            panel.set_title("\n".join(fill(line, _TITLE) for line in name.splitlines()))
     return [(panel, rows) for panel, (_, rows) in zip(axes, groups, strict=True)]
 
 
@@ -331,8 +373,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     ax.set_xticks(depths, [f"{depth:,}" for depth in depths])
     ax.minorticks_off()
     ax.set_xlabel("depth: documents reranked per query")
-    ax.set_ylabel(value_axis_label(measure))
-    ax.set_ylim(bottom=0)
+    _end_values(ax, measure)
     legend_beside(ax)
     return ax
 
@@ -352,7 +393,7 @@ def strata(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> A
     groups = _groups(table, "system")
     wide = _COLUMNS.get(len(groups), 3)
     axes = panel_axes(ax, len(groups), "systems", wide, (3.7 * min(wide, 2), 2.9))
-    top = min(1.0, max(0.05, 1.06 * float(table.high.max()))) if len(table) else 1.0
+    top = _axis_end(float(table.high.max())) if len(table) else 1.0
     for number, (panel, (name, rows)) in enumerate(zip(axes, groups, strict=True)):
         _strata_panel(rows, ax=panel, name=name, top=top)
         if ax is None and number % wide:  # the axis is that of the first panel of the row
@@ -375,7 +416,7 @@ def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Ax
     labels = [f"{label} ({n:,})" for _, rows in kinds for label, n in zip(rows.label, rows.n_queries, strict=True)]
     ax.set_xticks(np.concatenate(places), labels, rotation=90, fontsize=8.5)
     ax.set_ylim(0, top)
-    ax.set_ylabel(value_axis_label(str(table.measure.iloc[0])))
+    ax.set_ylabel(fill(value_axis_label(str(table.measure.iloc[0]), 0, top), _LETTERS + 8))
     ax.set_title(fill(name, _TITLE), pad=16)
     ax.grid(axis="x", visible=False)
     return ax
@@ -400,10 +441,19 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
     sns.lineplot(drawn, x="hidden", y=value, hue="system", palette=colours, style="system", markers=markers,
                  dashes=False, errorbar=("pi", 100), err_kws={"alpha": 0.15, "linewidth": 0}, ax=ax)  # fmt: skip
     ax.set_xlabel("judgements hidden, percent")
-    ax.set_ylabel(value_axis_label(measure) if value == "value" else f"{measure}, −1 to 1")
-    ax.set_ylim(bottom=0 if value == "value" else None)
+    if value == "value":
+        _end_values(ax, measure)
+    else:
+        ax.set_ylabel(f"{measure}, −1 to 1")
     legend_beside(ax)
     return ax
+
+
+def _end_values(ax: Axes, measure: str) -> None:
+    """Let a vertical axis of values begin at 0, and label it with where it ends."""
+    end = _axis_end(ax.dataLim.y1)
+    ax.set_ylim(0, 1.02 if end == 1 else end)
+    ax.set_ylabel(fill(value_axis_label(measure, 0, end), _LETTERS + 12))
 
 
 def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | None = None) -> list[Axes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +82,11 @@ _SIGNS = {
     "O!divide": "—", "O!root": "√", "U!times": "×", "U!plus": "+", "U!eq": "=", "O!minus": "−", "O!sum": "∑",
     "O!int": "∫", "O!product": "∏", "O!limit": "lim", "O!factorial": "!", "C!infinity": "∞", "C!emptyset": "∅",
     "O!leq": "≤", "O!geq": "≥", "O!lt": "<", "O!gt": ">", "O!in": "∈", "O!compose": "∘", "U!neq": "≠",
+    "-": "−", "M!1x1": "group", "M!R!": "row",
 }  # fmt: skip
+_FENCE = re.compile(r"M!(\D*)(\d+)x(\d+)")  # a fence or a matrix with its rows and columns
+_COLLECTION = re.compile(r"M!([LSV])-(\d+)")
+_KINDS = {"L": "list", "S": "set", "V": "vector"}
 
 
 def _size(nodes: pd.DataFrame) -> tuple[float, float]:
@@ -139,11 +144,21 @@ def _texts(nodes: pd.DataFrame) -> list[str]:
 
 
 def _plain(label: str) -> str:
-    """Return a label without its type, as a sign where it has one; +! marks the application of another node."""
+    """Return a label without its type, as a sign or in words where it has them; +! marks the application of another.
+
+    >>> [_plain(label) for label in ("V!x", "M!()1x1", "M![]1x2", "M!()2x2", "M!{2x1", "M!M-2x2", "M!S-3")]
+    ['x', '( )', '[ , ]', '(2×2 matrix)', '{2×1 matrix', '2×2 matrix', 'set of 3']
+    """
     if label.startswith("+!"):
         return f"{_plain(label[2:])}(·)"
     if label in _SIGNS:
         return _SIGNS[label]
+    if match := _COLLECTION.fullmatch(label):
+        return f"{_KINDS[match[1]]} of {match[2]}"
+    if match := _FENCE.fullmatch(label):
+        fence, rows, columns = match[1].removeprefix("M-"), int(match[2]), int(match[3])
+        inside = " " + ", " * (columns - 1) if columns < 5 else f"{columns} entries"
+        return f"{fence[:1]}{f'{rows}×{columns} matrix' if rows > 1 or not fence else inside}{fence[1:]}"
     return label[2:] or "·" if len(label) > 1 and label[1] == "!" and label[0] in "VNTOMWUFCE-" else label
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -442,6 +442,46 @@ def read_table() -> dict[str, Any]:
     return {path.name: digest(path.read_text("utf-8")) for path in files}
 
 
+# Judgements
+
+
+GRADES = {("q0", "d0"): 0, ("q1", "d0"): 2, ("q1", "d1"): 1}
+
+
+def begun_judging() -> None:
+    """Write a first judgement, which nothing that happens later may lose."""
+    tiny_collection()
+    add_collection()
+    judging().record("q0", "d0", 2)
+
+
+def judging() -> Any:
+    from mirblab.analysis.judging import Judging
+    from mirblab.sources import catalogue
+
+    collection = catalogue.load("mine")
+    collection = replace(collection, card=replace(collection.card, relevance_levels=[0, 1, 2]))
+    return Judging(collection, [], "anna", pd.DataFrame(list(GRADES), columns=["query_id", "doc_id"]))
+
+
+def record_judgements() -> dict[str, Any]:
+    session = judging()
+    for pair, grade in GRADES.items():
+        if session.relevance_of(*pair) != grade:
+            made.append("judgement")
+            session.record(*pair, grade)
+    return read_judgements()
+
+
+def read_judgements() -> dict[str, Any]:
+    session = judging()
+    first = session.path.read_bytes().splitlines()[0]  # was there before, so it has to be there
+    grades = {str(pair): session.relevance_of(*pair) for pair in GRADES}
+    if json.loads(first)["relevance"] != 2 or grades["('q0', 'd0')"] is None:
+        return {"first": "lost"}
+    return {pair: grade for pair, grade in grades.items() if grade is not None and (pair, grade) != ("('q0', 'd0')", 2)}
+
+
 # Training
 
 
@@ -509,6 +549,7 @@ OPERATIONS = {
         Operation("build mini", nothing, build_mini, read_metamath, few_miniatures),
         Operation("import a run", given_run, import_run, read_run),
         Operation("import values", given_values, import_values, read_values),
+        Operation("judgements", begun_judging, record_judgements, read_judgements, is_exact=False),  # holds times
         Operation("write a run", nothing, write_run, read_file),
         Operation("write a table", nothing, write_table, read_table, is_exact=False),  # its record holds a time
         Operation("train", tiny_recipe, train, read_model, count_steps, is_exact=False),  # its log holds times

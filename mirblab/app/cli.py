@@ -126,8 +126,8 @@ def figures(
 
 
 EVERY_DAY = (
-    "search", "similar", "run", "diff", "report", "batch", "plan", "figures", "build", "add", "list", "lessons",
-    "doctor",
+    "search", "similar", "run", "diff", "judge", "report", "batch", "plan", "figures", "build", "add", "list",
+    "lessons", "doctor",
 )  # fmt: skip
 
 
@@ -289,6 +289,28 @@ def similar(
     from mirblab.app import console
 
     console.print_pairs(find_similar(left, right, by, n=n, copies=copies, queries=queries), out)
+
+
+@app.command()
+def judge(
+    collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    systems: Annotated[list[str], typer.Argument(help="The systems whose first documents are judged.")],
+    judge: Annotated[str, typer.Option("--judge", help="Who judges; default: the user's name.")] = "",
+    depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents of each system.")] = 10,
+    seed: Annotated[int, typer.Option(help="Of the random order.")] = 0,
+    rejudge: Annotated[bool, typer.Option("--rejudge", help="Also what the collection has judgements of.")] = False,
+    merge: Annotated[list[Path] | None, typer.Option(help="Another judge's file to add; may be repeated.")] = None,
+    agreement: Annotated[bool, typer.Option("--agreement", help="Ask nothing; print agreement and effect.")] = False,
+) -> None:
+    """Judge documents in random order; what is judged is stored at once, and the same command goes on."""
+    from mirblab.app import judging
+
+    found = judging.judge(systems, collection, depth, judge=judge, seed=seed, rejudge=rejudge)
+    for path in merge or []:
+        say(f"{found.merge(path):,} judgements added from {path}")
+    if not agreement and not merge:
+        judging.judge_in_terminal(found)
+    say(f"\n{found.agreement().to_markdown()}\n{found.changes().to_markdown()}")
 
 
 @app.command()

@@ -43,6 +43,7 @@ from .partners import partner_table as partner_table
 from .partners import partner_values as partner_values
 from .partners import rank_correlations as rank_correlations
 from .partners import vocabulary_overlaps as vocabulary_overlaps
+from .projection import label_regions as label_regions
 from .projection import map_trustworthiness as map_trustworthiness
 from .projection import project as project
 from .projection import redraw as redraw

@@ -15,16 +15,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mirblab.analysis import query_clusters
 from mirblab.core import atomic_files, paths, stored_files, text_files
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.display import figures
 from mirblab.display.plots import maps
 from mirblab.evaluation.significance import bootstrap_intervals
+from mirblab.formula import in_text
 
 _METRICS = ("cosine", "euclidean")
 
 _SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
 _OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
+
+_REGION = 12  # statements of a region of a map, at least, on average
 
 _LEAD = "lead"
 _ROUNDS = 2000  # of the solver, which needs some dozens
@@ -129,6 +133,34 @@ def seeded_maps(
                    "vectors": vectors_fingerprint(vectors, ids), "dimensions": int(np.shape(vectors)[1])}  # fmt: skip
     maps.attrs.update(**settings)
     return maps
+
+
+def label_regions(maps: pd.DataFrame, *, n_regions: int = 12, seed: int = 0) -> pd.DataFrame:
+    """Return *maps* with a column region: the words typical of the statements around a point, or "".
+
+    *maps* are from `projection.seeded_maps`, with their texts. The regions are k-means clusters of the places on the
+    first map, at most *n_regions* and of at least twelve statements on average; a statement has the same region on
+    every map. The words are the two that the region's statements have far more often than all others
+    (`query_clusters.cluster_names`).
+
+    >>> points = pd.DataFrame({"text": ["a prime ideal"] * 12 + ["a compact space"] * 12, "seed": 0, "y": 0.0})
+    >>> label_regions(points.assign(x=[0.0] * 12 + [9.0] * 12)).region.unique().tolist()
+    ['ideal, prime', 'compact, space']
+    """
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    figures.require_columns(maps, "text", "x", "y", "seed")
+    first = maps[maps.seed == maps.seed.iloc[0]]
+    n_clusters = max(1, min(n_regions, len(first) // _REGION, len(first[["x", "y"]].drop_duplicates())))
+    with threadpool_limits(1):  # so that sums have one order
+        labels = KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(first[["x", "y"]].to_numpy())
+    prose = [" ".join(in_text.split_text(text)[::2]) for text in first.text]
+    names = query_clusters.cluster_names(prose, labels, n_terms=2)
+    regions = np.array(["" if name == query_clusters.NO_TERMS else name for name in names], dtype=object)[labels]
+    labelled = maps.assign(region=np.tile(regions, len(maps) // len(first)))
+    labelled.attrs = maps.attrs
+    return labelled
 
 
 def _align_axes(flat: np.ndarray) -> np.ndarray:

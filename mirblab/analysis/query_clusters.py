@@ -20,6 +20,7 @@ from mirblab.evaluation.significance import holm
 from mirblab.formula import in_text
 from mirblab.retrieval.tokenizers import tokenizer
 
+NO_TERMS = "no common terms"  # the name of a cluster that has none
 _MOST_TEXTS = 2_000  # from which on the silhouette is taken of a sample
 _KEPT = frozenset({"system", "empty", "full"})  # stop words of English that say something here
 _DROPPED = frozenset({"let", "suppose", "\\text", "\\left", "\\right", "ref"})
@@ -283,7 +284,7 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str
 
     tokens = [_readable(text) for text in [*texts, *others]]
     if not any(tokens):
-        return ["no common terms"] * (int(labels.max(initial=-1)) + 1)
+        return [NO_TERMS] * (int(labels.max(initial=-1)) + 1)
     counter = CountVectorizer(analyzer=lambda terms: terms, binary=True)
     has = counter.fit_transform(tokens).tocsr()
     terms, total = counter.get_feature_names_out(), np.asarray(has.sum(axis=0)).ravel()
@@ -293,7 +294,7 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray, others: Sequence[str
         counts = np.asarray(has[inside].sum(axis=0)).ravel()
         z = _log_odds(counts, total, len(inside), len(tokens))
         chosen = [at for at in np.lexsort([terms, -z]) if z[at] >= 1.64 and counts[at] >= min(2, len(inside))]
-        names.append(", ".join(terms[chosen[:n_terms]]) or "no common terms")
+        names.append(", ".join(terms[chosen[:n_terms]]) or NO_TERMS)
     return names
 
 

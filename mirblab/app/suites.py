@@ -19,6 +19,7 @@ from mirblab.core.registry import read_toml
 from mirblab.data.collection import Collection
 from mirblab.display import figures, result_tables
 from mirblab.display.figures import figure_of
+from mirblab.display.plots import pages
 from mirblab.evaluation import imported, measures
 from mirblab.retrieval import systems
 from mirblab.retrieval.systems import System
@@ -215,6 +216,13 @@ class Outputs:
         table = result_tables.mark_table_origins(table, self.others)
         table.save(self.folder, name, self.provenance)
         return table
+
+    def page(self, path: Path, title: str) -> Any:
+        """Return a page below the folder as HTML that is shown in place, with a link that works from the notebook."""
+        in_batch = hand_runs.SUITE_RUN in os.environ
+        # Where the notebook is opened: a batch keeps the executed one among the figures.
+        notebook = paths.figures() / "_executed" / self.provenance["suite"] if in_batch else Path.cwd()
+        return pages.page_frame(path, title, Path(os.path.relpath(path, notebook)).as_posix())
 
     def _begin(self) -> None:
         if self.by_hand is not None:

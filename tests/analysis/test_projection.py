@@ -189,3 +189,17 @@ def test_too_few_points_and_a_bad_k_are_errors():
         point_trustworthiness(VECTORS, FLAT, [""] * 39)
     with pytest.raises(MirblabError, match="no metric 'cosin'"):
         nearest_rows(VECTORS, 3, "cosin")
+
+
+def test_regions_are_named_by_the_words_of_their_statements_and_are_the_same_on_every_map():
+    """Formulas give no words; the other maps keep the regions of the first; what all say names none."""
+    texts = [f"Each prime ideal $n{n}$ of a ring." for n in range(15)] + [f"A compact space $K{n}$." for n in range(15)]
+    first = pd.DataFrame({"id": range(30), "text": texts, "seed": 3, "x": [0.0] * 15 + [5.0] * 15, "y": 0.0})
+    both = pd.concat([first, first.assign(seed=4, x=np.arange(30.0))], ignore_index=True)
+    both.attrs = {"k": 10}
+    found = projection.label_regions(both)
+    assert found.region.unique().tolist() == ["ideal, prime", "compact, space"] and found.attrs == {"k": 10}
+    assert (found.region[:30].to_numpy() == found.region[30:].to_numpy()).all()
+    assert set(projection.label_regions(both.assign(text="The same.")).region) == {""}
+    with pytest.raises(MirblabError, match="no column 'text'"):
+        projection.label_regions(both.drop(columns="text"))

@@ -50,6 +50,18 @@ def test_only_the_batch_writes_into_the_folder_of_a_suite(monkeypatch):
         assert paths.figures() / "_by_hand" in output(*others).folder.parents
 
 
+def test_a_page_is_linked_from_where_its_notebook_is_opened(monkeypatch, tmp_path):
+    """From the working folder in a run by hand; in a batch from the executed copy, which is among the figures."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.html").write_text("x")
+    assert 'href="page.html"' in output("99_example", "own").page(tmp_path / "page.html", "A page").data
+    monkeypatch.setenv("MIRBLAB_SUITE_RUN", json.dumps(["own", "99_example", ""]))
+    out = output("99_example", "own")
+    out.folder.mkdir(parents=True)
+    (out.folder / "page.html").write_text("x")
+    assert 'href="../../own/99_example/page.html"' in out.page(out.folder / "page.html", "A page").data
+
+
 def test_the_folder_of_a_run_by_hand_is_safe_on_every_platform():
     """Its name says what differs, is short, and another choice has another one, whatever the letters."""
     defaults = {"query": "a", "systems": ["bm25"], "seed": 0}

@@ -24,8 +24,8 @@ SURPLUS = """({tags, attributes, everywhere, maths}) => [...document.querySelect
   if (name === 'input' && element.closest('.mirblab-tools')) return [];
   if (element.matches('#map *, #told *')) may.clear(), ['class', 'tabindex', 'role', 'fill', 'transform', 'aria-label',
     'aria-live', 'style', 'd', 'x1', 'x2', 'y1', 'y2', 'stretchy', 'accent', 'separator', 'rspace', 'notation', 'fence',
-    'lspace', 'form'].forEach(one => may.add(one));
-  if (!tags.includes(name) && name !== 'line') return [name];
+    'lspace', 'form', 'width', 'height'].forEach(one => may.add(one));
+  if (!tags.includes(name) && name !== 'canvas') return [name];
   return [...element.attributes].filter(one => !may.has(one.name.toLowerCase()) && one.name !== 'aria-sort'
     && one.name !== 'data-lm-suppress-shortcuts').map(one => `${name} ${one.name}`);
 })"""

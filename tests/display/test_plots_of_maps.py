@@ -100,3 +100,40 @@ def test_the_legend_says_what_the_two_of_a_pair_are_to_each_other():
     ax = plots.map(POINTS.assign(kind=["judged relevant"] * 4 + ["distractor"]))
     labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
     assert labels == ["algebra, judged relevant (2)", "algebra, distractor (1)", "topology, judged relevant (2)"]
+
+
+def test_regions_have_colours_and_words_that_do_not_overlap():
+    """The words stand inside the map, near their region, dark enough to be read; the legend has kinds only."""
+    rng = np.random.default_rng(0)
+    centres = np.repeat([[0, 0], [1, 0], [9, 9], [9, 8], [0, 9]], 20, axis=0)
+    names = np.repeat(["ring, ideal", "module, free", "space, compact", "graph, vertices", ""], 20)
+    at = centres + rng.normal(scale=0.3, size=(100, 2))
+    table = pd.DataFrame({
+        "id": [f"{n:03d}" for n in range(100)], "x": at[:, 0], "y": at[:, 1], "region": names, "class_id": "",
+        "field": "f", "kind": ["equivalent", "distractor"] * 50,
+    })  # fmt: skip
+    ax = plots.map(table)
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["equivalent (50)", "distractor (50)"]
+    ax.figure.draw_without_rendering()
+    words = {text.get_text(): text for text in ax.texts}
+    assert set(words) == set(names) - {""}
+    boxes = [text.get_window_extent() for text in words.values()]
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    assert all(ax.get_window_extent().containsx(x) for box in boxes for x in (box.x0, box.x1))
+    for name, text in words.items():
+        gap = np.subtract(text.get_position(), at[names == name].mean(axis=0))
+        assert np.hypot(*gap) < 3 and contrast(text.get_color()) > 4.5
+    shades = {tuple(dot.get_facecolor()[0][:3]) for dot in ax.collections[1:] if len(dot.get_offsets())}
+    assert len(shades) == 5
+
+
+def contrast(colour: tuple[float, ...]) -> float:
+    """Return the contrast with white, as WCAG defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    return 1.05 / (float(np.dot([0.2126, 0.7152, 0.0722], linear)) + 0.05)
+
+
+def test_several_maps_have_the_colours_of_regions_and_no_words():
+    """There is no room for words."""
+    both = pd.concat([POINTS.assign(seed=seed, region=["one", "one", "two", "two", ""]) for seed in (0, 1)])
+    assert not any(ax.texts for ax in plots.map(both))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ _WIDE = 3  # panels in a row
 _PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what stands above and below a row of maps
 _FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its width
 _LINE = "#A8A8A8"
+_REACH, _NEAR = 72, 12  # points: how far words stand from their region at most, and how far for a dot not covered
 _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
 
 _GROUPS = 5  # of equally many statements, whose median rank is drawn
@@ -39,8 +40,9 @@ def map(
 
     *table*: id, x, y, class_id, field (a colour each; the eighth to fourteenth are hollow) and kind (*distractor*, or
     the relation within a pair, which the legend shows). With seed: a panel for each. With the columns of
-    `projection.point_trustworthiness`: their means above each panel. *ax*: one axes per seed; several are returned as a
-    list. The drawing does not depend on the order of rows.
+    `projection.point_trustworthiness`: their means above each panel. With region, from `projection.label_regions`: the
+    colours are those of the regions, whose words stand on a single map. *ax*: one axes per seed; several are returned
+    as a list. The drawing does not depend on the order of rows.
 
     >>> rows = [("a", 0, 0, "p", "f", "equivalent"), ("b", 1, 1, "p", "g", "equivalent"), ("c", 2, 0, "", "f", "")]
     >>> ax = map(pd.DataFrame(rows, columns=["id", "x", "y", "class_id", "field", "kind"]), distractor="")
@@ -54,7 +56,20 @@ def map(
         _map_panel(part, ax=panel, distractor=distractor, alone=alone)
     if len(table):
         _legend(axes, below=ax is None)
+        if alone and "region" in table:
+            _region_labels(parts[0], axes[0])
     return axes[0] if alone else axes
+
+
+def region_colours(regions: Iterable[str]) -> dict[str, tuple[str, bool]]:
+    """Return the colour of each region and whether its dots are hollow (the eighth to fourteenth); "" is grey.
+
+    >>> region_colours(["", "ring, ideal"])
+    {'ring, ideal': ('#0072B2', False), '': ('#6E6E6E', False)}
+    """
+    names = sorted(set(regions) - {""})
+    looks = {name: (COLOURS[n % len(COLOURS)], n // len(COLOURS) % 2 == 1) for n, name in enumerate(names)}
+    return looks | {"": (GREY, False)}
 
 
 def _size(parts: list[pd.DataFrame]) -> tuple[float, float]:
@@ -70,8 +85,14 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
     scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
     _lines(table[table.kind != distractor], ax, scale)
-    for place, field in enumerate(sorted(table.field.unique())):
-        _points(table[table.field == field], ax, place, distractor, scale)
+    if "region" in table:
+        for region, (colour, hollow) in region_colours(table.region).items():
+            _points(table[table.region == region], ax, colour, hollow, distractor, scale)
+        _kind_labels(table, ax, distractor, scale)
+    else:
+        for place, (field, part) in enumerate(table.groupby("field", sort=True)):
+            colour, hollow = COLOURS[place % len(COLOURS)], place // len(COLOURS) % 2 == 1
+            _points(part, ax, colour, hollow, distractor, scale, str(field))
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.05)
     ax.set_xticks([])
@@ -93,19 +114,76 @@ def _lines(pairs: pd.DataFrame, ax: Axes, scale: float) -> None:
     ax.add_collection(LineCollection(lines, colors=_LINE, linewidths=0.3 + 0.5 * scale, zorder=1))
 
 
-def _points(table: pd.DataFrame, ax: Axes, place: int, distractor: str, scale: float) -> None:
-    colour, field = COLOURS[place % len(COLOURS)], table.field.iloc[0]
-    hollow = place // len(COLOURS) % 2 == 1
+def _points(
+    table: pd.DataFrame, ax: Axes, colour: str, hollow: bool, distractor: str, scale: float, field: str = ""
+) -> None:
+    for points, kind, marker, size in _by_kind(table, distractor):
+        ax.scatter(points.x, points.y, s=size * scale, marker=marker, facecolors="white" if hollow else colour,
+                   edgecolors=colour if hollow else "black", linewidths=1.4 * scale if hollow else 0.5 * scale,
+                   label=f"{field}, {kind} ({len(points):,})" if field else None,
+                   zorder=3 if marker == "^" else 2)  # fmt: skip
+
+
+def _by_kind(table: pd.DataFrame, distractor: str) -> list[tuple[pd.DataFrame, str, str, float]]:
+    """Return the statements of pairs, and distractors, if there are any, with the name, marker and size of each."""
     is_distractor = table.kind == distractor
-    for chosen, size, marker, kind in (
-        (~is_distractor, _DOT, "o", " or ".join(sorted(table.kind[~is_distractor].unique()))),
-        (is_distractor, 0.5 * _DOT, "^", distractor or "other"),
-    ):
-        points = table[chosen]
-        if len(points):
-            ax.scatter(points.x, points.y, s=size * scale, marker=marker, facecolors="white" if hollow else colour,
-                       edgecolors=colour if hollow else "black", linewidths=1.4 * scale if hollow else 0.5 * scale,
-                       label=f"{field}, {kind} ({len(points):,})", zorder=3 if marker == "^" else 2)  # fmt: skip
+    pairs, others = table[~is_distractor], table[is_distractor]
+    parts = [
+        (pairs, " or ".join(sorted(pairs.kind.unique())), "o", _DOT),
+        (others, distractor or "other", "^", _DOT / 2),
+    ]
+    return [part for part in parts if len(part[0])]
+
+
+def _kind_labels(table: pd.DataFrame, ax: Axes, distractor: str, scale: float) -> None:
+    """Add to the legend what dots, triangles and lines are; the colours of regions stand on the map."""
+    for points, kind, marker, size in _by_kind(table, distractor):
+        ax.scatter([], [], s=size * max(scale, 0.6), marker=marker, color=GREY, label=f"{kind} ({len(points):,})")
+
+
+def _region_labels(table: pd.DataFrame, ax: Axes) -> None:
+    """Write the words of each region where they cover few dots and no other words, the largest region first."""
+    from matplotlib.patheffects import withStroke
+
+    ax.figure.get_figure(root=True).draw_without_rendering()  # the layout settles what a point of the map is on paper
+    dots, frame = ax.transData.transform(table[["x", "y"]].to_numpy()), ax.get_window_extent()
+    unit, placed = ax.figure.dpi / 72, list[np.ndarray]()
+    looks = region_colours(table.region)
+    sizes = table.region[table.region != ""].value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    for name in sizes.index:
+        text = ax.text(0, 0, name, ha="center", va="center", fontsize=9, weight="bold", color=_dark(looks[name][0]),
+                       zorder=5, path_effects=[withStroke(linewidth=3, foreground="white")])  # fmt: skip
+        extent = text.get_window_extent()
+        half = np.array([extent.width, extent.height]) / 2 + 2 * unit
+        centre = np.median(dots[(table.region == name).to_numpy()], axis=0)
+        spot = _free_spot(centre, half, dots, placed, np.array([frame.p0, frame.p1]), unit)
+        placed.append(np.array([spot - half, spot + half]))
+        text.set_position(ax.transData.inverted().transform(spot))
+
+
+def _free_spot(
+    centre: np.ndarray, half: np.ndarray, dots: np.ndarray, placed: list[np.ndarray], frame: np.ndarray, unit: float
+) -> np.ndarray:
+    """Return where words of the size 2 * *half* (2,) stand best near *centre*: all in pixels, boxes as two corners."""
+    steps = np.arange(-_REACH, _REACH + 1, 3) * unit
+    best, least = centre, np.inf
+    for spot in centre + np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2):
+        low, high = spot - half, spot + half
+        outside = (low < frame[0]).any() or (high > frame[1]).any()
+        if outside or any((low < box[1]).all() and (high > box[0]).all() for box in placed):
+            continue
+        covered = ((dots > low) & (dots < high)).all(axis=1).sum()
+        cost = covered + np.hypot(*(spot - centre)) / (_NEAR * unit)
+        if cost < least:
+            best, least = spot, cost
+    return best
+
+
+def _dark(colour: str) -> tuple[float, ...]:
+    """Return a colour as dark as small letters on white need."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.6 * part for part in to_rgb(colour))
 
 
 def _panel_title(table: pd.DataFrame, alone: bool) -> str:

@@ -7,13 +7,24 @@ import os
 import platform
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from mirblab.formula import mathml, tree
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.mathml import parse_content_mathml
-from mirblab.sources.arqmath import formulas
+from mirblab.sources.arqmath import release
+from mirblab.sources.arqmath.formulas import Formula, read_formula_rows
+from mirblab.sources.stackexchange.dump import RowProblems
+
+
+def read_formulas(origin: Path, representation: str) -> Iterator[Formula]:
+    """Yield the formulas of a release as "latex", "slt" (Presentation MathML) or "opt" (Content MathML)."""
+    paths = sorted(
+        origin.rglob(f"{representation}_representation_v3/*.tsv*"), key=lambda path: int(path.name.partition(".")[0])
+    )
+    return map(Formula._make, read_formula_rows(paths, RowProblems()))
 
 
 def pairs(parsed: tree.Tree) -> Counter[tuple[str, ...]]:
@@ -41,24 +52,25 @@ def main() -> None:
     parser.add_argument("--opt", action="store_true", help="also read Content MathML")
     args = parser.parse_args()
     spent, counts, scores, shown = Counter(), Counter(), [], []
-    sources = zip(formulas.read_instances(args.origin), formulas.read_instances(args.origin, "slt"), strict=True)
+    sources = zip(read_formulas(args.origin, "latex"), read_formulas(args.origin, "slt"), strict=True)
     for written, marked in islice(sources, args.most):
-        if written.formula_id != marked.formula_id:
+        if written.id != marked.id:
             counts["not side by side"] += 1
             continue
+        latex = release.clean_latex(written.formula).text
         begin = time.perf_counter()
-        one = parse_latex(written.markup)
+        one = parse_latex(latex)
         middle = time.perf_counter()
-        other = mathml.parse_mathml(marked.markup)
+        other = mathml.parse_mathml(marked.formula)
         spent["latex"] += middle - begin
         spent["mathml"] += time.perf_counter() - middle
-        kind = "with LaTeXML's error markup" if "ltx_ERROR" in marked.markup or "merror" in marked.markup else "clean"
+        kind = "with LaTeXML's error markup" if "ltx_ERROR" in marked.formula or "merror" in marked.formula else "clean"
         same = one == other
         counts[kind, "same" if same else "different"] += 1
         if kind == "clean":
             scores.append(f1(one, other))
             if not same and len(shown) < args.examples:
-                shown.append((written.markup[:100], scores[-1]))
+                shown.append((latex[:100], scores[-1]))
     n = len(scores)
     print(f"Python {platform.python_version()}; {sum(counts.values()):,} formulas")
     for key, count in sorted(counts.items(), key=str):
@@ -70,8 +82,8 @@ def main() -> None:
     for text, score in shown:
         print(f"  {score:.2f}  {text}")
     if args.opt:
-        rows = islice(formulas.read_instances(args.origin, "opt"), args.most)
-        sizes = [len(parse_content_mathml(row.markup)) for row in rows]
+        rows = islice(read_formulas(args.origin, "opt"), args.most)
+        sizes = [len(parse_content_mathml(row.formula)) for row in rows]
         print(f"opt: {len(sizes):,} operator trees, {sum(sizes) / max(len(sizes), 1):.1f} nodes on average")
 
 

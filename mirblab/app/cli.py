@@ -398,7 +398,7 @@ def import_results(
     path: Annotated[
         Path | None,
         typer.Argument(
-            help="A TREC run, a CSV, a JSON file of MTEB, or a folder of them; without it, they are listed."
+            help="A run (TREC or ARQMath), a CSV, a JSON file of MTEB, or a folder of them; none: list the imports."
         ),
     ] = None,
     system: Annotated[str, typer.Option(help="Its name here, where the file has none.")] = "",

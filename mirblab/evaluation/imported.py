@@ -23,6 +23,7 @@ from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.data.collection import Collection
 from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
+from mirblab.evaluation.arqmath import is_submission, read_submission
 from mirblab.evaluation.imported_values import (
     MODEL_FILE,
     ImportedValues,
@@ -111,8 +112,9 @@ def import_results(
     percent: bool = False,
     candidates_only: bool = False,
 ) -> tuple[ImportRecord, list[str]]:
-    """Import a run in TREC's format, a CSV of values, or results of MTEB (a JSON file, or a folder of them).
+    """Import a run, a CSV of values, or results of MTEB (a JSON file, or a folder of them).
 
+    A run is in TREC's format, or a submission to ARQMath's first task (lines of topic, post, rank, score, run).
     *system* and *collection* name what the file does not name (a run's collection is guessed from its ids); *origin*
     says who measured (default: the file's name); *name* is the folder in `<home>/results`; *percent*: values are from 0
     to 100; *candidates_only* cuts documents that a run's queries may not return. Returns the record and notes for the
@@ -123,6 +125,7 @@ def import_results(
     if not source.exists():
         raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
+    kind = "run" if source.suffix.lower() == ".tsv" and source.is_file() and is_submission(source) else kind
     if kind == "run":
         record, notes, values = *_describe_run(source, system, collection, candidates_only), None
     else:
@@ -173,7 +176,7 @@ def read_imported_run(system: str, collection: Collection) -> pd.DataFrame:
         has = f"its runs are on {', '.join(records)}" if records else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
     record = records[collection.name]
-    run, counts = fit_run(read_run(record.content_file()), collection, candidates_only=record.candidates_only)
+    run, counts = fit_run(_read_run(record.content_file()), collection, candidates_only=record.candidates_only)
     run.attrs = {"system": system, "collection": collection.name, "origin": record.origin}
     run.attrs.update(counts.items())
     if counts["unknown_documents"]:
@@ -226,8 +229,12 @@ def imports_folder() -> Path:
     return paths.home() / "results"
 
 
+def _read_run(path: Path) -> pd.DataFrame:
+    return read_submission(path) if is_submission(path) else read_run(path)
+
+
 def _describe_run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[ImportRecord, list[str]]:
-    run = read_run(source)
+    run = _read_run(source)
     if run.empty:
         raise MirblabError(f"{source} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     system = system or str(run.attrs["system"])

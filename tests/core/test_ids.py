@@ -193,13 +193,6 @@ def test_own_json_with_a_float_for_an_id_is_refused_with_its_line(tmp_path, colu
         build.read_documents(table, Counter())
 
 
-def test_formula_ids_that_became_floats_are_refused():
-    """A column of ids with a gap is made of floats by pandas: 42.0 is no id, and nan none either."""
-    rows = pd.DataFrame({"query_id": "B.1", "formula_id": [42.0, None], "score": [1.0, 2.0]})
-    with pytest.raises(MirblabError, match="formula_id"):
-        arqmath.run_of_visual_ids(rows, {"42": "v"})
-
-
 @pytest.mark.parametrize("column", ["query_id", "doc_id"])
 def test_the_empty_id_is_refused_in_tables(column):
     run = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]})

@@ -46,12 +46,13 @@ from mirblab.sources import (
     stacks,
 )
 from mirblab.sources.arqmath import build as arqmath_build
-from mirblab.sources.arqmath.formulas import read_instances
+from mirblab.sources.arqmath.formulas import read_formula_rows
 from mirblab.sources.blueprints import build as blueprints_build
 from mirblab.sources.own import build as own_build
 from mirblab.sources.shared import html
 from mirblab.sources.shared.latex import latex_to_prose, strip_comments
 from mirblab.sources.stackexchange import build, threads
+from mirblab.sources.stackexchange.dump import RowProblems
 
 
 @dataclass(frozen=True)
@@ -483,10 +484,10 @@ READERS: list[Reader] = [
     ),
     *_family("arqmath", _ARQMATH, _build(arqmath_build.build), XML + CELLS),
     Reader(
-        "arqmath instances",
+        "arqmath formulas",
         "latex_representation_v3/1.tsv",
         (_FORMULAS,),
-        lambda root: list(read_instances(root)),
+        lambda root: list(read_formula_rows([root / "latex_representation_v3" / "1.tsv"], RowProblems())),
         CELLS,
     ),
     *_family("ntcir", _NTCIR, _build(ntcir.build), CELLS),
@@ -581,7 +582,7 @@ READERS: list[Reader] = [
     Reader(
         "submission",
         "a.tsv",
-        (b"A.1\t77\t1\t0.9\tours\nA.1\t78\t2\t0.8\tours\n", b"B.1\t7\t5\t1\t0.9\tours\nB.1\t8\t6\t2\t0.8\tours\n"),
+        (b"A.1\t77\t1\t0.9\tours\nA.1\t78\t2\t0.8\tours\n",),
         lambda root: arqmath.read_submission(root / "a.tsv"),
         CELLS,
     ),

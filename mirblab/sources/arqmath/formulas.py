@@ -7,7 +7,7 @@ import io
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -37,16 +37,6 @@ class Formula(NamedTuple):
     visual_id: str
     issue: str
     formula: str
-
-
-class FormulaInstance(NamedTuple):
-    """One formula in one post: `markup` is LaTeX without entities and line marks, or unchanged MathML."""
-
-    formula_id: str
-    post_id: str
-    visual_id: str
-    type: str
-    markup: str
 
 
 class PickedFormulas:
@@ -111,29 +101,6 @@ class FirstFormulas:
         """Return the smallest formula id, or a number above all ids for an unknown visual id."""
         page, place = divmod(visual_id, _PAGE)
         return self._pages[page][place] if page in self._pages else _NEVER
-
-
-def read_instances(
-    origin: str | Path, representation: str = "latex", odd: RowProblems | None = None
-) -> Iterator[FormulaInstance]:
-    """Yield the formulas of a release as LaTeX, as "slt" (Presentation MathML) or as "opt" (Content MathML).
-
-    Formulas that LaTeXML could not convert have no row, or error markup. Broken rows are noted in *odd*.
-    """
-    paths = release.find_formula_files(origin, representation)
-    for row in map(Formula._make, read_formula_rows(paths, RowProblems() if odd is None else odd)):
-        markup = release.clean_latex(row.formula).text if representation == "latex" else row.formula
-        yield FormulaInstance(row.id, row.post_id, row.visual_id, row.type, markup)
-
-
-def read_visual_ids(origin: str | Path, wanted: Container[str] | None = None) -> dict[str, str]:
-    """Return visual id by formula id for the *wanted* formulas (None: all 28 million); MirblabError for none."""
-    paths = release.find_formula_files(origin)
-    rows = read_formula_rows(paths, RowProblems())
-    visual_ids = {row[0]: row[4] for row in rows if wanted is None or row[0] in wanted}
-    if not visual_ids:
-        raise MirblabError(f"{paths[0].parent.name} has none of the formulas; are the ids those of single formulas?")
-    return visual_ids
 
 
 def read_formula_rows(paths: list[Path], odd: RowProblems) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from mirblab.core import text_files
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError
 from mirblab.sources.shared import html, readers, release
 from mirblab.sources.shared.builder import Judgement, Row
 from mirblab.sources.shared.readers import FileJudgements
@@ -27,7 +27,6 @@ HIGHEST = 3
 _POSTS = re.compile(r"Posts(?:\.[\w.-]+)?\.xml(?:\.gz)?")
 _QRELS = ("", ".tsv", ".txt", ".qrel", ".qrels", ".dat")
 _FORMULAS = "latex_representation_v3"
-REPRESENTATIONS = ("latex", "slt", "opt")
 _PREFERRED = re.compile(r"official|v3")
 _FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", re.IGNORECASE)
 # LaTeXML breaks long formulas with a percent sign at the end of a line; in the files the line end may be a blank.
@@ -107,17 +106,6 @@ def find_release(origin: str | Path) -> Release:
         _add_topics(labs, path)
     used = [*topics, *_add_judgements(labs, qrels)]
     return Release(where, posts, formulas, labs, [*([posts] if posts else []), *formulas, *used])
-
-
-def find_formula_files(origin: str | Path, representation: str = "latex") -> list[Path]:
-    """Return the files of one of `REPRESENTATIONS` in version 3, by number; FileNotFoundError when there are none."""
-    check_known("representation", representation, REPRESENTATIONS)
-    where, folder = release.split_origin(origin), f"{representation}_representation_v3"
-    files = _formula_files(release.files_below(where), folder)
-    if not files:
-        shown = release.join_names(where)
-        raise FileNotFoundError(f"no {folder}/*.tsv below {shown}; the release can be had from {URL}")
-    return files
 
 
 def clean_latex(latex: str) -> CleanText:

@@ -237,7 +237,8 @@ def describe_comparison(comparison: pd.DataFrame) -> list[str]:
 
     >>> row = {"measure": "RR", "system_a": "x", "system_b": "y", "difference": 0.1, "p_holm": 0.02}
     >>> describe_comparison(pd.DataFrame([row | {"collection": "c", "significant": True}]))
-    ['x has a higher RR than y, by 0.100 on average; the difference is significant (p = 0.020 after correction).']
+    ["x has a higher RR than y, by 0.100 on average; the difference is significant (p = 0.020 after Holm's
+    correction)."]
     """
     pairs = comparison.groupby(["system_a", "system_b", "measure"], sort=False, observed=True)
     return [_sentence(a, b, measure, rows) for (a, b, measure), rows in pairs]
@@ -448,10 +449,11 @@ def _sentence(a: str, b: str, measure: str, rows: pd.DataFrame) -> str:
             return f"{a} and {b} have the same {measure} on average."
         order = "higher" if row.difference > 0 else "lower"
         sign = "" if row.significant else "not "
-        p = "p < 0.001" if row.p_holm < 0.001 else f"p = {row.p_holm:.3f}"
+        column, corrected = decisive_p(rows)
+        p = "p < 0.001" if row[column] < 0.001 else f"p = {row[column]:.3f}"
         return (
             f"{a} has a {order} {measure} than {b}, by {abs(row.difference):.3f} on average; the difference is "
-            f"{sign}significant ({p} after correction)."
+            f"{sign}significant ({p} {corrected})."
         )
     higher = (rows.significant & (rows.difference > 0)).sum()
     lower = (rows.significant & (rows.difference < 0)).sum()

@@ -287,13 +287,13 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     one = significance.compare(table(far), "nDCG@10", baseline="x")
     assert significance.describe_comparison(one) == [
         f"y has a lower nDCG@10 than x, by 0.663 on average; the difference is significant (p = {one.p_holm[0]:.3f} "
-        "after correction)."
+        "after Holm's correction)."
     ]
     near = {"x": far["x"], "y": [0.7, *far["x"][1:]]}
     unclear = significance.compare(table(near), "nDCG@10", baseline="x")
     assert significance.describe_comparison(unclear) == [
         "y has a lower nDCG@10 than x, by 0.025 on average; the difference is not significant (p = 1.000 after "
-        "correction)."
+        "Holm's correction)."
     ]
     same = significance.compare(table({"x": far["x"], "y": far["x"]}), "nDCG@10", baseline="x")
     assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average."]
@@ -302,3 +302,5 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
         "y has a significantly higher nDCG@10 than x on 0 of 3 collections, and a significantly lower one on 1."
     ]
     assert significance.describe_comparison(one[:0]) == []
+    plain = significance.compare(table(far), "nDCG@10", baseline="x", correction=None)
+    assert significance.describe_comparison(plain)[0].endswith(f"(p = {plain.p[0]:.3f} without correction).")

@@ -346,6 +346,7 @@ def test_an_axis_that_is_cut_says_so():
         ("for $5", r"for \$5"), ("q1", "q1"), (r"costs \$5 and $x$", r"costs \$5 and $x$"),
         (r"$\alpha_1$ and more than twenty letters", r"$\alpha_1$ and more than tw…"),
         (r"a long beginning $x+y+z$", "a long beginning …"),
+        (r"of order $p^a …", "of order …"), (r"let $n \ge 1 \leq m$", r"let $n \geq 1 \leq m$"),
     ],
 )  # fmt: skip
 def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: str):

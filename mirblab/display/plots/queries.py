@@ -43,6 +43,8 @@ _RANK_LETTERS = 34
 
 _FAILURE_ROW = 0.24  # inches of a query
 _FAILURE_LETTERS = 64  # of a label
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_SHORT = re.compile(r"\\(le|ge)(?![A-Za-z])")  # names of \leq and \geq that matplotlib does not know
 _UNSEEN = re.compile(r"\\[A-Za-z]+(?=[A-Za-z\\{])|[\\{}^_\s]")  # of a formula's source; of a command a letter is left
 
 _SIDE = 0.27  # inches of a cell, in which a token's name is legible
@@ -263,9 +265,12 @@ def typeset_label(text: str, longest: int) -> str:
     >>> print(typeset_label(r"If \(x_1 \in \mathbb{R}\) costs \$5", 40), typeset_label(r"so $\begin{cases}$", 40))
     If $x_1 \in \mathbb{R}$ costs \$5 so \begin{cases}
     """
+    text = " ".join(text.split())
+    if text.endswith("…") and len(_DOLLAR.findall(text)) % 2:  # cut within a formula
+        text = text[: text.rindex("$")].rstrip() + " …"
     written, left = "", longest
-    for place, part in enumerate(split_at_formulas(" ".join(text.split()))):
-        maths = replace_symbols(part, is_maths=True) if place % 2 else ""
+    for place, part in enumerate(split_at_formulas(text)):
+        maths = _SHORT.sub(r"\\\1q", replace_symbols(part, is_maths=True)) if place % 2 else ""
         is_maths = _is_typeset(maths)
         shown = maths if is_maths else part.replace(r"\$", "$")
         size = len(_UNSEEN.sub("", maths)) if is_maths else len(shown)

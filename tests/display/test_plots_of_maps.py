@@ -105,7 +105,7 @@ def test_the_legend_says_what_the_two_of_a_pair_are_to_each_other():
 def test_regions_have_colours_and_words_that_do_not_overlap():
     """The words stand inside the map, near their region, dark enough to be read; the legend has kinds only."""
     rng = np.random.default_rng(0)
-    centres = np.repeat([[0, 0], [1, 0], [9, 9], [9, 8], [0, 9]], 20, axis=0)
+    centres = np.repeat([[0, 0], [1, 0], [9, 9], [9, 9.2], [0, 9]], 20, axis=0)
     names = np.repeat(["ring, ideal", "module, free", "space, compact", "graph, vertices", ""], 20)
     at = centres + rng.normal(scale=0.3, size=(100, 2))
     table = pd.DataFrame({

@@ -158,7 +158,8 @@ def _region_labels(table: pd.DataFrame, ax: Axes) -> None:
         centre = np.median(dots[(table.region == name).to_numpy()], axis=0)
         spot = _free_spot(centre, half, dots, placed, np.array([frame.p0, frame.p1]), unit)
         placed.append(np.array([spot - half, spot + half]))
-        text.set_position(ax.transData.inverted().transform(spot))
+        x, y = ax.transData.inverted().transform(spot).tolist()
+        text.set_position((x, y))
 
 
 def _free_spot(

@@ -241,7 +241,7 @@ def describe_comparison(comparison: pd.DataFrame) -> list[str]:
     correction)."]
     """
     pairs = comparison.groupby(["system_a", "system_b", "measure"], sort=False, observed=True)
-    return [_sentence(a, b, measure, rows) for (a, b, measure), rows in pairs]
+    return [_sentence(rows) for _, rows in pairs]
 
 
 def spearman_interval(
@@ -442,9 +442,10 @@ def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray
         yield np.unpackbits(octets, axis=1, count=n_queries, bitorder="little").astype(np.float64)
 
 
-def _sentence(a: str, b: str, measure: str, rows: pd.DataFrame) -> str:
+def _sentence(rows: pd.DataFrame) -> str:
+    row = rows.iloc[0]
+    a, b, measure = row.system_a, row.system_b, row.measure
     if len(rows) == 1:
-        row = rows.iloc[0]
         if row.difference == 0:
             return f"{a} and {b} have the same {measure} on average."
         order = "higher" if row.difference > 0 else "lower"

@@ -110,10 +110,10 @@ def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
     odd: Counter[str] = Counter()
-    defined = shared_latex.read_macros(source, odd)
+    defined, rest = shared_latex.read_macros(source, odd)
     macros = {name: macro for name, macro in defined.items() if name not in shared_latex.find_circular_macros(defined)}
     assert shared_latex.expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
-    assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"}
+    assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"} and rest == ""
     bomb = {
         rf"\{name}": shared_latex.Macro(0, None, rf"\{after}" * 99)
         for name, after in zip("abcdefg", "bcdefgh", strict=True)
@@ -360,3 +360,153 @@ def test_a_file_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path, c
     (folder / "good.tex").unlink()
     with pytest.raises(MirblabError, match=r"old.tex, line 2"):
         build.build(folder, tmp_path / "out")
+
+
+def read(tmp_path: Path, source: str = "", **more: str) -> latex.LatexContent:
+    """Read *source* as main.tex, beside the files *more* (`notes_sty` is notes.sty)."""
+    for name, text in {"main_tex": source, **more}.items():
+        (tmp_path / name.replace("_", ".")).write_text(text, "utf-8")
+    names = [name.replace("_", ".") for name in ("main_tex", *more)]
+    return latex.read_latex({name: tmp_path / name for name in names})
+
+
+def texts(content: latex.LatexContent) -> list[str]:
+    return [statement.text for statement in content.statements]
+
+
+def test_the_signs_of_a_formula_are_words_of_a_proof(tmp_path):
+    """A short sentence with a long formula is a proof; a short sentence alone is none."""
+    lemma = r"\begin{lemma}\label{%s} Every %s is one.\end{lemma}\begin{proof}%s\end{proof}"
+    source = lemma % ("a", "one", "Apply it to $g(x)=f(x)-x$.") + lemma % ("b", "two", "By Lemma \\ref{a}.")
+    table(tmp_path, source, "a.tex")
+    folders = build.build(tmp_path / "a.tex", tmp_path / "out")
+    assert load_folder(folders[0]).doc_ids.tolist() == ["a-proof"]
+
+
+def test_no_name_of_an_environment_or_picture_is_in_a_text(tmp_path):
+    """Unknown environments are left out and counted by name; code of pictures and tables beside the text goes."""
+    source = r"""\begin{theorem} Either \begin{strange}[opt] $n$ is odd\end{strange} or
+    \begin{tikzpicture}\draw (0,0) -- (1,1);\end{tikzpicture} \includegraphics[width=3cm]{a.png}
+    \begin{figure}\begin{asy} draw(x); \end{asy}\caption{A picture}\end{figure}
+    \begin{tabular}{|c|c|} \hline $n$ & odd \\ 1 & yes \tabularnewline[2pt] 2 & no \end{tabular}
+    \picked{2in}{3in}{f.eps}even.\end{theorem}"""
+    found = read(tmp_path, source)
+    assert texts(found) == ["Either\n$n$ is odd\nor\n$n$ | odd\n1 | yes\n2 | no\neven."]
+    assert found.unknown == {r"\begin{strange}": 1, r"\picked": 1}
+
+
+def test_environments_of_the_author_are_what_they_are_made_of(tmp_path):
+    """Displays, lists with their style, statements with a heading, proofs; boxes around them leave nothing."""
+    source = r"""\newenvironment{beq}{\begin{equation}}{\end{equation}}\def\be{\begin{align*}}\def\ee{\end{align*}}
+    \newenvironment{alist}{\begin{list}{(\alph{c})}{\usecounter{c}\topsep 0pt}}{\end{list}}
+    \newenvironment{roster}{\begin{enumerate}[(i)]}{\end{enumerate}}
+    \newtheorem{alg}{Algorithm}\newenvironment{recipe}[1]{\begin{alg}[#1]\index{#1}}{\end{alg}}
+    \newenvironment{why}[1]{\par\textbf{Proof of #1.}}{\hfill$\Box$}
+    \newenvironment{boxed}[2][c]{\begin{center}\fbox{#2}}{\end{center}}
+    \begin{lemma}\label{l} If \begin{beq} x=y \end{beq} and \be a &= b \ee then
+    \begin{alist}\item one \item two\end{alist}\begin{roster}\item three\item four\end{roster}
+    \begin{boxed}{1pt} so \end{boxed}
+    \end{lemma}\begin{recipe}{Divide} Halve it.\end{recipe}\begin{why}{Lemma \ref{l}} It is plain.\end{why}"""
+    found = read(tmp_path, source)
+    lemma, algorithm = found.statements
+    first = "If $$ x=y $$ and \\begin{align*}a &= b \\end{align*} then"
+    assert lemma.text.split("\n") == [first, "(a) one", "(b) two", "(i) three", "(ii) four", "so"]
+    assert (algorithm.kind, algorithm.title, algorithm.text) == ("algorithm", "Divide", "Halve it.")
+    assert [proof.text for proof in lemma.proofs] == ["It is plain."]
+
+
+def test_styles_beside_the_source_are_read(tmp_path):
+    r"""Commands and theorems of .sty and .cls files, through those they load; none is a statement itself."""
+    style = r"""\RequirePackage{symbols}\newtheorem{satz}{Theorem}\def\abb#1#2{#1\to #2}
+    \newenvironment{unused}{\begin{satz}}{\end{satz}}\newcommand{\odd}[1]{\@ifnextchar[{\a}{\b}}"""
+    symbols = r"""\DeclareMathOperator{\rank}{rank}\newcommand{\Z}{\ensuremath{\mathbb{Z}}\xspace}
+    \NewDocumentCommand{\norm}{O{2} m}{\|#2\|_{#1}}\DeclarePairedDelimiter{\abs}{|}{|}\let\eps=\varepsilon"""
+    source = r"""\documentclass{book}\usepackage[x]{notes}\begin{document}\begin{satz} In \Z, and \Z is $\Z$, $x_\Z$:
+    $\abb{A}{B}$, $\rank f$, $\norm{x}$, $\norm[1]{y}$, $\abs*{z}$, $\eps$.\end{satz}\end{document}"""
+    found = read(tmp_path, source, notes_sty=style, symbols_sty=symbols)
+    expected = (
+        r"In $\mathbb{Z}$, and $\mathbb{Z}$ is $\mathbb{Z}$, $x_{\mathbb{Z}}$: $A\to B$, $\operatorname{rank}f$, "
+    )
+    assert texts(found) == [expected + r"$\|x\|_{2}$, $\|y\|_{1}$, $| z |$, $\varepsilon$."]
+    assert [one.kind for one in found.statements] == ["theorem"]
+
+
+def test_proofs_in_plain_tex_are_proofs(tmp_path):
+    r"""From \proof or a heading to a sign for the end, also within a display; one without an end is left out."""
+    source = r"""\newcommand{\proof}{{\bf Proof }}\newcommand{\bbox}{\rule{6pt}{6pt}}
+    \begin{lemma} First.\end{lemma} \proof By hand.\bbox After it.
+    \begin{lemma} Second.\end{lemma} \proof Thus $$ x = y. \eqno{\bbox} $$ After it.
+    \begin{lemma} Third.\end{lemma} \textbf{Proof.} By foot. \hfill $\square$
+    \begin{lemma} Fourth.\end{lemma} \proof It never ends. \section{Next}"""
+    found = read(tmp_path, source)
+    assert [[proof.text for proof in one.proofs] for one in found.statements] == [
+        ["By hand."], ["Thus $$ x = y. $$"], ["By foot."], [],
+    ]  # fmt: skip
+    assert found.odd["proofs without a sign for their end (left out)"] == 1
+
+
+def test_no_label_is_in_a_text(tmp_path):
+    """A reference is its kind, where the command prints that, and a neutral word; also by a command without a rule."""
+    source = r"""\begin{lemma}\label{sub_galois} One.\end{lemma}\begin{lemma}\label{b} Two.\end{lemma}
+    \begin{theorem} By \fullref{sub_galois} and \see{sub_galois}, \Cref{b}, \cref{b,sub_galois}, \vref{gone},
+    $\mathfrak{b}$.
+    \end{theorem}"""
+    found = read(tmp_path, source)
+    words = "By lemma [ref] and lemma [ref], Lemma [ref], lemmas [ref] and [ref], [ref], "
+    assert texts(found)[-1] == words + r"$\mathfrak{b}$."
+    assert set(found.statements[-1].references) == {"sub_galois", "b", "gone"}
+
+
+def test_examples_do_not_ask_for_premises(tmp_path):
+    """They are documents; a theorem that refers to them still asks."""
+    source = r"""\begin{example}\label{e} By \ref{t}.
+    \begin{solution} It is by Theorem \ref{t} and a bit more.\end{solution}
+    \end{example}\begin{theorem}\label{t} As in \ref{e}.\end{theorem}"""
+    table(tmp_path, source, "a.tex")
+    answers, premises = map(load_folder, build.build(tmp_path / "a.tex", tmp_path / "out"))
+    assert premises.query_ids.tolist() == ["t"] and set(premises.doc_ids) == {"e", "t"}
+    assert answers.qrels.query_id.tolist() == ["e"]
+
+
+@pytest.mark.parametrize(
+    ("between", "heading", "owner"),
+    [
+        ("", "", "b"),
+        ("We now prove the first theorem.", "", None),
+        ("Now for it. We are ready to prove Theorem~\\ref{a}.", "", "a"),
+        ("We can now give the proof of Euler's Formula.", "", "a"),
+        ("We prove this theorem by induction.", "", "b"),
+        ("", "[Proof of Euler's formula]", "a"),
+        ("", "[Proof of the theorem]", "b"),
+        ("A word.", "[Proof of Theorem 7]", None),
+        ("A word.", "[Second proof]", "b"),
+    ],
+)
+def test_a_proof_is_that_of_the_statement_that_is_named(tmp_path, between, heading, owner):
+    """By heading or sentence, label or title; one that names another statement is not that of the one before."""
+    source = rf"""\begin{{theorem}}[Euler's formula]\label{{a}} First.\end{{theorem}}
+    \begin{{theorem}}\label{{b}} Second.\end{{theorem}} {between}
+    \begin{{proof}}{heading} It is so.\end{{proof}}"""
+    found = read(tmp_path, source)
+    assert [one.id for one in found.statements if one.proofs] == ([owner] if owner else [])
+    assert found.odd["proofs of no statement"] == (owner is None)
+
+
+def test_a_proof_has_the_claims_in_it(tmp_path):
+    """With their proofs, under their names; each claim is a statement, too."""
+    source = r"""\begin{theorem} All.\end{theorem}\begin{proof} First \begin{claim} a part.\end{claim}
+    \begin{proof} Easy.\end{proof} Then all.\end{proof}"""
+    theorem, claim = read(tmp_path, source).statements
+    assert theorem.proofs[0].text == "First\nClaim. a part.\nProof. Easy.\nThen all."
+    assert [proof.text for proof in claim.proofs] == ["Easy."]
+
+
+def test_a_page_shows_what_was_read(paper, tmp_path, capsys):
+    """Counts, commands without a rule, and texts beside their source; the folder loads with its digests."""
+    (paper / "b.tex").write_text(r"\begin{lemma} An \unheard{of} fact.\end{lemma}", encoding="utf-8")
+    folder = build.build(paper, tmp_path / "out")[0]
+    page = (folder / "reading.md").read_text("utf-8")
+    assert "| `satz` | theorem | 1 |" in page and r"| `\unheard` | 1 |" in page
+    assert "### main (theorem, a.tex, line 9)" in page and r"\begin{satz}[Main result]\label{main} % a comment" in page
+    assert str(folder / "reading.md") in capsys.readouterr().out
+    load_folder(folder)

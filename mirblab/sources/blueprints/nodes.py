@@ -225,13 +225,19 @@ def read_options(given: str) -> dict[str, str]:
     return options
 
 
-def clean_statement(source: str, odd: Counter[str]) -> str:
-    """Return a statement without markup and code, as prose with LaTeX formulas; diagrams count as formulas."""
+def clean_statement(source: str, odd: Counter[str], without_rule: Counter[str] | None = None) -> str:
+    """Return a statement without markup and code, as prose with LaTeX formulas; diagrams count as formulas.
+
+    The commands and environments without a rule are counted in *odd*, and by name in *without_rule*.
+    """
     unknown: Counter[str] = Counter()
     source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
     for what, count in unknown.items():
-        odd["commands outside of mathematics without a rule" if what.startswith("command ") else what] += count
+        place, _, name = what.partition(" outside mathematics: ")
+        odd[f"{place}s outside of mathematics without a rule" if name else what] += count
+        if name and without_rule is not None:
+            without_rule[rf"\{name}" if place == "command" else rf"\begin{{{name}}}"] += count
     return text
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePosixPath
 
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.terminal import say
 from mirblab.core.text_files import LineProblems
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
-from mirblab.sources.own import latex
+from mirblab.sources.own import latex, reading
 from mirblab.sources.own.latex import LatexContent, Statement
 from mirblab.sources.shared import builder, release, tables
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, fold_text, replace_folders
@@ -44,8 +44,9 @@ def build(
     """Write the collections of your own files under *out*, print how they were read, and return the folders.
 
     LaTeX gives <name>-qa (statement to its proof) and <name>-premise (statement to the results that it and its proof
-    refer to). A table gives <name>; its queries are its column *query*, else the file *queries* (with a column
-    *doc_id*, or with the file *qrels*), else the titles. *id* to *relevance* name columns ("": guessed, "-": none);
+    refer to), each with a page reading.md that shows what was read beside its source. A table gives <name>; its
+    queries are its column *query*, else the file *queries* (with a column *doc_id*, or with the file *qrels*), else
+    the titles. *id* to *relevance* name columns ("": guessed, "-": none);
     *name* "" is that of the origin. The only split is test. Raises MirblabError with file and line, and what to do.
     """
     columns = {"id": id, "text": text, "title": title, "query": query, "query_id": query_id, "doc_id": doc_id,
@@ -53,7 +54,7 @@ def build(
     files = {"queries": queries, "qrels": qrels}
     given = {**columns, "encoding": encoding, "delimiter": delimiter}
     with _opened(origin) as opened:
-        stem = paths.checked_name(name or _stem(opened.shown))
+        stem, page = paths.checked_name(name or _stem(opened.shown)), ""
         chosen = _files(opened)
         if isinstance(chosen, dict):
             for option, value in {**columns, **files, "delimiter": delimiter}.items():
@@ -62,7 +63,8 @@ def build(
                         f"--set {option}={value} is about tables, and these are LaTeX files; leave it out, or give the "
                         "table itself with --from"
                     )
-            collections, read = _collections_from_latex(stem, chosen, encoding), list(chosen.values())
+            collections, page = _collections_from_latex(stem, chosen, encoding)
+            read = list(chosen.values())
         else:
             collections, read = _collection_from_table(stem, chosen, columns, files, encoding, delimiter)
         names = tuple(name for name, *_ in collections)
@@ -77,12 +79,19 @@ def build(
         with replace_folders(Path(out), names) as folders:
             for folder, (_, parts, about) in zip(folders, collections, strict=True):
                 builder.write_collection(folder, parts, about, opened, **facts)
+                if page:
+                    atomic_files.write_bytes(folder / reading.PAGE, page.encode("utf-8", "replace"))
+        if page:
+            say(f"what was read, ten of the texts beside their source, and the commands without a rule: "
+                f"{Path(out) / names[0] / reading.PAGE}")  # fmt: skip
     return [Path(out) / name for name in names]
 
 
-def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> list[NamedCollection]:
+def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> tuple[list[NamedCollection], str]:
+    """Return the collections of LaTeX *files*, and the page that shows how they were read."""
     content = latex.read_latex(files, encoding)
-    latex.require_statements(content, len(files), stem)
+    n_files = sum(not name.lower().endswith(latex.DEFINITIONS) for name in files)
+    latex.require_statements(content, n_files, stem)
     statements = content.statements
     to_proof, to_references = builder.read_task("stacks-qa"), builder.read_task("stacks-premise")
     about = {"title": f"{stem}: statement to the results it refers to", **to_references, "candidates": "not-self"}
@@ -99,9 +108,10 @@ def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str)
         )
     n_proved = sum(bool(statement.proofs) for statement in statements)
     n_labelled = sum(bool(statement.label) for statement in statements)
-    say(f"{stem}: {len(files):,} .tex files, {len(statements):,} statements; a proof has {n_proved:,} of them, "
+    say(f"{stem}: {n_files:,} .tex files, {len(statements):,} statements; a proof has {n_proved:,} of them, "
         f"a label {n_labelled:,}")  # fmt: skip
-    return collections
+    say("  " + ", ".join(f"{kind} {count:,}" for kind, count in reading.count_kinds(content).most_common(12)))
+    return collections, reading.describe_reading(stem, content, files, encoding)
 
 
 def _collection_from_table(
@@ -180,9 +190,11 @@ def _premises(content: LatexContent) -> CollectionRows:
         left_out["references to what is no statement here (sections, equations, other texts)"] += targets.count(None)
         left_out["references to the statement itself"] += targets.count(statement)
         used = list(dict.fromkeys(other.id for other in targets if other is not None and other is not statement))
+        is_query = bool(used) and not latex.is_rarely_proved(statement)
         left_out["statements that refer to no other (documents, no queries)"] += not used
-        queries += [_query(statement)] if used else []
-        pairs += [(statement.id, name, 1) for name in used]
+        left_out["examples, exercises, definitions and the like (documents, no queries)"] += bool(used) > is_query
+        queries += [_query(statement)] if is_query else []
+        pairs += [(statement.id, name, 1) for name in used if is_query]
     corpus = [
         {"_id": each.id, "title": each.title, "text": each.text, "metadata": _metadata(each)}
         for each in content.statements
@@ -357,8 +369,8 @@ def _files(opened: Origin) -> dict[str, Path] | Path:
         return {opened.folder.name: opened.folder} if opened.folder.suffix.lower() == ".tex" else opened.folder
     listed = release.list_files(opened.folder)
     files = {name: listed[name] for name in sorted(listed, key=PurePosixPath)}
-    if chosen := {name: path for name, path in files.items() if name.lower().endswith(".tex")}:
-        return chosen
+    if any(name.lower().endswith(".tex") for name in files):
+        return {name: path for name, path in files.items() if name.lower().endswith((".tex", *latex.DEFINITIONS))}
     if any(name.startswith("corpus.jsonl") for name in files) and any(name.startswith("queries") for name in files):
         raise MirblabError(f"{opened.shown} is a collection already; run: mirblab add FOLDER")
     table_files = [path for name, path in files.items() if name.lower().endswith(SUFFIXES)]

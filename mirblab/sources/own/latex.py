@@ -5,27 +5,69 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
 from mirblab.sources.shared import latex
-from mirblab.sources.shared.builder import UniqueIds
+from mirblab.sources.shared.builder import UniqueIds, fold_text
 from mirblab.sources.shared.latex import Environment, Macro, find_environments
 from mirblab.sources.shared.tables import decode_file
 from mirblab.sources.stacks import Proof
 
-PROOFS = ("proof", "proof*", "pf", "Proof")
+SOLUTIONS = ("solution", "solution*", "soln", "sol", "answer", "Solution")  # what proves an exercise or an example
+PROOFS = ("proof", "proof*", "pf", "Proof", *SOLUTIONS)
+DEFINITIONS = (".sty", ".cls")  # files that are read for definitions alone
 _PRINTED = re.compile(
-    r"\\(?:newtheorem|spnewtheorem|newmdtheoremenv)\*?\s*\{([^{}]+)\}\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}"
-    r"|\\declaretheorem\s*\[([^][]*)\]\s*\{([^{}]+)\}"
+    r"\\(?:newtheorem|spnewtheorem|newmdtheoremenv|newtcbtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}\s*"
+    r"(?:\[[^][]*\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}|\\declaretheorem\s*\[([^][]*)\]\s*\{([^{}]+)\}"
 )
+_BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
-_ENVIRONMENT = re.compile(
-    r"\\(?:new|renew)environment\*?\s*\{(?P<name>[^{}]+)\}(?:\s*\[[^][]*\]){0,2}\s*"
-    r"\{\s*(?P<hidden>\\comment\b)?|\\excludecomment\s*\{(?P<left_out>[^{}]+)\}"
+_EXCLUDED = re.compile(r"\\excludecomment\s*\{([^{}]+)\}")
+_LIST = re.compile(r"\\newlist\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
+_DEFINES_THEOREMS = re.compile(r"\\(?:new(?:md|tcb)?theorem(?:env)?|spnewtheorem|declaretheorem)(?![A-Za-z])")
+# What an environment is made of: other environments, formulas, content that is not printed.
+_STRUCTURE = re.compile(
+    r"\\(?:begin|end)\s*\{[^{}]*\}(?:\s*\[(?:[^][{}]|\{[^{}]*\})*\])?|\\[][()]|\$\$|\\(?:end)?comment\b|\\vbox\\bgroup"
+)
+_BOX = re.compile(
+    r"\{(?:center|quote|quotation|minipage|trivlist|mdframed|framed|shaded|tcolorbox|flushleft|flushright|adjustwidth|"
+    r"leftbar|small|footnotesize|multicols|spacing|singlespace)\*?\}"
+)
+_PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
+_PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
+# Commands that the reader has rules for, whatever an author's style makes of them.
+_KEPT = frozenset(
+    r"""\label \ref \eqref \pageref \cref \Cref \autoref \nameref \cite \item \proof \endproof \qed \QED \bbox \eop
+    \section \subsection \chapter \emph \textbf \textit \text \mbox \footnote \index \input \include \documentclass
+    \usepackage \newtheorem \ensuremath \color \textcolor \( \) \[ \] \\ \$ \% \& \# \_ \{ \}""".split()
+)
+_DISPLAY_END = re.compile(
+    r"\s*\}?\s*(\\end\s*\{(?:equation|align|gather|eqnarray|multline|split|cases)\*?\}|\$\$|\\\])"
+)
+FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
+    picture     pgfpicture mfpic psfrags overpic""".split()
+_NOT_PRINTED = re.compile(r"\\iffalse(?![A-Za-z])(?:(?!\\if|\\fi(?![A-Za-z])).)*\\fi(?![A-Za-z])", re.DOTALL)
+_ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
+_WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
+_MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
+_THIS = re.compile(
+    rf"\W*(?:of\W+)?(?:(?:this|that|the|our|these)(?:\s+(?:above|previous|preceding|last))?\s+{_WORDS}\b(?!\s*~?\d)|it\b|this\b)",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(rf"\b{_WORDS}s?\b", re.IGNORECASE)
+# A proof as plain TeX has it, from \proof or a heading to a sign for its end.
+_HEADING = re.compile(
+    r"(?:\\(?:textbf|textit|textsc|emph|underline|(?:sub)?paragraph\*?|(?:sub)*section\*)\s*\{\s*|\{\s*)"
+    r"(?:\\(?:bf|it|em|sc|sl|bfseries|itshape|scshape)\s*)*"
+    r"(?P<heading>(?:[Pp]roof|PROOF|Sketch of (?:the )?proof)\b(?:[^{}]|\{[^{}]*\}){0,200})\}\s*[.:]?"
+)
+_END_SIGN = (
+    r"\\(?:qed|QED|endproof|bbox|eop|eproof|qedsymbol)(?![A-Za-z])"
+    r"|(?:\\hfill\s*\$?|\$)\s*\\(?:Box|square|blacksquare)(?![A-Za-z])\s*\$?"
 )
 # Redefined, these would hide every environment; only packages have reason to define them.
 _REDEFINES = r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|def)\*?\s*\{?\s*\\(?:begin|end)(?![A-Za-z])"
@@ -36,13 +78,23 @@ _INPUT = re.compile(
     r"|\\(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
     r"|\\documentclass\s*\[([^][]*)\]\s*\{subfiles\}"
 )
+_PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
+_BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
-# Rarely proved: a proof after one of these belongs to the statement before it.
-_NOT_PROVED = frozenset(
-    """remark remarks rem rmk note notation convention definition defn dfn definitions example examples ex question
-    problem conjecture hypothesis assumption setup""".split()
+# Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
+NOT_PROVED = frozenset(
+    """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
+    exer exercise exercises question ques problem problems conjecture hypothesis assumption setup axiom axioms algorithm
+    solution joke listing warning goal construction""".split()
 )
+
+
+@dataclass
+class OwnProof(Proof):
+    """A proof, and the line of its file on which it begins (0: unknown)."""
+
+    line: int = 0
 
 
 @dataclass(eq=False)
@@ -58,7 +110,7 @@ class Statement:
     label: str
     order: int
     references: list[str]
-    proofs: list[Proof] = field(default_factory=list)
+    proofs: list[OwnProof] = field(default_factory=list)
 
 
 class LabelIndex:
@@ -81,92 +133,283 @@ class LabelIndex:
 
 @dataclass
 class LatexContent:
-    """All statements in the order of files and lines; `proofs` have the labels in their heading and their statement."""
+    """All statements in the order of files and lines, and the proofs with heading, statement before and text between.
+
+    `printed` has the printed names of the environments `kinds`, `boxed` those whose title and label are arguments;
+    `environments` counts what was read, `unknown` the commands and environments without a rule.
+    """
 
     kinds: set[str]
     printed: dict[str, str]
+    boxed: dict[str, str]
     odd: Counter[str]
     statements: list[Statement] = field(default_factory=list)
     labels: LabelIndex = field(default_factory=LabelIndex)
     ids: UniqueIds = field(default_factory=UniqueIds)
-    proofs: list[tuple[Proof, list[str], Statement | None]] = field(default_factory=list)
+    proofs: list[tuple[OwnProof, str, Statement | None, str]] = field(default_factory=list)
+    environments: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
         statements: dict[int, Statement] = {}
-        last: tuple[Statement, int] | None = None
+        last: tuple[Statement, Environment] | None = None
+        latest: Statement | None = None
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         for block in find_environments(source, kinds, self.odd)[0]:
+            self.environments[block.kind] += 1
             if block.kind in PROOFS:
-                before = last[0] if last and last[1] == block.section else None
-                content = drop_line_marks(block.content(source))
-                proof = Proof(nodes.clean_statement(content, self.odd), latex.find_references(content), name)
-                owner = statements.get(id(block.parent)) or before
-                self.proofs.append((proof, latex.find_references(block.option), owner))
+                content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
+                text, option = self._clean(content), drop_line_marks(block.option)
+                proof = OwnProof(text, latex.find_references(content), name, find_line(source, block.start))
+                before = last[0] if last and last[1].section == block.section else None
+                gap = drop_line_marks(source[last[1].after : block.start]) if last else ""
+                if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
+                    before = latest
+                self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
             elif statement := self._statement(block, source, name):
-                statements[id(block)] = statement
-                last = last if _NOT_PROVED & set(statement.kind.split()) else (statement, block.section)
+                statements[id(block)] = latest = statement
+                if not is_rarely_proved(statement):
+                    last = statement, block
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
-        content = drop_line_marks(block.content(source))
-        text = nodes.clean_statement(content, self.odd)
+        content, option = drop_line_marks(block.content(source)), drop_line_marks(block.option)
+        labels = block.labels
+        if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
+            option, content = given[1], content[given.end() :]
+            labels = [f"{self.boxed[block.kind.rstrip('*')]}:{given[2]}", *labels] if given[2] else labels
+        text = self._clean(content)
         if not text:
             self.odd["statements without a text"] += 1
             return None
-        line, label = find_line(source, block.start), block.labels[0] if block.labels else ""
+        line, label = find_line(source, block.start), labels[0] if labels else ""
+        kind = block.kind.rstrip("*")
         statement = Statement(
             id=self.ids.new(label or (f"{name}:{line}" if line else name)),
-            kind=self.printed.get(block.kind, block.kind.rstrip("*")),
-            title=nodes.clean_statement(drop_line_marks(block.option), self.odd),
+            kind=self.printed.get(block.kind) or self.printed.get(kind) or kind,
+            title=self._clean(option),
             text=text, file=name, line=line, label=label, order=len(self.statements),
             references=latex.find_references(content),
         )  # fmt: skip
         self.statements.append(statement)
-        for each in block.labels:
+        for each in labels:
             self.odd["labels that stand twice in a file (the first counts)"] += not self.labels.add(each, statement)
         return statement
 
+    def _show_inner(self, proof: str) -> str:
+        """Return a proof with the claims in it, and their proofs, as text after their names."""
+        if r"\begin" not in proof:
+            return proof
+        kinds = "|".join(map(re.escape, sorted({*self.kinds, *PROOFS})))
+
+        def name(match: re.Match[str]) -> str:
+            kind = match[2]
+            word = "proof" if kind in PROOFS else self.printed.get(kind) or kind.rstrip("*")
+            return f"\n\n{word.capitalize()}. " if match[1] == "begin" else "\n\n"
+
+        return re.sub(rf"\\(begin|end)\s*\{{({kinds})\}}", name, proof)
+
+    def _clean(self, source: str) -> str:
+        return nodes.clean_statement(source, self.odd, self.unknown)
+
     def assign_proofs(self) -> None:
-        """Give every proof to the statements that its heading names, else to the one before it; needs all labels."""
-        for proof, named, before in self.proofs:
-            statements = [self.labels.find(label, proof.stem) for label in dict.fromkeys(named)]
-            owners = [owner for owner in statements if owner is not None] or ([before] if before is not None else [])
-            for owner in owners:
+        """Give every proof to the statements that its heading or the sentence before it names, else to the one before.
+
+        A proof that is announced as that of a statement which cannot be found is that of none. Needs all labels.
+        """
+        titled = {fold_text(each.title): each for each in self.statements if len(each.title) > 5}
+        for proof, option, before, gap in self.proofs:
+            sentence = re.split(r"[.:!?]\s|\n\s*\n", gap.strip().rstrip(".:"))[-1]
+            owners: list[Statement] = []
+            for said in (option, sentence):
+                mention = _MENTION.search(said)
+                what = mention["what"] if mention else said if said is option else ""
+                labels = dict.fromkeys(latex.find_references(what))
+                found = [self.labels.find(label, proof.stem) for label in labels]
+                owners = list(dict.fromkeys(owner for owner in found if owner is not None))
+                folded = fold_text(latex.latex_to_prose(what))
+                owners = owners or [each for title, each in titled.items() if mention and title in folded][-1:]
+                if owners:
+                    break
+                if gap.strip() and mention and _ANOTHER.search(what) and not _THIS.match(what):
+                    before = None
+            for owner in owners or ([before] if before is not None else []):
                 owner.proofs.append(proof)
-            self.odd["proofs of no statement"] += not owners
+            self.odd["proofs of no statement"] += not owners and before is None
+
+
+def is_rarely_proved(statement: Statement) -> bool:
+    """Return whether a statement is of a kind that has seldom a proof, such as a remark, an example or an exercise."""
+    return bool(NOT_PROVED & set(statement.kind.rstrip("*").split()))
 
 
 def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     """Return the statements in LaTeX *files* (by name), with the authors' commands replaced by their definitions.
 
-    A proof belongs to the statements that its heading names, else to that around it or the last provable one before it.
+    Files of `DEFINITIONS` are read for commands and environments alone. A proof belongs to the statements that its
+    heading or the sentence before it names, else to that around it or the last provable one before it.
     """
     odd: Counter[str] = Counter()
-    texts, kinds, printed = _read_sources(files, encoding, odd)
-    content = LatexContent(kinds, printed, odd)
+    texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
+    _refuse(texts, odd)
+    texts = {name: latex.drop_environments(_NOT_PRINTED.sub("", text), nodes.CODE) for name, text in texts.items()}
+    macros = _macros(texts, odd)
+    plain = [
+        latex.expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()
+    ]
+    kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - set(PROOFS)
+    boxed = {name: prefix for text in plain for name, prefix in _boxed(text)}
+    content = LatexContent(kinds | boxed.keys(), _printed(plain), boxed, odd)
+    hidden = {name for text in plain for name in _EXCLUDED.findall(text)}
+    written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
+    ready: dict[str, str] = {}
     for name, text in texts.items():
-        content.read_file(name, text)
+        if name.lower().endswith(DEFINITIONS):
+            continue
+        body, shared = latex.read_macros(text, Counter())[1], id(macros[name])
+        if shared not in written_macros:
+            written_macros[shared] = _environments(macros[name], content.kinds, plain)
+        written = latex.expand_macros(body, written_macros[shared], odd)
+        n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
+        odd["figures, tables beside the text and code of pictures"] += n_figures
+        written = latex.drop_environments(written, (*nodes.CODE, *hidden, *FIGURES), " ")
+        ready[name] = _mark_plain_proofs(written, content.kinds, odd)
+    labels = _kinds_of_labels(ready, content)
+    for name, text in ready.items():
+        content.read_file(name, _plain_references(text, labels))
     content.assign_proofs()
     return content
 
 
-def _read_sources(
-    files: Mapping[str, Path], encoding: str, odd: Counter[str]
-) -> tuple[dict[str, str], set[str], dict[str, str]]:
-    """Return the texts by file, with their document's commands expanded, the environments and their printed names."""
-    texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
-    _refuse(texts, odd)
-    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()}
-    plain = {name: drop_line_marks(text) for name, text in texts.items()}
-    kinds, wrapped = nodes.statement_environments(plain.values()), _environments(plain.values())
-    macros = _macros(plain, odd)
-    for name, text in texts.items():
-        for environment in wrapped.keys() - kinds - set(PROOFS):
-            if wrapped[environment]:
-                text = latex.drop_environments(text, [environment])
-            text = re.sub(rf"\\(?:begin|end)\s*\{{{re.escape(environment)}\}}", "", text)
-        texts[name] = latex.expand_macros(text, macros[name], odd)
-    return texts, kinds - set(PROOFS), _printed(plain.values())
+def _theorem_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
+    return {name: macro for name, macro in macros.items() if _DEFINES_THEOREMS.search(macro.body)}
+
+
+def _boxed(text: str) -> Iterator[tuple[str, str]]:
+    r"""Yield the name of each environment of `\newtcbtheorem` and the prefix of its labels, its last argument."""
+    ends = latex.match_braces(text)
+    for match in _BOXED.finditer(text):
+        at, given = match.end(1) + 1, list[str]()
+        while len(given) < 3:
+            opening = re.compile(r"\s*(?:\[[^][]*\]\s*)?").match(text, at)
+            start = opening.end() if opening else at
+            if start not in ends:
+                break
+            given.append(text[start + 1 : ends[start]])
+            at = ends[start] + 1
+        yield match[1].strip(), given[-1].strip()
+
+
+def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: Iterable[str]) -> dict[str, Macro]:
+    r"""Return *macros*, each environment in them as the structure it is made of, without boxes, skips and words.
+
+    One that is no statement and names a proof becomes `proof`; arguments of a statement or proof become its heading.
+    """
+    written = {command: macro for command, macro in macros.items() if not command.endswith("}")}
+    written |= {
+        rf"\begin{{{name.strip()}}}": Macro(0, None, rf"\begin{{{like.strip()}}}")
+        for text in plain
+        for name, like in _LIST.findall(text)
+    }
+    written |= {
+        rf"\end{{{name.strip()}}}": Macro(0, None, rf"\end{{{like.strip()}}}")
+        for text in plain
+        for name, like in _LIST.findall(text)
+    }
+    for command, begin in macros.items():
+        if not command.startswith(r"\begin{"):
+            continue
+        name = command[len(r"\begin{") : -1]
+        end = macros[rf"\end{{{name}}}"]
+        opened, closed = _structure(begin.body, r"\begin"), _structure(end.body, r"\end")
+        holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
+        arguments = " ".join(f"#{number}" for number in range(1, begin.n_arguments + 1))
+        heading = f"[{arguments}]" if arguments else ""
+        if name in kinds and not holds:
+            if not heading:
+                continue
+            opened, closed = rf"\begin{{{name.rstrip('*')}*}}{heading}", rf"\end{{{name.rstrip('*')}*}}"
+        elif name in PROOFS:
+            continue
+        elif not holds and (_PROOF_NAME.fullmatch(name) or _PROOF_TEXT.search(begin.body)):
+            opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
+        written[command] = Macro(begin.n_arguments, begin.default, opened)
+        written[rf"\end{{{name}}}"] = Macro(0, None, closed)
+    endless = latex.find_circular_macros(written)
+    return {name: macro for name, macro in written.items() if name not in endless}
+
+
+def _structure(body: str, edge: str) -> str:
+    """Return the environments and signs of formulas that *body*, half of a definition, begins or ends (the *edge*)."""
+    body = re.sub(r"\\csname\s*(end)?([a-z]+\*?)\s*\\endcsname", rf"\{edge}{{\2}}", body)
+    found = [token for token in _STRUCTURE.findall(body) if not _BOX.search(token)]
+    if any(token.endswith(("comment", "bgroup")) for token in found):
+        return edge + "{comment}"
+    if edge == r"\begin":  # a list that is made from scratch is named by the label of its items
+        style = re.search(r"\{list\}\s*\{[^}]*(\\(?:arabic|alph|roman|Alph))", body)
+        named = rf"\begin{{enumerate}}[{style[1]}]" if style else r"\begin{itemize}"
+        found = [named if "{list}" in token else token for token in found]
+    return "".join(found)
+
+
+def _mark_plain_proofs(text: str, kinds: Collection[str], odd: Counter[str]) -> str:
+    r"""Return *text* with `\proof` ... `\qed`, and a heading "Proof" ... `\qed`, as environments."""
+    blocks = "|".join(map(re.escape, sorted({*kinds, *PROOFS})))
+    step = re.compile(
+        rf"\\(?P<edge>begin|end)\s*\{{(?:{blocks})\}}|(?P<section>\\(?:sub)*(?:section|chapter)(?![A-Za-z]))"
+        rf"|(?P<proof>\\proof(?![A-Za-z@])\s*(?:\{{\}})?|{_HEADING.pattern})|(?P<sign>{_END_SIGN})"
+    )
+    parts, at, depth = list[str](), 0, 0
+    opened: re.Match[str] | None = None
+    for match in step.finditer(text):
+        if match["edge"] == "end":
+            depth = max(0, depth - 1)
+        elif depth == 0 and match["proof"]:
+            odd["proofs without a sign for their end (left out)"] += opened is not None
+            opened = match
+        elif depth == 0 and match["sign"] and opened:
+            heading = f"[{opened['heading'].rstrip('. :')}]" if opened["heading"] else ""
+            display = _DISPLAY_END.match(text, match.end())  # of a display that has the sign in it
+            inside = re.sub(r"\\(?:tag\*?|eqno)\s*\{?\s*$", "", text[opened.end() : match.start()])
+            inside += display[1] if display else ""
+            parts += [text[at : opened.start()], rf"\begin{{proof}}{heading} ", inside, r"\end{proof}"]
+            at, opened = display.end() if display else match.end(), None
+        elif match["edge"] or match["section"]:
+            odd["proofs without a sign for their end (left out)"] += opened is not None
+            opened = None
+            depth += match["edge"] == "begin"
+    return "".join([*parts, text[at:]])
+
+
+def _kinds_of_labels(texts: Mapping[str, str], content: LatexContent) -> dict[str, str]:
+    """Return the printed kind of statement for each label, "" for a label of something else."""
+    found: dict[str, str] = {}
+    kinds = [re.escape(kind) for kind in sorted({*content.kinds, *PROOFS})]
+    for text in texts.values():
+        found |= dict.fromkeys((label.strip() for label in re.findall(r"\\label\s*\{([^{}]*)\}", text)), "")
+        for block in find_environments(text, kinds, Counter())[0]:
+            if block.kind not in PROOFS and block.labels:
+                kind = block.kind.rstrip("*")
+                found[block.labels[0]] = content.printed.get(block.kind) or content.printed.get(kind) or kind
+    return found
+
+
+def _plain_references(text: str, kinds: Mapping[str, str]) -> str:
+    r"""Return *text* with each command whose argument is a label as `\ref`, after the kind where it prints that."""
+
+    def plain(match: re.Match[str]) -> str:
+        labels = [label.strip() for label in match["labels"].split(",")]
+        name = match["name"]
+        is_reference = name.lower().endswith("ref") or (":" in match["labels"] or "_" in match["labels"])
+        if name in ("ref", "eqref", "pageref", "begin", "end") or not (is_reference and kinds.keys() >= set(labels)):
+            return match[0]
+        kind = kinds[labels[0]] if not name.endswith(("nameref", "hyperref")) else ""
+        many = len(labels) > 1 and {kinds[label] for label in labels} == {kind}
+        word = {"corollary": "corollaries"}.get(kind, f"{kind}s") if many else kind
+        word = word.capitalize() if name[0].isupper() else word
+        return f"{word} " * bool(kind) + " and ".join(rf"\ref{{{label}}}" for label in labels)
+
+    return _ANY_REFERENCE.sub(plain, text)
 
 
 def require_statements(content: LatexContent, n_files: int, shown: str) -> None:
@@ -207,13 +450,15 @@ def _refuse(texts: dict[str, str], odd: Counter[str]) -> None:
 
 def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
-    defined = {name: latex.read_macros(text, odd) for name, text in texts.items()}
+    plain = {name: drop_line_marks(text) for name, text in texts.items()}
+    defined = {name: latex.read_macros(text, odd)[0] for name, text in plain.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
     circular: set[str] = set()
-    scopes = _scopes(texts)
+    scopes = _scopes(plain)
     for scope in set(scopes.values()):
-        macros = {command: macro for name in scope for command, macro in defined[name].items()}
-        endless = latex.find_circular_macros(macros)
+        macros = {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
+        commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
+        endless = latex.find_circular_macros(commands)
         circular |= endless
         made[scope] = {command: macro for command, macro in macros.items() if command not in endless}
     odd["definitions of commands that use themselves"] += len(circular)
@@ -230,11 +475,15 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         if name not in input_by_others and (inputs[name] or r"\documentclass" in text)
     ]
     in_documents = {name for document in documents for name in document}
-    documents.append([name for name in texts if name not in in_documents])
+    loose = [name for name in texts if name not in in_documents]
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
     for document in documents:
         for name in document:
             scopes[name] |= dict.fromkeys(document)
+    for name in loose:  # a chapter that no file inputs has the commands of the documents in its folder, too
+        folder = posixpath.dirname(name)
+        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
+        scopes[name] = dict.fromkeys((*near, *loose))
     return {name: tuple(scope) for name, scope in scopes.items()}
 
 
@@ -253,6 +502,12 @@ def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
 def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
     """Return those of *names* that a file inputs; a path starts at the file's folder or at the first one."""
     inputs: list[str] = []
+    for named in _PACKAGES.findall(text):
+        for wanted in named.split(","):
+            ends = tuple(f"{wanted.strip()}{ending}" for ending in DEFINITIONS)
+            near = [each for each in names if posixpath.basename(each) in ends]
+            beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
+            inputs += (beside or near)[:1]
     for braced, bare, folder, file, whole in _INPUT.findall(text):
         wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
         for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
@@ -279,17 +534,9 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
         for name, printed, options, named in _PRINTED.findall(text):
             given = _NAME.findall(options)[-1:]
             if name or given:
-                found[(name or named).strip()] = latex.latex_to_prose(printed or given[0]).casefold()
+                words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or given[0])).casefold()
+                found[(name or named).strip()] = words.strip()
     return found
-
-
-def _environments(texts: Iterable[str]) -> dict[str, bool]:
-    """Return the environments that authors define, and whether their content is not printed."""
-    return {
-        (match["name"] or match["left_out"]).strip(): bool(match["hidden"] or match["left_out"])
-        for text in texts
-        for match in _ENVIRONMENT.finditer(text)
-    }
 
 
 def drop_line_marks(text: str) -> str:
@@ -298,6 +545,13 @@ def drop_line_marks(text: str) -> str:
 
 
 def find_line(text: str, start: int) -> int:
-    """Return the line of its file on which the environment at *start* begins, 0 if it is unknown."""
+    """Return the line of its file on which the environment at *start* begins, 0 if it is unknown.
+
+    One that a command begins has no mark; its line is then counted from the mark before it.
+    """
     marks = _MARK.findall(text, max(0, start - _NEAR), start)
-    return int(marks[-1]) if marks else 0
+    if marks:
+        return int(marks[-1])
+    before = text.rfind("\ue002", 0, start)
+    mark = _MARK.match(text, before) if before >= 0 else None
+    return int(mark[1]) + text.count("\n", mark.end(), start) if mark else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import shlex
 import shutil
 from collections import Counter
@@ -22,10 +23,12 @@ from mirblab.data import beir as on_disk
 from mirblab.data.collection import read_splits
 from mirblab.data.digests import write_digests
 from mirblab.data.near_duplicates import fold_text
+from mirblab.sources.shared import latex
 from mirblab.sources.shared.release import Origin
 
 Row = dict[str, Any]
 SIZES = {"test": 2000, "dev": 500}
+_SIGN = re.compile(r"\\?[A-Za-z]+|\d+|[=<>+*/^-]")
 Judgement = tuple[str, str, int]
 
 
@@ -247,8 +250,16 @@ def merge_proofs(
 
 
 def is_trivial_proof(proof: str) -> bool:
-    """Return whether a proof has under six words or begins with "Omitted"."""
-    return len(proof.split()) < 6 or proof.lower().startswith("omitted")
+    """Return whether a proof has under six words or begins with "Omitted"; each sign of a formula is a word.
+
+    >>> is_trivial_proof("Apply [ref] to $x - 1$."), is_trivial_proof("By Lemma [ref] and Lemma [ref].")
+    (False, False)
+    """
+    n_words, at = 0, 0
+    for start, end, _ in latex.find_formulas(proof):
+        n_words += len(proof[at:start].split()) + len(_SIGN.findall(proof, start, end))
+        at = end
+    return n_words + len(proof[at:].split()) < 6 or proof.lower().startswith("omitted")
 
 
 def title_before_text(title: str, text: str) -> str:

@@ -11,11 +11,19 @@ from dataclasses import dataclass, field
 # The number of arguments in braces that are no text; what follows them, such as the words of a target, is text.
 _ARGUMENTS = dict.fromkeys(
     """label index sindex glossary glsadd todo marginpar marginnote hypertarget pagestyle thispagestyle markright
-    bibliography bibliographystyle input include includegraphics refstepcounter stepcounter""".split(),
+    bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color textcolor
+    colorbox raisebox scalebox phantom vphantom hphantom parbox begin{minipage} begin{multicols}
+    begin{adjustwidth}""".split(),
     1,
 )
-_ARGUMENTS |= dict.fromkeys("nomenclature markboth addtocontents pdfbookmark".split(), 2) | {"addcontentsline": 3}
-_SILENT = re.compile(r"\\(?:(?P<name>" + "|".join(_ARGUMENTS) + r")(?![A-Za-z])\*?|.)", re.DOTALL)
+_ARGUMENTS |= dict.fromkeys(
+    """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize""".split(),
+    2,
+)
+_ARGUMENTS |= {"addcontentsline": 3, "definecolor": 3}
+_SILENT = re.compile(
+    r"\\(?:(?P<name>" + "|".join(map(re.escape, _ARGUMENTS)) + r")(?:(?<=\})|(?![A-Za-z])\*?)|.)", re.DOTALL
+)
 _OPTIONS = re.compile(r"\s*+(?:\[[^][]*+\]\s*+)*+")
 _OPENS_OPTION = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[")
 _BLANKS = re.compile(r"\s*")
@@ -34,10 +42,15 @@ _COMMENT = re.compile(
     r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)",
     re.DOTALL,
 )
-_REFERENCE = re.compile(r"\\(?:[cC]|eq|auto|page|name)?ref\*?\s*\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]")
+_REFERENCE = re.compile(r"\\(?!href)[A-Za-z]{0,9}[rR]ef\*?\s*\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]")
 _CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
+_LISTS = r"(?:(?:compact|inpara)?(?:enum(?:erate)?|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
+_LIST_STYLE = re.compile(r"\\(?P<command>arabic|alph|roman|Alph)|^\W*(?P<sign>[1aiA])\W*$")
+_GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\}){0,500}\}"
+_RAW_LIST = re.compile(rf"\\begin\s*\{{list\}}\s*({_GROUP})\s*{_GROUP}")
+_LIST_STYLES = ("arabic", "alph", "roman", "Alph")
 _LIST_MARK = re.compile(
-    r"\\begin\s*\{(?P<begin>enumerate|itemize|description)\}(?:\s*\[[^][]*\])?|\\end\s*\{(?P<end>enumerate|itemize|description)\}"
+    r"\\begin\s*\{(?P<begin>" + _LISTS + r")\}(?:\s*\[(?P<style>[^][]*)\])?|\\end\s*\{(?P<end>" + _LISTS + r")\}"
     r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d{1,4})\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
 )
 _UNWRAPPED = re.compile(
@@ -46,8 +59,13 @@ _UNWRAPPED = re.compile(
 _DROPPED = re.compile(
     r"""\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
     |phantomsection|protect|it|bf|rm|sl|em|sc|tt|sf|(?:it|sl|sc|up)shape|(?:bf|md)series|(?:rm|sf|tt)family
-    |tiny|small|large|normalsize)(?![A-Za-z])[ \t]*
-    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*\{[^{}]*\}\s*\{[^{}]*\}|\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright)\}""",
+    |tiny|scriptsize|footnotesize|small|[lL]arge|LARGE|[hH]uge|normalsize|(?:page|no|no?page|med|big|small)?break|xspace
+    |q?quad|thinspace|pause|leavevmode|samepage|qed|hline|ignorespaces|strut|null|displaystyle|textstyle|raggedright
+    |flushleft)(?![A-Za-z])[ \t]*
+    |\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin)(?![A-Za-z])
+    \s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?
+    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*\{[^{}]*\}\s*\{[^{}]*\}
+    |\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable|adjustwidth)\}""",
     re.VERBOSE,
 )
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
@@ -58,18 +76,42 @@ _ACCENT = re.compile(
     re.VERBOSE,
 )
 _LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
+_LETTERS |= {"textendash": "--", "textemdash": "---", "lq": "`", "rq": "'", "textquoteright": "'"}
 _LETTERS |= {"aa": "å", "AA": "Å", "S": "§", "j": "j", "ldots": "...", "dots": "...", "LaTeX": "LaTeX", "TeX": "TeX"}
 _LETTER = re.compile(r"\\(" + "|".join(_LETTERS) + r")(?![A-Za-z])(?:[ \t]*\n|[ \t]+)?(?:\{\})?")
 _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
-_BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\(?:\[[^][]*\])?")
-_PRINTED_COMMAND = re.compile(r"\\([A-Za-z]+\*?|[^\s%&#_${}])")
+_BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
+_HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
+_TABLE = re.compile(
+    r"\\begin\{(?P<name>tabular[*x]?|longtable)\}(?:\[[^][]*\])?(?:\{(?:[^{}]|\{[^{}]*\}){0,300}\}){1,2}"
+    r"(?P<cells>.{0,20000}?)\\end\{(?P=name)\}",
+    re.DOTALL,
+)
+_TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:\s*\[[^][]*\])?")
+_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+_FIGURE_ARGUMENT = re.compile(
+    r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg))\s*\}"
+)
+# What a formula does not need: boxes around mathematics, variants for other sizes, and the place of an end mark.
+_LAYOUT = re.compile(
+    r"\\(?:nonumber|notag|qedhere|xspace|allowbreak|displaybreak|nobreak)(?![A-Za-z])(?:\[\d\])?|\\math(?:open|close)\s*\{\}"
+    r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\eqno\s*\{\s*\\(?:qed|bbox|square|Box)\s*\}"
+)
+_BOXED_FORMULA = re.compile(r"(?<![A-Za-z])\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
 _DEFINES = re.compile(
-    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|def)\*?\s*"
-    r"(?:\{\s*(?P<braced>\\[A-Za-z]+|\\.)\s*\}|(?P<bare>\\[A-Za-z]+|\\.))"
+    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiter"
+    r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
+    r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
+    r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{\s*(?P<environment>[^{}]+)\}"
 )
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
-_MACRO_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
+_PATTERN = re.compile(r"\s*((?:#\d\s*)*)(?=\{)")  # arguments of \def without signs between them
+_ALIAS = re.compile(r"\s*=?\s*(\\(?:[A-Za-z@]+|.))")
+_PRIMITIVE = re.compile(
+    r"@|\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|[gex]?def|let|newcommand|renewcommand|newenvironment)(?![A-Za-z])"
+)
+_MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z]+|.)", re.DOTALL)
 _ARGUMENT = re.compile(r"#([1-9])")
 _ROUNDS, _GROWTH = 20, 50_000  # how deep definitions may use each other, and how long a text may become
 
@@ -151,22 +193,53 @@ def _end_pattern(name: str) -> re.Pattern[str]:
 
 def find_references(source: str) -> list[str]:
     """Return the labels that *source* refers to, in order, with repetitions."""
-    return [(named or linked).strip() for named, linked in _REFERENCE.findall(source)]
+    found = [named or linked for named, linked in _REFERENCE.findall(source)]
+    return [label.strip() for labels in found for label in labels.split(",")]
 
 
 def latex_to_prose(source: str, odd: Counter[str] | None = None) -> str:
     """Return *source* (without comments) as prose with LaTeX formulas, without labels and font commands.
 
     References become `[ref]`, citations `[cite]`, footnotes parentheses; list items are numbered, one per line;
-    `equation` becomes `$$`, other displays stay. Unknown commands (removed) and unclosed formulas count in *odd*.
+    `equation` becomes `$$`, other displays stay. Unknown commands and environments (removed) and unclosed formulas
+    count in *odd*.
     """
     odd = Counter() if odd is None else odd
-    source = source.translate({0xE000: None, 0xE001: None})
+    source = _ensure_math(_HAIRLINE.sub("|", source.translate({0xE000: None, 0xE001: None})))
     source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", drop_silent_commands(source))
     text, formulas = mask_formulas(_CITATION.sub("[cite]", source), odd)
     text = _plain(_unwrap(_lists(text), odd), odd)
     text = _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
     return "\n".join(line for part in text.split("\n") if (line := " ".join(part.split())))
+
+
+def _ensure_math(source: str) -> str:
+    r"""Return *source* with `\ensuremath{x}` as `$x$`, or as `x` within a formula."""
+    if r"\ensuremath" not in source:
+        return source
+    formulas = iter([*find_formulas(source), (len(source), len(source), True)])
+    start, end, _ = next(formulas)
+    ends, parts, at, waiting = match_braces(source), list[str](), 0, list[tuple[int, str]]()
+    for match in re.finditer(r"\\ensuremath\s*(?=\{)|\}", source):
+        if match[0] == "}":
+            if waiting and waiting[-1][0] == match.start():
+                parts += [source[at : match.start()], waiting.pop()[1]]
+                at = match.end()
+            continue
+        while end <= match.start():
+            start, end, _ = next(formulas)
+        if match.end() in ends:
+            # A macro in a subscript needs the braces; a dollar must not meet another one.
+            is_inside = start <= match.start() or any(mark for _, mark in waiting)
+            follows = source[ends[match.end()] + 1 : ends[match.end()] + 2]
+            needs_braces = is_inside and source[match.start() - 1 : match.start()] in ("_", "^")
+            opening = "{" if needs_braces else "" if is_inside else "$"
+            before = " " if opening == "$" and source[match.start() - 1 : match.start()] == "$" else ""
+            closing = ("}" if needs_braces else "") if is_inside else "$ " if follows == "$" else "$"
+            parts += [source[at : match.start()], before, opening]
+            waiting.append((ends[match.end()], closing))
+            at = match.end() + 1
+    return "".join([*parts, source[at:]])
 
 
 def drop_silent_commands(source: str) -> str:
@@ -258,24 +331,73 @@ def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> t
     return closed, [*loose, *(label for block in blocks if block.end < 0 for label in block.labels)]
 
 
-def read_macros(source: str, odd: Counter[str]) -> dict[str, Macro]:
-    """Return the commands that *source* (without comments) defines; definitions with a pattern are counted in *odd*."""
+def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
+    r"""Return the commands that *source* (without comments) defines, and *source* without the definitions.
+
+    An environment gives `\begin{name}` and `\end{name}`. Definitions that look ahead or branch count in *odd*.
+    """
     macros: dict[str, Macro] = {}
     ends = match_braces(source)
+    parts: list[str] = []
+    at = 0
     for match in _DEFINES.finditer(source):
-        at, n_arguments, default = match.end(), 0, None
-        counted = _COUNT.match(source, at) if match["how"] not in ("def", "DeclareMathOperator") else None
+        if match.start() < at:  # inside another definition
+            continue
+        name = match["braced"] or match["bare"]
+        found, after = _definition(source, match, ends)
+        parts.append(source[at : match.start()])
+        at = after
+        if found is None:
+            odd["definitions of commands that cannot be followed"] += 1
+        elif match["environment"]:
+            macros |= {
+                rf"\begin{{{match['environment'].strip()}}}": found[0],
+                rf"\end{{{match['environment'].strip()}}}": found[-1],
+            }
+        else:
+            macros[name] = found[0]
+    return macros, "".join([*parts, source[at:]])
+
+
+def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> tuple[list[Macro] | None, int]:
+    """Return the definition that begins with *match*, of an environment both of its parts, or None, and its end."""
+    at, n_arguments, default, how = match.end(), 0, None, match["how"] or "environment"
+    if how == "let":
+        alias = _ALIAS.match(source, at)
+        return ([Macro(0, None, alias[1])], alias.end()) if alias else (None, at)
+    if how.endswith("def"):
+        pattern = _PATTERN.match(source, at)
+        if pattern is None:
+            return None, at
+        n_arguments, at = pattern[1].count("#"), pattern.end()
+    elif "Document" in match[0]:
+        start = _end_of(_BLANKS, source, at)
+        wanted = source[start + 1 : ends.get(start, start)].replace(" ", "")
+        spec = re.fullmatch(r"(?:(o)|O\{([^{}]*)\})?(m*)", wanted)
+        if spec is None:
+            return None, ends.get(start, at - 1) + 1
+        default = "" if spec[1] else spec[2]
+        n_arguments, at = len(spec[3]) + (default is not None), ends[start] + 1
+    elif how not in ("DeclareMathOperator", "DeclarePairedDelimiter"):
+        counted = _COUNT.match(source, at)
         if counted:
             option, at = read_optional_argument(source, counted.end())
             n_arguments, default = int(counted[1]), option if at > counted.end() else None
+    bodies: list[str] = []
+    while len(bodies) < (2 if match["environment"] or how == "DeclarePairedDelimiter" else 1):
         at = _end_of(_BLANKS, source, at)
         if at not in ends:
-            odd["definitions of commands that cannot be followed"] += 1
-            continue
-        body = source[at + 1 : ends[at]].strip().replace(r"\xspace", " ")
-        body = rf"\operatorname{{{body}}}" if match["how"] == "DeclareMathOperator" else body
-        macros[match["braced"] or match["bare"]] = Macro(n_arguments, default, body)
-    return macros
+            return None, at
+        body = source[at + 1 : ends[at]].strip()
+        bodies.append(f"{body} " if re.search(r"(?<!\\)\\$", body) else body)
+        at = ends[at] + 1
+    if how == "DeclarePairedDelimiter":
+        return [Macro(2, "", f"{bodies[0]} #2 {bodies[1]}")], at  # its optional argument is a size
+    if how == "DeclareMathOperator":
+        bodies = [rf"\operatorname{{{bodies[0]}}}"]
+    if not match["environment"] and _PRIMITIVE.search(bodies[0]):
+        return None, at
+    return [Macro(n_arguments, default, bodies[0]), *(Macro(0, None, body) for body in bodies[1:])], at
 
 
 def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
@@ -301,7 +423,8 @@ def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> 
     for _ in range(_ROUNDS):
         once = _once(text, macros, limit)
         if once == text:
-            return text
+            text = re.sub(r"\\xspace(?![A-Za-z])[ \t]*(?=[A-Za-z0-9(`])", " ", text)
+            return re.sub(r"\\xspace(?![A-Za-z])", "", text)
         if once is None:
             break
         text = once
@@ -324,21 +447,42 @@ def _next_dollars(text: str) -> dict[int, int]:
 
 
 def _formula(source: str) -> str:
-    source = re.sub(r"\\(?:nonumber|notag)(?![A-Za-z])", "", source)
+    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", _first_choices(source)))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
     source = " ".join(source.split())
     return " ".join(re.sub(r"^\$\$|\$\$$", lambda match: " $$ ", source).split())
 
 
+def _first_choices(formula: str) -> str:
+    r"""Return *formula* with the first of the four arguments of each `\mathchoice`."""
+    while match := re.search(r"\\mathchoice(?=\{)", formula):
+        ends, after, first = match_braces(formula), match.end(), ""
+        for number in range(4):
+            closing = ends.get(after, -1)
+            if closing < 0:
+                break
+            first = formula[after : closing + 1] if number == 0 else first
+            after = _end_of(_BLANKS, formula, closing + 1)
+        formula = formula[: match.start()] + first + formula[after:]
+    return formula
+
+
 def _lists(text: str) -> str:
-    """Number the items as amsart prints them, (1), (a), (i), (A) by depth; other lists get a star."""
-    open_lists: list[tuple[str, int]] = []
+    """Number the items in the list's style, else as amsart does, (1), (a), (i), (A) by depth; others get a star."""
+    open_lists: list[tuple[str, str, int]] = []  # kind, style, and how many numbered lists are open with it
     counters: list[int] = []
 
     def mark(match: re.Match[str]) -> str:
         if match["begin"]:
-            kind, depth = open_lists[-1] if open_lists else ("", 0)
-            open_lists.append((match["begin"], depth + (kind == "enumerate")))
+            depth = open_lists[-1][2] if open_lists else 0
+            given = _LIST_STYLE.search(match["style"] or "")
+            style = (
+                (given["command"] or _LIST_STYLES["1aiA".index(given["sign"])])
+                if given
+                else _LIST_STYLES[min(depth, 3)]
+            )
+            is_numbered = "enum" in match["begin"] or (match["begin"] == "list" and given)
+            open_lists.append(("enumerate" if is_numbered else "itemize", style, depth + bool(is_numbered)))
             counters.append(0)
         elif match["end"]:
             del open_lists[-1:], counters[-1:]
@@ -349,16 +493,22 @@ def _lists(text: str) -> str:
             return f"\n\n{match['given']} "
         else:
             counters[-1:] = [counters[-1] + 1] if counters else []
-            kind, depth = open_lists[-1] if open_lists else ("itemize", 0)
-            return f"\n\n{_number(depth, counters[-1])} " if kind == "enumerate" else "\n\n* "
+            kind, style, _ = open_lists[-1] if open_lists else ("itemize", "", 0)
+            return f"\n\n{_number(style, counters[-1])} " if kind == "enumerate" else "\n\n* "
         return "\n\n"
 
-    return _LIST_MARK.sub(mark, text)
+    return _LIST_MARK.sub(mark, _RAW_LIST.sub(_name_list, text))
 
 
-def _number(depth: int, count: int) -> str:
+def _name_list(begin: re.Match[str]) -> str:
+    r"""Return the beginning of a `list` as that of the kind of list that its label makes it."""
+    style = _LIST_STYLE.search(begin[1])
+    return rf"\begin{{enumerate}}[\{style['command']}]" if style and style["command"] else r"\begin{itemize}"
+
+
+def _number(style: str, count: int) -> str:
     letters = (chr(ord("a") + (count - 1) % 26)) * (1 + (count - 1) // 26)
-    return f"({(str(count), letters, _roman(count), letters.upper())[min(depth, 3)]})"
+    return f"({(str(count), letters, _roman(count), letters.upper())[_LIST_STYLES.index(style)]})"
 
 
 def _unwrap(text: str, odd: Counter[str]) -> str:
@@ -392,12 +542,24 @@ def _plain(text: str, odd: Counter[str]) -> str:
     """Return the text, whose formulas are hidden, without commands; a paragraph or list item is one line."""
     text = _ACCENT.sub(_accented, text)
     text = _LETTER.sub(lambda match: _LETTERS[match[1]], text)
-    text = _DROPPED.sub(" ", _ROMAN.sub(lambda match: _roman(int(match[1])), text))
+    text = _DROPPED.sub(" ", _ROMAN.sub(lambda match: _roman(int(match[1])), _TABLE.sub(_rows, text)))
     text = re.sub(r"\\[/@\-]", "", _BLANK.sub(" ", text))
-    for name in _PRINTED_COMMAND.findall(text):
-        odd[f"command outside mathematics: {name}"] += 1
-    text = re.sub(r"(?<!\\)[{}]", "", _PRINTED_COMMAND.sub(" ", text)).replace("``", '"').replace("''", '"')
+    for match in _TAG.finditer(text):
+        odd[f"environment outside mathematics: {match[1]}"] += match[0].startswith(r"\begin")
+    text = _FIGURE_ARGUMENT.sub(" ", _TAG.sub("\n\n", text))
+    for named, other in _PRINTED_COMMAND.findall(text):
+        odd[f"command outside mathematics: {named or other}"] += 1
+    text = _PRINTED_COMMAND.sub(lambda match: "" if match[1] else " ", text)
+    text = re.sub(r"(?<!\\)[{}]", "", re.sub(r"(?<!\\)&", " ", text.replace("}{", "} {")))
+    text = text.replace("``", '"').replace("''", '"')
     return "\n".join(re.sub(r"\s+", " ", part) for part in re.split(r"\n\s*\n", text))
+
+
+def _rows(table: re.Match[str]) -> str:
+    """Return the rows of a table as lines, with bars between the cells."""
+    rows = re.split(r"\\\\(?:\[[^][]*\])?|\\tabularnewline(?![A-Za-z])(?:\[[^][]*\])?", table["cells"])
+    cells = ([cell for cell in re.split(r"(?<!\\)&", row) if cell.replace(r"\hline", "").strip()] for row in rows)
+    return "\n\n" + "\n\n".join(" | ".join(row) for row in cells) + "\n\n"
 
 
 def _roman(count: int) -> str:
@@ -438,11 +600,11 @@ def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
         macro = macros.get(match[0])
         if macro is None:
             continue
-        given, end = _arguments(text, at, macro, ends)
+        given, end = _arguments(text, at, macro, ends, is_environment=match[0].endswith("}"))
         body = _fill_in(macro.body, given)
         body = f"{{{body}}}" if match.start() and text[match.start() - 1] in "_^" else body
-        # A command that ends in a letter must not run into the next one.
-        gap = " " if re.search(r"\\[A-Za-z]+$", body) and text[end : end + 1].isalpha() else ""
+        # A command that ends in a letter, or a formula, must not run into the next word.
+        gap = " " if re.search(r"\\(?:[A-Za-z]+|end\{[^{}]*\})$", body) and text[end : end + 1].isalpha() else ""
         parts += [text[last : match.start()], body, gap]
         room -= sum(map(len, parts[-3:]))
         if room < 0:
@@ -467,9 +629,16 @@ def match_braces(text: str) -> dict[int, int]:
     return ends
 
 
-def _arguments(text: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int]:
-    """Return the arguments from position *at*, and their end; blanks after a command without arguments are skipped."""
+def _arguments(
+    text: str, at: int, macro: Macro, ends: Mapping[int, int], *, is_environment: bool = False
+) -> tuple[list[str], int]:
+    """Return the arguments from position *at*, and their end; blanks after a command without arguments are skipped.
+
+    An environment has arguments in braces only: what else follows it is its text.
+    """
     given: list[str] = []
+    if macro.n_arguments and text[at : at + 1] == "*":  # a variant that differs in size or spaces
+        at += 1
     if macro.default is not None:
         option, end = read_optional_argument(text, at)
         given, at = [option if end > at else macro.default], end
@@ -481,6 +650,8 @@ def _arguments(text: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tup
                 break
             given.append(text[start + 1 : end])
             at = end + 1
+        elif is_environment:
+            break
         else:
             token = _MACRO_COMMAND.match(text, start)
             given.append(token[0] if token else text[start : start + 1])

@@ -386,13 +386,14 @@ def test_the_signs_of_a_formula_are_words_of_a_proof(tmp_path):
 def test_no_name_of_an_environment_or_picture_is_in_a_text(tmp_path):
     """Unknown environments are left out and counted by name; code of pictures and tables beside the text goes."""
     source = r"""\begin{theorem} Either \begin{strange}[opt] $n$ is odd\end{strange} or
+    \begin{strange} \cite{x}\end{strange}
     \begin{tikzpicture}\draw (0,0) -- (1,1);\end{tikzpicture} \includegraphics[width=3cm]{a.png}
     \begin{figure}\begin{asy} draw(x); \end{asy}\caption{A picture}\end{figure}
     \begin{tabular}{|c|c|} \hline $n$ & odd \\ 1 & yes \tabularnewline[2pt] 2 & no \end{tabular}
     \picked{2in}{3in}{f.eps}even.\end{theorem}"""
     found = read(tmp_path, source)
-    assert texts(found) == ["Either\n$n$ is odd\nor\n$n$ | odd\n1 | yes\n2 | no\neven."]
-    assert found.unknown == {r"\begin{strange}": 1, r"\picked": 1}
+    assert texts(found) == ["Either\n$n$ is odd\nor\n[cite]\n$n$ | odd\n1 | yes\n2 | no\neven."]
+    assert found.unknown == {r"\begin{strange}": 2, r"\picked": 1}
 
 
 def test_environments_of_the_author_are_what_they_are_made_of(tmp_path):

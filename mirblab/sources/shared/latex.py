@@ -87,7 +87,7 @@ _TABLE = re.compile(
     r"(?P<cells>.{0,20000}?)\\end\{(?P=name)\}",
     re.DOTALL,
 )
-_TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:\s*\[[^][]*\])?")
+_TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:[ \t]*\[(?!(?:ref|cite)\])[^][]*\])?")
 _PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
 _FIGURE_ARGUMENT = re.compile(
     r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg))\s*\}"

@@ -19,7 +19,7 @@ from mirblab.formula.operators import ARROW, BIG, FUNCTION, INTEGRAL, POSTFIX, R
 from mirblab.formula.tokens import layout_trees
 from mirblab.formula.tree import Tree
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 MOST_LEAVES = 64
@@ -173,24 +173,6 @@ class NumberedPaths:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What a query and a document have in common, in nodes of their operator trees.
-
-    `leaves` are pairs of aligned leaves (query, document), `query_nodes` and `doc_nodes` all nodes from matched leaves
-    to the roots of the matched subtrees, `symbols` the pairs of assigned symbols. `structure` is the weight of the
-    common paths, `symbol` the share of symbols that agree, 0 to 1.
-    """
-
-    score: float
-    structure: float
-    symbol: float
-    leaves: list[tuple[int, int]]
-    query_nodes: list[int]
-    doc_nodes: list[int]
-    symbols: list[tuple[str, str]]
-
-
 class Approach0Scorer:
     """Approach0's scoring (Zhong and Zanibbi, ECIR 2019; Zhong et al., ECIR 2020) over the formulas of a collection.
 
@@ -245,27 +227,8 @@ class Approach0Scorer:
             if root not in sectors:
                 sectors[root] = own.sector(root)
             found = self._formulas[places[at]]
-            scores[at] = self._combined(structure[at], own, sectors[root], found, int(doc_root[at]))[0]
+            scores[at] = self._combined(structure[at], own, sectors[root], found, int(doc_root[at]))
         return scores
-
-    def explain(self, query: str | Tree, document: int) -> Match:
-        """Return what *query* and the document at this position have in common, and its score."""
-        own, found = self._read(query), self._formulas[document]
-        structure, query_root, doc_root = self._structure(own, [found])
-        if not structure[0]:
-            return Match(0.0, 0.0, 0.0, [], [], [], [])
-        sector = own.sector(int(query_root[0]))
-        score, share, pairs = self._combined(structure[0], own, sector, found, int(doc_root[0]))
-        leaves = align_leaves(own, int(query_root[0]), found, int(doc_root[0]), pairs)
-        return Match(
-            score=score,
-            structure=float(structure[0]),
-            symbol=share,
-            leaves=[(own.paths.leaves[left], found.paths.leaves[right]) for left, right in leaves],
-            query_nodes=covered_nodes(own, int(query_root[0]), [left for left, _ in leaves]),
-            doc_nodes=covered_nodes(found, int(doc_root[0]), [right for _, right in leaves]),
-            symbols=pairs,
-        )
 
     def _structure(self, query: NumberedPaths, found: list[NumberedPaths]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weight of the best pair of subtrees for each formula, and the roots of that pair."""
@@ -300,13 +263,13 @@ class Approach0Scorer:
 
     def _combined(
         self, structure: float, query: NumberedPaths, sector: Sector, found: NumberedPaths, root: int
-    ) -> tuple[float, float, list[tuple[str, str]]]:
-        """Return the score of one pair of subtrees, the share of its symbols, and the pairs of symbols."""
-        total, pairs = assign_symbols(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
+    ) -> float:
+        """Return the score of one pair of subtrees."""
+        total = assign_symbols(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
         share = total / len(query.numbers)
         symbols = 1 / (1 + (1 - share) ** 2) if self.symbol_weights else 1.0
         length = (1 - self.eta) + self.eta / np.log(1 + len(found.numbers))
-        return float(structure * symbols * length), share, pairs
+        return float(structure * symbols * length)
 
 
 def number_paths(tree: Tree, known: PathNumbers) -> NumberedPaths:
@@ -325,50 +288,8 @@ def number_paths(tree: Tree, known: PathNumbers) -> NumberedPaths:
     return NumberedPaths(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
 
 
-def align_leaves(
-    query: NumberedPaths, query_root: int, found: NumberedPaths, doc_root: int, symbols: list[tuple[str, str]]
-) -> list[tuple[int, int]]:
-    """Return pairs of leaves on equal paths, one to one: equal symbols first, then assigned ones, then any."""
-    left, right = _leaves_by_path(query, query_root), _leaves_by_path(found, doc_root)
-    ours, theirs = query.paths.symbols, found.paths.symbols
-    assigned_to = dict(symbols)
-    pairs: list[tuple[int, int]] = []
-    for path in left.keys() & right.keys():
-        ranked = sorted(
-            (2 - (assigned_to.get(ours[own]) == theirs[other]) - (ours[own] == theirs[other]), own, other)
-            for own in left[path]
-            for other in right[path]
-        )
-        taken: set[tuple[str, int]] = set()
-        for _, own, other in ranked:
-            if taken.isdisjoint({("ours", own), ("theirs", other)}):
-                taken |= {("ours", own), ("theirs", other)}
-                pairs.append((own, other))
-    return sorted(pairs)
-
-
-def _leaves_by_path(own: NumberedPaths, root: int) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for leaf, (steps, numbers) in enumerate(zip(own.paths.steps, own.numbers, strict=True)):
-        for step, number in zip(steps, numbers, strict=True):
-            if step[1] == root:
-                found.setdefault(number, []).append(leaf)
-    return found
-
-
-def covered_nodes(own: NumberedPaths, root: int, leaves: list[int]) -> list[int]:
-    """Return the nodes of the operator tree on the way from *leaves* up to an inner node, ascending."""
-    nodes = {own.paths.leaves[leaf] for leaf in leaves}
-    for leaf in leaves:
-        for step in own.paths.steps[leaf]:
-            nodes.add(own.paths.roots[step[1]])
-            if step[1] == root:
-                break
-    return sorted(nodes)
-
-
-def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
-    """Return the sum of symbol credits over two sectors, and the pairs of symbols that were assigned to each other.
+def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> float:
+    """Return the sum of the credits of symbols that are assigned to each other, over two sectors.
 
     Each common path gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94 where the
     symbol does, 0.90 else (*weights*). Symbols of the query, the most frequent first, take one to one the symbol of the
@@ -382,15 +303,14 @@ def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) ->
         for symbol, operators in asked.items():
             for other, others in document.get(path, {}).items():
                 gains[symbol][other] += _credit(symbol == other, operators, others, weights)
-    total, pairs, taken = 0.0, [], set()
+    total, taken = 0.0, set()
     for symbol in sorted(gains, key=lambda own: -count[own]):
         free = [(gain, other == symbol, other) for other, gain in gains[symbol].items() if other not in taken]
         if free:
             gain, _, other = max(free, key=lambda pair: pair[:2])
             total += gain
             taken.add(other)
-            pairs.append((symbol, other))
-    return total, pairs
+    return total
 
 
 def _credit(is_same: bool, asked: Counter, found: Counter, weights: Sequence[float]) -> float:

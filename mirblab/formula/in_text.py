@@ -340,8 +340,8 @@ def count_without_formula(
     counts = {name: [len(have) - int(np.count_nonzero(have)), len(have)] for name, have in texts.items()}
     found: dict[str, Any] = {"no_formula": counts}
     if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
-        said = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
-        found["note"] = f"no formula in {said}{f'; texts in {language} are read as words' if language else ''}"
+        shares = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
+        found["note"] = f"no formula in {shares}{f'; texts in {language} are read as words' if language else ''}"
     return found
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from mirblab.core import atomic_files, paths, processes, stored_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.topk import n_cores, run_in_threads
@@ -36,7 +36,7 @@ from mirblab.formula.storage import (
 from mirblab.formula.tokens import Tokens, count_tokens, formula_tokens, layout_trees
 from mirblab.formula.tree import Tree
 
-# Raised by one whenever a formula gives other tokens; a test fails when tokens change without it.
+# Raised by one whenever a formula gives other tokens; otherwise a test fails.
 VERSION = "1"
 SERIAL_BATCHES = 2  # starting processes for fewer batches takes longer than it saves
 MOST_PROCESSES = 8
@@ -176,8 +176,7 @@ class Index:
         (`scoring.score_formulas`); the first counts *b* times as much. It is 1 for the same formula only. Formulas that
         share no token, or that *candidates* exclude, are never returned; of equal scores the larger id is first.
         """
-        if depth < 1:
-            raise MirblabError(f"depth must be at least 1, found {depth}")
+        check_positive(depth=depth)
         if not 0 <= b < np.inf:
             raise MirblabError(f"b, how much more the share of the query counts, must be 0 or more; found {b}")
         asked, lengths = self.queries(formulas, weights), self.lengths(weights)
@@ -371,7 +370,7 @@ def _find_damage(folder: Path) -> str:
     """Return what is wrong with the index in *folder*, "" when nothing is, or when no index there is finished."""
     try:
         Index.open(folder)
-    except FileNotFoundError as error:  # a generation appears whole: what is visible beside none is what is left of one
+    except FileNotFoundError as error:  # files without a generation are the rest of one
         is_rest = folder.is_dir() and any(folder.glob("[!.]*")) and not storage.last_generation(folder)
         return str(error) if is_rest else ""
     except MirblabError as error:

@@ -12,12 +12,12 @@ from mirblab.formula.tree import Tree, shown_label
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # no XML may have them
 _ACCENTS = frozenset("¯^~˙¨´`˘ˇ→←⏞⏟˚⃗")
-# Signs with scripts above and below. Others have them at the corner, but for what is stacked on relations and arrows.
+# Signs with scripts above and below. Others have them at the corner, except relations and arrows.
 _STACKED = frozenset("∑∏∐⋃⋂⨆⋁⋀⨁⨂⨀⨄") | {"lim", "sup", "inf", "lim sup", "lim inf", "det"}
 _ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f]")
 _RELATIONS = frozenset("=≡≐≃≅≈∼≤≥<>:⊂⊆")
 _TOKENS = {"V!": "mi", "N!": "mn", "T!": "mtext"}
-_ORANGE = "230,159,0"  # of the house palette: seen by everybody, and under dark or white letters when it is half clear
+_ORANGE = "230,159,0"  # of the figures' palette; letters on it are readable in light and dark themes
 _SCRIPTS = {"": "", "b": "msub", "a": "msup", "ba": "msubsup", "u": "munder", "o": "mover", "uo": "munderover"}
 _BAR = '<mrow style="border-{}:1px solid">'  # as long as what it stands over or under
 _SIDES = {"mover": ("o", "accent", "top"), "munder": ("u", "accentunder", "bottom")}

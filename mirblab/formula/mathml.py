@@ -14,12 +14,12 @@ from mirblab.formula.tree import OPERANDS, Node, Tree, build_tree
 OPENING = frozenset("([{|∥")
 CLOSING = frozenset(")]}|∥")
 _BARS = OPENING & CLOSING
-# What is longer, deeper or has more parts (elements and texts) is read up to here: no formula is, and time stays short.
+# Longer or deeper documents, or those of more parts (elements and texts), are read up to here; no formula needs more.
 MAX_LENGTH = 200_000
 MAX_DEPTH = 500
 MOST = 10_000
 MAX_PROBLEMS = 20  # problems
-# Every repetition is possessive: what one part has taken no other part tries again, so that the time is linear.
+# Every repetition is possessive, which means without backtracking, so that the time is linear.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
       | <!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)
@@ -76,7 +76,7 @@ _SIGNS: dict[tuple[str, ...], str] = {("V!&", "V!l", "V!t"): "<", ("V!&", "V!g",
 _TOKENS = {"mi": "V!", "mn": "N!", "mo": "", "mtext": "T!", "ms": "T!"}
 _WITH_CHILDREN = {"mfrac": ("O!divide", "ou"), "mroot": ("O!root", "wc")}
 _PLACES = {"msub": "b", "msup": "a", "msubsup": "ba", "munder": "u", "mover": "o", "munderover": "uo"}
-# These only group, or only say how their content looks: alone in one of them, a bracket is still a bracket.
+# Elements that only group or style their content: a bracket that is alone in one of them is still a bracket.
 _PLAIN = frozenset({"mrow", "mstyle", "mpadded", "semantics", "math", "mtd"})
 
 

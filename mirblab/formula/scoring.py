@@ -17,7 +17,7 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 TOKEN_WEIGHTS = dict(zip(KINDS, (1.0, 0.25, 0.5, 0.5, 0.5, 0.5), strict=True))
 DEFAULT_B = 4.0
 LONG_RATIO = 2.0  # times the query's length; of what a formula has beyond it only the logarithm counts
-ABSENT = 0.5  # in how many formulas a token counts as being that no formula has
+ABSENT = 0.5  # the number of formulas that a token is assumed to be in if none has it
 # Sums of multiples of these steps, up to 2**23, are exact in double precision, so that the order of summing, and with
 # it the way an index is cut into parts, changes no bit of a score, and a formula scores exactly 1 against itself.
 _STEP, _KIND_STEP = 2.0**20, 2.0**10

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import check_positive
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
@@ -21,7 +21,7 @@ from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rari
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
@@ -172,8 +172,7 @@ def search(
     >>> int(run["rank"].max()), run.attrs["b"]
     (3, 4.0)
     """
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
+    check_positive(depth=depth)
     queries, candidates = collection.query_texts, collection.candidates
     prepared = IndexedFormulas.of(collection)
     found = prepared.search(queries, depth, candidates, weights=weights, b=b)

@@ -240,7 +240,7 @@ def new_generation(folder: Path, before: Generation) -> Iterator[tuple[Path, str
             _commit(beside, folder / name)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-    for old in folder.glob("[0-9]*"):  # what the generations before needed and this one does not
+    for old in folder.glob("[0-9]*"):  # files that only earlier generations needed
         if old.name != name:
             _remove_unused(old, _read_manifest(folder / name / _MANIFEST)["files"])
 

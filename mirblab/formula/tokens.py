@@ -18,9 +18,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 RELATION_SYMBOLS = frozenset("=<>≤≥≠≈∼≃≅≡∝∈⊂⊆→⇒⇔⟹⟺")
 REPEATS, RELATES, WILD, COMMUTES, VARIABLE = (np.uint8(1 << bit) for bit in range(5))
-MAX_SUBEXPRESSION = (
-    60  # nodes of a subexpression; larger ones hardly ever return, and only the whole formula stands for them
-)
+MAX_SUBEXPRESSION = 60  # nodes; larger subexpressions hardly ever occur twice, except as the whole formula
 _RENAMED = np.uint64(0x5851F42D4C957F2D)
 _AT_ONCE = 1 << 21  # pairs of a subexpression and a node in it
 HashedSpans = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -229,7 +227,7 @@ def whole_formulas(forest: Forest) -> HashedSpans:
     """Return (hashes, firsts, lasts) of each tree without wildcards, up to a consistent renaming of its variables."""
     nodes, roots = np.arange(len(forest.parents)), forest.starts[forest.trees]
     before, depth = _previous_occurrences(forest), hash_paths(forest.parents, forest.relations)[0]
-    # Where a variable stood last says which ones are the same and nothing else of them.
+    # The position of a variable's last occurrence identifies equal variables without their names.
     gap = np.where(before >= 0, nodes - before, 0).astype(np.uint64)
     what = np.where(forest.flags & VARIABLE, _RENAMED + gap, forest.hashes)
     how = np.where(nodes == roots, np.uint64(0), forest.relations)

@@ -38,7 +38,7 @@ from mirblab.formula.tree import RELATIONS, Tree
 MAX_LENGTH = 50_000  # characters; what is longer is cut off
 _NO_DIGIT = re.compile(r"[^\w.]+")
 _WITH_OWN_INDEX = frozenset(("O!root", "W!"))  # a root has its index in front of it
-# Commands that change only the looks.
+# Commands that change only the appearance.
 _SILENT = """
 displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits displaylimits nonumber notag hfill hline quad qquad
 thinspace medspace thickspace negthinspace negmedspace negthickspace enspace enskip mathstrut strut par noindent protect
@@ -82,7 +82,7 @@ DIFFERENTIAL = "𝑑"  # what LaTeXML writes, and Tangent after it
 
 
 def parse_latex(latex: str, macros: Mapping[str, str] | None = None) -> Tree:
-    r"""Return the layout tree of a formula; an empty tree where there is nothing to see. It fails for no string.
+    r"""Return the layout tree of a formula; an empty tree for a formula without symbols. It never raises an error.
 
     Labels are Tangent's, as it makes them from LaTeXML's MathML, so that LaTeX and MathML give the same trees. `spans`
     are the (start, end) in *latex* of each node's symbol or command, without its arguments; `problems` says what was
@@ -104,7 +104,7 @@ def parse_latex(latex: str, macros: Mapping[str, str] | None = None) -> Tree:
         tokens, spans, is_cut = expand_macros(tokens, spans, macros)
     reader = Reader(source, tokens, spans)
     if is_cut:
-        reader.problem("macros that go on for ever: expanded only in part", len(tokens) - 1)
+        reader.problem("macros that expand without end: expanded only in part", len(tokens) - 1)
     if len(latex) > MAX_LENGTH:
         reader.problem(f"longer than {MAX_LENGTH} characters: cut off", len(tokens) - 1)
     _read_tokens(reader)
@@ -275,12 +275,12 @@ def _skip_length(reader: Reader, line: Line, token: str) -> None:
 def _read_text_token(reader: Reader, line: Line, token: str) -> None:
     r"""Put the text of `\text{...}` or the name of `\operatorname{...}`, which come as one token."""
     command, _, inner = token.partition("{")
-    said = " ".join(inner[:-1].replace("~", " ").split())
+    words = " ".join(inner[:-1].replace("~", " ").split())
     if command.startswith(r"\operatorname"):
-        name = said.replace(" ", "")
+        name = words.replace(" ", "")
         reader.put(line, COMMANDS.get("\\" + name) or "V!" + name, reader.spans[reader.i - 1])
-    elif said:
-        reader.put(line, "T!" + said, reader.spans[reader.i - 1])
+    elif words:
+        reader.put(line, "T!" + words, reader.spans[reader.i - 1])
 
 
 def _mark_differentials(labels: list[str], parents: Sequence[int], relations: Sequence[str]) -> None:
@@ -422,15 +422,15 @@ def _read_on_line(reader: Reader, line: Line, after: Callable, data: Any) -> Non
     reader.argument(parent, relation, _append_nodes, (line, after, data))
 
 
-def _append_nodes(reader: Reader, nodes: list[int], told: tuple) -> None:
-    line, after, data = told
+def _append_nodes(reader: Reader, nodes: list[int], context: tuple) -> None:
+    line, after, data = context
     first = len(line.nodes)
     line.nodes += nodes
     after(reader, line, first, data)
 
 
-def _add_accent(reader: Reader, line: Line, first: int, told: tuple[str, str, Span]) -> None:
-    mark, relation, span = told
+def _add_accent(reader: Reader, line: Line, first: int, context: tuple[str, str, Span]) -> None:
+    mark, relation, span = context
     base = _accent_base(reader, line, first, relation, span)
     reader.place(base, relation)
     reader.ends[base, relation] = reader.add(mark, span, base, relation)
@@ -452,13 +452,13 @@ def _read_stacked(reader: Reader, line: Line, token: str) -> None:
     reader.argument(-1, relation, _read_stacked_base, (line, relation, reader.spans[reader.i - 1]))
 
 
-def _read_stacked_base(reader: Reader, nodes: list[int], told: tuple[Line, str, Span]) -> None:
-    line, relation, span = told
+def _read_stacked_base(reader: Reader, nodes: list[int], context: tuple[Line, str, Span]) -> None:
+    line, relation, span = context
     _read_on_line(reader, line, _hang_stacked, (nodes, relation, span))
 
 
-def _hang_stacked(reader: Reader, line: Line, first: int, told: tuple[list[int], str, Span]) -> None:
-    nodes, relation, span = told
+def _hang_stacked(reader: Reader, line: Line, first: int, context: tuple[list[int], str, Span]) -> None:
+    nodes, relation, span = context
     base = _accent_base(reader, line, first, relation, span)
     reader.is_ordered = False
     reader.parents[nodes[0]], reader.relations[nodes[0]] = reader.place(base, relation)
@@ -523,9 +523,9 @@ def _read_text_part(reader: Reader, line: Line) -> None:
     if reader.i > first:
         start, end = reader.spans[first][0], reader.spans[reader.i - 1][1]
         found = reader.source[start:end] if start < end else " ".join(tokens[first : reader.i])
-        said = " ".join(found.replace("{", "").replace("}", "").replace("~", " ").split())
-        if said:
-            reader.put(line, "T!" + said, (start, end))
+        words = " ".join(found.replace("{", "").replace("}", "").replace("~", " ").split())
+        if words:
+            reader.put(line, "T!" + words, (start, end))
     if tokens[reader.i] == "$":
         reader.i += 1
 

@@ -14,7 +14,7 @@ from mirblab.formula.latex.symbols import PLAIN
 class End:
     """Where a line ends.
 
-    GROUP with its brace, SINGLE after one thing, REST before whatever ends the line around it, BRACKET with its
+    GROUP with its brace, SINGLE after one element, REST before whatever ends the line around it, BRACKET with its
     bracket, CELL with `&`, a new row or the end of its environment, TOP with the formula.
     """
 
@@ -235,7 +235,7 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
-SENTINELS = ("", "", "", "")  # nobody who looks three tokens ahead falls off the end
+SENTINELS = ("", "", "", "")  # so that three tokens ahead can be read at the end, too
 
 
 def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:

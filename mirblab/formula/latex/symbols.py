@@ -43,7 +43,7 @@ _BARE = r"""
 ⟦ llbracket|⟧ rrbracket|⌜ ulcorner|⌝ urcorner|⌞ llcorner|⌟ lrcorner|⟮ lgroup|⟯ rgroup
 lim lim|sup sup|inf inf|det det|mod mod bmod|dim dim|> gt|< lt|; semicolon
 """
-# V! labels: Greek and other letters, and symbols that stand for a thing.
+# V! labels: Greek and other letters, and symbols that denote an object.
 _THINGS = r"""
 α alpha|β beta|γ gamma|δ delta|ϵ epsilon|ε varepsilon|ζ zeta|η eta|θ theta|ϑ vartheta thetasym|ι iota|κ kappa
 ϰ varkappa|λ lambda
@@ -149,7 +149,7 @@ COMMANDS = (
 _CHARACTERS = (
     {char: char for char in "+-*/=<>,;:.!"} | {char: "V!" + char for char in '?@#"`'} | {":=": ":=", "!!": "!!"}
 )
-# What is one node wherever it stands, token -> label; digits only singly, longer numbers are made when met.
+# Tokens that are one node wherever they occur, with their labels; longer numbers are added when they occur.
 PLAIN = COMMANDS | _CHARACTERS | _letters("it") | {str(digit): f"N!{digit}" for digit in range(10)}
 # The same inside a font command. Letters of the fonts that merge are left out, because they need a look at what
 # stands before them.

@@ -38,7 +38,7 @@ _REASONS = {
     errno.ENOENT: ("the folder was removed meanwhile", "do it again"),
     errno.ENOTEMPTY: ("a folder of that name is there", "move the folder away"),
 }
-_warned_folders: set[Path] = set()  # the folders of which `try_to_store` has said that nothing can be written there
+_warned_folders: set[Path] = set()  # the folders for which `try_to_store` has printed its note
 
 
 @contextmanager

@@ -60,3 +60,10 @@ def check_known(kind: str, names: str | Iterable[str], known: Iterable[str]) -> 
     for name in [names] if isinstance(names, str) else names:
         if name not in known:
             raise unknown(kind, name, known)
+
+
+def check_positive(**numbers: int) -> None:
+    """Raise MirblabError, with its name, for the first of the *numbers* that is below 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise MirblabError(f"{name} must be at least 1, found {number}")

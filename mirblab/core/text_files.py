@@ -126,7 +126,7 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text; UnreadableJson, without the file's name, for what is broken or too large.
 
-    Too large are more than `DEEPEST` levels and whole numbers of over 4,300 digits; broken is also a lone surrogate.
+    More than `DEEPEST` levels and whole numbers of over 4,300 digits are too large; a lone surrogate counts as broken.
     """
     try:
         value = json.loads(text)
@@ -202,7 +202,7 @@ def numbered_lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(iter(partial(file.readline, most + 1), b""), 1):
         if len(line) > most:
             raise MirblabError(
-                f"{path}, line {number}: longer than {most:,} bytes, which no line of a sound file is; if it is right, "
+                f"{path}, line {number}: longer than {most:,} bytes, which no valid file needs; if it is right, "
                 f"set {LIMIT_VARIABLE} (gigabytes)"
             )
         yield number, line
@@ -289,8 +289,8 @@ def _limit_from_environment() -> int:
 def _too_large_error(path: Path, unpacked: str, size: int, most: int) -> MirblabError:
     needed = "" if unpacked.startswith("over") else f", at least {int(unpacked.replace(',', '')) / _GIGABYTE:.3g}"
     return MirblabError(
-        f"{path} has {size:,} bytes and unpacks to {unpacked}, while {most:,} are allowed; what grows like this is "
-        f"mostly made to fill a disk or the memory. If it is right, set {LIMIT_VARIABLE} (gigabytes{needed})"
+        f"{path} has {size:,} bytes and unpacks to {unpacked}, while {most:,} are allowed; files that grow so much "
+        f"are usually made to fill a disk or the memory. If the size is right, set {LIMIT_VARIABLE} (gigabytes{needed})"
     )
 
 

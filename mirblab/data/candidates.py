@@ -185,8 +185,8 @@ class EarlierRule:
 class TagRule:
     """A query may not return a document that shares many of its tags, unless it is relevant (MIRB, section 3.1).
 
-    Excluded is what has |T(Q) ∩ T(Q')| / |T(Q)| >= `share`. Tags are sparse matrices (n, n_tags) of ones, so that one
-    block of queries costs one sparse product.
+    A document is excluded if |T(Q) ∩ T(Q')| / |T(Q)| >= `share`. Tags are sparse matrices (n, n_tags) of ones, so that
+    one block of queries costs one sparse product.
     """
 
     query_tags: csr_array

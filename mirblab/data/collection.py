@@ -27,7 +27,7 @@ from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRu
 
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
-# Texts of collections stand in plain tables, too: MathJax would follow what they say (`\\href`).
+# Texts of collections are also shown in plain tables, where MathJax would obey commands in them (`\\href`).
 pd.set_option("display.html.use_mathjax", False)
 # What was read, by folder and split, with the digests that it was compared with.
 _loaded: dict[tuple[Path, str], tuple[bytes, Collection]] = {}
@@ -190,7 +190,7 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
             with collect_digests() as read:
                 collection = read_splits(folder, [split])[0]
     except (MirblabError, FileNotFoundError):
-        digests.check_digests(folder)  # that a file has changed says more than what is wrong with it
+        digests.check_digests(folder)  # the message that a file has changed is more useful than that about its content
         raise
     if digests.read_digest_file(folder) != before:
         return load_folder(folder, split)  # replaced meanwhile: texts and judgements may be of two builds

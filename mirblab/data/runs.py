@@ -15,7 +15,7 @@ import pandas as pd
 
 from mirblab.core import text_files
 from mirblab.core.atomic_files import open_to_write, write_atomically
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 
 if TYPE_CHECKING:
     import pyarrow as arrow
@@ -52,8 +52,7 @@ def order_run(run: pd.DataFrame) -> pd.DataFrame:
 
 def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return the first *depth* documents of each query; a run without ranks is ordered first."""
-    if depth < 1:
-        raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
+    check_positive(depth=depth)
     ranked = run if "rank" in run.columns else order_run(run)
     return ranked[ranked["rank"] <= depth].reset_index(drop=True)
 

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -129,8 +129,7 @@ def top_k(scores: np.ndarray, k: int, allowed: np.ndarray | None = None) -> tupl
     [1, 2, 1]
     """
     scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
-    if k < 1:
-        raise MirblabError(f"k counts documents and is at least 1; found {k}")
+    check_positive(k=k)
     if allowed is not None and np.shape(allowed) != scores.shape:
         raise MirblabError(f"scores have the shape {scores.shape}, but allowed has {np.shape(allowed)}")
     best = TopK(len(scores), k, scores.shape[1])

@@ -90,7 +90,7 @@ def test_the_command_of_the_message_accepts_what_was_changed(added: Path):
         catalogue.load(added.name)
     words = str(error.value).rpartition("mirblab ")[2].split()
     outcome = CliRunner().invoke(cli.app, words)
-    assert outcome.exit_code == 0 and "note: its digests were kept" in outcome.output
+    assert outcome.exit_code == 0 and "note: its digests were stored" in outcome.output
     assert catalogue.load(added.name).document("d1") == "another text"
     corpus.write_text(kept + "broken\n", encoding="utf-8")
     before = (added / digests.DIGEST_FILE).read_bytes()

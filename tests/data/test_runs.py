@@ -173,7 +173,7 @@ def test_cut_keeps_the_first_documents_of_each_query():
     expected = [row for row in plain(order_run(run)) if row[3] <= 5]
     assert plain(cut_run(run, 5)) == expected
     assert cut_run(run, 5).attrs == run.attrs
-    with pytest.raises(MirblabError, match="at least 1; found 0"):
+    with pytest.raises(MirblabError, match="at least 1, found 0"):
         cut_run(run, 0)
 
 
@@ -201,7 +201,7 @@ def test_top_k_equals_a_full_sort(shape, k, levels):
 
 
 def test_top_k_refuses_nonsense():
-    with pytest.raises(MirblabError, match="at least 1; found 0"):
+    with pytest.raises(MirblabError, match="at least 1, found 0"):
         top_k(np.zeros((1, 2)), 0)
     with pytest.raises(MirblabError, match=r"\(1, 2\), but allowed has \(2, 2\)"):
         top_k(np.zeros((1, 2)), 1, np.ones((2, 2), dtype=bool))

@@ -317,8 +317,8 @@ _BLAKE2B, _digest_of = partial(hashlib.blake2b, digest_size=16), methodcaller("d
 def text_keys(texts: Sequence[str]) -> np.ndarray:
     """Return the 128-bit key of each text, uint64 (n, 2): BLAKE2b (RFC 7693) of its UTF-8, lone surrogates included.
 
-    Finding two texts with one key takes 2**64 hashes, and a text for a given key 2**128. Under xxh3, used before, which
-    is four times as fast, such texts are made by hand.
+    Finding two texts with one key takes 2**64 hashes, and a text for a given key 2**128. xxh3, which was used before
+    and is four times as fast, has collisions that can be constructed.
     """
     try:
         digests = b"".join(map(_digest_of, map(_BLAKE2B, map(str.encode, texts))))  # loops in C
@@ -382,11 +382,6 @@ class ShardStore(Generic[AnyShard]):
             if not one.intact():
                 self._set_aside(one.path, "a row differs from its checksum")
         return sorted(self._damaged)
-
-    def remove(self) -> None:
-        """Delete the space with all its vectors; MirblabError when something of it cannot be deleted."""
-        self._index = KeyIndex([])
-        atomic_files.remove_path(self.path)
 
     def _new_shard(self) -> Path:
         """Return the path of a new shard, in a folder that names the space; names sort by age."""
@@ -479,7 +474,7 @@ def _list_shards(folder: Path, refused: set[str]) -> dict[str, tuple[int, int]]:
             for entry in entries:
                 name = entry.name
                 if name.endswith(SUFFIX) and not name.startswith(".") and name not in refused and entry.is_file():
-                    with suppress(FileNotFoundError):  # it went between listing and asking
+                    with suppress(FileNotFoundError):  # it was removed after it was listed
                         listed[name] = file_stamp(entry)
     except (FileNotFoundError, NotADirectoryError):  # nothing stored yet, or another process has removed it
         pass

@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 LOCAL: tuple[str, ...] = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
 HOSTED: tuple[str, ...] = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
-# Determine a vector too, but only where they are set: an entry without them keeps the key that it had before.
+# Fields that determine vectors but are part of the key only where they are set, so that older keys stay valid.
 SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url", "pretokens")
 BY_ROLE = ("prompts", "lead", "suffix", "input_types")
 VARIANTS = ("mirb",)

@@ -85,7 +85,7 @@ def _set_template(name: str, tokenizer: Any, template: list[str]) -> None:
 
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise MirblabError(f"encoder '{name}': {type(tokenizer).__name__} cannot be told to add eos; no fast tokenizer")
+        raise MirblabError(f"encoder '{name}': {type(tokenizer).__name__} cannot add eos; take a fast tokenizer")
     known = tokenizer.get_vocab()
     special = [(one, known[one]) for one in dict.fromkeys(template) if one != "$A"]
     backend.post_processor = TemplateProcessing(single=template, special_tokens=special)
@@ -150,8 +150,8 @@ def find_cached(name: str, entry: Mapping[str, Any]) -> Path | None:
             return folder
     except OSError:  # nothing of it is in the cache
         pass
-    if silence := network.hub_unreachable_reason():
-        raise _absent_model(name, entry, None if folder else OSError(silence))
+    if unreachable := network.hub_unreachable_reason():
+        raise _absent_model(name, entry, None if folder else OSError(unreachable))
     return None
 
 
@@ -197,8 +197,8 @@ def _absent_model(name: str, entry: Mapping[str, Any], error: Exception | None) 
     package = f"install the package {entry['package']}, or " if entry.get("package") else ""
     size = f" ({entry['size']} parameters)" if entry.get("size") else ""
     status = getattr(getattr(error, "response", None), "status_code", None)
-    told = f" ({str(error).splitlines()[0]})" if error and str(error) else ""
-    why = f"the Hub answered {status}" if status else f"the Hub cannot be reached{told}"
+    detail = f" ({str(error).splitlines()[0]})" if error and str(error) else ""
+    why = f"the Hub answered {status}" if status else f"the Hub cannot be reached{detail}"
     where = "is not on this machine" if error else "is not whole on this machine (no safetensors, or not all of them)"
     gated = ", log in with `hf auth login` if it is gated" if status in (401, 403) else ""
     return MirblabError(
@@ -276,7 +276,7 @@ def locate_model(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], P
     folder = paths.expand_home(given)
     if os.path.isdir(folder):
         if entry.get("trust_remote_code"):
-            check_revision(name, entry)  # the code in it runs only for somebody who says which commit it is a copy of
+            check_revision(name, entry)  # its code runs only if the entry names the commit that it is a copy of
         found = folder.resolve()
         return dict(entry) | {"id": found.name, "revision": folder_digest(found)}, found
     raise MirblabError(
@@ -384,13 +384,13 @@ def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     dimensions are not the entry's, or when the model cannot be found.
     """
     entry = json.loads(entry_json)
-    # before the libraries, which take seconds: a machine without a network and the model learns it at once
+    # before the libraries are imported, which takes seconds, so that a missing model is reported at once
     found = folder or locate_packaged(name, entry) or find_cached(name, entry)
     import torch
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # weights from disk load in a moment; the bar only disturbs ours
+    disable_progress_bar()  # loading from disk is quick, and the library's bar would disturb ours
     device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(name, entry, device)
     if folder is not None:

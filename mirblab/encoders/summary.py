@@ -1,4 +1,4 @@
-"""summary: tables of encoders: what they take and what they cost."""
+"""summary: tables of encoders: their inputs and their costs."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ from mirblab.evaluation.imported_values import (
 )
 from mirblab.sources import catalogue
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 VALUE_COLUMNS = ["system", "collection", "measure", "query_id", "value"]
@@ -273,9 +273,9 @@ def guess_collection(run: pd.DataFrame, source: Path) -> str:
         return matches[0]
     best = max(query_shares, key=lambda name: (query_shares[name], doc_shares.get(name, 0)), default="")
     if matches:
-        shown = f"{', '.join(matches)} all know them"
+        shown = f"{', '.join(matches)} all have them"
     elif best:
-        shown = f"none here knows {_LEAST_KNOWN_IDS:.0%} of them; {best} knows {query_shares[best]:.0%} of the queries"
+        shown = f"none has {_LEAST_KNOWN_IDS:.0%} of them; {best} has {query_shares[best]:.0%} of the queries"
         if best in doc_shares:
             shown += f" and {doc_shares[best]:.0%} of the documents: was it made over a larger corpus?"
     else:
@@ -312,7 +312,7 @@ def remainder_note(n_rows: int, n_unknown: int, collection: str) -> str:
 def _no_fit(source: Path, run: pd.DataFrame, target: Collection, counts: dict[str, int]) -> MirblabError:
     where = f"{target.name} (split {target.split})"
     if counts["unknown"] < len(run):
-        return MirblabError(f"{source}: every document that {where} knows is barred for its query; leave "
+        return MirblabError(f"{source}: all its documents that {where} has are excluded for their queries; leave "
                             "--candidates-only out to keep them")  # fmt: skip
     known = zip(("query", "document"), (run.query_id, run.doc_id), (target.query_ids, target.doc_ids), strict=True)
     shown = "; ".join(f"its first {kind} is '{rows.iloc[0]}', the collection's '{ids[0]}'" for kind, rows, ids in known)
@@ -376,7 +376,7 @@ def _query_notes(values: ImportedValues, collections: Sequence[str]) -> list[str
                                f"{name}; were they measured on another collection or split?")  # fmt: skip
         if given != known:
             notes.append(f"{name}: {len(given - known):,} query ids are unknown, {len(known - given):,} queries have "
-                         "no value; tests want every query")  # fmt: skip
+                         "no value; significance tests need one for each")  # fmt: skip
     return notes
 
 
@@ -400,31 +400,21 @@ def read_record(path: Path) -> ImportRecord:
         content = text_files.read_json(path)
     except MirblabError as error:
         raise MirblabError(f"{error}; {again}") from error
-    if wrong := _record_problem(content, path.parent.name):
-        raise MirblabError(f"{path} is no record of an import: {wrong}; {again}")
-    return ImportRecord(**content)
-
-
-def _record_problem(content: Any, name: str) -> str:
+    where = f"{path} is no record of an import"
     if not isinstance(content, dict):
-        return f"expected a JSON object, found {type(content).__name__}"
-    kinds = {"list[str]": list, "bool": bool, "int": int, "str": str}
-    for item in fields(ImportRecord):
-        if item.name not in content and item.default is MISSING:
-            return f"it has no '{item.name}'"
-        value: Any = content.get(item.name, item.default)
-        kind = kinds[str(item.type)]
-        texts = value if isinstance(value, list) else []
-        is_right = type(value) is kind and all(type(text) is str for text in texts)
-        if not is_right or (value == [] and item.name != "measures"):  # a run has no measures
-            return f"'{item.name}' must be {item.type}, found {json.dumps(value, default=str)[:60]}"
-    more = sorted(content.keys() - {item.name for item in fields(ImportRecord)})
-    if more:
-        return f"it has the unknown key '{more[0]}'"
-    record = ImportRecord(**content)
-    if record.name != name or record.kind not in ("run", "values") or Path(record.file).name != record.file:
-        return "its name, kind or file is another one"
-    return "it was changed after the import" if record.seal and record.sealed() != record else ""
+        raise MirblabError(f"{where}: expected a JSON object, found {type(content).__name__}; {again}")
+    types = get_type_hints(ImportRecord)
+    needed = [item.name for item in fields(ImportRecord) if item.default is MISSING]
+    try:
+        record = ImportRecord(**registry.check_table("the record", content, types, needed))
+    except MirblabError as error:
+        raise MirblabError(f"{where}: {str(error).partition(';')[0]}; {again}") from error
+    names = record.name == path.parent.name and Path(record.file).name == record.file
+    if not names or record.kind not in ("run", "values") or not (record.systems and record.collections):
+        raise MirblabError(f"{where}: its name, kind, file, systems or collections do not fit; {again}")
+    if record.seal and record.sealed() != record:
+        raise MirblabError(f"{where}: it was changed after the import; {again}")
+    return record
 
 
 def read_stored_values(record: ImportRecord) -> pd.DataFrame:

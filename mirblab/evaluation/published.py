@@ -46,15 +46,6 @@ def paper_table(paper: str, table: int | str) -> pd.DataFrame:
     return wide.apply(_numbers).rename_axis(index=None)
 
 
-def paper_value(system: str, collection: str) -> float | None:
-    """Return MIRB's nDCG@10 in percent (Tables 9 and 10) of a system on a collection, or None where it printed none.
-
-    *system* is a name of the registry ("bm25-mirb") or the printed one ("BM25"); case counts, since our `bm25` has
-    other settings. *collection* is the printed name, or "Avg.".
-    """
-    return _values().get((system, collection))
-
-
 @dataclass(frozen=True)
 class PaperLookup:
     """The paper's number of a system on one of our collections; `notes` says which of the names are not printed."""
@@ -62,7 +53,7 @@ class PaperLookup:
     papers: Mapping[str, str]
 
     def __call__(self, system: str, collection: str) -> float | None:
-        return paper_value(system, self.papers.get(collection, collection))
+        return _values().get((system, self.papers.get(collection, collection)))
 
     @property
     def notes(self) -> list[str]:
@@ -79,8 +70,10 @@ class PaperLookup:
 def paper_lookup(papers: Mapping[str, str]) -> PaperLookup:
     """Return the function of system and collection from which `main_table` gets the paper's number.
 
-    *papers* maps our collections to the names that MIRB prints (a card's `paper`); "" means none, and a collection that
-    is not in it stands for itself. A name that is not printed is noted in the table.
+    *papers* maps our collections to the names that MIRB prints (a card's `paper`); "" means none, and a collection
+    that is not in it stands for itself. The numbers are MIRB's nDCG@10 in percent (Tables 9 and 10), or None where it
+    prints none; a system has its name in the registry ("bm25-mirb") or the printed one ("BM25"), whose case counts. A
+    name that is not printed is noted in the table.
 
     >>> paper_lookup({"stacks-qa": "Stacks"})("bm25-mirb", "stacks-qa")
     35.49

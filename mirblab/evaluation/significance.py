@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
@@ -114,8 +114,7 @@ def permutation_test(
     observed one. The same *seed* gives the same p, whatever the order of systems and queries or the number of pairs.
     Fisher, The Design of Experiments, 1935; the correction by one: Phipson and Smyth, 2010.
     """
-    if n_permutations < 1:
-        raise MirblabError(f"n_permutations must be at least 1, found {n_permutations}")
+    check_positive(n_permutations=n_permutations)
 
     def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
         hits = count_sign_flips(numbers, left, right, n_permutations, seed)
@@ -358,8 +357,7 @@ def count_sign_flips(
 
 def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
     """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts."""
-    if n_resamples < 1:
-        raise MirblabError(f"n_resamples must be at least 1, found {n_resamples}")
+    check_positive(n_resamples=n_resamples)
     n_queries, generator, blocks = len(numbers), np.random.default_rng(seed), []
     step = max(1, _BLOCK // n_queries)
     for start in range(0, n_resamples, step):

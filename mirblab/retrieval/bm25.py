@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
@@ -27,7 +27,7 @@ from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 __all__ = ["DEFAULTS", "IDF", "IndexedCollection", "TermIndex", "explain", "published_defect_table", "search"]
@@ -335,8 +335,7 @@ def search(
     """
     given = _check_settings(method, k1, b, delta, tokenizer, engine, compat)
     settings = _adapt_to_language(collection, given)
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
+    check_positive(depth=depth)
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
     if engine == "rank-bm25":
         hits = _okapi(collection, settings, depth)

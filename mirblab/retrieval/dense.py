@@ -7,11 +7,11 @@ from itertools import product
 
 import numpy as np
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.candidates import Candidates
 from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 MASK_BYTES = 1 << 27  # of the candidates of one block of queries
@@ -99,6 +99,4 @@ def _check(queries: np.ndarray, docs: np.ndarray, depth: int, query_block: int, 
         raise MirblabError(
             f"query and document vectors must be (n, n_dims) of the same n_dims, found {queries.shape} and {docs.shape}"
         )
-    for name, size in (("depth", depth), ("query_block", query_block), ("doc_block", doc_block)):
-        if size < 1:
-            raise MirblabError(f"{name} must be at least 1, found {size}")
+    check_positive(depth=depth, query_block=query_block, doc_block=doc_block)

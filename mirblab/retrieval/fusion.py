@@ -36,7 +36,7 @@ from mirblab.retrieval.fusion_rules import (
     weighted_sum,
 )
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 from mirblab.data import runs
 from mirblab.data.runs import query_bounds, sort_rows
 
@@ -161,8 +161,7 @@ class AlignedRuns:
 
     def merge(self, vote: Vote, total: Total, depth: int | None, **notes: object) -> pd.DataFrame:
         """Return the fused run: *vote* gives a number per row, *total* one per pair; *notes* become attrs."""
-        if depth is not None and depth < 1:
-            raise MirblabError(f"depth counts documents and is at least 1; found {depth}")
+        check_positive(depth=1 if depth is None else depth)
         fused = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))]
         for block in self.blocks():
             scores = total(block, vote(block)).astype(np.float32)

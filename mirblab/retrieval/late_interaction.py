@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
@@ -20,7 +20,7 @@ from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, load_token_vectors
 from mirblab.retrieval import dense
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 NOTHING = -1.0  # the score of a pair in which one side has no tokens
@@ -183,8 +183,7 @@ def _check(queries: TokenRows, docs: TokenRows, depth: int) -> None:
             f"token vectors of queries have {queries.dimensions} dimensions, those of documents {docs.dimensions}; "
             "encode both with one model"
         )
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
+    check_positive(depth=depth)
 
 
 def token_similarities(query: str, document: str, encoder: str = "minilm", instruction: str = "") -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import network, paths, registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.collection import Collection
@@ -19,7 +19,7 @@ from mirblab.encoders.local import folder_digest
 from mirblab.encoders.token_vectors import load_token_vectors
 from mirblab.retrieval import late_interaction
 
-# Raised by one whenever the runs of this kind change; tests/retrieval/test_golden_runs.py fails when they do without.
+# Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
@@ -73,8 +73,7 @@ def score_shortlist(
 
 def reorder_run(run: pd.DataFrame, pairs: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return *run* with its first *depth* documents in the order of *pairs*; the new scores are negative ranks."""
-    if depth < 1:
-        raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
+    check_positive(depth=depth)
     ranked = runs.order_run(run)
     pairs = pairs.astype({"query_id": "str", "doc_id": "str"})
     scored = ranked.merge(pairs, how="left", suffixes=("", "_pair"), on=["query_id", "doc_id"])

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import Field, NonNegativeFloat
 
 from mirblab.core import paths, registry
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
@@ -195,8 +195,7 @@ class System:
         """
         if not isinstance(collection, Collection):
             raise MirblabError(f"search wants a Collection, found {collection!r:.60}; load it with load() first")
-        if depth < 1:
-            raise MirblabError(f"depth must be at least 1, found {depth}")
+        check_positive(depth=depth)
         # At least the usual depth, so that one search is enough for later calls.
         deep, make = max(depth, DEPTH), _SEARCHES[self.settings["kind"]]
         run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
@@ -275,23 +274,13 @@ class System:
         >>> system("bm25").rerank("maxsim", 20, 128, "card").name
         'bm25>maxsim@20,128t,instructed'
         """
-        if depth < 1:
-            raise MirblabError(f"the depth of a reranker must be at least 1, found {depth}")
+        check_positive(depth=depth)
         if max_length < 0 or instruction not in ("", "card"):
             raise MirblabError(
                 f'a reranker takes max_length from 0 and instruction "" or "card", found {max_length}, {instruction!r}'
             )
         options = (f",{max_length}t" if max_length else "") + (",instructed" if instruction else "")
         return system(f"{self.name}>{reranker}@{depth}{options}")
-
-
-def system_names() -> list[str]:
-    """Return the registered systems.
-
-    >>> {"bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm"} <= set(system_names())
-    True
-    """
-    return sorted(registry.read_registry("systems"))
 
 
 def system(name: str, **settings: Any) -> System:
@@ -358,7 +347,7 @@ def _literal(text: str) -> Any:
 
 
 def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
-    """Return the system with other settings, which its name and its label tell."""
+    """Return the system with other settings, which are added to its name and label."""
     own = {"kind", "of", "first", "label", "paper"} & set(changes)
     if own or given.settings["kind"] == "imported":
         what = f"'{min(own)}' of a system" if own else f"settings of '{given.name}', which was imported,"

@@ -129,7 +129,7 @@ _SURFACE = re.compile(
     r"|[^\s\w$(){}\[\]\\,.;:'\"`’“”&%~#@?|*_-]"  # any other symbol that is not mere punctuation
     r"|[|*_-]"
 )
-# A font command may reach over white space; any other match ends before it.
+# A font command may contain white space; any other match ends before it.
 _ACROSS = re.compile(rf"{_FONT}(?:\s|\{{\s|\{{\\?\w+\s)")
 _WORD = re.compile(r"(?u)\b\w\w+\b")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")

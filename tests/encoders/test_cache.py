@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -341,12 +342,12 @@ def test_vectors_of_an_older_version_are_counted_and_never_read(tmp_path: Path) 
     assert spaces.older(tmp_path / "v") == [(old.path, 50)]
 
 
-def test_remove_deletes_one_space_only(store: VectorStore) -> None:
-    """Afterwards its texts are missing, those of other spaces are not."""
+def test_the_texts_of_a_deleted_space_are_missing(store: VectorStore) -> None:
+    """Those of other spaces are not."""
     other = VectorStore(store.path.parent, SPACE | {"role": "query"})
     other.append(["q"], rows(["q"]))
     store.read(names(50))
-    store.remove()
+    shutil.rmtree(store.path)
     assert len(store.missing(names(50))) == 50 and len(other.missing(["q"])) == 0
 
 

@@ -298,8 +298,8 @@ def test_after_seven_attempts_the_error_says_what_is_kept_and_how_to_go_on(serve
             got += places
     assert got == [0, 1, 2, 3] and len(server.requests) == 2 + 7
     assert str(caught.value) == (
-        "127.0.0.1 answers 503: overloaded; tried 7 times; 4 of 6 texts came back and are stored; "
-        "the same command goes on from there"
+        "127.0.0.1 answers 503: overloaded; tried 7 times; 4 of 6 texts were encoded and are stored; "
+        "the same command continues from there"
     )
 
 
@@ -482,7 +482,7 @@ def test_the_run_stops_before_the_vendors_own_count_passes_the_budget(server: Ve
     most = 530 / 1e6  # twenty answers, and 10 tokens: what we estimate for one more, but not what it costs
     priced = entry(server, price_per_million_tokens=1.0, budget=most, batch_texts=1, in_flight=1)
     got: list[int] = []
-    with pytest.raises(MirblabError, match=r"budget of \$.* \(budget\).*of 40 texts came back and are stored"):
+    with pytest.raises(MirblabError, match=r"budget of \$.* \(budget\).*of 40 texts were encoded and are stored"):
         for places, _ in client.embed(priced, texts, "document"):
             got += places
     paid = limits.sum_spending(paths.cache() / "spending")

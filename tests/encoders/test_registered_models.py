@@ -347,7 +347,7 @@ def test_last_token_pooling_is_right_with_padding_on_either_side(
     assert model._model.tokenizer.padding_side == side
     np.testing.assert_allclose(many, expected, atol=1e-5)
     for text, vector in zip(texts, many, strict=True):
-        model.store().remove()
+        shutil.rmtree(model.store().path)
         np.testing.assert_allclose(model.vectors([text])[0], vector, atol=1e-5)
 
 
@@ -375,7 +375,7 @@ def test_gritlm_attends_both_ways_and_pools_the_text_only(
     assert np.abs(found[0] - unit(hidden.mean(axis=0))).max() > 1e-3
     text = model._model.tokenizer.decode(model._model.tokenizer(GRIT_QUERY)["input_ids"][n_prompt:])
     assert text == QUERY
-    model.store("query", FIND).remove()
+    shutil.rmtree(model.store("query", FIND).path)
     np.testing.assert_allclose(model.vectors([QUERY], "query", FIND)[0], found[0], atol=1e-5)
 
 

@@ -87,9 +87,9 @@ def test_tables_7_and_8_hold_lengths_sizes_and_instructions() -> None:
 
 def test_values_are_found_under_registry_and_printed_names() -> None:
     """A system is found by both names and in any case; what the paper lacks is None."""
-    assert published.paper_value("bm25-mirb", "HolStep") == published.paper_value("BM25", "HolStep") == 25.88
-    assert published.paper_value("voyage-3-large>jina-reranker-v2-base-multilingual", "ARQMath-Task-1") == 53.03
-    assert published.paper_value("bm25", "mini-stacks") is None
+    assert published.paper_lookup({})("bm25-mirb", "HolStep") == published.paper_lookup({})("BM25", "HolStep") == 25.88
+    assert published.paper_lookup({})("voyage-3-large>jina-reranker-v2-base-multilingual", "ARQMath-Task-1") == 53.03
+    assert published.paper_lookup({})("bm25", "mini-stacks") is None
 
 
 def test_every_number_keeps_the_printed_decimals() -> None:
@@ -243,7 +243,7 @@ def test_a_collection_that_a_builder_rebuilds_shows_its_distance_to_the_papers_c
     own = [one for one in held if column in (one.card.paper, one.card.group)]
     assert len(own) == (4 if column == "NaturalProofs" else 1)
     shown = main_table(own)
-    number = published.paper_value("BM25", column)
+    number = published.paper_lookup({})("BM25", column)
     assert shown.extra["paper"].iloc[0].dropna().tolist() == [number]
     assert shown.extra["distance"].iloc[0].dropna().tolist() == [pytest.approx(100 - number)]
     assert f"{100 - number:+.2f} off" in shown.to_markdown().replace("−", "-")

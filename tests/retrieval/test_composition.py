@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from mirblab.core import paths
+from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation import measures
 from mirblab.retrieval import rerank, systems
@@ -147,5 +147,5 @@ def test_labels_say_how_a_fusion_was_made():
     assert labels["bm25+bm25-okapi"] == "BM25 + BM25 (rank-bm25)"
     assert labels["bm25+bm25-okapi@cv"] == "BM25 + BM25 (rank-bm25) (weights cross-validated)"
     assert labels["bm25+minilm@isr"] == "BM25 + MiniLM (isr)"
-    learnt = [name for name in systems.system_names() if systems.system(name).learns]
+    learnt = [name for name in registry.read_registry("systems") if systems.system(name).learns]
     assert learnt and all("weights cross-validated" in systems.system(name).label for name in learnt)

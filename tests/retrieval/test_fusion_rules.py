@@ -184,7 +184,7 @@ def test_a_wrong_method_gets_a_suggestion():
         fusion.linear([one, one], [-1, 2])
     with pytest.raises(MirblabError, match="sigma .* at least 0; found -1"):
         fusion.log_isr([one, one], sigma=-1)
-    with pytest.raises(MirblabError, match="at least 1; found 0"):
+    with pytest.raises(MirblabError, match="at least 1, found 0"):
         fusion.rrf([one], depth=0)
 
 

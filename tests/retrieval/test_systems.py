@@ -19,7 +19,7 @@ C = "mini-premises"
 
 def test_the_names_that_scripts_use_exist():
     """They are promised."""
-    assert {"bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm"} <= set(systems.system_names())
+    assert {"bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm"} <= set(registry.read_registry("systems"))
 
 
 @pytest.mark.parametrize("name", ["bm25", "bm25-mirb", "bm25-okapi", "minilm", "bm25+minilm", "bm25>maxsim"])
@@ -104,7 +104,7 @@ def test_the_key_knows_content_settings_and_parts():
     """What changes a run changes its key."""
     c, other = catalogue.load("mini-hol"), catalogue.load("mini-lean")
     # An encoder with which the published code agrees is the same system in both modes.
-    names = [name for name in systems.system_names() if name == "bm25-mirb" or not name.endswith("-mirb")]
+    names = [name for name in registry.read_registry("systems") if name == "bm25-mirb" or not name.endswith("-mirb")]
     # One that has to be trained first has no key before.
     trained = {name for name, entry in registry.read_registry("encoders").items() if entry.get("trained")}
     names = [name for name in names if systems.system(name).settings.get("encoder") not in trained]
@@ -180,7 +180,7 @@ def test_structure_search_and_its_rival_make_runs():
     for name in ("structure", "ngram", "structure+bm25", "structure>approach0@5"):
         run = systems.system(name).search(c, depth=9)
         assert run.attrs["system"] == name and len(run) and run["rank"].max() <= 9
-    assert {"structure+minilm", "structure+minilm+bm25", "approach0"} <= set(systems.system_names())
+    assert {"structure+minilm", "structure+minilm+bm25", "approach0"} <= set(registry.read_registry("systems"))
 
 
 def test_structure_search_takes_its_settings(monkeypatch):

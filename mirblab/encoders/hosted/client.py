@@ -45,17 +45,17 @@ class RetryLater(Exception):
 
 
 def explain_refusal(response: httpx.Response, hosted: Hosted) -> Exception:
-    """Return the meaning of an answer other than 200; vendors repeat keys, so redact its text before it is shown."""
+    """Return the exception for a status other than 200; its text may repeat the key, so redact it."""
     status, host = response.status_code, hosted.host
-    said = error_message(response)
-    told = f"{host} answers {status}" + (f": {said}" if said else "")
-    if status == 413 or (status in (400, 422) and _TOO_LARGE.search(said)):
-        return TooLarge(told)
-    if status in RETRIED_STATUSES and "insufficient_quota" not in said:
-        return RetryLater(told, retry_after(response.headers.get("Retry-After", "")))
+    reason = error_message(response)
+    message = f"{host} answers {status}" + (f": {reason}" if reason else "")
+    if status == 413 or (status in (400, 422) and _TOO_LARGE.search(reason)):
+        return TooLarge(message)
+    if status in RETRIED_STATUSES and "insufficient_quota" not in reason:
+        return RetryLater(message, retry_after(response.headers.get("Retry-After", "")))
     if 300 <= status < 400:
         target = urlsplit(response.headers.get("Location", "")).hostname or host
-        return MirblabError(f"{told}; it points to {target}, where the key is not sent; if that is right, set url")
+        return MirblabError(f"{message}; it points to {target}, where the key is not sent; if that is right, set url")
     variable, model = hosted.key_variable, hosted.model
     advice = {
         401: f"set the environment variable {variable} to a key that {host} accepts",
@@ -64,7 +64,7 @@ def explain_refusal(response: httpx.Response, hosted: Hosted) -> Exception:
         404: f"check model ('{model}') and url",
         429: "the account's quota is used up",
     }
-    return MirblabError(f"{told}; {advice.get(status, 'check model, url and parameters')}")
+    return MirblabError(f"{message}; {advice.get(status, 'check model, url and parameters')}")
 
 
 def decode_json(response: httpx.Response) -> Any:
@@ -114,7 +114,7 @@ def share_to_keep(problem: str) -> float:
 
 ATTEMPTS = 7
 FIRST_WAIT, LONGEST_WAIT, PATIENCE = 1.0, 60.0, 900.0  # seconds
-GRACE = 2.0  # seconds for what is on the way when Ctrl-C strikes
+GRACE = 2.0  # seconds for pending answers after Ctrl-C
 
 Answer = tuple[list[int], np.ndarray]
 
@@ -135,13 +135,13 @@ class Batch:
 
 
 class Client:
-    """A thread with an event loop of its own (Jupyter's is taken), which sends batches until told to stop."""
+    """A thread that sends batches until it is stopped, with its own event loop, since Jupyter uses the usual one."""
 
     def __init__(self, hosted: Hosted, role: str, secret: Secret, ledger: Ledger, clock: Clock) -> None:
         self.failure, self.done = "", 0
         self._hosted, self._role, self._secret = hosted, role, secret
         self._ledger, self._clock, self._pace = ledger, clock, Pace(hosted, clock)
-        self._jitter = random.Random()  # no result depends on it, and two processes must not wait alike
+        self._jitter = random.Random()  # no result depends on it, and processes must not all wait equally long
         self._batches: deque[Batch] = deque()
         self._back: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         self._room = asyncio.Semaphore(2 * hosted.in_flight)
@@ -156,7 +156,7 @@ class Client:
         """
         self._batches.extend(batches)
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._thread, name="mirblab-courier", daemon=True).start()
+        threading.Thread(target=self._thread, name="mirblab-client", daemon=True).start()
         with defer_interrupt(lambda: self._call(self._wind_up)):
             try:
                 while (found := self._next()) is not None:
@@ -253,7 +253,7 @@ class Client:
         problem = ""
         for attempt in range(ATTEMPTS):
             if attempt:
-                # full jitter: requests that failed together must not come back together
+                # full jitter: requests that failed together must not be repeated together
                 await self._clock.sleep(self._jitter.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)))
             await self._pace.wait(batch.tokens)
             await self._ledger.reserve(batch.tokens)
@@ -265,7 +265,7 @@ class Client:
             finally:
                 self._on_wire.discard(asyncio.current_task())
             if asked is not None and asked > PATIENCE:
-                raise MirblabError(f"{problem}; it asks to wait {asked:,.0f} s: come back then")
+                raise MirblabError(f"{problem}; the vendor asks to wait {asked:,.0f} s; repeat the command after that")
             self._pace.hold(asked or 0.0)
         raise MirblabError(f"{problem}; tried {ATTEMPTS} times")
 
@@ -366,7 +366,7 @@ def open_ledger(service: Hosted, batches: Sequence[Batch]) -> Ledger:
 
 
 def _answers(
-    service: Hosted, texts: list[str], batches: list[Batch], courier: Client
+    service: Hosted, texts: list[str], batches: list[Batch], client: Client
 ) -> Iterator[tuple[list[int], np.ndarray]]:
     blank = [place for place, text in enumerate(texts) if not text.strip()]
     if blank:
@@ -375,11 +375,11 @@ def _answers(
         return
     with progress(len(texts), service.model, "texts") as bar:
         bar.update(len(blank))
-        yield from courier.deliver(batches, bar)
-    if courier.failure:
+        yield from client.deliver(batches, bar)
+    if client.failure:
         raise MirblabError(
-            f"{courier.failure}; {courier.done + len(blank):,} of {len(texts):,} texts came back and are stored; "
-            "the same command goes on from there"
+            f"{client.failure}; {client.done + len(blank):,} of {len(texts):,} texts were encoded and are stored; "
+            "the same command continues from there"
         )
 
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from mirblab.core.errors import MirblabError
 
 _SHOWN = "[key]"
-_PIECE = 6  # so many characters in a row of the key are enough to count as the key
+_PIECE = 6  # this many consecutive characters of the key count as the key
 _KEY = re.compile(r"(?i)\b(?:sk-|hf_|key[-_=])[\w-]{12,}")
 _SHAPES = re.compile(r"(?i)\bbearer\s+\S+|\b(?:sk|pa|co|hf)[-_][\w*.\-…]{8,}")
 

@@ -222,15 +222,15 @@ def read_budgets(entry: Mapping[str, Any]) -> dict[str, float]:
     {'budget': 2.0}
     """
     budgets = {"budget": float(entry["budget"])} if "budget" in entry else {}
-    said = os.environ.get("MIRBLAB_BUDGET")
-    if not said:
+    budget = os.environ.get("MIRBLAB_BUDGET")
+    if not budget:
         return budgets
     try:
-        dollars = float(said)
+        dollars = float(budget)
     except ValueError:
         dollars = math.nan
     if not 0 <= dollars < math.inf:
-        raise MirblabError(f"MIRBLAB_BUDGET is {said!r}; write a number from 0, for example 5 or 0.50")
+        raise MirblabError(f"MIRBLAB_BUDGET is {budget!r}; write a number from 0, for example 5 or 0.50")
     return {"MIRBLAB_BUDGET": dollars} | budgets
 
 

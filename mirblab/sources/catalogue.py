@@ -226,7 +226,7 @@ def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Pat
     collection = read_splits(target)[0]
     digests.write_digests(target)
     notes = [f"{count:,} {what}" for what, count in collection.oddities.items()]
-    return target, [*notes, "its digests were kept; card.toml is as it was, so say there what is different now"]
+    return target, [*notes, "its digests were stored; card.toml was not changed, so describe the change there"]
 
 
 def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:
@@ -297,7 +297,7 @@ def _mini(origin: str | None, out: Path) -> list[Path]:
     if origin:
         raise MirblabError("mini is built from the bundled cards; leave --from out")
     names = tuple(mini.COLLECTIONS)
-    with replace_folders(out, names) as folders:  # a half without its card would be read, with other rules
+    with replace_folders(out, names) as folders:  # an incomplete one without its card would be read, with other rules
         for name, folder in zip(names, folders, strict=True):
             mini.build(name, folder)
     return [out / name for name in names]

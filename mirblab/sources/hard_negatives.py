@@ -90,8 +90,8 @@ _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
 _LONGEST = 200  # signs of an edit that are kept in the metadata
 DEFAULT = "stacks-qa"
 NOTE = (
-    "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores go by id, "
-    "descending, and a copy's id comes before its original's: a system that cannot tell them apart gains nothing."
+    "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores are ordered by "
+    "id, descending, and a copy comes before its original, so a system that scores both alike gains nothing."
 )
 KEPT = ("task", "instruction", "relevance_levels", "relevant_from")
 # "Injective" and "surjective" are opposites of maps only, not of modules or resolutions.

@@ -25,7 +25,7 @@ _MAY_FOLLOW = {"": "N", "N": "C", "C": "TD+-", "T": "D+-", "D": "A", "A": "TD+-"
 def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: str = "all") -> list[Path]:
     """Write the collection `holstep` under *out* and return its folder.
 
-    A query is a conjecture without its name, which tells what the proof is about, or with it (*names*, as published).
+    A query is a conjecture without its name, which reveals what the proof is about, or with it (*names*, as published).
     Documents are the distinct statements that conjectures use; with *corpus* "test" those of test conjectures (MIRB has
     3,973 documents and does not say which). *origin* is the unpacked folder or HolStep.tgz.
     """

@@ -167,7 +167,7 @@ def recognise_columns(names: Sequence[str], given: Mapping[str, str], place: str
         if "id" in names:
             chosen.setdefault("pair", "id")
     elif "text" not in chosen or "first" in chosen or "second" in chosen:
-        raise MirblabError(f"{place}: cannot tell the two statements of a pair; {_how(names)}")
+        raise MirblabError(f"{place}: it is not clear which columns are the statements of a pair; {_how(names)}")
     return dict.fromkeys(ROLES, "") | chosen
 
 

@@ -137,7 +137,7 @@ class _Reader:
         elif keyword in ("$e", "$f", "$a", "$p"):
             self._labelled(keyword, label, self._words())
         else:
-            raise self._error(f"'{keyword}' has no place here")
+            raise self._error(f"'{keyword}' is not allowed here")
 
     def _words(self) -> list[str]:
         words: list[str] = []

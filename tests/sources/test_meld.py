@@ -175,7 +175,7 @@ def test_columns_can_be_named(home: Path, tmp_path: Path) -> None:
     """Names that tell nothing are refused with what was found, and mapped on request."""
     rows = [{"u": one, "v": two, "p": f[0], "q": f[1], "n": name} for f, name, one, two in PAIRS]
     put(tmp_path / "copy" / "t.csv", rows)
-    with pytest.raises(MirblabError, match=r"t\.csv, line 2: cannot tell.*columns u, v, p, q, n; .*--set first=COLUMN"):
+    with pytest.raises(MirblabError, match=r"t\.csv, line 2: it is not.*columns u, v, p, q, n; .*--set first=COLUMN"):
         catalogue.build("meld", str(tmp_path / "copy"))
     assert not (home / "data" / "meld").exists()
     named = {"first": "u", "second": "v", "first_field": "p", "second_field": "q", "pair": "n"}

@@ -163,7 +163,7 @@ def test_a_gzipped_file_and_a_folder_read_alike(database: Path, built: Path, tmp
         ("$c a $.\nx $a |- a\n", "set.mm, line 2: a statement does not end"),
         ("$c a $.\nx $a |- a $.\nx $a |- a $.\n", "set.mm, line 3: the label 'x' is taken"),
         ("${ $c a $.\n", "line 1: the file ends in the middle of a scope"),
-        ("$}\n", "line 1: '\\$}' has no place here"),
+        ("$}\n", "line 1: '\\$}' is not allowed here"),
         ("x y $a |- a $.\n", "line 1: 'y' follows the label 'x'"),
         ("$a |- a $.\n", "line 1: '\\$a' has no label"),
         ("x $p |- a $.\n", "line 1: the theorem 'x' has no proof"),

@@ -21,10 +21,10 @@ from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds, fold_text
 
 _HAVE_MEMBERS = ("structure", "class", "inductive", "class inductive")
-MOST = 1000  # characters of a definition; what a longer one says first is what a reader looks at
-FEWEST = 4  # words of a statement that says something
-RUN = 6  # words of a statement that no document of it may hold in a row
-SAME = 0.9  # how alike, by difflib, are two texts of which one is the other with a misprint
+MOST = 1000  # characters of a definition; of a longer one the beginning is kept
+FEWEST = 4  # the least number of words of a statement
+RUN = 6  # so many consecutive words of a statement must not occur in its documents
+SAME = 0.9  # difflib's ratio from which a text counts as a misprint of another
 _WORD = re.compile(r"[^\W\d_]{2,}")
 MATHLIB = "Apache-2.0"
 COLLECTIONS = ("blueprints", "blueprints-paired", "blueprints-leaky")
@@ -333,8 +333,8 @@ def leaks_statement(statement: str, document: str, run: int = RUN) -> bool:
     """Return whether a document has a statement or *run* of its words in a row; formulas and numbers do not count."""
     if fold_text(statement) in fold_text(document):
         return True
-    asked, told = (_WORD.findall(text.casefold()) for text in (statement, document))
-    runs = {tuple(told[at : at + run]) for at in range(len(told) - run + 1)}
+    asked, given = (_WORD.findall(text.casefold()) for text in (statement, document))
+    runs = {tuple(given[at : at + run]) for at in range(len(given) - run + 1)}
     return any(tuple(asked[at : at + run]) in runs for at in range(len(asked) - run + 1))
 
 

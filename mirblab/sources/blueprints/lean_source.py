@@ -204,8 +204,8 @@ class _Reading:
             self.lean.unnamed += 1
             return
         name = self.scope.full_name(named["name"])
-        told = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
-        text = " ".join([f"{kind} {name}", *_told(kind, told.strip(), self.scope)])
+        declared = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
+        text = " ".join([f"{kind} {name}", *_declared(kind, declared.strip(), self.scope)])
         docstring = self._docs.get(len(self.code[: command.begin].rstrip()), command.begin)
         source = self.code[docstring : command.end]
         is_private = "private" in self.masked[command.at : found.start("word")]
@@ -299,14 +299,14 @@ def _comment_end(code: str, at: int) -> int:
     return len(code)
 
 
-def _told(kind: str, told: str, scope: Scope) -> Iterator[str]:
-    """Yield the variables that a declaration takes, and *told*, its statement after the name, with a short body."""
-    groups, after = split_binder_groups(told)
+def _declared(kind: str, declared: str, scope: Scope) -> Iterator[str]:
+    """Yield the variables that a declaration takes, and *declared*, its statement after the name, with a short body."""
+    groups, after = split_binder_groups(declared)
     names = {binder.name for group in groups for binder in read_binders(group)}
     if kind not in PROVED:
-        told = told[:after] + shorten_body(told[after:])
-    taken = format_binders(scope.needed(told, names))
-    yield from (part for part in (taken, " ".join(told.split())) if part)
+        declared = declared[:after] + shorten_body(declared[after:])
+    taken = format_binders(scope.needed(declared, names))
+    yield from (part for part in (taken, " ".join(declared.split())) if part)
 
 
 class Scope:

@@ -87,7 +87,7 @@ def find_formulas(source: str) -> list[Formula]:
     formulas = []
     for attributes, latex in _FORMULA.findall(source):
         name = _ID.search(attributes)
-        formulas.append(Formula(name[1] if name else "", _bare(unescape_entities(latex)[0].strip())))
+        formulas.append(Formula(name[1] if name else "", strip_delimiters(unescape_entities(latex)[0].strip())))
     return formulas
 
 
@@ -128,7 +128,7 @@ def unescape_entities(text: str) -> tuple[str, int]:
 def _between_dollars(latex: str) -> str:
     inner = latex.strip()
     sign = "$$" if inner.startswith(("\\begin", "\\[")) else "$"
-    return f"{sign}{_bare(inner)}{sign}" if inner else ""
+    return f"{sign}{strip_delimiters(inner)}{sign}" if inner else ""
 
 
 def _replacement(depths: list[int], match: re.Match[str]) -> str:
@@ -142,7 +142,7 @@ def _character(name: str) -> str | None:
     return standard.unescape(f"&{name};") if name[0] == "#" else entities.html5.get(f"{name};")
 
 
-def _bare(latex: str) -> str:
+def strip_delimiters(latex: str) -> str:
     """Return LaTeX without its delimiters; some posts have "$$$"."""
     for left, right in _DELIMITERS:
         if latex.startswith(left) and latex.endswith(right) and len(latex) >= len(left + right):

@@ -28,7 +28,7 @@ _QUERY = ("query", "question", "querytext", "topic", "search", "problem", "theor
 _QUERY_ID = ("queryid", "qid", "questionid", "topicid")
 _DOC = ("docid", "documentid", "corpusid", "docno", "answerid", "answerids", "relevant", "relevantid", "relevantids",
         "document", "answer", "answers", "doc", "pid")  # fmt: skip
-_RELEVANCE = ("relevance", "rel", "grade", "judgement", "judgment")  # beside a document a score counts votes
+_RELEVANCE = ("relevance", "rel", "grade", "judgement", "judgment")  # in a table of documents a score counts votes
 _JUDGED = (*_RELEVANCE, "score", "rating")
 # The roles of each kind of file, in the order in which they choose.
 DOCUMENTS = {"text": _TEXT, "query": _QUERY, "query_id": _QUERY_ID, "id": _ID, "title": _TITLE,
@@ -93,7 +93,7 @@ def read_table(path: Path, encoding: str = "", delimiter: str = "") -> Table:
     kept = [(line, row) for line, row in table.rows if any(cell.strip() for cell in row.values())]
     table.n_empty, table.rows = len(table.rows) - len(kept), kept
     if not kept:
-        raise MirblabError(f"{path.name} has no row with a text; below the names of the columns stands one per line")
+        raise MirblabError(f"{path.name} has no row with a text; each line below the names of the columns is a row")
     return table
 
 
@@ -153,7 +153,7 @@ def _cells(path: Path, text: str, delimiter: str) -> Table:
             cells = cells[: len(columns)]
         if len(cells) != len(columns) and any(cell.strip() for cell in cells):
             shown = f"{len(cells)} cells, but {len(columns)} columns ({', '.join(columns)})"
-            hint = f"a text with '{sign}' in it stands in double quotes"
+            hint = f"put a text that contains '{sign}' between double quotes"
             raise MirblabError(f"{path.name}, line {line}: {shown}; {hint}")
         rows.append((line, dict(zip(columns, cells, strict=False))))
     return Table(path, columns, rows)
@@ -162,7 +162,7 @@ def _cells(path: Path, text: str, delimiter: str) -> Table:
 def _check_columns(path: Path, columns: list[str]) -> None:
     for place, name in enumerate(columns, 1):
         if not name or columns.count(name) > 1:
-            what = f"the name '{name}' stands twice" if name else f"column {place} has no name"
+            what = f"the name '{name}' occurs twice" if name else f"column {place} has no name"
             raise MirblabError(f"{path.name}, line 1: {what}; the first line names each column, such as id,title,text")
 
 

@@ -192,7 +192,7 @@ class _Reading:
             thread.accepted = thread.accepted or next(chosen, "")
 
     def _authors(self, posts: dict[str, Post]) -> None:
-        signed: list[Post | Comment] = [*posts.values(), *(said for post in posts.values() for said in post.comments)]
+        signed: list[Post | Comment] = [*posts.values(), *(each for post in posts.values() for each in post.comments)]
         wanted = {each.user for each in signed if each.user}
         rows = self._rows("Users", ("Id", "DisplayName")) if wanted else ()
         names = {row["Id"]: row.get("DisplayName", "") for row in rows if row.get("Id") in wanted}

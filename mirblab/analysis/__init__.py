@@ -1,4 +1,4 @@
-"""analysis: what a collection, a query, a run or a map tells."""
+"""analysis: reports on collections, queries, runs and maps."""
 
 import lazy_loader
 

@@ -48,16 +48,16 @@ RELATIONS = {
     "judged 0": "queries that nearly repeat a document judged not relevant",
 }
 BARRED = "queries that nearly repeat a document which is no candidate"
-QUERY_TWINS = "queries that nearly repeat an earlier query"
+REPEATED_QUERIES = "queries that nearly repeat an earlier query"
 COPIES = "documents that repeat an earlier one"
 NEAR = "documents that nearly repeat an earlier one"
-NAMES = "queries that have a name of their answer, which can only be a name"
-WORDS = "queries that have a name of their answer, which is a plain word too"
-TITLES = "queries that have the title of their answer"
-NAMED = "queries whose own name stands in their answer"
-WHOLE = "queries that stand whole in their answer, or hold it whole"
-LEFT = "queries with a reference left in them"
-REFERENCES = "documents with a reference left in them"
+NAMES = "queries that contain a name of their answer: an identifier"
+WORDS = "queries that contain a name of their answer: a plain word"
+TITLES = "queries that contain the title of their answer"
+NAMED = "queries whose own name occurs in their answer"
+WHOLE = "queries that are contained in their answer, or contain it"
+LEFT = "queries that contain a reference"
+REFERENCES = "documents that contain a reference"
 
 FEW, MUCH = 0.01, 0.1  # the smallest shares of documents, and of truncated texts, that are reported
 _CLEAR_LENGTH_BIAS = 0.1, 5.0  # distance of the AUC of length from 0.5, and in standard errors, to be reported
@@ -89,7 +89,7 @@ class Report:
 
     - `summary`: what, count, share (of the queries, documents or texts that could show it), examples (ids)
     - `duplicates`: query_id, doc_id, jaccard, is_relevant, relation ("relevant", "judged 0", "unjudged", "own"),
-      is_candidate; `twins`: doc_id, other_id, jaccard, for documents that repeat an earlier one
+      is_candidate; `copies`: doc_id, other_id, jaccard, for documents that repeat an earlier one
     - `leaks`: see `find_leaks`; `lengths`: words per text; `truncation`: texts beyond encoders' lengths
     - `judged`: judgements and relevant documents per query, and Judged@10 of the runs
     - `overlap`: other, what, count, share, near_count, near_share, examples
@@ -99,7 +99,7 @@ class Report:
     findings: list[str]
     summary: pd.DataFrame
     duplicates: pd.DataFrame
-    twins: pd.DataFrame
+    copies: pd.DataFrame
     leaks: pd.DataFrame
     lengths: pd.DataFrame
     truncation: pd.DataFrame
@@ -110,7 +110,7 @@ class Report:
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that are short enough to be shown whole, by title; empty ones are left out."""
         tables = {
-            "what was looked for": self.summary,
+            "what was checked": self.summary,
             "words per text": self.lengths,
             "texts beyond an encoder's length": self.truncation,
             "judgements per query": self.judged,
@@ -123,7 +123,7 @@ class Report:
         from mirblab.display.table_formats import frame_html
 
         items = "".join(f"<li>{plain_html(text)}</li>" for text in self.findings)
-        first = f"<ol>{items}</ol>" if items else "<p>Nothing stands out.</p>"
+        first = f"<ol>{items}</ol>" if items else "<p>There are no findings.</p>"
         parts = [frame_html(table, caption=title) for title, table in self.tables().items()]
         notes = [f"<p><small>{plain_html(note)}</small></p>" for note in self.notes]
         return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
@@ -159,16 +159,16 @@ def report(
     groups = [collection.query_texts, collection.texts]
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
     same = find_repeats(groups, threshold, seed, n_asked=2)
-    duplicates, twins = _duplicates(collection, same), _twins(collection, same)
+    duplicates, copies = _duplicates(collection, same), _copies(collection, same)
     named, by_chance = find_leaks(collection, seed)
     words, auc, z = length_table(collection)
     truncation, problems = truncation_table(collection, encoders, n_sample, seed)
     judged = judgement_table(collection, runs)
     overlap = overlap_table(collection, others, same)
-    summary = summarize_findings(collection, duplicates, twins, named, same.within(0), truncation)
+    summary = summarize_findings(collection, duplicates, copies, named, same.within(0), truncation)
     evidence = Evidence(collection, summary, named, by_chance, auc, z, truncation, judged, overlap)
     return Report(
-        collection.name, describe_findings(evidence) + problems, summary, duplicates, twins, named, words, truncation,
+        collection.name, describe_findings(evidence) + problems, summary, duplicates, copies, named, words, truncation,
         judged, overlap, _notes(same, threshold, n_sample),
     )  # fmt: skip
 
@@ -186,7 +186,7 @@ def _duplicates(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _twins(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
+def _copies(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
     repeats = same.within(1)
     ids = collection.doc_ids
     return pd.DataFrame({"doc_id": ids[repeats.other], "other_id": ids[repeats.one], "jaccard": repeats.jaccard})
@@ -232,8 +232,8 @@ def _console_cell(name: object, value: object) -> str:
 
 
 def summarize_findings(
-    collection: Collection, duplicates: pd.DataFrame, twins: pd.DataFrame, leaks: pd.DataFrame,
-    query_twins: pd.DataFrame, truncation: pd.DataFrame, n_examples: int = 3,
+    collection: Collection, duplicates: pd.DataFrame, copies: pd.DataFrame, leaks: pd.DataFrame,
+    repeated_queries: pd.DataFrame, truncation: pd.DataFrame, n_examples: int = 3,
 ) -> pd.DataFrame:  # fmt: skip
     """Return what, count, share and examples of every check, also of those that found nothing."""
     n_queries, n_docs = len(collection.queries), len(collection.corpus)
@@ -249,9 +249,9 @@ def summarize_findings(
         chosen = (duplicates.relation == relation) & duplicates.is_candidate
         add(what, duplicates.query_id[chosen], n_queries)
     add(BARRED, duplicates.query_id[~duplicates.is_candidate], n_queries)
-    add(QUERY_TWINS, collection.query_ids[query_twins.other], n_queries)
-    add(COPIES, twins.doc_id[twins.jaccard == 1], n_docs)
-    add(NEAR, twins.doc_id[twins.jaccard < 1], n_docs)
+    add(REPEATED_QUERIES, collection.query_ids[repeated_queries.other], n_queries)
+    add(COPIES, copies.doc_id[copies.jaccard == 1], n_docs)
+    add(NEAR, copies.doc_id[copies.jaccard < 1], n_docs)
     for what, chosen in _leak_masks(leaks):
         add(what, leaks.query_id[chosen], n_queries)
     add(REFERENCES, leaks.doc_id[(leaks.kind == "reference") & (leaks.query_id == "")], n_docs)
@@ -305,7 +305,7 @@ def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
         yield 3 + share, (f"{count:,} queries ({share:.1%}) nearly repeat a relevant document, for example {shown}: "
                           "if the task is to find duplicates, shared words are enough for these; otherwise the "
                           "answer was copied from the query. Report the measures without these, too.")  # fmt: skip
-    count, share, shown = evidence.count(QUERY_TWINS)
+    count, share, shown = evidence.count(REPEATED_QUERIES)
     if count:
         yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: "
                           "significance tests assume independent queries; keep one of each group.")  # fmt: skip

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mirblab.core import atomic_files, paths, terminal
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, check_known, check_positive
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
@@ -35,10 +35,10 @@ class RunWarning(UserWarning):
 
 
 ASSUMPTIONS = {
-    "not relevant": "no document without a judgement is relevant (pessimistic, and what plain measures do)",
+    "not relevant": "no unjudged document is relevant (pessimistic, as plain measures assume)",
     "all relevant": "all of them are (optimistic)",
-    "only the first run's": "those that only the first run has in its first k are: the best case for it",
-    "only the second run's": "those that only the second run has in its first k are: the best case for it",
+    "only the first run's": "those that only the first run has in its first k are relevant: its best case",
+    "only the second run's": "those that only the second run has in its first k are relevant: its best case",
 }
 
 _LONGEST = 60  # characters of a text in a cell
@@ -342,8 +342,8 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
     """Return the rank-biased overlap of two rankings, 0 (nothing in common) to 1 (the same), extrapolated.
 
     *p*, between 0 and 1, is the probability that a reader goes on to the next rank: with 0.9 the first ten have 86 % of
-    the weight. Beyond its end a ranking is taken to go on as it did: RBO_EXT, equation 32 of Webber, Moffat and Zobel,
-    TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
+    the weight. Beyond their ends the rankings are assumed to agree as much as before: RBO_EXT, equation 32 of Webber,
+    Moffat and Zobel, TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
 
     >>> rank_biased_overlap(["a", "b", "c"], ["b", "a", "c"], 0.5)  # 0 · 1/2 + 1 · 1/4 + 1 · 1/8, and 1/8 for the rest
     0.5
@@ -396,8 +396,7 @@ def moved_documents(first: pd.DataFrame, second: pd.DataFrame, collection: Colle
     >>> table.columns.tolist(), bool((table.change == 0).all())
     (['query_id', 'doc_id', 'rank_a', 'rank_b', 'change', 'relevance'], True)
     """
-    if k < 1:
-        raise MirblabError(f"k counts documents and is at least 1; found {k}")
+    check_positive(k=k)
     table = join_runs(first, second)
     table = table[(table.rank_a <= k) | (table.rank_b <= k)]
     judged = collection.qrels.astype({"query_id": "str", "doc_id": "str"})

@@ -17,12 +17,12 @@ from mirblab.formula.in_text import is_formal
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# The first that is found names the language of what is in none of a proof assistant's.
+# For a text that is in no proof assistant's language: the first pattern that matches gives the language.
 _LANGUAGES = (("LaTeX", _FORMULA), ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\{")))
 
 
 def query_features(collection: Collection) -> pd.DataFrame:
-    """Return one row per query: what may make it hard.
+    """Return one row per query with features that may make it hard.
 
     Columns: collection, query_id, words (separated by blanks), formulas (between dollars), formula_share (of the
     characters, 0 to 1; 1 for a bare formula), relevant (documents judged so), overlap (share of the query's words of

@@ -227,7 +227,7 @@ def similar_queries(query: OneQuery, values: pd.DataFrame, measure: str, by: str
 
 
 def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0.8) -> pd.DataFrame:
-    """Return near-duplicates of the query and of its documents: what, doc_id, grade, twin, twin_grade, jaccard.
+    """Return near-duplicates of the query and of its documents: what, doc_id, grade, other_id, other_grade, jaccard.
 
     The query itself ("query"), the judged documents and the first *depth* of each system ("document") are compared with
     the whole corpus. A pair affects the values of measures if its grades differ, or if one document is unjudged.
@@ -244,15 +244,15 @@ def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0
     pairs = near_pairs([*collection.texts, query.text], threshold, asked=selected)
     rows = []
     for left, right, jaccard in zip(pairs.left.tolist(), pairs.right.tolist(), pairs.jaccard.tolist(), strict=True):
-        twin = str(collection.doc_ids[left])
+        other = str(collection.doc_ids[left])
         if right == len(collection.texts):
-            rows.append(("query", query.query_id, "", twin, query.grade(twin), jaccard))
+            rows.append(("query", query.query_id, "", other, query.grade(other), jaccard))
             continue
-        names = sorted((twin, str(collection.doc_ids[right])), key=lambda name: (name not in wanted, name))
+        names = sorted((other, str(collection.doc_ids[right])), key=lambda name: (name not in wanted, name))
         rows.append(("document", names[0], query.grade(names[0]), names[1], query.grade(names[1]), jaccard))
-    table = pd.DataFrame(rows, columns=["what", "doc_id", "grade", "twin", "twin_grade", "jaccard"])
+    table = pd.DataFrame(rows, columns=["what", "doc_id", "grade", "other_id", "other_grade", "jaccard"])
     return table.sort_values(
-        ["what", "jaccard", "doc_id", "twin"], ascending=[False, False, True, True], ignore_index=True
+        ["what", "jaccard", "doc_id", "other_id"], ascending=[False, False, True, True], ignore_index=True
     )
 
 

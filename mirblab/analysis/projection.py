@@ -408,8 +408,8 @@ def redraw(path: str | Path, out: str | Path) -> list[Path]:
     >>> import tempfile
     >>> points = pd.DataFrame({"id": ["a", "b"], "x": [0.1, 1.0], "y": 0.0, "class_id": "p", "field": "f", "kind": ""})
     >>> folder = tempfile.mkdtemp()
-    >>> said = {"provenance": {}, "caption": "A map.", "alt": "Two dots."}
-    >>> shown = figures.save_figure(maps.map(points), folder, "map", table=points, **said)
+    >>> texts = {"provenance": {}, "caption": "A map.", "alt": "Two dots."}
+    >>> shown = figures.save_figure(maps.map(points), folder, "map", table=points, **texts)
     >>> again = redraw(f"{folder}/map.csv", f"{folder}/again")
     >>> [file.read_bytes() == Path(folder, file.name).read_bytes() for file in again]
     [True, True, True, True, True]

@@ -56,13 +56,13 @@ class FailureClusters:
     fits: pd.DataFrame
     near: dict[str, float]
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Return in a few sentences how clear the clusters are, and whether they differ significantly."""
         n = len(self.members)
         if not n:
             return f"There are no {self.who}, so there is nothing to cluster."
         if n == 1:
-            return f"Of {self.who} there is one: it has nothing in common with others that could be tested."
+            return f"There is only one of the {self.who}, so nothing can be compared."
         return " ".join([self._clear(), self._near(), self._differs()])
 
     def first(self, n: int) -> pd.DataFrame:
@@ -77,31 +77,31 @@ class FailureClusters:
     def _clear(self) -> str:
         n = f"{len(self.members):,} {self.who}"
         if not len(self.fits):
-            return f"{n} are too few or too alike for several clusters: they stay one."
+            return f"{n} are too few or too similar for several clusters, so they form one."
         best = self.fits.silhouette.max()
-        how = "no clear groups: the clusters only sort them" if best <= _CLEAR else "groups"
-        return f"{n} make {len(self.table)} clusters; their best silhouette, {best:.2f}, says that they lie in {how}."
+        how = "no clear groups" if best <= _CLEAR else "groups"
+        return f"{n} form {len(self.table)} clusters; the best silhouette, {best:.2f}, indicates {how}."
 
     def _near(self) -> str:
         if np.isnan(self.near["p"]):
-            return "Whether they lie together cannot be tested."
+            return "It cannot be tested whether they are similar to each other."
         share, chance, p = (self.near[name] for name in ("share", "by_chance", "p"))
-        more = "nearer to each other than" if p <= 0.05 else "no nearer to each other than"
+        more = "more similar" if p <= 0.05 else "not significantly more similar"
         return (
-            f"By their content they lie {more} other queries do: of the queries nearest to one of them, {share:.0%} "
-            f"are of them, too, and {chance:.0%} would be by chance (p {format_value(p, how='p')})."
+            f"Their contents are {more} to each other than to those of other queries: of the queries nearest to one of "
+            f"them, {share:.0%} belong to them, and {chance:.0%} would by chance (p {format_value(p, how='p')})."
         )
 
     def _differs(self) -> str:
         if not len(self.contrasts):
             return "No feature can be compared."
         if not self.contrasts.differs.any():
-            return "No cluster differs significantly from the other queries in any feature, so no cause is in sight."
+            return "No cluster differs significantly from the other queries in any feature."
         names = dict.fromkeys(self.contrasts.cluster[self.contrasts.differs])
         return (
-            f"Significantly different are: {'; '.join(names)}. Clusters are made by content, so features that depend "
-            "on content, such as formulas, differ whether a system fails or not; a feature in which all clusters "
-            "differ says more."
+            f"These clusters differ significantly from the other queries: {'; '.join(names)}. Clusters are made by "
+            "content, so features that depend on content, such as formulas, differ whether a system fails or not; a "
+            "feature in which all clusters differ is better evidence."
         )
 
 
@@ -125,7 +125,7 @@ def failure_clusters(
     >>> from mirblab.analysis.failures import outcome_features
     >>> c = load("mini-qa")
     >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids, "difference": 0.0, "outcome": "tied"})
-    >>> failure_clusters([c], rows, outcome_features([c]), "lost").said()
+    >>> failure_clusters([c], rows, outcome_features([c]), "lost").describe()
     'There are no queries that the winner loses, so there is nothing to cluster.'
     """
     check_known("outcome", outcome, OUTCOMES)

@@ -19,7 +19,7 @@ def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.Data
         raise MirblabError(f"a share is between 0 and 1, found {share}")
     lots = np.random.default_rng(seed).random(len(qrels))
     table = qrels.assign(lot=lots, wanted=(qrels.relevance <= 0))
-    # The relevant document with the best lot comes first, so that it is the last to go.
+    # The relevant document with the smallest number gets -1, so that it is hidden last.
     first = table.sort_values(["wanted", "lot"]).groupby("query_id", observed=True).head(1)
     table.loc[first[first.relevance > 0].index, "lot"] = -1.0
     place = table.groupby("query_id", observed=True).lot.rank(method="first") - 1

@@ -49,7 +49,7 @@ def train(
     settings: Set = None,
     out: Annotated[str, typer.Option(help="A name for the model; default: the recipe's.")] = "",
     seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
-    force: Annotated[bool, typer.Option(help="Train anew what is there, or begun.")] = False,
+    force: Annotated[bool, typer.Option(help="Train again what exists, or was begun.")] = False,
 ) -> None:
     """Train an encoder and store it in the models folder; a stopped or killed training goes on where it was."""
     from mirblab.train.command import run_training
@@ -64,13 +64,13 @@ def rephrase(
     ] = "mathlib-views",
     model: Annotated[str, typer.Option(help="The chat model; default: MIRBLAB_CHAT_MODEL.")] = "",
     url: Annotated[str, typer.Option(help="Its address, http://localhost:8000/v1; default: MIRBLAB_CHAT_URL.")] = "",
-    rules: Annotated[bool, typer.Option("--rules", help="By rules, without a model.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Rephrase by rules, without a model.")] = False,
     negatives: Annotated[bool, typer.Option("--negatives", help="Also three wrong versions of each.")] = False,
-    split: Annotated[str, typer.Option(help="Whose statements; empty: all.")] = "train",
+    split: Annotated[str, typer.Option(help="The split whose statements are rephrased; empty: all.")] = "train",
     kind: Annotated[list[str] | None, typer.Option(help="Only theorem, lemma ...; may be repeated.")] = None,
     modules: Annotated[str, typer.Option(help="all, or mathematics.")] = "all",
-    limit: Annotated[int, typer.Option(help="A sample of that many; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of the rules and the sample.")] = 0,
+    limit: Annotated[int, typer.Option(help="The size of a random sample; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the rules and of the sample.")] = 0,
     out: Annotated[str, typer.Option(help="A .parquet or .jsonl file; default: data/rephrasings/.")] = "",
     settings: Set = None,
 ) -> None:
@@ -91,13 +91,13 @@ def diff(
     measures: Annotated[str, typer.Option(help="Measures, separated by commas; the first ranks the queries.")] = (
         "nDCG@10,AP,R@100"
     ),
-    k: Annotated[int, typer.Option(help="How many first documents are looked at.")] = 10,
+    k: Annotated[int, typer.Option(help="The number of first documents that are compared.")] = 10,
     out: Annotated[Path | None, typer.Option(help="A .csv file for everything, query by query.")] = None,
     queries: Annotated[int, typer.Option(help="How many queries that gained, and that lost, are shown.")] = 5,
-    p: Annotated[float, typer.Option(help="Of rank-biased overlap, 0 to 1: 0.9 looks at about ten ranks.")] = 0.9,
-    depth: Annotated[int, typer.Option(help="Documents per query.")] = 1000,
-    split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
-    seed: Annotated[int, typer.Option(help="Of the test and the intervals.")] = 0,
+    p: Annotated[float, typer.Option(help="Rank-biased overlap's p, 0 to 1: 0.9 is about ten ranks.")] = 0.9,
+    depth: Annotated[int, typer.Option(help="The number of documents per query.")] = 1000,
+    split: Annotated[str, typer.Option(help="The split whose queries are used.")] = "test",
+    seed: Annotated[int, typer.Option(help="The seed of the test and the intervals.")] = 0,
 ) -> None:
     """Compare two runs of a collection: means, significance, queries, documents that moved, unjudged documents."""
     from mirblab.analysis import compare_runs
@@ -203,9 +203,9 @@ def add(
         typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated."),
     ] = None,
     task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
-    paper: Annotated[str, typer.Option(help="The published collection that it follows, as MIRB prints it.")] = "",
+    paper: Annotated[str, typer.Option(help="The printed name of the published collection that it follows.")] = "",
     relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
-    again: Annotated[bool, typer.Option("--again", help="Accept what was changed in it since, in place.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Accept a changed collection as it is.")] = False,
 ) -> None:
     """Check a collection and copy it into the data folder, so that suites find it by name."""
     from mirblab.sources import catalogue
@@ -244,8 +244,8 @@ def run(
     collections: Annotated[list[str], typer.Argument(help="Collections, by name or folder.")],
     measures: Annotated[str, typer.Option(help="Measures, separated by commas.")] = "nDCG@10,R@100",
     out: Annotated[Path | None, typer.Option(help="A folder for run files.")] = None,
-    form: Annotated[str, typer.Option("--format", help="Of run files: trec, or arqmath for its task 1.")] = "trec",
-    split: Annotated[str, typer.Option(help="Which split's queries.")] = "test",
+    form: Annotated[str, typer.Option("--format", help="Of run files: trec, or arqmath (task 1).")] = "trec",
+    split: Annotated[str, typer.Option(help="The split whose queries are used.")] = "test",
     settings: Set = None,
 ) -> None:
     """Search collections with one system, and print the means of the measures; --set k1=0.9 changes its settings."""
@@ -317,8 +317,8 @@ def judge(
 def serve(
     collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
     by: Annotated[str, typer.Option(help="A system; mirblab list systems has them.")] = "bm25+minilm",
-    port: Annotated[int, typer.Option(help="On this machine; 0 chooses one that is free.")] = 8765,
-    stdio: Annotated[bool, typer.Option("--stdio", help="Speak MCP with the program that started this.")] = False,
+    port: Annotated[int, typer.Option(help="The port on this machine; 0: any free one.")] = 8765,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Answer only the program that started this, by MCP.")] = False,
 ) -> None:
     """Answer other programs on this machine, such as an editor: search and similar over HTTP and as tools of MCP."""
     from mirblab.app import server
@@ -374,7 +374,7 @@ def report(
     run: Annotated[list[Path] | None, typer.Option(help="A run file, for its judged share; may be repeated.")] = None,
     threshold: Annotated[float, typer.Option(help="Jaccard similarity of near-duplicates.")] = 0.8,
     split: Annotated[str, typer.Option(help="Which judgements.")] = "test",
-    seed: Annotated[int, typer.Option(help="For samples and hashes.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of samples and hashes.")] = 0,
 ) -> None:
     """Print what makes a collection easier, harder or less fair than it looks, most severe first."""
     from mirblab.analysis import collection_report
@@ -401,9 +401,9 @@ def import_results(
             help="A run (TREC or ARQMath), a CSV, a JSON file of MTEB, or a folder of them; none: list the imports."
         ),
     ] = None,
-    system: Annotated[str, typer.Option(help="Its name here, where the file has none.")] = "",
-    collection: Annotated[str, typer.Option(help="What it was measured on; a run's is guessed from its ids.")] = "",
-    origin: Annotated[str, typer.Option(help="Who measured; tables show it.")] = "",
+    system: Annotated[str, typer.Option(help="The name of the system, where the file has none.")] = "",
+    collection: Annotated[str, typer.Option(help="The collection; that of a run is guessed from its ids.")] = "",
+    origin: Annotated[str, typer.Option(help="Who measured the values; tables show it.")] = "",
     name: Annotated[str, typer.Option(help="The folder's name in results/.")] = "",
     percent: Annotated[bool, typer.Option("--percent", help="Values are from 0 to 100.")] = False,
     candidates_only: Annotated[

@@ -60,7 +60,7 @@ def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
 
 
 def _with_tool_errors(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """Return the *function* with its MirblabError as the kind of error whose message a client of MCP is told."""
+    """Return the *function*, each MirblabError of which becomes the error whose message a client of MCP gets."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(function)

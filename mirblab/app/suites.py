@@ -100,7 +100,7 @@ def read_suite(
         if not any(name.startswith(start) for name in names):
             raise unknown(f"notebook in the suite {suite}", start, names)
     chosen = [entry for entry in entries if not only or entry["name"].startswith(tuple(only))]
-    ready: set[str] = set()  # collections that need no second look
+    ready: set[str] = set()  # collections that were checked already
     jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides, fetch, ready)]
     of_jobs = {key for job in jobs for key in hand_runs.notebook_parameters(job.source)}
     of_all = {key for name in names for key in hand_runs.notebook_parameters(_notebook(name))}

@@ -15,6 +15,7 @@ from mirblab.display.result_tables import table
 from mirblab.display.table_formats import Table
 
 COUNTS_AS_RELEVANT = "counts as relevant"
+_FIELDS = {"label": str, "source": str} | dict.fromkeys(("collections", "ratings", "meanings"), list[str])
 
 
 def grade_table(collection: Collection) -> Table:
@@ -82,18 +83,11 @@ def _source_note(name: str) -> str:
 def _scale_entry(name: str) -> Mapping[str, Any]:
     entries = registry.read_registry("scales")
     check_known("scale", name, entries)
-    entry = entries[name]
-    lists = [entry.get(key) for key in ("collections", "ratings", "meanings")]
-    items = [item for values in lists if isinstance(values, list) for item in values]
-    texts = [entry.get("label"), entry.get("source"), *items]
-    if not all(isinstance(values, list) for values in lists) or not all(isinstance(text, str) for text in texts):
-        raise MirblabError(
-            f"{registry.entry_file('scales', name)}: the scale '{name}' needs label and source, each a text, and "
-            "collections, ratings and meanings, each a list of texts"
-        )
+    where = f"{registry.entry_file('scales', name)}: the scale '{name}'"
+    entry = registry.check_table(where, entries[name], _FIELDS, _FIELDS)
     if len(entry["ratings"]) != len(entry["meanings"]):
         raise MirblabError(
-            f"{registry.entry_file('scales', name)}: the scale '{name}' has {len(entry['ratings'])} ratings and "
-            f"{len(entry['meanings'])} meanings; give one of each for every grade, from 0"
+            f"{where} has {len(entry['ratings'])} ratings and {len(entry['meanings'])} meanings; give one of each for "
+            "every grade, from 0"
         )
     return entry

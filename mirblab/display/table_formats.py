@@ -261,7 +261,7 @@ def interactive_html(table: Table, *, most: int = MOST_ROWS, rest: str = "", has
     box = f"mirblab-box mirblab-long-{min(n_long, 4)}"  # columns of long texts share the width
     notes = list(table.notes)
     if n_rows > most:
-        notes.insert(0, f"The first {most:,} of {n_rows:,} rows stand here; the other {n_rows - most:,} {rest}.")
+        notes.insert(0, f"The first {most:,} of {n_rows:,} rows are shown; the other {n_rows - most:,} {rest}.")
     return (
         f'<figure class="{_CLASSES}"><style>\n{STYLE}</style>\n'
         + (f"<figcaption>{_caption(table)}</figcaption>\n" if table.caption.strip() else "")

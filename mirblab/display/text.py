@@ -25,7 +25,7 @@ def template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text("utf-8").removesuffix("\n")
 
 
-# Fonts that say how brackets grow and where scripts stand; without a named one browsers guess badly.
+# Fonts with the measures that brackets and scripts need; without one of them browsers place these badly.
 MATH_FONTS = template("math.css")
 
 _MOST_NODES = 400  # a larger formula is shown as the beginning of its source
@@ -35,7 +35,7 @@ _CLOSER = re.compile(r"\s*(?:\${1,3}|\\[)\]]|\[/i?math\])?")
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # no HTML may have them
 _PARAGRAPH = re.compile(r"\n\s*\n\s*")
 _ORANGE = "230,159,0"  # as in formulas
-# A dollar in prose is no mathematics for MathJax, and what turns the direction of letters ends with the text.
+# MathJax must not read a dollar in prose as mathematics, and signs that change the direction of writing end here.
 _WHOLE = '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">{}</bdi>'
 _CODE = '<code style="white-space:pre-wrap;background:none;padding:0">{}</code>'
 _BOX = '<span style="display:inline-block;max-width:100%;overflow-x:auto;vertical-align:middle">{}</span>'

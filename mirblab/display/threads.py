@@ -14,6 +14,7 @@ from xml.parsers import expat
 from mirblab.core.atomic_files import write_text
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.display.escape import format_value
 from mirblab.display.text import CONTROL, template
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import html
@@ -32,15 +33,15 @@ ATTRIBUTES = frozenset(
     "fence form height intent largeop linethickness lspace mathvariant maxsize minsize movablelimits notation rowlines "
     "rowspan rspace scriptlevel separator stretchy symmetric voffset width xmlns".split()
 )
-_LONGEST = 20_000  # characters of LaTeX; beyond, a formula is shown as it is written
-_WIDE = 60  # characters of LaTeX from which a formula in a line may be wider than a small screen, and gets a bar
+_LONGEST = 20_000  # characters of LaTeX; a longer formula is shown as its source
+_WIDE = 60  # characters of LaTeX; a longer formula may be wider than a small screen, so it can be scrolled
 
 _TAGS = frozenset(
     "a b blockquote br code dd del dl dt em h1 h2 h3 h4 hr i ins kbd li ol p pre s strike strong sub sup table tbody "
     "td th thead tr u ul".split()
 )
 _SCHEMES = ("http://", "https://", "mailto:")
-# While the rest is sanitised, a formula is its number between two private characters, which the source must not have.
+# While a post is sanitised, numbers between these two characters, which it must not have, replace its formulas.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
 _CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
@@ -53,7 +54,7 @@ _DOLLARS = re.compile(
 _IMAGE = re.compile(r"<img\b[^<>]*>", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 
-STYLE = f"\n{template('thread.css')}\n"  # exactly as between the tags, since it is hashed
+STYLE = f"\n{template('thread.css')}\n"  # the exact content of the <style> element, since the policy has its hash
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
@@ -90,11 +91,12 @@ def write_thread_pages(
     return [Path(out) / name for name in texts]
 
 
-def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = (), language: str = "en") -> str:
+def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[str] = ()) -> str:
     """Return the page of a thread: title, question, tags, answers in order, comments, links, votes and names.
 
-    Posts are sanitized (`sanitize_html`), and the page's policy forbids scripts and downloads. *render* makes MathML of
-    LaTeX (None: formulas stay code); links go to the pages of the questions *shown*. Equal threads give equal bytes.
+    Posts are sanitized (`sanitize_html`), and the page's policy forbids scripts and downloads. *render* converts LaTeX
+    to MathML (None: formulas are shown as code). Linked questions that are in *shown* become links to their pages.
+    Equal threads give equal bytes.
     """
     title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
     n_answers = len(thread.answers)
@@ -108,12 +110,12 @@ def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[st
     ]
     name = thread.question.title
     plain = title_to_text(name)[0] if "math-container" in name else name
-    return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part), language)
+    return _document(plain or f"Question {thread.question.id}", "\n".join(part for part in parts if part))
 
 
 def _post(post: Post, kind: str, render: Render | None, *, extra: str = "", is_accepted: bool = False) -> str:
     known = post.score is not None
-    score = f'<span class="score">{_score(post)}</span><span class="small">score</span> ' if known else ""
+    score = f'<span class="score">{format_value(post.score)}</span><span class="small">score</span> ' if known else ""
     votes = f'<span class="small">{post.votes[0]:,} up, {post.votes[1]:,} down</span>' if post.votes else ""
     accepted = '<span class="accepted">✓ accepted</span>' if is_accepted else ""
     side, name = f"{score}{votes}{accepted}", f"{kind} {escape(post.id)}"
@@ -160,14 +162,12 @@ def _tags(thread: Thread) -> str:
     return f'<ul class="tags" aria-label="tags">{items}</ul>\n' if items else ""
 
 
-def thread_index(
-    threads: Sequence[Thread], render: Render | None = None, source: str = "", language: str = "en"
-) -> str:
+def thread_index(threads: Sequence[Thread], render: Render | None = None, source: str = "") -> str:
     """Return the page that lists threads: title, number of answers, score, tags."""
     rows = [
         f'<tr><td><a href="{page_name(escape(thread.question.id))}">'
         f"{sanitize_line(thread.question.title, render) or escape(thread.question.id)}</a></td>"
-        f'<td class="number">{len(thread.answers)}</td><td class="number">{_score(thread.question)}</td>'
+        f'<td class="number">{len(thread.answers)}</td><td class="number">{format_value(thread.question.score)}</td>'
         f"<td>{escape(', '.join(thread.question.tags))}</td></tr>"
         for thread in threads
     ]
@@ -178,26 +178,20 @@ def thread_index(
         + "\n".join(rows)
         + "\n</tbody></table>\n</main>"
     )
-    return _document("Question threads", body, language)
+    return _document("Question threads", body)
 
 
-def _document(title: str, body: str, language: str) -> str:
-    page = template("thread.html").format(
-        language=escape(language), policy=escape(POLICY), title=escape(title.strip()), style=STYLE, body=body
-    )
+def _document(title: str, body: str) -> str:
+    page = template("thread.html").format(policy=escape(POLICY), title=escape(title.strip()), style=STYLE, body=body)
     return CONTROL.sub("\ufffd", page + "\n")
 
 
-def _score(post: Post) -> str:
-    return "–" if post.score is None else f"{post.score:,}".replace("-", "−")
-
-
 def sanitize_html(source: str, render: Render | None = None) -> str:
-    r"""Return the HTML of a post without anything that runs, is fetched or changes the page around it.
+    r"""Return the HTML of a post without scripts, external content and markup that affects the rest of the page.
 
     Text, lists, tables, code and links to http, https and mail stay; pictures become their alternative text. Formulas
-    (containers, `$`, `$$`, bare align etc., not in code) become the checked MathML of *render*; without it, or where it
-    fails, code.
+    (in containers, between `$` or `$$`, and environments such as align, but not in code) become the MathML of *render*
+    after a check; where there is none, they become code.
     """
     import nh3
 
@@ -227,7 +221,7 @@ def _allowed(tag: str, attribute: str, value: str) -> str | None:
     """Return an attribute's value, or None for a forbidden address or a formula's placeholder."""
     if _PRIVATE.search(value):
         return None
-    if attribute == "rel":  # the library's own
+    if attribute == "rel":  # nh3 adds it itself
         return value
     if attribute == "href":
         return value if value.strip().lower().startswith(_SCHEMES) else None
@@ -266,7 +260,7 @@ def formula_html(source: str, render: Render | None = None) -> str:
     '<code class="latex">x &lt; 1</code>'
     """
     text = texts.clean_latex(source).text
-    latex = _bare(text)
+    latex = html.strip_delimiters(text)
     if not latex:
         return ""
     is_display = text.startswith(("$$", "\\[", "\\begin"))
@@ -274,13 +268,6 @@ def formula_html(source: str, render: Render | None = None) -> str:
     markup = markup or f'<code class="latex">{escape(latex)}</code>'
     kind = "display" if is_display else "wide" if len(latex) >= _WIDE and markup.startswith("<math") else ""
     return f'<span class="{kind}">{markup}</span>' if kind else markup
-
-
-def _bare(latex: str) -> str:
-    for left, right in (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)")):
-        if latex.startswith(left) and latex.endswith(right) and len(latex) >= len(left + right):
-            return latex[len(left) : -len(right)].strip()
-    return latex
 
 
 def check_mathml(markup: str) -> str:

@@ -165,7 +165,7 @@ def test_a_p_of_exactly_five_percent_is_significant(monkeypatch: pytest.MonkeyPa
     assert query_clusters._contrasts(frame, members, ["rings"], 0).differs.all()
     near = {"share": 0.5, "by_chance": 0.25, "p": 0.05}
     clusters = query_clusters.FailureClusters("failures", members, *[pd.DataFrame()] * 3, near)
-    assert "lie nearer to each other than" in clusters._near()
+    assert "are more similar to each other than" in clusters._near()
 
 
 def test_clusters_find_what_is_there_and_the_seed_settles_them():
@@ -239,8 +239,8 @@ def test_the_clusters_of_a_collection_hold_every_failure_once(mini: tuple):
     )
     shuffled = duel.sample(frac=1, random_state=1)
     again = failure_clusters([c], shuffled, features, "lost", seed=2)
-    assert again.members.equals(found.members) and again.said() == found.said()
-    assert found.said().startswith(f"{len(found.members)} queries that chargrams wins make")
+    assert again.members.equals(found.members) and again.describe() == found.describe()
+    assert found.describe().startswith(f"{len(found.members)} queries that chargrams wins form")
     first = found.first(2)
     assert first.groupby("cluster").size().max() <= 2 and first.groupby("cluster", sort=False).is_typical.first().all()
 
@@ -251,14 +251,16 @@ def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     c, _, duel, features = mini
     ties = duel.assign(outcome="tied")
     none = failure_clusters([c], ties, features, "lost")
-    assert none.said() == "There are no queries that chargrams wins, so there is nothing to cluster."
+    assert none.describe() == "There are no queries that chargrams wins, so there is nothing to cluster."
     assert not len(none.first(3)) and not len(none.table)
     assert results.group_contrasts(none.contrasts).get_title() == ""
     single = ties.assign(outcome=["won"] + ["tied"] * (len(ties) - 1))
     one = failure_clusters([c], single, features, "won")
-    assert one.said().startswith("Of queries that bm25 wins there is one") and one.table.queries.tolist() == [1]
+    assert one.describe().startswith(
+        "There is only one of the queries that bm25 wins"
+    ) and one.table.queries.tolist() == [1]
     every = failure_clusters([c], ties, features, "tied")
-    assert "cannot be tested" in every.said() and every.table.queries.sum() == len(ties)
+    assert "cannot be tested" in every.describe() and every.table.queries.sum() == len(ties)
     plt.close("all")
 
 
@@ -272,7 +274,7 @@ def test_a_collection_of_one_query(make_folder):
     assert duel.outcome.tolist() == ["tied"] and features.answer_words.tolist() == [2.0]
     assert failures.outcome_examples(duel, [c], runs)["answer in bm25"].tolist() == ["1"]
     assert not len(analysis_failures.contrast_groups(duel.merge(features, on=["collection", "query_id"]), [True]))
-    assert "there is one" in failure_clusters([c], duel, features, "tied").said()
+    assert "There is only one" in failure_clusters([c], duel, features, "tied").describe()
 
 
 def test_a_query_without_an_outcome_is_refused(mini: tuple):

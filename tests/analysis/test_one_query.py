@@ -145,11 +145,11 @@ def test_a_query_without_judged_documents_in_the_run_has_bounds(tiny: Collection
         query_bounds(found, ["RR"], k=11)
 
 
-def test_twins_are_found_with_their_grades(one: one_query.OneQuery):
+def test_near_duplicates_are_found_with_their_grades(one: one_query.OneQuery):
     """d3 repeats d2 but for a sign and nobody judged it."""
     table = one_query.query_near_duplicates(one, threshold=0.6)
     row = table[table.what == "document"].iloc[0]
-    assert {row.doc_id, row.twin} == {"d2", "d3"} and {row.grade, row.twin_grade} == {"2", "unjudged"}
+    assert {row.doc_id, row.other_id} == {"d2", "d3"} and {row.grade, row.other_grade} == {"2", "unjudged"}
     assert not len(one_query.query_near_duplicates(one, threshold=1.0))
 
 

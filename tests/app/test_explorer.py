@@ -249,7 +249,7 @@ def test_an_attack_is_text_in_every_pane(attack):
     answer = replace(answer, columns=[replace(answer.columns[0], label=attack, name=attack, marked=attack)])
     failed = _answer(text=attack)
     failed = replace(failed, columns=[replace(failed.columns[0], problem=attack, hits=[])])
-    for shown in (panes.static(answer), panes.lists(failed), panes.said(attack, True), panes.preview(attack)):
+    for shown in (panes.static(answer), panes.lists(failed), panes.status(attack, True), panes.preview(attack)):
         shown.encode()
         page = html.fragment_fromstring(shown, create_parent="div")
         assert not page.xpath("//script|//img|//svg|//iframe|//object|//embed|//link|//meta|//base|//form|//a|//input")

@@ -68,7 +68,7 @@ def test_of_many_rows_the_first_are_shown_and_a_sentence_says_where_the_others_a
     many = pd.DataFrame({"n": range(1200)})
     for shown in (table_formats.sortable_table(many).data, result_tables.table(many)._repr_html_()):
         assert len(parsed(shown).findall(".//tbody/tr")) == 500
-        assert "The first 500 of 1,200 rows stand here; the other 700 are in" in shown
+        assert "The first 500 of 1,200 rows are shown; the other 700 are in" in shown
     figure = figures.figure_html(b"\0" * 30, 200, "alt", "caption", many, "are in f.csv").data
     assert len(parsed(figure).findall(".//tbody/tr")) == 200 and "the other 1,000 are in f.csv." in figure
     assert "stand here" not in table_formats.sortable_table(many.head(500)).data

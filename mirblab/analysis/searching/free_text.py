@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from mirblab.analysis.searching.engines import Engine, Query, engine
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.collection import Collection
 from mirblab.display.table_formats import Table
 from mirblab.display.text import Mark, excerpts, split_pieces
@@ -39,7 +39,7 @@ def search(
 
     The frame has a row per document, by rank: query (where there are several), doc_id, score, relevance (where the text
     is a query of the collection; missing: unjudged), text, matched (the terms and formulas that matched, strongest
-    first, where the system can tell). MirblabError for an empty text, a depth below 1, and a system
+    first, where the system can show it). MirblabError for an empty text, a depth below 1, and a system
     that answers the collection's queries only. The first search of a collection makes what the system needs, such as an
     index; it is kept in memory for the next one.
 
@@ -47,8 +47,7 @@ def search(
     >>> table.frame.columns.tolist(), len(table.frame)
     (['doc_id', 'score', 'text', 'matched'], 3)
     """
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
+    check_positive(depth=depth)
     searched = catalogue.load(collection) if isinstance(collection, str) else collection
     chosen = system(by) if isinstance(by, str) else by
     labelled = _labelled_texts(text)
@@ -65,7 +64,7 @@ def search(
         frame = frame.drop(columns="relevance")
     if not prepared.marked:
         frame = frame.drop(columns="matched")
-    # The documents beside it tell whether a single word is a word or a formula.
+    # The first documents decide whether a single word is read as a word or as a formula.
     beginning = excerpts([labelled[0][1], *searched.texts[:9]], searched.card.task, 80)[0]
     what = f"'{beginning}'" if len(labelled) == 1 else f"{len(labelled):,} texts"
     caption = f"The first documents of {searched.name} for {what} by {chosen.label}."

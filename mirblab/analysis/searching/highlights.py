@@ -16,13 +16,13 @@ from mirblab.formula.search import IndexedFormulas
 from mirblab.retrieval.tokenizers import tokenizer
 
 _FONT = r"\\(?:math[a-z]+|boldsymbol|bm|Bbb|cal)\s*(?:\{\s*\\?\w+\s*\}|[A-Za-z](?![A-Za-z]))"
-# What a term may be made of: a tokenizer says which, so that too fine or too coarse a cut marks less, never more.
+# The pieces of a text that may be terms. The tokenizer decides which are, so that wrong pieces are never marked.
 _FORM = re.compile(
     rf"{_FONT}|\\[A-Za-z]+|[^\W\d_][\w'’]*(?:\.[^\W\d_][\w']*)*|\d+(?:\.\d+)?|[<>=:|/\\-]{{2,3}}|[^\w\s]"
 )
 _INSIDE, _OUTSIDE = ("latex-ngrams",), ("prose",)  # tokenizers that read formulas only, or what is outside of them
 _MOST_QUERIES = 5  # formulas of a query that are compared with the documents': the longest
-_LEAST = 0.5  # a smaller cosine is marked no more: nearly every word is nearest to something
+_LEAST = 0.5  # smaller cosines are not marked, since nearly every word is the nearest one of some token
 _FAR = 40  # characters between two tokens
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.searching.engines import Engine, Query, Ranking, engine
 from mirblab.analysis.searching.free_text import one_line
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.collection import Collection
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import Mark
@@ -77,8 +77,7 @@ class Model:
         if not 1 <= len(self.systems) <= MOST_SYSTEMS or len(set(self.systems)) < len(self.systems):
             names = ", ".join(self.systems) or "none"
             raise MirblabError(f"explore compares one to {MOST_SYSTEMS} different systems side by side, found {names}")
-        if self.depth < 1:
-            raise MirblabError(f"depth must be at least 1, found {self.depth}")
+        check_positive(depth=self.depth)
         self.labels = {name: system(name).label for name in self.systems}
         self._engines: dict[str, Engine] = {}
         self._prepared: set[str] = set()

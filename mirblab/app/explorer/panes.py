@@ -25,7 +25,7 @@ def preview(text: str) -> str:
     return f'<div class="mirblab-asked" role="region" aria-label="The query, rendered" tabindex="0">{shown}</div>'
 
 
-def said(sentence: str, is_problem: bool = False) -> str:
+def status(sentence: str, is_problem: bool = False) -> str:
     """Return a sentence that screen readers announce, highlighted if it is a problem."""
     kind = ' class="mirblab-problem"' if is_problem else ""
     lead = "<b>Problem:</b> " if is_problem else ""

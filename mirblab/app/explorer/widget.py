@@ -158,7 +158,7 @@ class Explorer:
             self.controls.choose.options = matches[:_MOST_CHOICES]
             self.controls.choose.value = None
         shown = f", the first {_MOST_CHOICES} are listed" if len(matches) > _MOST_CHOICES else ""
-        self.controls.count.value = panes.said(f"{len(matches):,} of {len(self._queries):,} queries{shown}.")
+        self.controls.count.value = panes.status(f"{len(matches):,} of {len(self._queries):,} queries{shown}.")
 
     def next_match(self) -> None:
         """Answer the first of the listed queries, or the one after the current query (Enter in the field Find)."""
@@ -181,7 +181,7 @@ class Explorer:
         self.position = min(max(self.position + by, 0), len(self.order) - 1)
         row, labels = self.order.iloc[self.position], self.model.labels
         self._show("", str(row.query_id))
-        controls.difference.value = panes.said(
+        controls.difference.value = panes.status(
             f"Query {self.position + 1:,} of {len(self.order):,} by difference: {measure} is {row.one:.3f} for "
             f"{labels[first]}, {row.other:.3f} for {labels[second]}, "
             f"difference {format_value(row.difference, how='+.3f')}."
@@ -189,7 +189,7 @@ class Explorer:
 
     def _forget(self) -> None:
         self.order, self.position = None, -1
-        self.controls.difference.value = panes.said("")
+        self.controls.difference.value = panes.status("")
 
     def _show(self, text: str, query_id: str) -> None:
         started = time.perf_counter()
@@ -236,7 +236,7 @@ class Explorer:
             self._is_quiet = before
 
     def _say(self, text: str, is_problem: bool = False) -> None:
-        self.controls.status.value = panes.said(text, is_problem)
+        self.controls.status.value = panes.status(text, is_problem)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle = dict(self.controls.whole._repr_mimebundle_() or {}) | {"text/plain": repr(self)}

@@ -43,13 +43,13 @@ function textOf(place) {  // of a row and of the sources of its formulas, made w
   return texts[place] ??= plain([...rows[place].cells].map(cell => cell.textContent).concat(formulas).join(' '));
 }
 const tools = document.createElement('div'), label = document.createElement('label');
-const field = document.createElement('input'), told = document.createElement('output');
+const field = document.createElement('input'), count = document.createElement('output');
 tools.className = 'mirblab-tools';
 field.type = 'search';
 field.autocomplete = 'off';
 label.append('Filter', field);
-told.textContent = `${rows.length} rows`;
-tools.append(label, told);
+count.textContent = `${rows.length} rows`;
+tools.append(label, count);
 root.insertBefore(tools, root.querySelector('.mirblab-box'));
 field.addEventListener('input', () => {
   const words = plain(field.value).split(/\s+/).filter(Boolean);
@@ -58,6 +58,6 @@ field.addEventListener('input', () => {
     row.hidden = !words.every(word => textOf(place).includes(word));
     shown += !row.hidden;
   });
-  told.textContent = words.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
+  count.textContent = words.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
 });
 })();

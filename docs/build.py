@@ -35,7 +35,7 @@ _ROW = re.compile(r"<tr>\s*<td>(.*?)</td>")
 
 @dataclass(frozen=True)
 class Page:
-    """One page: where it lies in the site, and what stands in it, which begins with its one h1."""
+    """One page: its path in the site, and its content, which begins with its only h1."""
 
     path: str
     body: str

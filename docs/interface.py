@@ -97,7 +97,7 @@ def page(package: Package) -> str:
 
 
 def _member(node: Function | ast.ClassDef, above: str, level: int = 3) -> str:
-    """Return what is said of a function, a method or a class: its name as heading, how it is called, its docstring."""
+    """Return the part on a function, a method or a class: its name as heading, its signature, its docstring."""
     anchor, body = f"{above}.{node.name}", docstring(ast.get_docstring(node) or "")
     call = class_head(node) if isinstance(node, ast.ClassDef) else signature(node, is_method=level > 3)
     own = f'<h{level} id="{anchor}">{node.name}</h{level}>{code(call, "python")}<div class="doc">{body}</div>'

@@ -17,11 +17,11 @@ def figure(known: list[Package]) -> str:
     The colours come from the style of the page, so that the picture is readable in both colour schemes.
     """
     boxes = "".join(_box(one, top=number * _STEP + 1) for number, one in enumerate(known))
-    said = f"{len(known)} packages from top to bottom: {', '.join(one.name for one in known)}"
+    order = f"{len(known)} packages from top to bottom: {', '.join(one.name for one in known)}"
     return (
         f'<figure><svg class="packages" viewBox="0 0 {_WIDTH} {len(known) * _STEP}" role="img" '
         f'aria-labelledby="packages-title packages-desc"><title id="packages-title">The packages of mirblab</title>'
-        f'<desc id="packages-desc">{html.escape(said)}</desc>{boxes}</svg><figcaption>Each package imports only from '
+        f'<desc id="packages-desc">{html.escape(order)}</desc>{boxes}</svg><figcaption>Each package imports only from '
         "those above it. Boxes with a thick border are the small helper library.</figcaption></figure>"
     )
 

@@ -65,11 +65,11 @@ def _inline(text: str) -> str:
     return "".join(f"<code>{html.escape(part)}</code>" if number % 2 else prose(part) for number, part in parts)
 
 
-def show_output(thing: object) -> None:
-    """Show *thing* in the notebook; outside a notebook, print its text."""
+def show_output(output: object) -> None:
+    """Show *output* in the notebook; outside a notebook, print its text."""
     from IPython.display import display
 
-    display(thing)
+    display(output)
 
 
 def running_cell() -> int:

@@ -21,7 +21,7 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
         folder = train(name, out=out, force=force, **changes)
     except KeyboardInterrupt:
         step = int(training_log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
-        say(f"stopped after step {step}; the same command without --force goes on from there", to=sys.stderr)
+        say(f"stopped after step {step}; the same command without --force continues from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
     say(f"{shown} {state}: {folder}")

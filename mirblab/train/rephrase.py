@@ -67,7 +67,7 @@ def run_rephrasing(
         try:
             result = rephrase(rows, service, with_negatives=negatives)
         except KeyboardInterrupt:
-            say("stopped; every answer that came is kept: the same command goes on from there", to=sys.stderr)
+            say("stopped; every received answer is stored, and the same command continues from there", to=sys.stderr)
             return 130
         table, lines = result.table, result.summary()
     for line in lines:
@@ -337,20 +337,20 @@ def ask_model(
     fixed = estimate_tokens(prompt.system) + int(prompt.parameters.get("max_tokens", _ANSWER_TOKENS))
     batches = [Batch([at], [message], estimate_tokens(message) + fixed) for at, message in enumerate(messages)]
     ledger = open_ledger(service, batches)
-    courier = Client(replace(service, vendor=wire), "user", secret, ledger, clock or Clock())
-    return _replies(courier, batches, f"{service.model}: {prompt.name}")
+    client = Client(replace(service, vendor=wire), "user", secret, ledger, clock or Clock())
+    return _replies(client, batches, f"{service.model}: {prompt.name}")
 
 
-def _replies(courier: Client, batches: list[Batch], label: str) -> Iterator[tuple[int, Reply]]:
+def _replies(client: Client, batches: list[Batch], label: str) -> Iterator[tuple[int, Reply]]:
     if not batches:
         return
     with progress(len(batches), label, "statements") as bar:
-        for [position], [reply] in courier.deliver(batches, bar):
+        for [position], [reply] in client.deliver(batches, bar):
             yield position, reply
-    if courier.failure:
+    if client.failure:
         raise MirblabError(
-            f"{courier.failure}; {courier.done:,} of {len(batches):,} answers came back and are stored; "
-            "the same command goes on from there"
+            f"{client.failure}; {client.done:,} of {len(batches):,} answers were received and are stored; "
+            "the same command continues from there"
         )
 
 

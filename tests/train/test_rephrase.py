@@ -268,7 +268,7 @@ def test_a_server_that_dies_keeps_what_it_said(server: VendorServer, model: Mode
     """The error says how far it came; when the server is back only the rest is asked for."""
     model.lives = 5
     with pytest.raises(
-        MirblabError, match=r"connection to 127.0.0.1 broke .*; 5 of 9 answers came back and are stored"
+        MirblabError, match=r"connection to 127.0.0.1 broke .*; 5 of 9 answers were received and are stored"
     ):
         rephrase(statements(9), service(server, in_flight=1), clock=Watch())
     model.lives, model.asked = 10**9, []

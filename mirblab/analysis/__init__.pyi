@@ -54,6 +54,9 @@ from .query_clusters import failure_clusters as failure_clusters
 from .reranking import depth_curve as depth_curve
 from .reranking import rerank_table as rerank_table
 from .reranking import reranking_factors as reranking_factors
+from .searching.similarity import calibrate_pairs as calibrate_pairs
+from .searching.similarity import judged_pairs as judged_pairs
+from .searching.similarity import precision_of_pairs as precision_of_pairs
 from .topics import TOPIC_LABELS as TOPIC_LABELS
 from .topics import topic_labels as topic_labels
 from .unjudged import hide_judgements as hide_judgements

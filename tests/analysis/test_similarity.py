@@ -5,15 +5,25 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from mirblab.analysis.searching.similarity import OtherSideRule, Statements, pair_scores, similar
+from mirblab.analysis.searching.similarity import (
+    OtherSideRule,
+    Statements,
+    calibrate_pairs,
+    judged_pairs,
+    pair_scores,
+    precision_of_pairs,
+    similar,
+)
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import load_folder
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval.bm25 import IndexedCollection
 from mirblab.retrieval.systems import search_options, system
+from mirblab.sources.catalogue import load
 
 
 @pytest.fixture
@@ -126,3 +136,110 @@ def test_nothing_to_compare_is_an_error(make_folder):
     folder = make_folder([{"_id": "a", "text": ""}], [{"_id": "q", "text": "x"}], "q\ta\t1\n")
     with pytest.raises(MirblabError, match="no statement"):
         similar(load_folder(folder), by="bm25")
+
+
+@pytest.fixture
+def duplicates(make_folder):
+    """Return two questions, of which the first has a duplicate, and four documents; one judgement says no."""
+    corpus = [
+        {"_id": "d0", "text": "Why is the square root of two irrational?"},
+        {"_id": "d1", "text": "Prove that the number $\\sqrt 2$ is irrational"},
+        {"_id": "d2", "text": "Every compact metric space is complete"},
+        {"_id": "d3", "text": "Is a complete metric space compact?"},
+    ]
+    queries = [
+        {"_id": "q0", "text": "Show that the square root of 2 is not rational, but irrational"},
+        {"_id": "q1", "text": "Are compact metric spaces complete metric spaces?"},
+    ]
+    return load_folder(make_folder(corpus, queries, "q0\td0\t1\nq0\td1\t0\nq1\td2\t1\n"))
+
+
+def test_judged_pairs_are_those_of_queries_and_documents(duplicates):
+    """Each query is compared with the documents only; a judgement of 0 is False, none is missing."""
+    pairs = judged_pairs(duplicates, "minilm")
+    assert set(pairs.left) == {"q0", "q1"} and set(pairs.right) <= {"d0", "d1", "d2", "d3"}
+    assert pairs.score.is_monotonic_decreasing and pairs.attrs["n_equivalent"] == 2
+    judged = pairs.dropna().set_index(["left", "right"]).equivalent
+    assert judged.to_dict() == {("q0", "d0"): True, ("q0", "d1"): False, ("q1", "d2"): True}
+    assert len(pairs) == 8 and pairs.equivalent.isna().sum() == 5
+    model = encoder("minilm")
+    first, second = (model.vectors([text])[0] for text in (duplicates.query("q1"), duplicates.document("d2")))
+    score = pairs[(pairs.left == "q1") & (pairs.right == "d2")].score.item()
+    assert score == pytest.approx(float(first @ second), abs=1e-5)
+
+
+def test_judged_pairs_are_those_of_documents_where_the_queries_are_among_them():
+    """A pair of mini-pairs is judged in both directions and counts once."""
+    pairs = judged_pairs("mini-pairs", "bm25")
+    qrels = load("mini-pairs").relevant
+    known = {frozenset(pair) for pair in zip(qrels.query_id.astype(str), qrels.doc_id.astype(str), strict=True)}
+    assert pairs.attrs["n_equivalent"] == len(known) == len(qrels) / 2
+    together = pairs[["left", "right"]].apply(frozenset, axis=1)
+    assert together.is_unique
+    assert together[pairs.equivalent.fillna(False).to_numpy()].tolist() == [pair for pair in together if pair in known]
+
+
+def test_views_of_one_id_are_different_statements():
+    """Query and document of one id with different texts are compared, not taken for one statement."""
+    pairs = judged_pairs("mini-views-informal-signature", "bm25")
+    own = pairs[pairs.left == pairs.right]
+    assert len(own) and own.equivalent.all() and not pairs.equivalent.fillna(False)[pairs.left != pairs.right].any()
+
+
+def test_copies_are_not_counted_as_found(make_folder):
+    """A verbatim duplicate is neither offered nor expected, unless copies are asked for."""
+    text = "The square root of two is an irrational number"
+    corpus = [{"_id": "d", "text": text}, {"_id": "e", "text": "A tree with n nodes has n - 1 edges"}]
+    collection = load_folder(make_folder(corpus, [{"_id": "q", "text": f"{text}."}], "q\td\t1\n"))
+    assert judged_pairs(collection, "bm25").attrs["n_equivalent"] == 0
+    with_copies = judged_pairs(collection, "bm25", copies=True)
+    assert with_copies.attrs["n_equivalent"] == 1 and with_copies.equivalent.tolist() == [True]
+
+
+PAIRS = pd.DataFrame(
+    {
+        "score": [0.95, 0.9, 0.85, 0.81, 0.8, 0.45, 0.41, 0.1],
+        "equivalent": pd.array([True, True, None, False, True, None, None, True], "boolean"),
+    }
+)
+PAIRS.attrs = {"system": "bm25", "collection": "notes"}
+
+
+def test_precision_counts_unjudged_pairs_as_not_equivalent():
+    """By hand; Wilson's interval of 2 of 4 is 0.5 ± 1.96 * sqrt(1/16 + 1.96²/64) / (1 + 1.96²/4)."""
+    table = precision_of_pairs(PAIRS, [1, 4, 8, 9])
+    assert table.n.tolist() == [1, 4, 8]  # of 9 pairs nothing is known
+    assert table.equivalent.tolist() == [1, 2, 4] and table.unjudged.tolist() == [0, 1, 3]
+    assert table.precision.tolist() == [1, 0.5, 0.5]
+    z = 1.959964
+    half = z * np.sqrt(1 / 16 + z**2 / 64) / (1 + z**2 / 4)
+    assert (table.low[1], table.high[1]) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    assert (table.low[0], table.high[0]) == pytest.approx((1 / (1 + z**2), 1), abs=1e-6)
+    assert table.system.tolist() == ["bm25"] * 3 and table.collection.tolist() == ["notes"] * 3
+
+
+def test_calibration_bins_scores():
+    """By hand; the upper end of a bin belongs to it, and bins without a pair have no row."""
+    table = calibrate_pairs(PAIRS, 0.2)
+    assert table.above.tolist() == [0.0, 0.4, 0.6, 0.8]
+    assert table.n.tolist() == [1, 2, 1, 4] and table.equivalent.tolist() == [1, 0, 1, 2]
+    assert table.unjudged.tolist() == [0, 2, 0, 1] and table.share.tolist() == [1, 0, 1, 0.5]
+    assert table.score.tolist() == pytest.approx([0.1, 0.43, 0.8, 0.8775])
+    assert calibrate_pairs(PAIRS, 1).share.tolist() == [0.5]
+
+
+def test_no_pairs_give_empty_tables():
+    """With the columns of others."""
+    assert precision_of_pairs(PAIRS[:0]).empty and "precision" in precision_of_pairs(PAIRS[:0])
+    assert calibrate_pairs(PAIRS[:0]).empty and "share" in calibrate_pairs(PAIRS[:0])
+
+
+def test_wrong_numbers_of_pairs_and_bins_are_errors():
+    """They say what was found."""
+    with pytest.raises(MirblabError, match="at least 1, found 10, 0"):
+        precision_of_pairs(PAIRS, [10, 0])
+    for width in (0.3, 0, 2):
+        with pytest.raises(MirblabError, match=f"found {width}"):
+            calibrate_pairs(PAIRS, width)
+    with pytest.raises(MirblabError, match="at least 1, found 0"):
+        judged_pairs("mini-pairs", "bm25", neighbours=0)

@@ -356,3 +356,23 @@ def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: 
     figure, ax = plt.subplots()
     ax.set_yticks([0.5], [label], parse_math=True)
     figure.canvas.draw()
+
+
+def test_a_reliability_diagram_has_a_line_for_each_system():
+    """A panel per collection, a point per bin with its interval, and the diagonal."""
+    rows = [
+        ("one", "bm25", 0.85, 0.5, 0.2, 0.8),
+        ("one", "bm25", 0.95, 1.0, 0.6, 1.0),
+        ("two", "minilm", 0.5, 0, 0, 0.3),
+    ]
+    table = pd.DataFrame(rows, columns=["collection", "system", "score", "share", "low", "high"])
+    first, second = plots.reliability(table)
+    assert [panel.get_title("left") for panel in (first, second)] == ["one", "two"]
+    diagonal, line = first.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+    assert line.get_xydata().tolist() == [[0.85, 0.5], [0.95, 1.0]]
+    ends = [segment[:, 1].tolist() for segment in first.collections[0].get_segments()]
+    np.testing.assert_allclose(ends, [[0.2, 0.8], [0.6, 1.0]])
+    assert [text.get_text() for text in first.figure.legends[0].get_texts()] == ["bm25", "minilm"]
+    with pytest.raises(MirblabError, match="share"):
+        plots.reliability(table.drop(columns="share"))

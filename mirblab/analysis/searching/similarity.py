@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,7 +56,7 @@ def similar(
     pairs = pair_scores(statements, chosen, neighbours)
     n_pairs = len(pairs)
     if not copies:
-        pairs = pairs[~_are_copies(statements.texts, pairs.left.to_numpy(), pairs.right.to_numpy())]
+        pairs = _without_copies(pairs, statements.texts)
     top = pairs.head(n)
     texts, ids = np.array(statements.texts, dtype=object), np.array(statements.ids, dtype=object)
     frame = pd.DataFrame(
@@ -75,6 +75,104 @@ def similar(
     if n_pairs > len(pairs):
         notes.append(f"{n_pairs - len(pairs):,} pairs of nearly the same wording are left out; copies=True keeps them.")
     return Table(frame, caption, notes, 3, maths=frozenset({"left_text", "right_text"}))
+
+
+def judged_pairs(
+    collection: str | Collection, by: str | System = "minilm", *, neighbours: int = 10, copies: bool = False
+) -> pd.DataFrame:
+    """Return the pairs that `similar` finds in a collection of equivalent statements, best first, with the judgements.
+
+    Where every query is a document, by id and text, the pairs are those of the documents, else those of a query (left)
+    and a document. Columns: score, left, right (ids), equivalent: True where one statement was judged relevant to the
+    other, False where it was judged not to be, missing where nobody judged. `attrs["n_equivalent"]` is the number of
+    pairs that were judged equivalent. *by*, *neighbours* and *copies* are those of `similar`.
+
+    >>> judged_pairs("mini-pairs", "bm25").equivalent.count() > 0
+    True
+    """
+    if neighbours < 1:
+        raise MirblabError(f"neighbours must be at least 1, found {neighbours}")
+    chosen = system(by) if isinstance(by, str) else by
+    source = load(collection) if isinstance(collection, str) else collection
+    statements = Statements.of_queries(source)
+    judged = _judged_positions(source, statements)
+    pairs = pair_scores(statements, chosen, neighbours)
+    if not copies:
+        pairs, judged = (_without_copies(table, statements.texts) for table in (pairs, judged))
+    ids = np.array(statements.ids, dtype=object)
+    merged = pairs.merge(judged, on=["left", "right"], how="left")
+    table = pd.DataFrame({"score": merged.score, "left": ids[merged.left], "right": ids[merged.right]})
+    table["equivalent"] = merged.equivalent.astype("boolean")
+    table.attrs = {"system": chosen.name, "collection": source.name, "n_equivalent": int(judged.equivalent.sum())}
+    return table
+
+
+def precision_of_pairs(pairs: pd.DataFrame, at: Sequence[int] = (10, 50, 100)) -> pd.DataFrame:
+    """Return which share of the first n pairs of `judged_pairs` was judged equivalent, for each n of *at*.
+
+    Columns: system, collection, n, equivalent, unjudged (numbers of pairs), precision (0 to 1: equivalent / n, so that
+    an unjudged pair counts as not equivalent), low, high (Wilson's 95 % interval, JASA 1927, which takes pairs to be
+    independent). An n above the number of pairs is left out.
+
+    >>> pairs = pd.DataFrame({"score": [0.9, 0.8], "equivalent": pd.array([True, None], "boolean")})
+    >>> precision_of_pairs(pairs, [1, 2])[["n", "equivalent", "unjudged", "precision"]].values.tolist()
+    [[1.0, 1.0, 0.0, 1.0], [2.0, 1.0, 1.0, 0.5]]
+    """
+    if any(n < 1 for n in at):
+        raise MirblabError(f"a number of pairs must be at least 1, found {', '.join(map(str, at))}")
+    return _shares(pairs, {n: pairs.head(n) for n in at if n <= len(pairs)}).rename(columns={"share": "precision"})
+
+
+def calibrate_pairs(pairs: pd.DataFrame, width: float = 0.1) -> pd.DataFrame:
+    """Return which share of the pairs of `judged_pairs` was judged equivalent, by score in bins of a *width*, 0 to 1.
+
+    Columns: system, collection, above (the lower end of the bin, which does not belong to it, but for 0), score (the
+    mean in the bin), n (pairs), equivalent, unjudged, share (0 to 1), low, high (as in `precision_of_pairs`). Bins
+    without a pair are left out. Reliability diagrams: Murphy and Winkler, Applied Statistics 1977.
+
+    >>> pairs = pd.DataFrame({"score": [0.95, 0.91, 0.3], "equivalent": pd.array([True, False, None], "boolean")})
+    >>> calibrate_pairs(pairs)[["above", "n", "equivalent", "share"]].values.tolist()
+    [[0.2, 1.0, 0.0, 0.0], [0.9, 2.0, 1.0, 0.5]]
+    """
+    n_bins = round(1 / width) if 0 < width <= 1 else 0
+    if not n_bins or abs(n_bins * width - 1) > 1e-9:
+        raise MirblabError(
+            f"the width of a bin must divide the range of scores, 0 to 1, evenly, found {width}; take 0.1"
+        )
+    ends = np.round(np.linspace(0, 1, n_bins + 1), 9)
+    bins = np.clip(np.searchsorted(ends, pairs.score.to_numpy()) - 1, 0, n_bins - 1)
+    groups = {float(ends[number]): rows for number, rows in pairs.groupby(bins)}
+    table = _shares(pairs, groups)
+    table.insert(2, "above", list(groups))
+    table.insert(3, "score", [rows.score.mean() for rows in groups.values()])
+    return table
+
+
+def _shares(pairs: pd.DataFrame, groups: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """Return for each group of the pairs how many are equivalent, their share, and its interval."""
+    from scipy.stats import binomtest
+
+    rows = []
+    for group in groups.values():
+        n, equivalent = len(group), int(group.equivalent.sum())
+        low, high = binomtest(equivalent, n).proportion_ci(method="wilson")
+        rows.append((n, equivalent, int(group.equivalent.isna().sum()), equivalent / n, float(low), float(high)))
+    types = dict.fromkeys(("n", "equivalent", "unjudged"), "int64") | dict.fromkeys(("share", "low", "high"), "float64")
+    table = pd.DataFrame(rows, columns=list(types)).astype(types)
+    for column in ("collection", "system"):
+        table.insert(0, column, pairs.attrs.get(column, ""))
+    return table
+
+
+def _judged_positions(collection: Collection, statements: Statements) -> pd.DataFrame:
+    """Return the judged pairs: left, right (positions, left < right), equivalent (whether any judgement says so)."""
+    first, qrels = statements.n_left or 0, collection.qrels
+    queries = pd.Index(statements.ids[:first] or statements.ids).get_indexer(qrels.query_id.astype("str"))
+    docs = pd.Index(statements.ids[first:]).get_indexer(qrels.doc_id.astype("str"))
+    is_equivalent = (qrels.relevance >= collection.card.relevant_from).to_numpy()
+    kept = (queries >= 0) & (docs >= 0) & (queries != docs + first)
+    pairs = _ordered(queries[kept], docs[kept] + first, is_equivalent[kept]).rename(columns={"score": "equivalent"})
+    return pairs.groupby(["left", "right"], as_index=False).equivalent.max()
 
 
 @dataclass(frozen=True)
@@ -101,6 +199,18 @@ class Statements:
         ids, texts = ([value for pair in listed for value in pair[column]] for column in (0, 1))
         name = " and ".join(part.name for part in parts)
         return cls(name, ids, texts, parts[0], len(listed[0][0]) if len(parts) > 1 else None)
+
+    @classmethod
+    def of_queries(cls, collection: Collection) -> Statements:
+        """Return the queries of a collection and its documents, to be compared; these alone if all queries are."""
+        documents = cls.of(collection, None, queries=False)
+        n_documents, both = len(documents.ids), cls.of(collection, None, queries=True)
+        if len(both.ids) == n_documents:
+            return documents
+        queries = dict(zip(map(str, collection.query_ids), collection.query_texts, strict=True))
+        queries = {name: text for name, text in queries.items() if text}
+        ids, texts = [*queries, *documents.ids], [*queries.values(), *documents.texts]
+        return replace(documents, ids=ids, texts=texts, n_left=len(queries))
 
     def search_collection(self, rule: Rule) -> Collection:
         """Return a collection whose documents and queries are the statements, each query restricted by *rule*."""
@@ -227,6 +337,10 @@ def _ordered(rows: np.ndarray, positions: np.ndarray, scores: np.ndarray) -> pd.
 def _best_first(pairs: pd.DataFrame) -> pd.DataFrame:
     ordered = pairs.sort_values(["score", "left", "right"], ascending=[False, True, True], ignore_index=True)
     return ordered[["left", "right", "score"]]
+
+
+def _without_copies(pairs: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    return pairs[~_are_copies(texts, pairs.left.to_numpy(), pairs.right.to_numpy())]
 
 
 def _are_copies(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:

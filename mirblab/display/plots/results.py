@@ -333,6 +333,33 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     return [panel for panel, _ in panels]
 
 
+def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> list[Axes]:
+    """Draw the share of pairs that were judged equivalent against their score, a line per system; return the axes.
+
+    *table* is from `calibrate_pairs`: collection, system, score, share, low, high. There is a panel per collection; on
+    the dotted diagonal a score is the share. *ax*: one axes per collection.
+
+    >>> row = {"collection": "c", "system": "bm25", "score": 0.85, "share": 0.7, "low": 0.4, "high": 0.9}
+    >>> reliability(pd.DataFrame([row]))[0].get_xlabel()
+    'mean score of the pairs, 0 to 1'
+    """
+    require_columns(table, "collection", "system", "score", "share", "low", "high")
+    panels, lines = _panels(table, "collection", ax, 3.4, True), dict[str, Any]()
+    with figure_style():
+        for panel, rows in panels:
+            panel.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
+            for name, part in _groups(rows, "system"):
+                colour, marker = system_style(name)
+                ends = np.maximum([part.share - part.low, part.high - part.share], 0)
+                lines[name] = panel.errorbar(
+                    part.score, part.share, yerr=ends, color=colour, marker=marker, linewidth=1
+                )
+            panel.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score of the pairs, 0 to 1")
+            panel.set_ylabel("share judged equivalent, 0 to 1")
+        panels[0][0].figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=3)
+    return [panel for panel, _ in panels]
+
+
 def _panels(
     table: pd.DataFrame, by: str, ax: Axes | Sequence[Axes] | None, height: float, share: bool
 ) -> list[tuple[Axes, pd.DataFrame]]:

@@ -260,7 +260,7 @@ def run(
 def search(
     collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
     text: Annotated[list[str] | None, typer.Argument(help="What to search for; formulas between dollars.")] = None,
-    by: Annotated[str, typer.Option(help="A system; mirblab run --help has examples.")] = "bm25+minilm",
+    by: Annotated[str, typer.Option(help="A system; mirblab run --help has examples.")] = "hybrid",
     depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents.")] = 10,
     file: Annotated[Path | None, typer.Option(help="A LaTeX file, whose statements are searched for.")] = None,
     out: Annotated[Path | None, typer.Option(help="A CSV file for the documents with their whole texts.")] = None,
@@ -316,7 +316,7 @@ def judge(
 @app.command()
 def serve(
     collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
-    by: Annotated[str, typer.Option(help="A system; mirblab list systems has them.")] = "bm25+minilm",
+    by: Annotated[str, typer.Option(help="A system; mirblab list systems has them.")] = "hybrid",
     port: Annotated[int, typer.Option(help="The port on this machine; 0: any free one.")] = 8765,
     stdio: Annotated[bool, typer.Option("--stdio", help="Answer only the program that started this, by MCP.")] = False,
 ) -> None:

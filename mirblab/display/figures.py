@@ -42,7 +42,7 @@ _KNOWN = (
     "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5", "gte-qwen2-1.5b-instruct", "e5-mistral-7b-instruct",
     "nv-embed-v2", "gte-qwen2-7b-instruct", "sfr-embedding-2_r", "gritlm-7b", "cohere-embed-english-v3.0",
     "text-embedding-3-large", "voyage-3-large", "structure", "ngram", "structure+minilm", "structure+minilm+bm25",
-    "approach0", "structure+bm25", "minilm-late", "chargrams", "minilm-math", "static-math",
+    "approach0", "structure+bm25", "minilm-late", "chargrams", "minilm-math", "static-math", "hybrid",
 )  # fmt: skip
 _STYLE: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,

@@ -121,3 +121,11 @@ def test_the_command_prints_documents_and_writes_them(tmp_path):
     assert all(doc_id in printed for doc_id in written.doc_id) and "[/b]" in printed
     with pytest.raises(MirblabError, match="give a text to search for"):
         CliRunner().invoke(app, ["search", "mini-qa"], catch_exceptions=False)
+
+
+def test_the_default_is_the_weighted_fusion():
+    """Without a system the search is that of hybrid."""
+    text = "a finite integral domain is a field"
+    default = lab.search(text, "mini-hol", depth=3)
+    assert default.frame.equals(lab.search(text, "mini-hol", "hybrid", depth=3).frame)
+    assert "BM25 + MiniLM (weighted)" in default.caption

@@ -115,6 +115,19 @@ def test_the_key_knows_content_settings_and_parts():
     )
 
 
+def test_the_weighted_fusion_scales_scores_within_each_query():
+    """A query has the same ranking whatever other queries there are, so that free text is searched like a run."""
+    c = catalogue.load("mini-hol")
+    weights = systems.system("hybrid").settings["weights"]
+    assert len(weights) == 2 and sum(weights) == pytest.approx(1)
+    run, parts = systems.system("hybrid").search(c, 50), [systems.system(name).search(c) for name in ("bm25", "minilm")]
+    expected = fusion.linear(parts, weights, 50, span="query")
+    assert run.doc_id.tolist() == expected.doc_id.tolist()
+    query = c.query_ids[3]
+    alone = fusion.linear([part[part.query_id == query] for part in parts], weights, 50)
+    assert run[run.query_id == query].doc_id.tolist() == alone.doc_id.tolist()
+
+
 def test_own_systems_come_from_the_home_registry():
     """A few lines of TOML, no code."""
     own = paths.home() / "registry" / "systems.toml"

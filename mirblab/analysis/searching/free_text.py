@@ -19,7 +19,7 @@ from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
 from mirblab.sources.own.latex import read_latex, require_statements
 
-DEFAULT_SYSTEM = "bm25+minilm"
+DEFAULT_SYSTEM = "hybrid"
 _MOST_FRAGMENTS = 6
 _KEPT = 4  # pairs of a collection and a system whose indexes stay in memory
 _engines: OrderedDict[str, dict[str, Engine]] = OrderedDict()  # by the key of the system's run

@@ -110,7 +110,7 @@ class JudgingWidget(Judging):
 
     def _show(self, problem: str = "") -> None:
         self.controls.text.value = self._text_html()
-        self.controls.status.value = panes.said(problem or self._progress(), is_problem=bool(problem))
+        self.controls.status.value = panes.status(problem or self._progress(), is_problem=bool(problem))
         own = self.relevance_of(*self.shown) if self.shown else None
         for grade, button in self.controls.grades.items():
             button.button_style = "success" if grade == own else "primary"
@@ -132,7 +132,7 @@ class JudgingWidget(Judging):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         self._show()
-        static = f'{panes.STYLE}<div class="mirblab-explorer">{panes.said(self._progress())}{self._text_html()}</div>'
+        static = f'{panes.STYLE}<div class="mirblab-explorer">{panes.status(self._progress())}{self._text_html()}</div>'
         return {**(self.controls.whole._repr_mimebundle_() or {}), "text/plain": repr(self), "text/html": static}
 
 

@@ -370,7 +370,8 @@ def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
         if row["what"].startswith("Judged@10") and row["mean"] < 0.9:
             yield 5 + (1 - row["mean"]), (
                 f"{row['what']} is {row['mean']:.0%}: unjudged documents count as not relevant; report prime measures "
-                "as well, or judge the first ten documents.")  # fmt: skip
+                "as well, or judge the first ten documents: "
+                f"lab.judge(runs, '{evidence.collection.name}').")  # fmt: skip
 
 
 def _on_overlap(evidence: Evidence) -> Iterator[tuple[float, str]]:

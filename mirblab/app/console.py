@@ -405,7 +405,7 @@ def next_steps(state: HomeState) -> list[tuple[str, str]]:
             ("mirblab add FOLDER", "a collection of your own in BEIR's layout, checked first"),
             ("mirblab build stacks", "a real collection, from the Stacks project"),
         ]
-    return [*steps, ("mirblab lessons --out FOLDER", "eight lessons for students; --teacher keeps the solutions")]
+    return [*steps, ("mirblab lessons --out FOLDER", "nine lessons for students; --teacher keeps the solutions")]
 
 
 def welcome_text(state: HomeState | None = None, width: int = 0) -> str:

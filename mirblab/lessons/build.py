@@ -50,7 +50,7 @@ _STAMP = "mirblab"
 
 def lesson_notebooks(only: Sequence[str] = ()) -> list[Path]:
     """Return the lessons' notebooks in order, or those whose names begin with one of *only*; MirblabError for none."""
-    lessons = sorted(paths.bundled_path("notebooks").glob("0[1-8]_*.ipynb"))
+    lessons = sorted(paths.bundled_path("notebooks").glob("0[1-9]_*.ipynb"))
     for start in only:
         if not any(path.stem.startswith(start) for path in lessons):
             raise unknown("lesson", start, [path.stem for path in lessons])
@@ -136,6 +136,6 @@ def lessons(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that somebody edited.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave files that somebody edited, write the others.")] = False,
 ) -> None:
-    """Write the eight lessons for students, or with --teacher including the solutions; edited files are kept."""
+    """Write the nine lessons for students, or with --teacher including the solutions; edited files are kept."""
     for path in write_lessons(out, for_teacher=teacher, only=only or [], force=force, keep=keep):
         say(str(path))

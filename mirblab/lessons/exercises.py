@@ -70,7 +70,7 @@ def shorten(value: Any, longest: int = 80) -> str:
     return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
-TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "significance", "equivalence")
+TOPICS = ("collection", "bm25", "embedding", "measures", "trees", "fusion", "significance", "equivalence", "judging")
 Check = Callable[[Any], str]
 
 

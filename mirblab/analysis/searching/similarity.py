@@ -141,7 +141,7 @@ def calibrate_pairs(pairs: pd.DataFrame, width: float = 0.1) -> pd.DataFrame:
         )
     ends = np.round(np.linspace(0, 1, n_bins + 1), 9)
     bins = np.clip(np.searchsorted(ends, pairs.score.to_numpy()) - 1, 0, n_bins - 1)
-    groups = {float(ends[number]): rows for number, rows in pairs.groupby(bins)}
+    groups = {float(ends[number]): pairs[bins == number] for number in np.unique(bins)}
     table = _shares(pairs, groups)
     table.insert(2, "above", list(groups))
     table.insert(3, "score", [rows.score.mean() for rows in groups.values()])
@@ -167,12 +167,12 @@ def _shares(pairs: pd.DataFrame, groups: Mapping[float, pd.DataFrame]) -> pd.Dat
 def _judged_positions(collection: Collection, statements: Statements) -> pd.DataFrame:
     """Return the judged pairs: left, right (positions, left < right), equivalent (whether any judgement says so)."""
     first, qrels = statements.n_left or 0, collection.qrels
-    queries = pd.Index(statements.ids[:first] or statements.ids).get_indexer(qrels.query_id.astype("str"))
-    docs = pd.Index(statements.ids[first:]).get_indexer(qrels.doc_id.astype("str"))
+    queries = pd.Index(statements.ids[:first] or statements.ids).get_indexer(pd.Index(qrels.query_id.astype("str")))
+    docs = pd.Index(statements.ids[first:]).get_indexer(pd.Index(qrels.doc_id.astype("str")))
     is_equivalent = (qrels.relevance >= collection.card.relevant_from).to_numpy()
     kept = (queries >= 0) & (docs >= 0) & (queries != docs + first)
     pairs = _ordered(queries[kept], docs[kept] + first, is_equivalent[kept]).rename(columns={"score": "equivalent"})
-    return pairs.groupby(["left", "right"], as_index=False).equivalent.max()
+    return pairs.groupby(["left", "right"], as_index=False)[["equivalent"]].max()
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,7 @@ class Judging:
         """Return the grades of each judged document, a column per judge, the collection's own judgements the last."""
         ratings = self.judgements.pivot(index=_KEY, columns="judge", values="relevance").astype("float64")
         had = self.original.qrels.astype({"query_id": "str", "doc_id": "str"}).set_index(_KEY).relevance
-        return ratings.join(had.rename(f"judgements of {self.original.name}").astype("float64"))
+        return ratings.assign(**{f"judgements of {self.original.name}": had.reindex(ratings.index).astype("float64")})
 
     def _counting(self, records: list[dict[str, Any]]) -> pd.DataFrame:
         """Return what counts of *records*: the last judgement of each judge on each document, of the same texts."""

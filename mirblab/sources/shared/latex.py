@@ -103,7 +103,7 @@ _DEFINES = re.compile(
     r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiter"
     r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
-    r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{\s*(?P<environment>[^{}]+)\}"
+    r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
 )
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
 _PATTERN = re.compile(r"\s*((?:#\d\s*)*)(?=\{)")  # arguments of \def without signs between them

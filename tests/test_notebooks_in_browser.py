@@ -25,7 +25,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, browser, name, tmp_path):
-    """Run All succeeds, every figure has alternative text, and the console stays quiet, in both themes."""
+    """Run All succeeds without a warning, figures have alternative text, and the console is quiet, in both themes."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     watch = Watch(page)
     opened(page, lab.replace("NAME", name))
@@ -40,6 +40,8 @@ def test_it_runs_in_the_lab_without_an_error_or_a_request_off_this_machine(lab, 
     page.screenshot(path=folder / f"{Path(name).stem}.dark.png")
     closed(page)
     assert succeeded and not raised, raised
+    warned = ["".join(output["text"])[:300] for output in outputs if output.get("name") == "stderr"]
+    assert not warned, warned
     pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
     images = [text for text in pages if "<img" in text]
     assert all('alt="' in text and 'alt=""' not in text for text in images)

@@ -437,9 +437,12 @@ def _append_records(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _ends_with_line(path: Path) -> bool:
     """Return whether a file is empty or ends with a line end; a writer that was killed may have left half a line."""
+    size = path.stat().st_size
+    if not size:  # another process has created it, and may write its first line meanwhile
+        return True
     with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - 1))
-        return file.read(1) in (b"", b"\n")  # one, since another process may have added lines
+        file.seek(size - 1)
+        return file.read(1) == b"\n"  # one byte, since another process may have added lines
 
 
 def _read_records(path: Path) -> list[dict[str, Any]]:

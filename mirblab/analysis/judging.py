@@ -419,7 +419,8 @@ def _judgement_file(collection: Collection, judge: str) -> Path:
 def _append_records(path: Path, records: list[dict[str, Any]]) -> None:
     """Add a line for each of *records*, flushed to disk; what the file has stays as it is.
 
-    All lines are one call of the system that appends, so that two processes at once lose none.
+    All lines are one call of the system that appends, so that two processes at once lose none. A process that sees half
+    of another's line begins with a blank line, which readers pass over.
     """
     if not records:
         return

@@ -12,7 +12,7 @@ import typer
 
 from mirblab.analysis.judging import Judging, judge_name, pool_documents, pooled_runs
 from mirblab.app.explorer import panes
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import say
 from mirblab.data.collection import Collection
 from mirblab.display.grades import grade_meaning
@@ -61,8 +61,7 @@ def judge(
     >>> judging.pool.columns.tolist(), judging.grades
     (['query_id', 'doc_id'], [0, 1, 2, 3])
     """
-    if depth < 1:
-        raise MirblabError(f"depth must be at least 1, found {depth}")
+    check_positive(depth=depth)
     loaded = catalogue.load(collection) if isinstance(collection, str) else collection
     found = pooled_runs(runs, loaded)
     pool = pool_documents(found, loaded, depth, seed=seed, rejudge=rejudge)

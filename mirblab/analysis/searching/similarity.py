@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.candidates import Candidates, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import jaccard_similarity, text_digests
@@ -90,8 +90,7 @@ def judged_pairs(
     >>> bool(judged_pairs("mini-pairs", "bm25").equivalent.any())
     True
     """
-    if neighbours < 1:
-        raise MirblabError(f"neighbours must be at least 1, found {neighbours}")
+    check_positive(neighbours=neighbours)
     chosen = system(by) if isinstance(by, str) else by
     source = load(collection) if isinstance(collection, str) else collection
     statements = Statements.of_queries(source)

@@ -27,7 +27,6 @@ from .display.result_tables import table as table
 from .encoders.encoding import encoder as encoder
 from .evaluation.measures import evaluate as evaluate
 from .evaluation.measures import mean as mean
-from .evaluation.published import paper_table as paper_table
 from .evaluation.significance import bootstrap_intervals as bootstrap_intervals
 from .evaluation.significance import compare as compare
 from .retrieval import fusion as fusion

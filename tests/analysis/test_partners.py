@@ -352,7 +352,7 @@ def test_the_plot_shows_every_point_and_the_medians_of_five_groups() -> None:
 
 def test_the_published_tables_stand_beside() -> None:
     """Tables 2 and 5 to the last digit, of which the notebook shows all."""
-    recall, ranks = lab.paper_table("meld", 2), lab.paper_table("meld", 5)
+    recall, ranks = lab.evaluation.paper_table("meld", 2), lab.evaluation.paper_table("meld", 5)
     assert recall.loc["Octen-Embedding-8B"].tolist() == [25.0, 50.6, 62.8, 77.4, 88.9]
     assert ranks.loc["llama-embed-nemotron-8b"].tolist() == [0.08, 94.7]
     assert (len(recall), len(ranks)) == (8, 9)

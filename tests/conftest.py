@@ -20,6 +20,9 @@ from mirblab.core import atomic_files
 if TYPE_CHECKING:
     from mirblab.encoders.encoding import Encoder
 
+# jsonschema imports it where it can, which takes 2.5 s in every process, for formats that no notebook has.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # The same examples every time; `--hypothesis-profile=wide` looks for new ones.

@@ -14,7 +14,7 @@ FAILED, CRASHED = "failed or killed at every call", "crash states after a loss o
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 def test_a_few_faults_harm_nothing(campaign: Callable[..., dict[str, Any]], name: str) -> None:
     """No wrong value, nothing lost; the same command then ends with the same files."""
-    assert campaign(FAILED, "inject", name, 5)["problems"] == []
+    assert campaign(FAILED, "inject", name, 3)["problems"] == []
 
 
 @pytest.mark.faults
@@ -37,7 +37,7 @@ def test_fifty_faults_in_a_long_operation_harm_nothing(campaign: Callable[..., d
 ])  # fmt: skip
 def test_a_few_crash_states_harm_nothing(campaign: Callable[..., dict[str, Any]], name: str) -> None:
     """Writes and renamings that were not flushed are lost, or torn."""
-    assert campaign(CRASHED, "replay", name, 10)["problems"] == []
+    assert campaign(CRASHED, "replay", name, 5)["problems"] == []
 
 
 @pytest.mark.faults

@@ -26,7 +26,6 @@ _MARKUP = re.compile(
     r"|\\(?:leanok|notready|mathlibok)(?![A-Za-z])"
 )
 CODE = ("verbatim", "lstlisting", "minted", "comment")
-_DIAGRAM = re.compile(r"\\(begin|end)\s*\{(tikzcd|tikzpicture|CD)\}")
 _NEW = re.compile(r"\\(?:newtheorem|declaretheorem|newmdtheoremenv|spnewtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _OPENS = re.compile(
     r'^(?P<colons>:{3,})[ \t]*(?P<kind>[A-Za-z_]+)[ \t]*(?:"(?P<label>[^"\n]*)")?'
@@ -231,7 +230,7 @@ def clean_statement(source: str, odd: Counter[str], without_rule: Counter[str] |
     The commands and environments without a rule are counted in *odd*, and by name in *without_rule*.
     """
     unknown: Counter[str] = Counter()
-    source = _DIAGRAM.sub(_as_mathematics, latex.drop_environments(_MARKUP.sub("", source), CODE, " "))
+    source = latex.drop_environments(_MARKUP.sub("", source), CODE, " ")
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
     for what, count in unknown.items():
         place, _, name = what.partition(" outside mathematics: ")
@@ -239,12 +238,6 @@ def clean_statement(source: str, odd: Counter[str], without_rule: Counter[str] |
         if name and without_rule is not None:
             without_rule[rf"\{name}" if place == "command" else rf"\begin{{{name}}}"] += count
     return text
-
-
-def _as_mathematics(edge: re.Match[str]) -> str:
-    """Return the edge of a diagram inside an edge of a formula, which counts only where no formula surrounds it."""
-    inner = rf"\{edge[1]}{{{edge[2]}}}"
-    return rf"\begin{{math}}{inner}" if edge[1] == "begin" else rf"{inner}\end{{math}}"
 
 
 def _end(masked: str, start: int) -> int:

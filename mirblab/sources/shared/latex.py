@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 _ARGUMENTS = dict.fromkeys(
     """label index sindex glossary glsadd todo marginpar marginnote hypertarget pagestyle thispagestyle markright
     bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color textcolor
-    colorbox raisebox scalebox phantom vphantom hphantom parbox begin{minipage} begin{multicols}
+    colorbox raisebox scalebox phantom vphantom hphantom parbox rotatebox cline cmidrule hyperlink enlargethispage
+    needspace pushQED setlist lstset tikzset pgfplotsset hypersetup begin{minipage} begin{multicols}
     begin{adjustwidth}""".split(),
     1,
 )
 _ARGUMENTS |= dict.fromkeys(
-    """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize""".split(),
+    """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize multicolumn multirow
+    numberwithin counterwithin""".split(),
     2,
 )
 _ARGUMENTS |= {"addcontentsline": 3, "definecolor": 3}
@@ -31,8 +33,17 @@ _BLANKS_AFTER_COMMAND = re.compile(r"[ \t]*(?:\n(?![ \t]*\n)[ \t]*)?")
 _LINE_END = re.compile(r"(?:[ \t]*+\n(?![ \t]*+\n))?")
 _ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _ESCAPED_OR_BRACKET = re.compile(r"\\.|[][{}]", re.DOTALL)
-_DISPLAYS = r"(?:equation|align|alignat|eqnarray|gather|multline|displaymath|math|flalign)\*?"
-_OPENS_FORMULA = re.compile(r"\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL)
+_DISPLAYS = (
+    r"(?:(?:equation|align|alignat|x+alignat|eqnarray|gather|multline|displaymath|math|flalign|IEEEeqnarray|dmath)\*?"
+    r"|tikzcd|tikzpicture|CD|diagram)"
+)
+# In LaTeX, a subscript or power that is no formula's shows that the environment around it is mathematical.
+_OTHER_DISPLAY = re.compile(r"\\begin\s*\{([A-Za-z]+\*?)\}((?:(?!\\(?:begin|end)\s*\{).)*+)\\end\s*\{\1\}", re.DOTALL)
+_SCRIPT = re.compile(r"(?<!\\)[_^](?=[A-Za-z0-9{\\*'+(-])")
+_ADDRESS = re.compile(r"\\(?:url|nolinkurl|path|href)\s*\{[^{}]*\}|\\verb.*")
+_OPENS_FORMULA = re.compile(
+    r"\\xymatrix(?![A-Za-z])[^{}\n]{0,60}(?=\{)|\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL
+)
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
 # Code, addresses and escaped percent signs are matched first, because they only seem to hold comments.
 _COMMENT = re.compile(
@@ -42,7 +53,10 @@ _COMMENT = re.compile(
     r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)",
     re.DOTALL,
 )
-_REFERENCE = re.compile(r"\\(?!href)[A-Za-z]{0,9}[rR]ef\*?\s*\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]")
+_REFERENCE = re.compile(
+    r"\\(?!href|hyperref\s*\[)[A-Za-z]{0,9}[rR]ef\*?\s*(?:\[[^][{}]*\]\s*){0,4}\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]"
+)
+_OWN_LABEL = re.compile(r"\\[A-Za-z]+label\s*\{[^{}\s\\]+\}[ \t]*\n?")
 _CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
 _LISTS = r"(?:(?:compact|inpara)?(?:enum(?:erate)?|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
 _LIST_STYLE = re.compile(r"\\(?P<command>arabic|alph|roman|Alph)|^\W*(?P<sign>[1aiA])\W*$")
@@ -64,7 +78,7 @@ _DROPPED = re.compile(
     |flushleft)(?![A-Za-z])[ \t]*
     |\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin)(?![A-Za-z])
     \s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?
-    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*\{[^{}]*\}\s*\{[^{}]*\}
+    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*(?:\{[^{}]*\}|\\[A-Za-z]+)\s*\{[^{}]*\}
     |\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable|adjustwidth)\}""",
     re.VERBOSE,
 )
@@ -83,12 +97,13 @@ _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
 _BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
 _HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
 _TABLE = re.compile(
-    r"\\begin\{(?P<name>tabular[*x]?|longtable)\}(?:\[[^][]*\])?(?:\{(?:[^{}]|\{[^{}]*\}){0,300}\}){1,2}"
+    r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|longtable)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"
+    r"\{(?:[^{}]|\{[^{}]*\}){0,300}\}"
     r"(?P<cells>.{0,20000}?)\\end\{(?P=name)\}",
     re.DOTALL,
 )
 _TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:[ \t]*\[(?!(?:ref|cite)\])[^][]*\])?")
-_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\[[^][{}]*\])*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
 _FIGURE_ARGUMENT = re.compile(
     r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg))\s*\}"
 )
@@ -104,6 +119,10 @@ _DEFINES = re.compile(
     r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
     r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
+)
+_RENAMED = r"(\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def))(?![A-Za-z])"
+_RENAMES = re.compile(
+    rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
 )
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
 _PATTERN = re.compile(r"\s*((?:#\d\s*)*)(?=\{)")  # arguments of \def without signs between them
@@ -206,7 +225,8 @@ def latex_to_prose(source: str, odd: Counter[str] | None = None) -> str:
     """
     odd = Counter() if odd is None else odd
     source = _ensure_math(_HAIRLINE.sub("|", source.translate({0xE000: None, 0xE001: None})))
-    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", drop_silent_commands(source))
+    source = _OWN_LABEL.sub("", drop_silent_commands(source))
+    source = _REFERENCE.sub(lambda match: "[ref]" if match[2] is None else "", source)
     text, formulas = mask_formulas(_CITATION.sub("[cite]", source), odd)
     text = _plain(_unwrap(_lists(text), odd), odd)
     text = _HIDDEN.sub(lambda match: formulas[int(match[1])], text)
@@ -282,13 +302,22 @@ def mask_formulas(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
             odd["formulas that do not close"] += 1
             parts.append(text[start:end].strip("$"))
         last = end
-    return "".join([*parts, text[last:]]), formulas
+
+    def mask(match: re.Match[str]) -> str:
+        is_text = _LIST_MARK.match(match[0]) or _DROPPED.match(match[0])
+        if is_text or not _SCRIPT.search(_ADDRESS.sub("", match[2])):
+            return match[0]
+        formulas.append(_formula(_HIDDEN.sub(lambda inner: formulas[int(inner[1])], match[0])))
+        return f"\ue000{len(formulas) - 1}\ue001"
+
+    return _OTHER_DISPLAY.sub(mask, "".join([*parts, text[last:]])), formulas
 
 
 def find_formulas(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield start and end of each formula, delimiters included, and whether it closes; a dollar in braces ends none."""
     missing: set[str] = set()
     dollars: dict[int, int] | None = None
+    braces: dict[int, int] | None = None
     position = 0
     while match := _OPENS_FORMULA.search(text, position):
         mark, position, end = match[0], match.end(), -1
@@ -301,6 +330,9 @@ def find_formulas(text: str) -> Iterator[tuple[int, int, bool]]:
             closing = -1 if ending in missing else text.find(ending, position)
             end = closing + len(ending) if closing >= 0 else -1
             missing |= {ending} if closing < 0 else set()
+        elif mark.startswith(r"\xymatrix"):
+            braces = match_braces(text) if braces is None else braces
+            end = braces.get(position, -2) + 1
         else:  # an escaped sign
             continue
         position = max(end, position)
@@ -337,6 +369,11 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
     An environment gives `\begin{name}` and `\end{name}`. Definitions that look ahead or branch count in *odd*.
     """
     macros: dict[str, Macro] = {}
+    renamed = {braced or let: usual or same for braced, usual, let, same in _RENAMES.findall(source)}
+    if renamed:  # \newcommand{\nc}{\newcommand} \nc{\R}{\mathbb{R}}
+        names = "|".join(map(re.escape, renamed))
+        defines = re.compile(rf"({names})(?=\*?\s*(?:\{{\s*)?\\)")
+        source = defines.sub(lambda match: renamed[match[1]], _RENAMES.sub("", source))
     ends = match_braces(source)
     parts: list[str] = []
     at = 0
@@ -373,7 +410,7 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
     elif "Document" in match[0]:
         start = _end_of(_BLANKS, source, at)
         wanted = source[start + 1 : ends.get(start, start)].replace(" ", "")
-        spec = re.fullmatch(r"(?:(o)|O\{([^{}]*)\})?(m*)", wanted)
+        spec = re.fullmatch(r"(?:(o)|O\{([^{}]*)\})?(m*)", wanted) if start in ends else None
         if spec is None:
             return None, ends.get(start, at - 1) + 1
         default = "" if spec[1] else spec[2]
@@ -530,7 +567,8 @@ def _unwrap(text: str, odd: Counter[str]) -> str:
             left = start + 1 + len(inner) - len(inner.lstrip())
             edits += [(match.start(), left, " ("), (max(left, start + 1 + len(inner.rstrip())), end + 1, ")")]
         else:
-            edits += [(match.start(), start + 1, ""), (end, end + 1, "")]
+            follows_command = re.search(r"\\[A-Za-z]+$", text[max(0, match.start() - 30) : match.start()])
+            edits += [(match.start(), start + 1, " " if follows_command else ""), (end, end + 1, "")]
     parts, at = [], 0
     for start, end, instead in sorted(edits):
         parts += [text[at:start], instead]

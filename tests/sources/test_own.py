@@ -511,3 +511,85 @@ def test_a_page_shows_what_was_read(paper, tmp_path, capsys):
     assert "### main (theorem, a.tex, line 9)" in page and r"\begin{satz}[Main result]\label{main} % a comment" in page
     assert str(folder / "reading.md") in capsys.readouterr().out
     load_folder(folder)
+
+
+def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
+    path = tmp_path / "a.tex"
+    path.write_text(rf"{preamble}\begin{{theorem}}{inside}\end{{theorem}}", encoding="utf-8")
+    return latex.read_latex({"a.tex": path}).statements[0].text
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        (r"Numbers.\quad\textit{Hint:} add.", "Numbers. Hint: add."),
+        (r"See \bookref[two][b]{lem:one} and \hyperref[lem:one]{it}.", "See [ref] and it."),
+        (r"\booklabel{thm:two} Rings are rings.", "Rings are rings."),
+        (r"\turn[origin=c]{Rings} are rings.", "Rings are rings."),
+        (r"So \xymatrix@C=2em{A \ar[r]^f & B} holds.", r"So \xymatrix@C=2em{A \ar[r]^f & B} holds."),
+        (r"\setlength\itemsep{2pt} Rings are rings.", "Rings are rings."),
+        (r"\begin{tabular}{cc}\multicolumn{2}{c}{a} \\ \cline{1-2} b & c\end{tabular}", "a\nb | c"),
+        (r"So \begin{ladder} A_1 & \alpha \end{ladder} holds.", r"So \begin{ladder} A_1 & \alpha \end{ladder} holds."),
+        (r"So \begin{ladder} $A_1$ and \url{a_b} \end{ladder} hold.", "So\n$A_1$ and a_b\nhold."),
+        (r"\begin{diagram} A & \rTo & B \end{diagram}", r"\begin{diagram} A & \rTo & B \end{diagram}"),
+    ],
+)  # fmt: skip
+def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
+    """Labels, options and lengths of unknown commands are no text; what has a subscript is a formula."""
+    assert theorem(tmp_path, inside) == text
+
+
+@pytest.mark.parametrize(
+    ("preamble", "inside", "text"),
+    [
+        (r"\newif\iflong", r"A\iflong B\else C\fi D", "ACD"),
+        (r"\newif\iflong\longtrue", r"A\iflong B\ifx\a\b E\fi\else C\fi{} D", "AB E D"),
+        ("", r"A\iffalse B\ifnum1=1 C\fi E\else F\fi{} G", "AF G"),
+        ("", r"A \iff B and \iffalse C", "A B and C"),
+        (r"\newif\iflong\newcommand{\more}[1]{\iflong #1\fi}", r"A\more{B} C", "A C"),
+        (r"\newcommand{\nc}{\newcommand}\nc{\R}{\mathbb{R}}\nc\Q{\mathbb{Q}}", r"$\R\Q$", r"$\mathbb{R}\mathbb{Q}$"),
+        (r"\let\nc=\newcommand \nc{\R}{\mathbb{R}}", r"$\R$", r"$\mathbb{R}$"),
+        (r"\NewDocumentCommand\R", r"$\R$ has a broken definition", r"$\R$ has a broken definition"),
+    ],
+)
+def test_conditionals_and_renamed_definitions_are_those_of_tex(tmp_path, preamble, inside, text):
+    """One branch of each switch is printed, and a command that defines commands may have a name of its own."""
+    assert theorem(tmp_path, inside, preamble) == text
+
+
+def test_a_word_that_begins_with_proof_is_no_proof(tmp_path):
+    """Only a heading opens a proof: no entry of an index, no title of a chapter and no word in the middle of a text."""
+    path = tmp_path / "a.tex"
+    path.write_text(
+        r"\chapter{Proof techniques}\begin{lemma}One.\end{lemma}\index{proof!by hand} A \textbf{proof by hand} \qed"
+        r"\begin{lemma}Two.\end{lemma}{\bf Proof.} It is clear from the first one. \qed",
+        encoding="utf-8",
+    )
+    content = latex.read_latex({"a.tex": path})
+    assert [[proof.text for proof in each.proofs] for each in content.statements] == [
+        [],
+        ["It is clear from the first one."],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "owner"),
+    [
+        (r"\begin{proof}[Proof of the theorem]", "theorem"),
+        (r"\begin{proof}[Proof of Theorem]", "theorem"),
+        (r"We now prove the main theorem.\begin{proof}", "theorem"),
+        (r"Here is a proof of the same statement.\begin{proof}", "lemma"),
+        (r"This lemma will prove the theorem.\begin{proof}", "lemma"),
+        (r"\begin{proof}[Proof of the lemma]", "lemma"),
+        (r"\begin{proof}", "lemma"),
+    ],
+)
+def test_the_theorem_is_the_last_theorem(tmp_path, said, owner):
+    """A proof of "the theorem" after a lemma is that of the theorem, although the lemma stands between them."""
+    path = tmp_path / "a.tex"
+    path.write_text(
+        f"\\begin{{theorem}}Big.\\end{{theorem}}\n\\begin{{lemma}}Small.\\end{{lemma}}\n{said}\nBy hand.\\end{{proof}}",
+        encoding="utf-8",
+    )
+    content = latex.read_latex({"a.tex": path})
+    assert [each.kind for each in content.statements if each.proofs] == [owner]

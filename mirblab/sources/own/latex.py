@@ -50,20 +50,28 @@ _DISPLAY_END = re.compile(
 )
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
     picture     pgfpicture mfpic psfrags overpic""".split()
-_NOT_PRINTED = re.compile(r"\\iffalse(?![A-Za-z])(?:(?!\\if|\\fi(?![A-Za-z])).)*\\fi(?![A-Za-z])", re.DOTALL)
+_CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
+_SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
+# The conditionals of TeX that end with \fi; what is written inside another conditional may hold them.
+_CONDITIONALS = frozenset(
+    """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
+    ifcsname iffontchar""".split()
+)
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
 _THIS = re.compile(
-    rf"\W*(?:of\W+)?(?:(?:this|that|the|our|these)(?:\s+(?:above|previous|preceding|last))?\s+{_WORDS}\b(?!\s*~?\d)|it\b|this\b)",
+    rf"\W*(?:of\W+)?(?:(?:this|that|the|our|these)(?:\s+(?:same|main|above|previous|preceding|last))?\s+{_WORDS}\b(?!\s*~?\d)|it\b|this\b)",
     re.IGNORECASE,
 )
+_KIND_ALONE = re.compile(rf"\W*(?:(?:the|this|that|our)\s+)?(?:(?:main|last|previous)\s+)?({_WORDS})\W*", re.IGNORECASE)
 _ANOTHER = re.compile(rf"\b{_WORDS}s?\b", re.IGNORECASE)
 # A proof as plain TeX has it, from \proof or a heading to a sign for its end.
 _HEADING = re.compile(
-    r"(?:\\(?:textbf|textit|textsc|emph|underline|(?:sub)?paragraph\*?|(?:sub)*section\*)\s*\{\s*|\{\s*)"
+    r"(?:\\(?:textbf|textit|textsc|emph|underline|(?:sub)?paragraph\*?|(?:sub)*section\*)\s*\{\s*|\{\s*(?=\\))"
     r"(?:\\(?:bf|it|em|sc|sl|bfseries|itshape|scshape)\s*)*"
-    r"(?P<heading>(?:[Pp]roof|PROOF|Sketch of (?:the )?proof)\b(?:[^{}]|\{[^{}]*\}){0,200})\}\s*[.:]?"
+    r"(?P<heading>(?:Proof|PROOF|Sketch of (?:the )?proof)(?=\s*(?:[][.:(}$\\~]|of\b|for\b|that\b|sketch))"
+    r"(?:[^{}]|\{[^{}]*\}){0,200})\}\s*[.:]?"
 )
 _END_SIGN = (
     r"\\(?:qed|QED|endproof|bbox|eop|eproof|qedsymbol)(?![A-Za-z])"
@@ -231,11 +239,21 @@ class LatexContent:
                 owners = owners or [each for title, each in titled.items() if mention and title in folded][-1:]
                 if owners:
                     break
+                # "This lemma will prove the theorem" stands before the proof of the lemma.
+                by_another = mention is not None and _ANOTHER.search(said[: mention.start()])
+                if mention and not by_another and (alone := _KIND_ALONE.fullmatch(what)):
+                    before = self._find_latest(alone[1].casefold(), proof) or before
+                    break
                 if gap.strip() and mention and _ANOTHER.search(what) and not _THIS.match(what):
                     before = None
             for owner in owners or ([before] if before is not None else []):
                 owner.proofs.append(proof)
             self.odd["proofs of no statement"] += not owners and before is None
+
+    def _find_latest(self, kind: str, proof: OwnProof) -> Statement | None:
+        """Return the last statement of a *kind* before a proof in its file; None: there is none."""
+        before = (each for each in reversed(self.statements) if each.file == proof.stem and each.line < proof.line)
+        return next((each for each in before if each.kind.split()[-1:] == [kind]), None)
 
 
 def is_rarely_proved(statement: Statement) -> bool:
@@ -252,7 +270,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     odd: Counter[str] = Counter()
     texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
     _refuse(texts, odd)
-    texts = {name: latex.drop_environments(_NOT_PRINTED.sub("", text), nodes.CODE) for name, text in texts.items()}
+    texts = _choose_branches({name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()})
     macros = _macros(texts, odd)
     plain = [
         latex.expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()
@@ -281,6 +299,39 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     return content
 
 
+def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
+    r"""Return *texts* with the printed branch of each `\iffalse`, `\iftrue` and conditional of `\newif`.
+
+    The last setting of a switch counts, in the order of the files; one that is never set is false, as in TeX.
+    """
+    switches = dict.fromkeys((name for text in texts.values() for name in _SWITCH.findall(text)), False)
+    setting = re.compile(r"\\(" + "|".join(map(re.escape, switches)) + r")(true|false)(?![A-Za-z@])")
+    if switches:
+        for text in texts.values():
+            switches |= {name: value == "true" for name, value in setting.findall(text)}
+        texts = {name: setting.sub("", _SWITCH.sub("", text)) for name, text in texts.items()}
+    values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
+    return {name: _printed_branches(text, values) for name, text in texts.items()}
+
+
+def _printed_branches(text: str, values: Mapping[str, bool]) -> str:
+    """Return *text* without the branches that *values* exclude; other conditionals and text without a `fi` stay."""
+    parts, at = list[str](), 0
+    is_printed: list[bool | None] = []  # of the open conditionals, None for those that stay
+    for match in _CONDITIONAL.finditer(text):
+        name = match[1]
+        if (name not in values and name not in _CONDITIONALS) if name.startswith("if") else not is_printed:
+            continue
+        parts += [] if False in is_printed else [text[at : match.start()]]
+        value = values.get(name) if name.startswith("if") else is_printed[-1]
+        at = match.start() if value is None else match.end()
+        if name != "else":
+            is_printed = [*is_printed, value] if name != "fi" else is_printed[:-1]
+        elif value is not None:
+            is_printed[-1] = not value
+    return text if False in is_printed else "".join([*parts, text[at:]])
+
+
 def _theorem_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     return {name: macro for name, macro in macros.items() if _DEFINES_THEOREMS.search(macro.body)}
 
@@ -306,16 +357,9 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
     One that is no statement and names a proof becomes `proof`; arguments of a statement or proof become its heading.
     """
     written = {command: macro for command, macro in macros.items() if not command.endswith("}")}
-    written |= {
-        rf"\begin{{{name.strip()}}}": Macro(0, None, rf"\begin{{{like.strip()}}}")
-        for text in plain
-        for name, like in _LIST.findall(text)
-    }
-    written |= {
-        rf"\end{{{name.strip()}}}": Macro(0, None, rf"\end{{{like.strip()}}}")
-        for text in plain
-        for name, like in _LIST.findall(text)
-    }
+    lists = {name.strip(): like.strip() for text in plain for name, like in _LIST.findall(text)}
+    for edge in (r"\begin", r"\end"):
+        written |= {f"{edge}{{{name}}}": Macro(0, None, f"{edge}{{{like}}}") for name, like in lists.items()}
     for command, begin in macros.items():
         if not command.startswith(r"\begin{"):
             continue

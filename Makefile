@@ -7,6 +7,7 @@
 PYTHON ?= python3
 SUITE ?= mini
 WHICH ?= browser
+N ?= 2
 BIN := .venv/bin
 # Tests and notebooks run in many processes, each of which would otherwise compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,14 +23,16 @@ paper: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check .
-	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; wait $$types && exit $$tests
-	@if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow"; \
-	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one."; fi
+	@$(BIN)/mypy & types=$$!; lab=$$(mktemp); \
+	if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow" N=0 > $$lab 2>&1; \
+	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one." > $$lab; fi & browser=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
+	wait $$browser; browser=$$?; cat $$lab; rm $$lab; wait $$types && test $$tests$$browser = 00
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright
 	@$(CHROMIUM) || { apt-get update && apt-get install --yes --no-install-recommends chromium; } || $(BIN)/playwright install chromium
-	$(BIN)/python -m pytest -n 2 --dist load -m "$(WHICH)" tests
+	$(BIN)/python -m pytest -n $(N) --dist load -m "$(WHICH)" $$(grep -lr "mark.browser" tests --include="*.py")
 
 test-faults: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "faults or (attacks and not browser)" --figures docs/reliability.md \

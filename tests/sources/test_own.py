@@ -494,12 +494,12 @@ def test_a_proof_is_that_of_the_statement_that_is_named(tmp_path, between, headi
 
 
 def test_a_proof_has_the_claims_in_it(tmp_path):
-    """With their proofs, under their names; each claim is a statement, too."""
-    source = r"""\begin{theorem} All.\end{theorem}\begin{proof} First \begin{claim} a part.\end{claim}
-    \begin{proof} Easy.\end{proof} Then all.\end{proof}"""
+    """With their proofs, under their names and titles; each claim is a statement, too. A proof without text is none."""
+    source = r"""\begin{theorem} All.\end{theorem}\begin{proof} First \begin{claim}["Part"] a part.\end{claim}
+    \begin{proof}[Proof] Easy.\end{proof} Then all.\end{proof}\begin{proof}\todo{later}\end{proof}"""
     theorem, claim = read(tmp_path, source).statements
-    assert theorem.proofs[0].text == "First\nClaim. a part.\nProof. Easy.\nThen all."
-    assert [proof.text for proof in claim.proofs] == ["Easy."]
+    assert theorem.proofs[0].text == "First\nClaim (Part). a part.\nProof. Easy.\nThen all."
+    assert [proof.text for proof in claim.proofs] == ["Easy."] and len(theorem.proofs) == 1
 
 
 def test_a_page_shows_what_was_read(paper, tmp_path, capsys):
@@ -531,6 +531,8 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
         (r"\begin{tabular}{cc}\multicolumn{2}{c}{a} \\ \cline{1-2} b & c\end{tabular}", "a\nb | c"),
         (r"So \begin{ladder} A_1 & \alpha \end{ladder} holds.", r"So \begin{ladder} A_1 & \alpha \end{ladder} holds."),
         (r"So \begin{ladder} $A_1$ and \url{a_b} \end{ladder} hold.", "So\n$A_1$ and a_b\nhold."),
+        (r"\pagebreak[3] Rings are rings.\subimport*{../figures/}{ring.pdf_t}", "Rings are rings."),
+        (r"Add. \begin{hint}[Easy] Twice.\end{hint}", "Add.\nHint: Twice."),
         (r"\begin{diagram} A & \rTo & B \end{diagram}", r"\begin{diagram} A & \rTo & B \end{diagram}"),
     ],
 )  # fmt: skip
@@ -548,6 +550,11 @@ def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
         ("", r"A \iff B and \iffalse C", "A B and C"),
         (r"\newif\iflong\newcommand{\more}[1]{\iflong #1\fi}", r"A\more{B} C", "A C"),
         (r"\newcommand{\nc}{\newcommand}\nc{\R}{\mathbb{R}}\nc\Q{\mathbb{Q}}", r"$\R\Q$", r"$\mathbb{R}\mathbb{Q}$"),
+        (
+            r"\def\Z{\mathbb Z}\newcommand{\ol}{\overline}",
+            r"$\ol\Z$ and $\hat\Z$",
+            r"$\overline{\mathbb Z}$ and $\hat{\mathbb Z}$",
+        ),
         (r"\let\nc=\newcommand \nc{\R}{\mathbb{R}}", r"$\R$", r"$\mathbb{R}$"),
         (r"\NewDocumentCommand\R", r"$\R$ has a broken definition", r"$\R$ has a broken definition"),
     ],

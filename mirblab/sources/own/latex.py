@@ -37,6 +37,7 @@ _BOX = re.compile(
     r"\{(?:center|quote|quotation|minipage|trivlist|mdframed|framed|shaded|tcolorbox|flushleft|flushright|adjustwidth|"
     r"leftbar|small|footnotesize|multicols|spacing|singlespace)\*?\}"
 )
+_HINT = re.compile(r"\\(begin|end)\s*\{hints?\*?\}(?:\s*\[[^][]*\])?")
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
 _PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
 # Commands that the reader has rules for, whatever an author's style makes of them.
@@ -169,6 +170,9 @@ class LatexContent:
             if block.kind in PROOFS:
                 content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
                 text, option = self._clean(content), drop_line_marks(block.option)
+                if not text:
+                    self.odd["proofs without a text"] += 1
+                    continue
                 proof = OwnProof(text, latex.find_references(content), name, find_line(source, block.start))
                 before = last[0] if last and last[1].section == block.section else None
                 gap = drop_line_marks(source[last[1].after : block.start]) if last else ""
@@ -186,7 +190,7 @@ class LatexContent:
         if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
             option, content = given[1], content[given.end() :]
             labels = [f"{self.boxed[block.kind.rstrip('*')]}:{given[2]}", *labels] if given[2] else labels
-        text = self._clean(content)
+        text = self._clean(content if "hint" in self.kinds else _HINT.sub(_name_hint, content))
         if not text:
             self.odd["statements without a text"] += 1
             return None
@@ -212,10 +216,13 @@ class LatexContent:
 
         def name(match: re.Match[str]) -> str:
             kind = match[2]
-            word = "proof" if kind in PROOFS else self.printed.get(kind) or kind.rstrip("*")
-            return f"\n\n{word.capitalize()}. " if match[1] == "begin" else "\n\n"
+            word = "Proof" if kind in PROOFS else (self.printed.get(kind) or kind.rstrip("*")).capitalize()
+            title = (match[3] or "").strip(" \"`'.")
+            if title:
+                word = title if kind in PROOFS else f"{word} ({title})"
+            return f"\n\n{word}. " if match[1] == "begin" else "\n\n"
 
-        return re.sub(rf"\\(begin|end)\s*\{{({kinds})\}}", name, proof)
+        return re.sub(rf"\\(begin|end)\s*\{{({kinds})\}}(?:\s*\[((?:[^][{{}}]|\{{[^{{}}]*\}})*)\])?", name, proof)
 
     def _clean(self, source: str) -> str:
         return nodes.clean_statement(source, self.odd, self.unknown)
@@ -254,6 +261,10 @@ class LatexContent:
         """Return the last statement of a *kind* before a proof in its file; None: there is none."""
         before = (each for each in reversed(self.statements) if each.file == proof.stem and each.line < proof.line)
         return next((each for each in before if each.kind.split()[-1:] == [kind]), None)
+
+
+def _name_hint(match: re.Match[str]) -> str:
+    return "\n\nHint: " if match[1] == "begin" else "\n\n"
 
 
 def is_rarely_proved(statement: Statement) -> bool:

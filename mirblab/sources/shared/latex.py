@@ -19,7 +19,7 @@ _ARGUMENTS = dict.fromkeys(
 )
 _ARGUMENTS |= dict.fromkeys(
     """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize multicolumn multirow
-    numberwithin counterwithin""".split(),
+    numberwithin counterwithin import subimport inputfrom subinputfrom includefrom subincludefrom""".split(),
     2,
 )
 _ARGUMENTS |= {"addcontentsline": 3, "definecolor": 3}
@@ -71,7 +71,8 @@ _UNWRAPPED = re.compile(
     r"\\(?P<name>emph|text|text(?:bf|it|rm|tt|sc|sf|sl|up|normal)|underline|mbox|hbox|url|footnote|href)\s*(?=\{)"
 )
 _DROPPED = re.compile(
-    r"""\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
+    r"""\\(?:page|no|nopage|line)break\[\d\][ \t]*
+    |\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
     |phantomsection|protect|it|bf|rm|sl|em|sc|tt|sf|(?:it|sl|sc|up)shape|(?:bf|md)series|(?:rm|sf|tt)family
     |tiny|scriptsize|footnotesize|small|[lL]arge|LARGE|[hH]uge|normalsize|(?:page|no|no?page|med|big|small)?break|xspace
     |q?quad|thinspace|pause|leavevmode|samepage|qed|hline|ignorespaces|strut|null|displaystyle|textstyle|raggedright
@@ -111,6 +112,11 @@ _FIGURE_ARGUMENT = re.compile(
 _LAYOUT = re.compile(
     r"\\(?:nonumber|notag|qedhere|xspace|allowbreak|displaybreak|nobreak)(?![A-Za-z])(?:\[\d\])?|\\math(?:open|close)\s*\{\}"
     r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\eqno\s*\{\s*\\(?:qed|bbox|square|Box)\s*\}"
+)
+# A letter of another alphabet, from an author's command, which an accent takes as its argument only in braces.
+_UNBRACED = re.compile(
+    r"(\\(?:overline|underline|bar|hat|tilde|vec|dot|ddot|check|breve|widehat|widetilde|sqrt))\s*"
+    r"(\\math(?:bb|bf|cal|frak|rm|scr|it|sf)\s*(?:\{[A-Za-z]\}|[A-Za-z](?![A-Za-z])))"
 )
 _BOXED_FORMULA = re.compile(r"(?<![A-Za-z])\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
@@ -486,7 +492,7 @@ def _next_dollars(text: str) -> dict[int, int]:
 def _formula(source: str) -> str:
     source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", _first_choices(source)))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
-    source = " ".join(source.split())
+    source = " ".join(_UNBRACED.sub(r"\1{\2}", source).split())
     return " ".join(re.sub(r"^\$\$|\$\$$", lambda match: " $$ ", source).split())
 
 

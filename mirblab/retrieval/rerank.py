@@ -12,10 +12,11 @@ import pandas as pd
 from mirblab.core import network, paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.core.terminal import progress
+from mirblab.core.text_files import read_json
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import encoder
-from mirblab.encoders.local import folder_digest
+from mirblab.encoders.local import find_trained, folder_digest
 from mirblab.encoders.token_vectors import load_token_vectors
 from mirblab.retrieval import late_interaction
 
@@ -36,6 +37,8 @@ def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str
 def _read_entry(name_or_folder: str) -> dict[str, Any]:
     entries, folder = registry.read_registry("rerankers"), Path(name_or_folder)
     if name_or_folder not in entries:
+        if find_trained(name_or_folder):
+            return {"kind": "cross-encoder"} | _trained(name_or_folder)
         if not paths.path_exists(folder / "config.json"):
             raise unknown("reranker", name_or_folder, entries)
         name, revision = folder.resolve().name, folder_digest(folder)
@@ -44,6 +47,8 @@ def _read_entry(name_or_folder: str) -> dict[str, Any]:
     where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
     if entry.get("kind") not in _NEEDED:
         raise MirblabError(f"{where}: {unknown('kind of reranker', str(entry.get('kind')), _NEEDED)}")
+    if entry.pop("trained", False):
+        return entry | _trained(name_or_folder)
     if not entry.get(_NEEDED[entry["kind"]]):
         raise MirblabError(f"{where} lacks {_NEEDED[entry['kind']]}; add it to the entry")
     if entry["kind"] == "max-sim":
@@ -55,6 +60,17 @@ def _read_entry(name_or_folder: str) -> dict[str, Any]:
     return entry
 
 
+def _trained(name: str) -> dict[str, Any]:
+    """Return what identifies a cross-encoder that was trained here; MirblabError when it was not yet."""
+    folder = find_trained(name)
+    if folder is None:
+        raise MirblabError(f"the reranker '{name}' is not trained yet; run: mirblab train {name}")
+    if read_json(folder / "config_sentence_transformers.json").get("model_type") != "CrossEncoder":
+        raise MirblabError(f"'{name}' is an encoder and scores no pairs; search with it as a system: {name}")
+    length = read_json(folder / "tokenizer_config.json").get("model_max_length", 512)
+    return {"id": name, "revision": folder_digest(folder), "max_length": length}
+
+
 def score_shortlist(
     shortlist: pd.DataFrame, collection: Collection, reranker: str, max_length: int = 0, instruction: str = ""
 ) -> pd.DataFrame:
@@ -64,6 +80,8 @@ def score_shortlist(
     settings = reranker_settings(reranker, max_length, instruction)
     if settings["kind"] == "cross-encoder" and reranker not in registry.read_registry("rerankers"):
         settings["id"] = reranker  # the folder
+    if trained := find_trained(reranker):
+        settings["id"] = str(trained)
     score = _max_sim if settings["kind"] == "max-sim" else _cross_encode
     scores = score(settings, collection, queries, docs) if len(shortlist) else np.empty(0, np.float32)
     return runs.from_positions(

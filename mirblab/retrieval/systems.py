@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,9 @@ _WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
 _CHANGED = re.compile(
     r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = [^+>]+)\)"
 )  # as `system` names what was changed
-_OPTIONS = re.compile(r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?")
+_OPTIONS = re.compile(
+    r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d+))?"
+)
 
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
@@ -60,7 +62,10 @@ SETTINGS_BY_KIND: dict[str, dict[str, Any]] = {
     },
     "structure": {"weights": dict[str, Any], "b": float},
     APPROACH0: {"first*": str, "depth*": int},
-    "rerank": {"first*": str, "reranker*": str, "depth*": int, "max_length": int, "instruction": str},
+    "rerank": {
+        "first*": str, "reranker*": str, "depth*": int, "max_length": int, "instruction": str,
+        "method": Literal["cv"], "weight": Annotated[float, Field(gt=0, lt=1)],
+    },
 }  # fmt: skip
 
 
@@ -134,7 +139,8 @@ def parse_composed_name(name: str) -> dict[str, Any] | None:
                 f"'{name}' names no reranked system; write first>reranker@depth, for example bm25>maxsim@20"
             )
         pairs = {"max_length": int(match["max_length"] or 0), "instruction": "card" if match["instructed"] else ""}
-        chosen = {"depth": int(match["depth"])} | {key: value for key, value in pairs.items() if value}
+        mixed = {"method": "cv"} if match["weight"] == "cv" else {"weight": float(match["weight"] or 0)}
+        chosen = {"depth": int(match["depth"])} | {key: value for key, value in (pairs | mixed).items() if value}
         if reranker == APPROACH0:
             return check_settings(name, {"kind": APPROACH0, "first": first, **chosen})
         return {"kind": "rerank", "first": first, "reranker": reranker, **chosen}
@@ -288,7 +294,8 @@ def system(name: str, **settings: Any) -> System:
 
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
     "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a (10 without a depth),
-    and "a>approach0@50" Approach0's scoring. A model trained here (`--out NAME`) is a dense system without an entry.
+    and "a>approach0@50" Approach0's scoring; "a>b@50,0.6" by 0.6 of b's score and 0.4 of a's, "a>b@50,cv" by weights
+    that are cross-validated. A model trained here (`--out NAME`) is a dense system without an entry.
     Case does not matter, and labels are names, too. MirblabError with a suggestion for an unknown name or setting.
 
     >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
@@ -394,7 +401,16 @@ def _fusion(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 def _rerank(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     first, reranked = self.parts[0], self.settings["depth"]
     pairs = pair_scores(first, self.settings["reranker"], collection, reranked, **pair_options(self.settings))
-    return rerank.reorder_run(first.search(collection, max(depth, reranked)), pairs, reranked)
+    run, weight = first.search(collection, max(depth, reranked)), self.settings.get("weight", 0.0)
+    parts, notes = [runs.cut_run(run, reranked), pairs], dict[str, Any]()
+    if weight:
+        pairs = fusion.linear(parts, [1 - weight, weight])
+    elif self.settings.get("method") == "cv":
+        pairs = fusion.cross_validated(parts, collection, "nDCG@10")
+        notes = {str(name): value for name, value in pairs.attrs.items()}
+    reordered = rerank.reorder_run(run, pairs, reranked)
+    reordered.attrs = notes | reordered.attrs
+    return reordered
 
 
 def _approach0(self: System, collection: Collection, depth: int) -> pd.DataFrame:

@@ -160,16 +160,21 @@ class BatchPlan:
         before, after = int(step * self.share), int((step + 1) * self.share)
         rng = np.random.default_rng([self.seed, _VIEWS, step])
         if after > before:
-            rows = _batch_rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
+            rows = batch_rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
             return Draw(rows, np.zeros(len(rows), np.intp), np.zeros(len(rows), bool), True, rng)
-        rows = _batch_rows(len(self.usable), self.batch, self.seed, _ORDER, step - before, self.together)
+        rows = batch_rows(len(self.usable), self.batch, self.seed, step - before, _ORDER, self.together)
         # the largest of uniform numbers, among the pairs that a row has
         pairs = np.where(self.usable[rows], rng.random((len(rows), self.usable.shape[1])), -1.0).argmax(axis=1)
         return Draw(rows, pairs, rng.random(len(rows)) < 0.5, False, rng)
 
     def torch_seed(self, step: int) -> int:
         """Return the seed of the model's random numbers (dropout) at a *step*."""
-        return int(np.random.SeedSequence([self.seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
+        return torch_seed(self.seed, step)
+
+
+def torch_seed(seed: int, step: int) -> int:
+    """Return the seed of the model's random numbers (dropout) at a *step*."""
+    return int(np.random.SeedSequence([seed, _TORCH, step]).generate_state(1, np.uint64)[0] >> 1)
 
 
 @dataclass(frozen=True)
@@ -387,7 +392,8 @@ def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     return negatives
 
 
-def _batch_rows(n_rows: int, batch: int, seed: int, stream: int, number: int, together: int) -> np.ndarray:
+def batch_rows(n_rows: int, batch: int, seed: int, number: int, stream: int = _ORDER, together: int = 1) -> np.ndarray:
+    """Return the rows of the batch *number*, from 0, of epochs that are seeded permutations of all rows."""
     epoch, place = divmod(number, max(1, n_rows // batch))
     return _permutation(n_rows, seed, stream, epoch, together)[place * batch : (place + 1) * batch]
 

@@ -36,6 +36,11 @@ class CurrentModel:
         with self._evaluating():
             return self.passes.scores(strings, self.encoder.strings(documents))
 
+    def pair_scores(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the score of each pair of query and document by a cross-encoder, float32 (n,)."""
+        with self._evaluating():
+            return self.passes.vectors(pairs)[:, 0].float().cpu().numpy()
+
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
         import torch

@@ -21,9 +21,19 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, n_threads
-from mirblab.train.data import TrainingTexts
+from mirblab.train.data import TrainingTexts, torch_seed
 from mirblab.train.evaluation import CurrentModel, Evaluate
-from mirblab.train.loss import LossOf, Passes, cosines, packed_scores, ranking_loss, same_as_negatives, same_texts
+from mirblab.train.lists import RankingLists
+from mirblab.train.loss import (
+    LossOf,
+    Passes,
+    cosines,
+    list_loss,
+    packed_scores,
+    ranking_loss,
+    same_as_negatives,
+    same_texts,
+)
 from mirblab.train.recipes import Recipe, describe_differences
 
 if TYPE_CHECKING:
@@ -43,7 +53,7 @@ class TrainingRun:
     recipe: Recipe
     passes: Passes
     encoder: Encoder
-    material: TrainingTexts
+    material: TrainingTexts | RankingLists
     folder: Path
     identity: Mapping[str, Any]
     evaluate: Evaluate | None = None
@@ -112,15 +122,20 @@ def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
 
 
 def _optimiser(run: TrainingRun) -> Any:
-    """Return AdamW over the trained weights; token embeddings, which most texts do not use, have another rate."""
+    """Return AdamW over the trained weights.
+
+    Token embeddings, which most texts do not use, and a cross-encoder's new layer have rates of their own.
+    """
     import torch
 
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
     token_weights = {id(model.get_input_embeddings().weight) for model in models}
-    weights = list(trained_parameters(run.passes.model).values())
+    named = trained_parameters(run.passes.model)
+    new = [weight for name, weight in named.items() if run.recipe.is_cross and not name.startswith("0.")]
+    weights = [weight for weight in named.values() if all(weight is not head for head in new)]
     others = [weight for weight in weights if id(weight) not in token_weights]
     embeddings = [weight for weight in weights if id(weight) in token_weights]
-    rates = ((others, 1.0), (embeddings, run.recipe.embedding_rate))
+    rates = ((others, 1.0), (embeddings, run.recipe.embedding_rate), (new, run.recipe.head_rate))
     groups = [{"params": params, "rate": rate} for params, rate in rates if params]
     return torch.optim.AdamW(groups, lr=run.recipe.learning_rate, weight_decay=run.recipe.weight_decay, fused=True)
 
@@ -129,14 +144,11 @@ def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
     import torch
 
     start, recipe = time.perf_counter(), run.recipe
-    plan = run.material.plan(recipe)
-    torch.manual_seed(plan.torch_seed(step))
-    anchors, positives, negatives = run.material.texts(plan.draw(step))
-    queries = run.encoder.strings(anchors, "query", recipe.instruction)
-    strings = [*queries, *run.encoder.strings(positives), *run.encoder.strings(negatives)]
+    torch.manual_seed(torch_seed(recipe.seed, step))
+    strings, loss_of, n_pairs = _inputs(run, step)
     optimiser.zero_grad(set_to_none=True)
     backward = run.passes.cached_backward if recipe.cached else run.passes.backward
-    loss = backward(strings, _loss_of(recipe, anchors, positives, negatives))
+    loss = backward(strings, loss_of)
     if not math.isfinite(loss):
         raise MirblabError(
             f"recipe '{recipe.name}': the loss of step {step + 1} is {loss}; lower the learning rate or set "
@@ -150,7 +162,23 @@ def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
     optimiser.step()
     seconds = time.perf_counter() - start
     facts = {"loss": loss, "learning_rate": rate, "seconds": round(seconds, 3)}
-    return {"step": step + 1, **facts, "pairs_per_second": round(len(anchors) / seconds, 2)}
+    return {"step": step + 1, **facts, "pairs_per_second": round(n_pairs / seconds, 2)}
+
+
+def _inputs(run: TrainingRun, step: int) -> tuple[list[Any], LossOf, int]:
+    """Return the texts, or the pairs of texts, of a *step*, the loss of their vectors, and the number of pairs."""
+    recipe, material = run.recipe, run.material
+    if isinstance(material, RankingLists):
+        pairs, first = material.draw(recipe, step)
+        return (
+            pairs,
+            lambda scores: list_loss(scores.view(first.shape), first, recipe.first_weight, recipe.loss),
+            len(pairs),
+        )
+    anchors, positives, negatives = material.texts(material.plan(recipe).draw(step))
+    queries = run.encoder.strings(anchors, "query", recipe.instruction)
+    strings = [*queries, *run.encoder.strings(positives), *run.encoder.strings(negatives)]
+    return strings, _loss_of(recipe, anchors, positives, negatives), len(anchors)
 
 
 def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives: list[str]) -> LossOf:

@@ -100,7 +100,7 @@ class Passes:
     tokens: int
     precision: str
 
-    def vectors(self, strings: Sequence[str]) -> torch.Tensor:
+    def vectors(self, strings: Sequence[Any]) -> torch.Tensor:
         """Return the vectors (n, d) of exact *strings*, with gradients where torch computes them."""
         import torch
 
@@ -117,7 +117,7 @@ class Passes:
             left, right = (normalize(self.vectors(strings).float(), dim=1) for strings in (queries, documents))
             return (left @ right.T).cpu().numpy()
 
-    def backward(self, strings: Sequence[str], loss_of: LossOf) -> float:
+    def backward(self, strings: Sequence[Any], loss_of: LossOf) -> float:
         """Return the loss of the vectors of *strings*, and add its gradient to the model's."""
         loss = loss_of(self.vectors(strings))
         loss.backward()
@@ -149,12 +149,12 @@ class Passes:
             again.backward(gradients[torch.as_tensor(batch, device=vectors.device)].to(again.dtype))
         return float(loss.detach())
 
-    def split(self, strings: Sequence[str]) -> list[list[int]]:
+    def split(self, strings: Sequence[Any]) -> list[list[int]]:
         """Return the positions of *strings* in passes, the longest texts first."""
         lengths = entry.token_lengths(self.model.tokenizer, strings, self.name)
         return list(token_batches(np.minimum(lengths, int(min(self.model.max_seq_length, 2**31))), self.tokens))
 
-    def _run(self, strings: Sequence[str], batch: Sequence[int]) -> torch.Tensor:
+    def _run(self, strings: Sequence[Any], batch: Sequence[int]) -> torch.Tensor:
         import torch
 
         features = entry.model_input(self.model, [strings[position] for position in batch])
@@ -219,6 +219,52 @@ class TokenPasses(Passes):
             for position, tokens in zip(batch, rows, strict=True):
                 token_vectors[position] = tokens[tokens[:, -1] == 1, :-1]
         return TokenMatrices.of(token_vectors)
+
+
+@dataclass(frozen=True)
+class PairPasses(Passes):
+    """Runs (query, document) pairs through a cross-encoder; a pair's vector is its score, (n, 1)."""
+
+    def split(self, strings: Sequence[Any]) -> list[list[int]]:
+        """Return the positions of pairs in passes, the longest first."""
+        longest = self.model.max_seq_length
+        queries, documents = ([pair[side] for pair in strings] for side in (0, 1))
+        cut = self.model.tokenizer(queries, documents, truncation="longest_first", max_length=longest)
+        return list(token_batches(np.array([len(ids) for ids in cut["input_ids"]]), self.tokens))
+
+    def _run(self, strings: Sequence[Any], batch: Sequence[int]) -> torch.Tensor:
+        import torch
+
+        device = self.model.device
+        features = self.model.preprocess([strings[position] for position in batch])
+        moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
+        transformer, *rest = self.model
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision != "float32"):
+            output = transformer(moved)
+        output[local.TOKENS] = output[
+            local.TOKENS
+        ].float()  # scores of similar documents differ by less than bfloat16's step
+        for module in rest:
+            output = module(output)
+        return output["scores"]
+
+
+def list_loss(scores: torch.Tensor, first: np.ndarray, weight: float, kind: str) -> torch.Tensor:
+    """Return the mean loss of *scores* (batch, 1 + n), of which the first in each row is the relevant document's.
+
+    "listwise": its cross-entropy under a softmax over the row (Cao et al., ICML 2007, with one relevant document);
+    "binary": the cross-entropy of each document by itself (Nogueira and Cho 2019). The first stage's scores *first*, of
+    the same shape, are added with *weight*, so that the model learns what they lack.
+    """
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+    logits = scores + weight * torch.from_numpy(first).to(scores.device)
+    if kind == "binary":
+        right = torch.zeros_like(logits)
+        right[:, 0] = 1.0
+        return binary_cross_entropy_with_logits(logits, right)
+    return cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long, device=logits.device))
 
 
 def late_scores(

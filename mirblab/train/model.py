@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import local
 from mirblab.encoders.encoding import Encoder, encoder
@@ -56,6 +58,39 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
         # transformers 5.2x gave it another name
         enable = getattr(whole, "activation_checkpointing_enable", None) or whole.gradient_checkpointing_enable
         enable({"use_reentrant": False})
+    model.max_seq_length = recipe.max_length
+    return model
+
+
+def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
+    """Return a new CrossEncoder of *recipe*: *base*'s transformer, pooling, and a linear layer drawn by the seed.
+
+    The layer begins near 0 and the score is its output, without a sigmoid, so that scores of good documents differ.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.base.modules import Dense
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    transformer = local.load_anew(base.name, base.entry | {"dtype": "float32"}, base.folder)[0]
+    width = transformer.get_embedding_dimension()
+    drawn = np.random.default_rng(recipe.seed).standard_normal((1, width)) * 0.02
+    head = Dense(
+        width,
+        1,
+        activation_function=None,
+        init_weight=torch.tensor(drawn, dtype=torch.float32),
+        init_bias=torch.zeros(1),
+        module_output_name="scores",
+    )
+    model = CrossEncoder(
+        modules=[transformer, Pooling(width, recipe.pooling), head],
+        num_labels=1,
+        device=training_device(),
+        activation_fn=torch.nn.Identity(),
+    )
+    if not recipe.dropout:
+        _without_dropout(model)
     model.max_seq_length = recipe.max_length
     return model
 

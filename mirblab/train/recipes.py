@@ -17,6 +17,16 @@ from mirblab.core.errors import MirblabError, check_known
 # Fields that do not change the weights, so that a run may be continued with other values.
 FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
 _PATH_FIELDS = ("data", "rephrased", "hard")
+CROSS = "cross-encoder"
+# Fields of one kind of model only; the other kind's recipes have their defaults, and do not depend on them.
+_CROSS_FIELDS = (
+    "kind", "collections", "apart", "max_queries", "first", "first_depth", "n_negatives", "easy", "loss", "pooling",
+    "head_rate", "first_weight", "instructed", "held_out_queries",
+)  # fmt: skip
+_VIEW_FIELDS = (
+    "tokens_from", "tokens_share", "data", "split", "modules", "rephrased", "view_pairs", "together", "scale",
+    "symmetric", "instruction", "cached", "late", "hard", "n_hard", "mix", "mix_split", "share",
+)  # fmt: skip
 _Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -31,6 +41,7 @@ class Recipe:
     name: str
     label: str = ""
     licence: str = ""
+    kind: Literal["bi-encoder", "cross-encoder"] = "bi-encoder"
     base: str = "minilm"
     tokens_from: str = ""
     tokens_share: _Share = 0.5
@@ -69,6 +80,19 @@ class Recipe:
     mix: str = ""
     mix_split: str = "train"
     share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    collections: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    max_queries: NonNegativeInt = 0
+    first: str = "bm25"
+    first_depth: Annotated[int, Field(ge=2)] = 50
+    n_negatives: PositiveInt = 7
+    easy: Annotated[float, Field(ge=0, le=1)] = 0.0
+    loss: Literal["listwise", "binary"] = "listwise"
+    pooling: Literal["mean", "cls"] = "mean"
+    head_rate: PositiveFloat = 1.0
+    first_weight: NonNegativeFloat = 0.0
+    instructed: bool = False
+    held_out_queries: NonNegativeInt = 60
     seed: NonNegativeInt = 0
     checkpoint_every: NonNegativeFloat = 120.0
     evaluate_every: NonNegativeInt = 0
@@ -78,6 +102,11 @@ class Recipe:
     def is_static(self) -> bool:
         """Return whether the base is a mean of an encoder's token embeddings."""
         return self.base.startswith("static:")
+
+    @property
+    def is_cross(self) -> bool:
+        """Return whether a cross-encoder is trained on collections, and not an encoder on views."""
+        return self.kind == CROSS
 
     @property
     def encoder(self) -> str:
@@ -104,12 +133,10 @@ class Recipe:
 
     def determining(self) -> dict[str, Any]:
         """Return the fields that can change the trained weights, as JSON has them; of a path its last name."""
-        values = {name: value for name, value in dataclasses.asdict(self).items() if name not in FREE_FIELDS}
-        return (
-            values
-            | {"view_pairs": list(self.view_pairs)}
-            | {name: Path(getattr(self, name)).name for name in _PATH_FIELDS}
-        )
+        left_out = (*FREE_FIELDS, *(_VIEW_FIELDS if self.is_cross else _CROSS_FIELDS))
+        values = dataclasses.asdict(self) | {name: Path(getattr(self, name)).name for name in _PATH_FIELDS}
+        listed = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {name: value for name, value in (values | listed).items() if name not in left_out}
 
 
 def recipe(name: str, **changes: Any) -> Recipe:
@@ -147,7 +174,22 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return "; ".join(f"{field} was {old.get(field)!r} and is {new.get(field)!r}" for field in fields)
 
 
+def _check_cross_encoder(where: str, made: Recipe) -> None:
+    """Raise MirblabError for a field of the other kind that is set, and for a cross-encoder without collections."""
+    others = _VIEW_FIELDS if made.is_cross else _CROSS_FIELDS
+    plain = Recipe(made.name)
+    wrong = [name for name in others if name != "kind" and getattr(made, name) != getattr(plain, name)]
+    if wrong:
+        raise MirblabError(f"{where}: a {made.kind} has no {', '.join(wrong)}; take it out, or give another kind")
+    if made.is_cross and not made.collections:
+        raise MirblabError(f'{where}: a cross-encoder learns from collections; write collections = ["stacks-qa"]')
+    if made.is_cross and (made.is_static or made.lora or made.recompute):
+        raise MirblabError(f"{where}: a cross-encoder is trained whole, from a transformer; take out static:, lora and "
+                           "recompute")  # fmt: skip
+
+
 def _check_combinations(where: str, made: Recipe) -> None:
+    _check_cross_encoder(where, made)
     if made.tokens_from and made.is_static:
         raise MirblabError(
             f"{where}: tokens_from is {made.tokens_from!r} with base {made.base!r}; write a base that is no static "

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -21,11 +21,12 @@ from mirblab.data import digests
 from mirblab.encoders import local
 from mirblab.encoders.encoding import Encoder
 from mirblab.train import loop
-from mirblab.train.data import gather_texts
+from mirblab.train.data import TrainingTexts, gather_texts
 from mirblab.train.evaluation import Evaluate, held_out
+from mirblab.train.lists import RankingLists, gather_lists, held_out_lists
 from mirblab.train.loop import TrainingRun, evaluation_rows, run_to_end
-from mirblab.train.loss import Passes, TokenPasses, resolve_precision
-from mirblab.train.model import build_model, finish_model, starting_encoder, training_device
+from mirblab.train.loss import PairPasses, Passes, TokenPasses, resolve_precision
+from mirblab.train.model import build_cross_encoder, build_model, finish_model, starting_encoder, training_device
 from mirblab.train.recipes import Recipe, describe_differences, recipe
 
 RECIPE, _WORKSHOPS = "recipe.json", ".training"
@@ -56,11 +57,17 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
+    if plan.is_cross:
+        return _train(plan, gather_lists(plan), evaluate, force)
     if views is None:
         from mirblab.analysis import lean_views
 
         views = lean_views.read_views(plan.data)
-    material, encoder = gather_texts(plan, views), starting_encoder(plan)
+    return _train(plan, gather_texts(plan, views), evaluate or _default_evaluation(plan, views), force)
+
+
+def _train(plan: Recipe, material: TrainingTexts | RankingLists, evaluate: Evaluate | None, force: bool) -> Path:
+    encoder = starting_encoder(plan)
     fingerprint, precision = material.fingerprint(), resolve_precision(plan.precision, training_device())
     identity = plan.determining() | {"fingerprint": fingerprint, "precision": precision}
     identity |= _starting_revisions(plan, encoder)
@@ -71,10 +78,10 @@ def train(
     if force:
         shutil.rmtree(folder, ignore_errors=True)
     atomic_files.make_folder(folder)
-    evaluate = evaluate or _default_evaluation(plan, views)
-    model = build_model(plan, encoder)
-    make_passes = partial(TokenPasses, length=plan.max_length) if plan.late else Passes
-    passes = make_passes(model, plan.name, plan.tokens_per_pass, precision)
+    model = build_cross_encoder(plan, encoder) if plan.is_cross else build_model(plan, encoder)
+    passes = _passes(plan)(model, plan.name, plan.tokens_per_pass, precision)
+    if isinstance(material, RankingLists) and plan.evaluate_rows:
+        evaluate = evaluate or held_out_lists(plan, material)
     before = {}
     if plan.trained_share < 1:  # the base's own weights become a part of the trained ones
         before = loop.trained_parameters(build_model(replace(plan, tokens_from=""), encoder))
@@ -82,10 +89,17 @@ def train(
     run_to_end(run)
     facts = {"n_rows": len(material), "n_steps": run.n_steps, "fingerprint": fingerprint, "precision": precision}
     card = model_card(plan, encoder, facts, loop.read_log(folder))
-    trained = store_model(plan.name, finish_model(plan, encoder, model), card, identity)
+    finished = model if plan.is_cross else finish_model(plan, encoder, model)
+    trained = store_model(plan.name, finished, card, identity)
     for path in loop.checkpoint_files(folder):
         atomic_files.remove_path(path)
     return trained
+
+
+def _passes(plan: Recipe) -> Callable[[Any, str, int, str], Passes]:
+    if plan.is_cross:
+        return PairPasses
+    return partial(TokenPasses, length=plan.max_length) if plan.late else Passes
 
 
 def starting_model(name: str | Recipe) -> str:

@@ -1,0 +1,281 @@
+"""lists: training queries of collections, each with a relevant document and others that a first stage returned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
+from mirblab.data import beir
+from mirblab.data.collection import Collection, read_splits
+from mirblab.data.near_duplicates import find_repeats, fold_text
+from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval.systems import DEPTH, system
+from mirblab.sources import catalogue
+from mirblab.train.data import HELD_OUT, batch_rows
+from mirblab.train.recipes import Recipe
+
+if TYPE_CHECKING:
+    from mirblab.train.evaluation import CurrentModel, Evaluate
+
+_LISTS, _HELD_OUT = 10, 11  # the purposes of random streams, beside those of train.data
+_DEEP = 10  # times the depth of the shortlist, from which easy documents are drawn
+MEASURE = "nDCG@10"
+
+
+Alike = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class RankedQuery:
+    """A query with its relevant documents and those of the first stage, as positions in the documents of *source*.
+
+    *shortlist*: what the first stage returned, best first, `first_depth` documents; *others*: documents to learn from
+    that are not relevant, best first, of which *n_hard* are in the shortlist. Scores are the first stage's, scaled to 0
+    to 1 over the shortlist, and 0 below it.
+    """
+
+    source: int
+    text: str
+    relevant: np.ndarray
+    grades: np.ndarray
+    relevant_scores: np.ndarray
+    others: np.ndarray
+    other_scores: np.ndarray
+    n_hard: int
+    shortlist: np.ndarray
+    shortlist_scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class RankingLists:
+    """The queries to learn from, the documents of each collection, and the queries kept for evaluation."""
+
+    queries: list[RankedQuery]
+    documents: list[list[str]]
+    held_out: list[RankedQuery]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def draw(self, recipe: Recipe, step: int) -> tuple[list[tuple[str, str]], np.ndarray]:
+        """Return the pairs of a *step*, from 0, and the first stage's scores (batch, 1 + n_negatives).
+
+        The first pair of each list is relevant; documents are drawn by the seed and the step alone, the relevant one
+        in proportion to its grade. The share `easy` of the others, which falls evenly to 0 in the course of the
+        training, is from beyond the first stage's first `first_depth`.
+        """
+        rng = np.random.default_rng([recipe.seed, _LISTS, step])
+        share = recipe.easy * (1 - step / self.n_steps(recipe))
+        pairs, scores = list[tuple[str, str]](), list[list[float]]()
+        for row in batch_rows(len(self), recipe.batch, recipe.seed, step):
+            query = self.queries[row]
+            right = rng.choice(len(query.relevant), p=query.grades / query.grades.sum())
+            wrong = _drawn_negatives(query, recipe.n_negatives, share, rng)
+            documents = [query.relevant[right], *query.others[wrong]]
+            pairs += [(query.text, self.documents[query.source][document]) for document in documents]
+            scores.append([query.relevant_scores[right], *query.other_scores[wrong]])
+        return pairs, np.array(scores, np.float32)
+
+    def n_steps(self, recipe: Recipe) -> int:
+        """Return the number of steps of the whole training."""
+        return recipe.n_steps(len(self))
+
+    def fingerprint(self) -> str:
+        """Return a hash of all texts, and of what is relevant and returned for each query: 32 hexadecimal digits."""
+        state = hashlib.blake2b(digest_size=16)
+        for texts in self.documents:
+            state.update(repr(len(texts)).encode())
+            for text in texts:
+                state.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        for query in (*self.queries, *self.held_out):
+            state.update(f"{query.source} {query.n_hard} {query.text}\0".encode("utf-8", "surrogatepass"))
+            for array in (query.relevant, query.grades, query.others):
+                state.update(np.ascontiguousarray(array, np.int64).tobytes())
+        return state.hexdigest()
+
+
+def gather_lists(recipe: Recipe) -> RankingLists:
+    """Return the lists of *recipe*, and say how many queries and documents were left out as known from a test.
+
+    A query, and a document, that at least nearly equals (`near`) a query of another split than the one trained on, of
+    the recipe's collections and of those in `apart`, is left out. Raises MirblabError for a collection without a split
+    to train on, and if fewer queries than one batch have a relevant document and enough others.
+    """
+    sources = [_training_collection(recipe, name) for name in recipe.collections]
+    apart = _evaluated_queries([*(source.name for source in sources), *recipe.apart])
+    queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[list[str]]()
+    for number, collection in enumerate(sources):
+        found = _ranked_queries(recipe, number, collection, apart)
+        kept = _held_out_rows(recipe, number, found, -(-recipe.held_out_queries // len(sources)))
+        held_out += [found[row] for row in kept]
+        queries += [query for row, query in enumerate(found) if row not in kept]
+        documents.append(collection.texts)
+    if len(queries) < recipe.batch:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {len(queries)} queries of {', '.join(recipe.collections)} have a relevant "
+            f"document and {recipe.n_negatives} others, fewer than one batch of {recipe.batch}; give more collections "
+            "or --set batch=..."
+        )
+    return RankingLists(queries, documents, held_out)
+
+
+def held_out_lists(recipe: Recipe, material: RankingLists) -> Evaluate | None:
+    """Return a function that measures nDCG@10 of the first stage's first documents reranked, on the held-out queries.
+
+    Each has a relevant document among them. Its measures: that of the model, of the first stage alone, and of the mean
+    of both scores, scaled to 0 to 1 within each query. None without a held-out query.
+    """
+    if not material.held_out:
+        return None
+    lists = [query.shortlist for query in material.held_out]
+    qrels = pd.concat(
+        [_table(at, query.relevant, relevance=query.grades) for at, query in enumerate(material.held_out)]
+    )
+    first = [query.shortlist_scores for query in material.held_out]
+    pairs = [
+        (query.text, material.documents[query.source][document])
+        for query, documents in zip(material.held_out, lists, strict=True)
+        for document in documents
+    ]
+
+    def value(scores: Sequence[np.ndarray]) -> float:
+        parts = zip(lists, scores, strict=True)
+        run = pd.concat([_table(at, documents, score=own) for at, (documents, own) in enumerate(parts)])
+        return float(evaluate(run, qrels, MEASURE).value.mean())
+
+    def measure(model: CurrentModel, step: int) -> dict[str, float]:
+        scores = np.split(model.pair_scores(pairs), np.cumsum([len(documents) for documents in lists])[:-1])
+        halves = [_scaled(own) + _scaled(stage) for own, stage in zip(scores, first, strict=True)]
+        return {MEASURE: value(scores), recipe.first: value(first), f"mean with {recipe.first}": value(halves)}
+
+    return measure
+
+
+def _training_collection(recipe: Recipe, name: str) -> Collection:
+    """Return the collection *name* ("name" or "name:split"), with at most `max_queries` queries of its split."""
+    name, _, split = name.partition(":")
+    split, folder = split or "train", catalogue.collection_folder(name, fetch=True)
+    known = sorted({"test", *beir.split_names(folder)})
+    if split not in known or split in HELD_OUT:
+        raise MirblabError(
+            f"recipe '{recipe.name}': {name} has no split '{split}' to train on (found {', '.join(known)}; dev and "
+            "test are for evaluation); take another collection"
+        )
+    return catalogue.load(name, split).sample(recipe.max_queries, recipe.seed)
+
+
+def _evaluated_queries(names: Iterable[str]) -> list[str]:
+    """Return the distinct texts of all queries of all splits but train of the collections called *names*."""
+    texts = dict[str, None]()
+    for name in dict.fromkeys(names):
+        for collection in read_splits(catalogue.collection_folder(name, fetch=True)):
+            if collection.split != "train":
+                texts |= dict.fromkeys(collection.query_texts)
+    return list(texts)
+
+
+def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: list[str]) -> list[RankedQuery]:
+    """Return the queries of *collection* that can be learnt from, and say what was left out."""
+    known_queries, known_documents, alike = _repeats(recipe, collection, apart)
+    run = system(recipe.first).search(collection, DEPTH)
+    codes = run.query_id.cat.codes.to_numpy()
+    starts = np.searchsorted(codes, np.arange(len(collection.query_ids) + 1))
+    docs, scores = run.doc_id.cat.codes.to_numpy(), run.score.to_numpy(np.float64)
+    judged = collection.qrels[(collection.qrels.relevance > 0).to_numpy()]
+    rows_of = judged.groupby(judged.query_id.cat.codes.to_numpy()).indices
+    judged_docs, grades = judged.doc_id.cat.codes.to_numpy(), judged.relevance.to_numpy()
+    prefix = f"{collection.card.instruction} " if recipe.instructed and collection.card.instruction else ""
+    queries, empty = list[RankedQuery](), np.array([not text for text in collection.texts])
+    for place, text in enumerate(collection.query_texts):
+        rows = rows_of.get(place, np.empty(0, np.intp))
+        rows = rows[~known_documents[judged_docs[rows]] & ~empty[judged_docs[rows]]]
+        if known_queries[place] or not text or not len(rows):
+            continue
+        here = slice(starts[place], min(starts[place + 1], starts[place] + _DEEP * recipe.first_depth))
+        returned, own = docs[here], _scaled(scores[here], recipe.first_depth)
+        all_relevant = judged_docs[rows_of[place]]
+        wrong = ~(known_documents | empty)[returned] & ~np.isin(returned, alike(all_relevant))
+        others = returned[wrong]
+        if len(others) < recipe.n_negatives:
+            continue
+        relevant, n_hard = judged_docs[rows], int(wrong[: recipe.first_depth].sum())
+        score_of = dict(zip(returned.tolist(), own.tolist(), strict=True))
+        relevant_scores = np.array([score_of.get(document, 0.0) for document in relevant.tolist()])
+        shortlist = (returned[: recipe.first_depth].copy(), own[: recipe.first_depth])
+        queries.append(
+            RankedQuery(
+                number, prefix + text, relevant, grades[rows], relevant_scores, others, own[wrong], n_hard, *shortlist
+            )
+        )
+    say(
+        f"{recipe.name}: {collection.name}: {int(known_queries.sum()):,} of {len(known_queries):,} queries and "
+        f"{int(known_documents.sum()):,} of {len(known_documents):,} documents nearly repeat a query of an evaluation "
+        f"and are left out; {len(queries):,} queries are learnt from or held out"
+    )
+    return queries
+
+
+def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[np.ndarray, np.ndarray, Alike]:
+    """Return which queries and documents repeat one of *apart*, bool each, and a function that adds near duplicates.
+
+    The function returns documents, by position, with all that at least nearly repeat one of them.
+    """
+    texts = collection.texts
+    if not recipe.near:
+        known = {fold_text(text) for text in apart}
+        return (
+            np.array([fold_text(text) in known for text in collection.query_texts]),
+            np.array([fold_text(text) in known for text in texts]),
+            lambda documents: documents,
+        )
+    same = find_repeats([apart, collection.query_texts, texts], recipe.near, n_asked=1)
+    known_queries, known_documents = same.shared(1, 0)[1], same.shared(2, 0)[1]
+    inside = find_repeats([texts], recipe.near)
+    classes = inside.classes[0]
+    near = pd.concat([inside.pairs, inside.pairs.rename(columns={"left": "right", "right": "left"})])
+    neighbours = near.groupby("left").right.apply(np.array).to_dict()
+    order = np.argsort(classes, kind="stable")
+    ordered = classes[order]
+
+    def alike(documents: np.ndarray) -> np.ndarray:
+        own = [one for one in np.unique(classes[documents]).tolist() if one >= 0]
+        wanted = {*own, *(int(other) for one in own for other in neighbours.get(one, ()))}
+        parts = [order[np.searchsorted(ordered, one) : np.searchsorted(ordered, one, "right")] for one in wanted]
+        return np.concatenate([documents, *parts])
+
+    return known_queries, known_documents, alike
+
+
+def _held_out_rows(recipe: Recipe, number: int, queries: list[RankedQuery], wanted: int) -> set[int]:
+    """Return the positions of at most *wanted* queries, drawn by the seed, that have a relevant document to find."""
+    able = [row for row, query in enumerate(queries) if np.isin(query.relevant, query.shortlist).any()]
+    order = np.random.default_rng([recipe.seed, _HELD_OUT, number]).permutation(len(able))
+    return {able[place] for place in order[:wanted].tolist()}
+
+
+def _drawn_negatives(query: RankedQuery, n: int, easy: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the places of *n* different of the *query*'s others, each with probability *easy* below the shortlist."""
+    n_easy = min(int(rng.binomial(n, easy)), len(query.others) - query.n_hard)
+    n_easy = max(n_easy, n - query.n_hard)
+    hard = rng.choice(query.n_hard, n - n_easy, replace=False)
+    deep = query.n_hard + rng.choice(len(query.others) - query.n_hard, n_easy, replace=False)
+    return np.concatenate([hard, deep]).astype(np.intp)
+
+
+def _scaled(scores: np.ndarray, depth: int = 0) -> np.ndarray:
+    """Return *scores* scaled so that the largest is 1 and the least of the first *depth* (0: of all) is 0; equal: 0."""
+    if not len(scores):
+        return scores
+    low, high = scores[:depth].min() if depth else scores.min(), scores.max()
+    return np.maximum(scores - low, 0.0) / (high - low) if high > low else np.zeros(len(scores))
+
+
+def _table(at: int, documents: np.ndarray, **column: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"query_id": f"{at:04d}", "doc_id": [f"{document:07d}" for document in documents], **column})

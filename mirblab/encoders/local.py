@@ -326,6 +326,8 @@ def describe_folder(folder: Path) -> dict[str, Any]:
     model = _read(folder / "config.json")
     own = _read(folder / "sentence_bert_config.json")
     wide = _read(folder / "config_sentence_transformers.json")
+    if wide.get("model_type") == "CrossEncoder":
+        raise MirblabError(f"{folder} is a cross-encoder and makes no vectors; rerank with it: bm25>{folder.name}@50")
     longest = own.get("max_seq_length") or _read(folder / "tokenizer_config.json").get("model_max_length")
     dimensions = model.get("hidden_size")
     dense = _read(kinds["Dense"] / "config.json") if "Dense" in kinds else {}

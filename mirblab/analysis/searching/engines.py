@@ -344,6 +344,8 @@ def _make_engine(owner: System, collection: Collection, engines: dict[str, Engin
         return FusedEngine(collection, settings, parts)
     if kind == "approach0" and not is_small:
         return stored(f"it reads more than {_SMALL:,} documents anew for each query")
+    if "weight" in settings or "method" in settings:
+        return stored("its reranker's scores are mixed with the first system's")
     depth = settings["depth"]
     score = _score_structure(collection, depth) if kind == "approach0" else _score_pairs(settings)
     return RerankedEngine(collection, depth, parts[0], score)

@@ -1,0 +1,246 @@
+"""A cross-encoder from collections: what it learns from, what is left out, and that the same seed gives the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_training import WORDS, write_bert
+
+from mirblab import train
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.retrieval import rerank
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
+from mirblab.train.lists import gather_lists
+from mirblab.train.loop import read_log
+from mirblab.train.loss import list_loss
+from mirblab.train.recipes import Recipe, recipe
+
+CHANGES = """
+kind = "cross-encoder"
+base = "tiny"
+collections = ["made-up"]
+batch = 4
+steps = 6
+warmup = 2
+n_negatives = 3
+first_depth = 10
+held_out_queries = 4
+max_length = 24
+learning_rate = 1e-2
+easy = 0.5
+precision = "float32"
+checkpoint_every = 1e-6
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny BERT."""
+    return write_bert(tmp_path_factory.mktemp("tiny"))
+
+
+def write_collection(folder: Path, splits: dict[str, int], seed: int = 0) -> Path:
+    """Write a collection of made-up words with as many queries in each split, of which each has one document."""
+    rng = np.random.default_rng(seed)
+    n = sum(splits.values())
+    texts = [" ".join(rng.choice(WORDS, 7)) for _ in range(n)]
+    (folder / "qrels").mkdir(parents=True)
+    documents = pd.DataFrame({"_id": [f"d{at:03d}" for at in range(n)], "title": "", "text": texts})
+    documents.to_json(folder / "corpus.jsonl", orient="records", lines=True)
+    queries = pd.DataFrame(
+        {"_id": [f"q{at:03d}" for at in range(n)], "text": [text[: len(text) // 2] for text in texts]}
+    )
+    queries.to_json(folder / "queries.jsonl", orient="records", lines=True)
+    at = 0
+    for split, count in splits.items():
+        rows = [f"q{row:03d}\td{row:03d}\t1" for row in range(at, at + count)]
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows, ""]))
+        at += count
+    (folder / "card.toml").write_text('name = "made-up"\ninstruction = "Find the text."\n')
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
+    """Give the test a home with a made-up collection, the tiny model, and a recipe `mine` that is a reranker."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("MIRBLAB_HOME", str(home))
+    monkeypatch.setenv("MIRBLAB_THREADS", "1")
+    (home / "registry").mkdir(parents=True)
+    rest = 'pooling = "mean"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\n'
+    rest += 'prompts = { query = "", document = "" }\nlicence = "MIT"\n'
+    (home / "registry" / "encoders.toml").write_text(f'[tiny]\nid = "{tiny}"\nrevision = ""\n{rest}')
+    (home / "registry" / "trained.toml").write_text(f"[mine]\n{CHANGES}")
+    (home / "registry" / "rerankers.toml").write_text('[mine]\nkind = "cross-encoder"\ntrained = true\n')
+    write_collection(home / "data" / "made-up", {"train": 40, "test": 24})
+    return home
+
+
+def weights(model: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(model.rglob("*.safetensors"))]
+
+
+def test_a_trained_cross_encoder_reranks(home: Path) -> None:
+    """It says how to train it before; afterwards anyone's CrossEncoder loads it, and its scores can be mixed."""
+    from sentence_transformers import CrossEncoder
+
+    with pytest.raises(MirblabError, match="reranker 'mine' is not trained yet; run: mirblab train mine"):
+        system("bm25>mine@10")
+    made = train.train("mine")
+    log = train.training_log("mine")
+    assert log.loss.notna().sum() == 6 and log["nDCG@10"].notna().sum() == 2
+    assert log["bm25"].dropna().nunique() == 1 and {"mean with bm25", "pairs_per_second"} <= set(log.columns)
+    collection = catalogue.load("made-up")
+    shortlist = system("bm25").search(collection, 10)
+    scored = rerank.score_shortlist(shortlist, collection, "mine")
+    plain = CrossEncoder(str(made), device="cpu")
+    names = zip(scored.query_id, scored.doc_id, strict=True)
+    pairs = [(collection.query(query), collection.document(document)) for query, document in names]
+    np.testing.assert_allclose(scored.score, plain.predict(pairs), atol=1e-5)
+    assert plain.max_seq_length == 24 and scored.score.min() < 0  # no sigmoid, which would make good scores equal
+    assert "cross-encoder" in (made / "README.md").read_text() and str(home) not in (made / "README.md").read_text()
+    alone, mixed, chosen = (system(f"bm25>mine@10{more}") for more in ("", ",0.3", ",cv"))
+    first = system("bm25").search(collection)
+    query = collection.query_ids[0]
+    parts = [run[run.query_id == query].set_index("doc_id").score.astype(float) for run in (shortlist, scored)]
+    bm25, own = ((part - part.min()) / (part.max() - part.min()) for part in parts)
+    expected = (0.7 * bm25 + 0.3 * own).to_dict()
+    for each, wanted in ((alone, own.to_dict()), (mixed, expected)):
+        run = each.search(collection)
+        best = run[run.query_id == query].doc_id.tolist()
+        values = [wanted[doc] for doc in best[:10]]
+        assert values == sorted(values, reverse=True) and set(best) == set(first[first.query_id == query].doc_id)
+    assert chosen.learns and not mixed.learns and len(chosen.search(collection)) == len(first)
+    assert str(home) not in str(alone.key)
+    with pytest.raises(
+        MirblabError, match="mine is a cross-encoder and makes no vectors; rerank with it: bm25>mine@50"
+    ):
+        system("mine").search(collection)
+
+
+def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
+    """Another seed gives others, of the new layer, too."""
+    one, again, other = (train.train("mine", out=out, seed=seed) for out, seed in (("a", 0), ("b", 0), ("c", 1)))
+    assert weights(one) == weights(again) != weights(other)
+
+
+KILLED = """
+import sys
+from mirblab import train
+train.train("mine", steps=40, out=sys.argv[1])
+"""
+
+
+def test_a_killed_training_goes_on_to_the_same_bytes(home: Path) -> None:
+    """kill -9 loses the steps after the last checkpoint, which are taken again."""
+    whole = train.train("mine", steps=40, out="whole")
+    environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_PROGRESS": "0"}
+    process = subprocess.Popen([sys.executable, "-c", KILLED, "cut"], env=environment)
+    workshop, limit = paths.models() / ".training" / "cut", time.monotonic() + 120
+    while not list(workshop.glob("step-*3.safetensors")) and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (paths.models() / "cut").exists() and list(workshop.glob("step-*"))
+    assert weights(train.train("mine", steps=40, out="cut")) == weights(whole)
+    assert read_log(workshop).loss.dropna().tolist() == train.training_log("whole").loss.dropna().tolist()
+
+
+def test_what_repeats_a_query_of_an_evaluation_is_left_out(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query of the test split as training query, and as document, whatever its case."""
+    before = gather_lists(recipe("mine"))
+    folder = home / "data" / "made-up"
+    queries = pd.read_json(folder / "queries.jsonl", lines=True).set_index("_id").text
+    documents = pd.read_json(folder / "corpus.jsonl", lines=True, dtype=str).fillna("")
+    queries["q050"] = queries["q000"].upper()
+    queries["q051"] = documents.text[1]
+    queries.reset_index().to_json(folder / "queries.jsonl", orient="records", lines=True)
+    capsys.readouterr()
+    after = gather_lists(recipe("mine"))
+    texts = [query.text for query in (*after.queries, *after.held_out)]
+    assert len(before) + len(before.held_out) == 40 and len(texts) == 38
+    assert queries["q000"] not in texts and queries["q001"] not in texts
+    assert all(1 not in (*query.relevant, *query.others) for query in (*after.queries, *after.held_out))
+    assert "1 of 40 queries and 1 of 64 documents nearly repeat a query of an evaluation" in capsys.readouterr().out
+    assert before.fingerprint() != after.fingerprint()
+
+
+def test_what_repeats_a_query_of_a_collection_apart_is_left_out(home: Path) -> None:
+    """That collection is not trained on, and is evaluated."""
+    other = write_collection(home / "data" / "other", {"test": 3}, seed=5)
+    text = pd.read_json(home / "data" / "made-up" / "queries.jsonl", lines=True).text[2]
+    lines = pd.read_json(other / "queries.jsonl", lines=True)
+    lines.loc[0, "text"] = text
+    lines.to_json(other / "queries.jsonl", orient="records", lines=True)
+    one, both = (gather_lists(recipe("mine", apart=apart)) for apart in ((), ("other",)))
+    assert len(one) + len(one.held_out) - len(both) - len(both.held_out) == 1
+
+
+def test_a_list_has_its_relevant_document_first_and_no_near_duplicate(home: Path) -> None:
+    """Negatives are different, not relevant, from the shortlist when none may be easy, and drawn by seed and step."""
+    material, plan = gather_lists(recipe("mine")), recipe("mine", easy=0.0)
+    for step in range(10):
+        pairs, first = material.draw(plan, step)
+        assert pairs == material.draw(plan, step)[0] and first.shape == (4, 4)
+        for at in range(0, 16, 4):
+            query, documents = pairs[at][0], [document for _, document in pairs[at : at + 4]]
+            assert documents[0].startswith(query) and len(set(documents)) == 4
+            assert not any(document.startswith(query) for document in documents[1:])
+    assert material.draw(plan, 0)[0] != material.draw(plan, 1)[0]
+    deep = material.draw(recipe("mine", easy=1.0), 0)[1]
+    assert (deep[:, 1:] == 0).all() and (first[:, 1:] > 0).any()
+    instructed = gather_lists(recipe("mine", instructed=True))
+    assert instructed.queries[0].text == "Find the text. " + material.queries[0].text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"collections": ("made-up:test",)},
+            "made-up has no split 'test' to train on .found test, train; dev and test",
+        ),
+        ({"collections": ("made-up:dev",)}, "made-up has no split 'dev' to train on"),
+        ({"collections": ("other",)}, "other has no split 'train' to train on .found test"),
+        ({"collections": ()}, "learns from collections"),
+        ({"collections": ("made-upp",)}, "did you mean 'made-up'"),
+        ({"batch": 60}, "36 queries of made-up have a relevant document and 3 others, fewer than one batch of 60"),
+        ({"kind": "sparse-encoder"}, "kind is 'sparse-encoder'"),
+        ({"late": 8}, "a cross-encoder has no late"),
+        ({"kind": "bi-encoder"}, "a bi-encoder has no collections"),
+        ({"lora": 4}, "a cross-encoder is trained whole"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(home: Path, changes: dict[str, Any], message: str) -> None:
+    """With the recipe, what is wrong and what to do, before a model is loaded."""
+    write_collection(home / "data" / "other", {"test": 3})
+    with pytest.raises(MirblabError, match=message):
+        train.train("mine", **changes)
+
+
+def test_the_listwise_loss_is_that_of_a_softmax(home: Path) -> None:
+    """By hand, with the first stage's score, and of each document by itself."""
+    import torch
+
+    scores, first = torch.tensor([[1.0, 0.0]]), np.array([[0.0, 1.0]], np.float32)
+    assert float(list_loss(scores, first, 0.0, "listwise")) == pytest.approx(np.log(1 + np.exp(-1)))
+    assert float(list_loss(scores, first, 1.0, "listwise")) == pytest.approx(np.log(2))
+    by_itself = (np.log(1 + np.exp(-1)) + np.log(2)) / 2
+    assert float(list_loss(scores, first, 0.0, "binary")) == pytest.approx(by_itself)
+
+
+def test_an_encoders_recipe_does_not_depend_on_a_cross_encoders_fields() -> None:
+    """So that models which were trained before there were cross-encoders are still found as finished."""
+    assert not {"kind", "collections", "easy"} & set(Recipe("mine").determining())
+    assert "view_pairs" not in recipe("minilm-cross").determining()

@@ -1,4 +1,4 @@
-"""train: contrastive training of encoders on views that say the same."""
+"""train: contrastive training of encoders on views that say the same, and of rerankers on collections."""
 
 import lazy_loader
 

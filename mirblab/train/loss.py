@@ -241,9 +241,8 @@ class PairPasses(Passes):
         transformer, *rest = self.model
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision != "float32"):
             output = transformer(moved)
-        output[local.TOKENS] = output[
-            local.TOKENS
-        ].float()  # scores of similar documents differ by less than bfloat16's step
+        # Scores of similar documents differ by less than a step of bfloat16.
+        output[local.TOKENS] = output[local.TOKENS].float()
         for module in rest:
             output = module(output)
         return output["scores"]

@@ -125,7 +125,8 @@ def _move(partial: Path, executed: Path) -> None:
     partial.unlink()
 
 
-TEXTS_PER_SECOND = 40.0
+TEXTS_PER_SECOND = 40.0  # MiniLM on two cores
+SECONDS_PER_RUN = 0.5  # of a run whose texts are encoded
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
         for collection_name in job.collections:
             names = [part.name for name in job.systems for part in _with_parts(system(name))]
             needed.setdefault(collection_name, {}).update(dict.fromkeys(names))
-    missing, counted = [], set[tuple[str, str, str]]()
+    missing, counted = [], dict[Path, set[int]]()
     for collection_name in sorted(needed):
         collection = catalogue.load(collection_name)
         for name in needed[collection_name]:
@@ -177,23 +178,30 @@ def _with_parts(whole: System) -> list[System]:
 
 
 def _missing_run(
-    system: System, collection: Collection, collection_name: str, counted: set[tuple[str, str, str]]
+    system: System, collection: Collection, collection_name: str, counted: dict[Path, set[int]]
 ) -> MissingRun:
     n_texts = n_bytes = 0
-    name, compat = system.settings.get("encoder", ""), system.settings.get("compat", "")
-    # A text that an earlier run encodes is not counted again.
-    if name and (name, compat, collection.fingerprint) not in counted:
-        model = encoder(name, compat)
-        n_texts = _n_missing(model, collection)
+    if name := system.settings.get("encoder", ""):
+        model = encoder(name, system.settings.get("compat", ""))
+        n_texts = _n_missing(model, collection, counted)
         n_bytes = n_texts * (4 * model.dimensions + 24)
-        counted.add((name, compat, collection.fingerprint))
-    return MissingRun(system.name, collection_name, n_texts, n_bytes, n_texts / encoding_rate() + 0.5)
+    return MissingRun(system.name, collection_name, n_texts, n_bytes, n_texts / encoding_rate() + SECONDS_PER_RUN)
 
 
-def _n_missing(model: Encoder, collection: Collection) -> int:
-    instruction = collection.card.instruction
-    n_documents = model.missing(collection.texts, "document", instruction)
-    return n_documents + model.missing(collection.query_texts, "query", instruction)
+def _n_missing(model: Encoder, collection: Collection, counted: dict[Path, set[int]]) -> int:
+    """Return how many texts are not stored yet, each once over all calls with the same *counted*.
+
+    Collections share vectors, so that a text may be encoded for another collection before. *counted* has the hashes of
+    the texts by the store of their vectors.
+    """
+    n_texts = 0
+    for texts, role in ((collection.texts, "document"), (collection.query_texts, "query")):
+        store = model.store(role, collection.card.instruction)
+        hashes = counted.setdefault(store.path, set())
+        n_counted = len(hashes)
+        hashes.update(hash(texts[position]) for position in store.missing(texts))
+        n_texts += len(hashes) - n_counted
+    return n_texts
 
 
 def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str], float]:
@@ -204,8 +212,11 @@ def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str]
         n_texts = len(set(collection.texts)) + len(set(collection.query_texts))
         for name in summary.published_encoders() if encoders is None else encoders:
             key = name, groups.get(collection.name, collection.card.paper)
+            model, instruction = encoder(name), collection.card.instruction
+            n_missing = model.missing(collection.texts, "document", instruction)
+            n_missing += model.missing(collection.query_texts, "query", instruction)
             n_stored, n_all = counts.get(key, (0, 0))
-            counts[key] = n_stored + n_texts - _n_missing(encoder(name), collection), n_all + n_texts
+            counts[key] = n_stored + n_texts - n_missing, n_all + n_texts
     return {key: n_stored / n_all for key, (n_stored, n_all) in counts.items()}
 
 
@@ -244,7 +255,7 @@ def total_seconds(jobs: Sequence[Job], runs: Sequence[MissingRun], n_workers: in
 def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -> None:
     """Make the missing runs, one after another, each with all cores and a progress bar."""
     groups = [(name, list(steps)) for name, steps in groupby(todo, key=lambda step: step.collection)]
-    seconds_left = sum(step.seconds for step in todo)
+    seconds_left, n_encoded, seconds_encoding = sum(step.seconds for step in todo), 0, 0.0
     for number, (name, steps) in enumerate(groups, start=1):
         names, n_texts = ", ".join(step.system for step in steps), sum(step.n_texts for step in steps)
         tell(f"[{number}/{len(groups)}] {name}: {names}; {n_texts:,} texts to encode; about {seconds_left:.0f} s left")
@@ -254,9 +265,22 @@ def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -
             start = time.perf_counter()
             system(step.system).search(collection)
             spent = time.perf_counter() - start
-            if step.n_texts > 500:
-                rate = json.dumps({"texts_per_second": round(step.n_texts / spent, 1)})
-                atomic_files.try_to_store("speeds", atomic_files.write_text, paths.cache() / "rate.json", rate)
+            if step.n_texts and _is_transformer(step.system):
+                n_encoded, seconds_encoding = n_encoded + step.n_texts, seconds_encoding + spent
+                if n_encoded > 500:
+                    rate = json.dumps({"texts_per_second": round(n_encoded / seconds_encoding, 1)})
+                    atomic_files.try_to_store("speeds", atomic_files.write_text, paths.cache() / "rate.json", rate)
+
+
+def _is_transformer(name: str) -> bool:
+    """Return whether the system encodes with a model of this machine whose speed other models share, not a static one.
+
+    A static embedding encodes hundreds of times as many texts a second, and a hosted model has its vendor's speed.
+    """
+    settings = system(name).settings
+    if settings["kind"] != "dense":
+        return False
+    return encoder(settings["encoder"], settings.get("compat", "")).entry.get("pooling", "none") != "none"
 
 
 def run_notebooks(

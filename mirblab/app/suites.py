@@ -26,7 +26,7 @@ from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 
 EVERY = "*"
-SECONDS_PER_NOTEBOOK = 12.0  # what a notebook is expected to take that has not run here and whose suite does not say
+SECONDS_PER_NOTEBOOK = 7.0  # what a notebook is expected to take that has not run here and whose suite does not say
 
 
 @dataclass(frozen=True)

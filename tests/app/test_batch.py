@@ -12,6 +12,7 @@ import sys
 import time
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import psutil
@@ -160,10 +161,42 @@ def test_the_longest_notebook_begins_first_and_counts_in_the_estimate(own_suite)
     path.write_text(path.read_text("utf-8") + '[[notebook]]\nname = "bad"\nseconds = 90\n', encoding="utf-8")
     jobs = [job for job in suites.read_suite("own") if job.name != "bad" or job.seconds == 90]
     assert [job.name for job in jobs] == ["one", "two", "bad"]
-    assert batch.total_seconds(jobs, [], 2) == 90 and batch.total_seconds(jobs, [], 1) == 114
+    assert batch.total_seconds(jobs, [], 2) == 90 and batch.total_seconds(jobs, [], 1) == 104
     outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
     assert [outcome.job.name for outcome in outcomes] == ["bad", "one", "two"]
     assert batch.total_seconds([], [], 2) == 0
+
+
+def test_a_text_of_several_collections_is_counted_once(own_suite, make_folder):
+    """Vectors are shared by all collections, so that the plan promises the encoding of each text once."""
+    for name, word in (("first", "document"), ("second", "document"), ("third", "theorem")):
+        texts = [{"_id": f"d{n}", "title": "", "text": f"{word if n == 3 else 'document'} {n}"} for n in (1, 2, 3)]
+        catalogue.add(make_folder(texts, name=name))
+    parameters = 'collections: list[str] = ["first", "second", "third"]\nsystems: list[str] = ["bm25", "minilm"]\n'
+    notebook(own_suite, "one", "1", parameters)
+    (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
+    runs = batch.missing_runs(suites.read_suite("own"))
+    assert [run.n_texts for run in runs if run.system == "minilm"] == [5, 0, 1]
+    assert [run.n_texts for run in runs if run.system == "bm25"] == [0, 0, 0]
+
+
+def test_only_a_transformer_that_encodes_measures_the_speed(own_suite, make_folder, monkeypatch):
+    """A stored text and a static embedding take almost no time, and would promise a batch ten times too short."""
+    catalogue.add(make_folder(name="first"))
+    monkeypatch.setattr(batch.System, "search", lambda self, collection: time.sleep(0.02))
+    systems = {"own-static": {"kind": "dense", "encoder": "static"}, "minilm": {"kind": "dense", "encoder": "minilm"}}
+    entries = {"static": {"pooling": "none"}, "minilm": {"pooling": "mean"}}
+    monkeypatch.setattr(batch, "system", lambda name: batch.System(name, name, systems[name]))
+    monkeypatch.setattr(batch, "encoder", lambda name, _: SimpleNamespace(entry=entries[name]))
+
+    def make(system: str, n_texts: int) -> None:
+        batch.make_missing_runs([batch.MissingRun(system, "first", n_texts, 0, 1.0)], lambda _: None)
+
+    for system, n_texts in (("own-static", 5_000), ("minilm", 0), ("minilm", 400)):
+        make(system, n_texts)
+        assert batch.encoding_rate() == batch.TEXTS_PER_SECOND
+    make("minilm", 1_000)
+    assert 1_000 < batch.encoding_rate() <= 1_000 / 0.02
 
 
 def test_no_clock_decides_what_a_run_made(own_suite):

@@ -129,10 +129,12 @@ def test_means_say_what_was_counted_and_show_chance() -> None:
 
 
 def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
-    """Three lines in the system's colour: values, dashed ceiling, dotted first stage."""
+    """Three lines in the system's colour: values, dashed ceiling, dotted first stage; the legend explains each once."""
     ax = plots.depth_curve(DEPTHS)
-    assert [line.get_linestyle() for line in ax.lines] == ["-", "--", ":"]
-    assert {line.get_color() for line in ax.lines} == {figures.system_style("bm25>maxsim")[0]}
+    drawn = [line for line in ax.lines if len(line.get_xdata())]
+    assert [line.get_linestyle() for line in drawn] == ["-", "--", ":"]
+    assert {line.get_color() for line in drawn} == {figures.system_style("bm25>maxsim")[0]}
+    assert ax.get_legend_handles_labels()[1] == ["bm25>maxsim", "ceiling: perfectly ordered", "without reranking"]
     assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
 
 

@@ -322,7 +322,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
                 panel.minorticks_off()
             panel.locator_params(axis="y", nbins=5)
             panel.set_xlabel(fill(x, _LETTERS))
-            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS))
+            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS + 8))
         label = _take_shared_label([panel for panel, _ in panels]) if ax is None else ""
         figure = panels[0][0].figure
         handles, labels = panels[0][0].get_legend_handles_labels()
@@ -387,13 +387,15 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     'nDCG@10, 0 to 1, higher is better'
     """
     require_columns(table, "depth", "system", "value")
+    lines = {"ceiling": ("--", "ceiling: perfectly ordered"), "first_stage": (":", "without reranking")}
+    others = {column: line for column, line in lines.items() if column in table}
     for system, rows in _groups(table.sort_values("depth"), "system"):
         colour, marker = system_style(system)
         ax.plot(rows.depth, rows.value, color=colour, marker=marker, label=system)
-        for column, dashes in (("ceiling", "--"), ("first_stage", ":")):
-            if column in rows:
-                label = f"{column.replace('_', ' ')} ({system})"
-                ax.plot(rows.depth, rows[column], color=colour, linestyle=dashes, linewidth=1.2, label=label)
+        for column, (dashes, _) in others.items():
+            ax.plot(rows.depth, rows[column], color=colour, linestyle=dashes, linewidth=1.2)
+    for dashes, label in others.values():
+        ax.plot([], [], color=GREY, linestyle=dashes, linewidth=1.2, label=label)
     depths = sorted(table.depth.unique())
     if depths[0] > 0 and depths[-1] >= 8 * depths[0]:
         ax.set_xscale("log", base=2)
@@ -519,20 +521,26 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
 def bars(
     table: pd.DataFrame, *, ax: Axes = NEW_AXES, log: bool = False, unit: str = "count", maths: bool = False
 ) -> Axes:
-    """Draw counts as horizontal bars in the table's order: names, then counts of *unit*; *maths*: `$…$` in names.
+    """Draw counts as horizontal bars, or dots on a logarithmic axis, in the order of the table: names, then counts.
+
+    *unit* is what was counted; *maths*: `$…$` in names.
 
     >>> ax = bars(pd.DataFrame({"collection": ["mini-qa"], "documents": [240]}))
     >>> ax.get_xlabel(), ax.texts[0].get_text()
     ('documents, count', '240')
     """
     names, counts = table.iloc[:, 0].astype(str).tolist(), table.iloc[:, 1]
-    drawn = ax.barh(range(len(names)), counts, color=PALETTE[0], height=0.7)
-    ax.bar_label(drawn, [f"{count:,}" for count in counts], padding=3, fontsize=9)
+    if log:  # a bar has no start on a logarithmic axis
+        ax.plot(counts, range(len(names)), "o", color=PALETTE[0])
+    else:
+        ax.barh(range(len(names)), counts, color=PALETTE[0], height=0.7)
+    for place, count in enumerate(counts):
+        ax.annotate(f"{count:,}", (count, place), (7, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set_yticks(range(len(names)), names, parse_math=maths)
     ax.set_ylim(len(names) - 0.5, -0.5)
     if log:
         ax.set_xscale("log")
-        ax.set_xlim(left=1)  # a bar has a length only from a fixed start
+        ax.set_xlim(left=1)
         ax.xaxis.set_minor_formatter("")
     else:
         ax.locator_params(axis="x", nbins=4)

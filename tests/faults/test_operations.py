@@ -32,9 +32,7 @@ def test_fifty_faults_in_a_long_operation_harm_nothing(campaign: Callable[..., d
     assert campaign(FAILED, "inject", name, 50)["problems"] == []
 
 
-@pytest.mark.parametrize("name", [
-    "vectors", "runs", "replies", "add", "import values", "judgements", "build own", "write a table",
-])  # fmt: skip
+@pytest.mark.parametrize("name", ["vectors", "runs", "add", "judgements"])
 def test_a_few_crash_states_harm_nothing(campaign: Callable[..., dict[str, Any]], name: str) -> None:
     """Writes and renamings that were not flushed are lost, or torn."""
     assert campaign(CRASHED, "replay", name, 5)["problems"] == []

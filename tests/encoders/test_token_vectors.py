@@ -322,3 +322,18 @@ def test_minilm_late_is_registered() -> None:
         from mirblab.retrieval.systems import check_settings
 
         check_settings("x", {"kind": "late", "encoder": "minilm", "dimension": 3})
+
+
+def test_token_vectors_are_those_of_a_multi_vector_encoder() -> None:
+    """sentence-transformers' own class gives the same, where it leaves out the tokens that stand for no text."""
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    model, texts = encoder("minilm"), ["Every ring $R$ with $1 \\neq 0$ has a maximal ideal.", "a field"]
+    ours = model.token_vectors(texts)
+    transformer, tokenizer = model._model[0], model._model.tokenizer
+    kept = [number for number in range(len(tokenizer)) if number not in tokenizer.all_special_ids]
+    other = MultiVectorEncoder(modules=[transformer, MultiVectorMask(keep_only_token_ids=kept)], device="cpu")
+    for own, theirs in zip(ours, map(np.asarray, other.encode_document(texts)), strict=True):
+        lengths = np.linalg.norm(theirs, axis=1, keepdims=True)
+        np.testing.assert_allclose(own, theirs / lengths, atol=2e-6)

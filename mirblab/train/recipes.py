@@ -142,13 +142,17 @@ class Recipe:
 def recipe(name: str, **changes: Any) -> Recipe:
     """Return the recipe *name* of `trained.toml`, the package's or the home registry's, with *changes*.
 
-    Raises MirblabError with recipe and field for what is unknown, of another type, or out of range.
+    A list may be text with commas, as it is typed on a command line. Raises MirblabError with recipe and field for what
+    is unknown, of another type, or out of range.
 
-    >>> recipe("minilm-math", seed=3).seed
-    3
+    >>> recipe("minilm-math", seed=3).seed, recipe("minilm-cross", collections="mini-qa, mini-stacks").collections
+    (3, ('mini-qa', 'mini-stacks'))
     """
     known = registry.read_registry("trained")
     check_known("recipe", name, known)
+    for field, kind in get_type_hints(Recipe).items():
+        if kind == tuple[str, ...] and isinstance(changes.get(field), str):
+            changes[field] = [part.strip() for part in changes[field].split(",") if part.strip()]
     return check_recipe(name, known[name] | changes)
 
 

@@ -51,7 +51,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
     force: Annotated[bool, typer.Option(help="Train again what exists, or was begun.")] = False,
 ) -> None:
-    """Train an encoder or a reranker and store it in the models folder; what was stopped or killed goes on where it was."""
+    """Train an encoder or a reranker and store it in the models folder; a stopped or killed training goes on."""
     from mirblab.train.command import run_training
 
     changes = parse_settings(settings) | ({} if seed is None else {"seed": seed})

@@ -160,16 +160,12 @@ class BatchPlan:
         before, after = int(step * self.share), int((step + 1) * self.share)
         rng = np.random.default_rng([self.seed, _VIEWS, step])
         if after > before:
-            rows = batch_rows(self.n_mixed, self.batch, self.seed, _MIX, before, 1)
+            rows = batch_rows(self.n_mixed, self.batch, self.seed, before, _MIX)
             return Draw(rows, np.zeros(len(rows), np.intp), np.zeros(len(rows), bool), True, rng)
         rows = batch_rows(len(self.usable), self.batch, self.seed, step - before, _ORDER, self.together)
         # the largest of uniform numbers, among the pairs that a row has
         pairs = np.where(self.usable[rows], rng.random((len(rows), self.usable.shape[1])), -1.0).argmax(axis=1)
         return Draw(rows, pairs, rng.random(len(rows)) < 0.5, False, rng)
-
-    def torch_seed(self, step: int) -> int:
-        """Return the seed of the model's random numbers (dropout) at a *step*."""
-        return torch_seed(self.seed, step)
 
 
 def torch_seed(seed: int, step: int) -> int:

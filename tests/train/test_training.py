@@ -20,7 +20,7 @@ from mirblab.encoders import local
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval.systems import system
 from mirblab.train import loop, training
-from mirblab.train.data import BatchPlan, gather_texts
+from mirblab.train.data import BatchPlan, gather_texts, torch_seed
 from mirblab.train.evaluation import CurrentModel
 from mirblab.train.loop import Journal, newest_checkpoint, read_log, write_checkpoint
 from mirblab.train.loss import Passes, ranking_loss, same_texts
@@ -180,7 +180,7 @@ def test_a_plan_depends_on_seed_and_step_alone() -> None:
     assert BatchPlan(usable, 4, seed=6).draw(0).rows.tolist() != plan.draw(0).rows.tolist()
     draws = [plan.draw(step) for step in range(200)]
     assert {pair for draw in draws for pair in draw.pairs[draw.rows == 0]} == {0, 1}
-    assert plan.torch_seed(1) != plan.torch_seed(2)
+    assert torch_seed(plan.seed, 1) != torch_seed(plan.seed, 2)
 
 
 def test_neighbours_share_a_batch() -> None:
@@ -303,6 +303,9 @@ def test_mixed_batches_are_whole_and_evenly_spread() -> None:
     assert all(sorted(draw.rows) == [0, 1, 2, 3] for draw in draws if draw.is_mixed)
     main = [draw.rows for draw in draws if not draw.is_mixed]
     assert all(sorted(np.concatenate(main[at : at + 2])) == list(range(8)) for at in range(0, 12, 2))
+    larger = BatchPlan(np.ones((8, 1), bool), 4, seed=0, n_mixed=12, share=0.25)
+    mixed = [larger.draw(step).rows for step in range(3, 48, 4)]
+    assert all(sorted(np.concatenate(mixed[at : at + 3])) == list(range(12)) for at in range(0, 12, 3))
 
 
 def interrupted(at: int, error: BaseException) -> Callable[[CurrentModel, int], dict[str, float]]:

@@ -212,11 +212,8 @@ def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str]
         n_texts = len(set(collection.texts)) + len(set(collection.query_texts))
         for name in summary.published_encoders() if encoders is None else encoders:
             key = name, groups.get(collection.name, collection.card.paper)
-            model, instruction = encoder(name), collection.card.instruction
-            n_missing = model.missing(collection.texts, "document", instruction)
-            n_missing += model.missing(collection.query_texts, "query", instruction)
             n_stored, n_all = counts.get(key, (0, 0))
-            counts[key] = n_stored + n_texts - n_missing, n_all + n_texts
+            counts[key] = n_stored + n_texts - _n_missing(encoder(name), collection, {}), n_all + n_texts
     return {key: n_stored / n_all for key, (n_stored, n_all) in counts.items()}
 
 

@@ -148,7 +148,7 @@ def latex_cell(cell: Cell) -> str:
     text = escape_latex(cell.text, cell.is_maths)
     text = {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
     sign = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}.get(cell.sign, escape_latex(cell.sign))
-    return text + sign + (rf" {{\footnotesize {escape_latex(cell.beside)}}}" if cell.beside else "")
+    return text + sign + (rf" {{\scriptsize {escape_latex(cell.beside)}}}" if cell.beside else "")
 
 
 def markdown_cell(cell: Cell) -> str:

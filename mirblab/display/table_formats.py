@@ -26,7 +26,7 @@ from mirblab.display.escape import (
     maths_html,
     plain_html,
 )
-from mirblab.display.text import MATH_FONTS, escape_html, template
+from mirblab.display.text import MATH_FONTS, escape_html, excerpts, template
 from mirblab.evaluation.imported import mark_imported
 
 if TYPE_CHECKING:
@@ -41,8 +41,11 @@ MOST_ROWS = 500  # in a page
 Row = tuple[str, list[Cell]]  # a name and its cells
 # The widest table of a page, in characters: 7 inches of digits of 8 points, or a notebook beside the file browser.
 _PAGE = 110
-_COLUMN = 46  # the widest one of a column of a page of two, and of letters of 10 points
+_COLUMN = 42  # the widest one of a column of a page of two, and of letters of 10 points
+_FITTED = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{"
 _GAP = 2  # characters of space between two columns
+_SHORTEST = 8  # characters in a line of a long text
+_LINES = 48  # of long texts on a page
 _MOST_HEADS = 8  # above, they are rotated
 _FEW = 10  # rows; above, a table can be filtered, and scrolls under its head
 _CLASSES = "mirblab-table tex2jax_ignore mathjax_ignore"
@@ -129,22 +132,25 @@ class Table:
         """Return a `table` environment below comments on packages and *provenance*; nine or more heads are rotated.
 
         A wide table is a `table*`, which spans both columns of a page, in smaller letters. What is wider than a page
-        has its rows as columns, or continues below, if its cells are of one kind (`is_grid`).
+        has its rows as columns, or continues below, if its cells are of one kind (`is_grid`); otherwise the lines of
+        its long texts are broken, and texts that would fill the page are cut. What is still too wide is scaled.
         """
         shown = self.laid_out()
         blocks = _page_wide(shown) if self.is_grid else [shown]
-        needs_rotation = any(block.frame.shape[1] > _MOST_HEADS for block in blocks)
-        made_from = dict(provenance or {}).items()
-        lines = [rf"% needs \usepackage{{amsmath,amssymb,booktabs{',graphicx' * needs_rotation}}}"]
-        lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
         is_wide = shown.width() > _COLUMN
+        needs_array = any(any(_paragraphs(block)) for block in blocks)
+        made_from = dict(provenance or {}).items()
+        packages = f"amsmath,amssymb{',array' * needs_array},booktabs{',graphicx' * is_wide}"
+        lines = [rf"% needs \usepackage{{{packages}}}"]
+        lines += [f"% {key}: {json.dumps(value, sort_keys=True, default=str)}" for key, value in made_from]
         kind = "table*" if is_wide else "table"
         lines += [rf"\begin{{{kind}}}", r"\centering"]
         lines += [rf"\caption{{{escape_latex(self.caption, bool(self.maths))}}}"] if self.caption else []
         lines += [rf"\label{{{label}}}"] if label else []
         lines += [r"\footnotesize\setlength{\tabcolsep}{4pt}"] if is_wide else []
         for number, block in enumerate(blocks):
-            lines += [r"\par\medskip"] * (number > 0) + _tabular(block)
+            lines += [r"\par\medskip"] * (number > 0)
+            lines += [_FITTED + "%", *_tabular(block), "}"] if is_wide else _tabular(block)
         lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
         return "\n".join([*lines, rf"\end{{{kind}}}"]) + "\n"
 
@@ -343,6 +349,19 @@ def _column_widths(table: Table) -> list[int]:
     return [max((len(name) for name, _ in rows), default=0), *(_GAP + width for width in widths)]
 
 
+def _paragraphs(table: Table) -> list[int]:
+    """Return the characters in a line of each text column that is too long for a page, 0 for the other columns."""
+    widths, lines = _column_widths(table), [0] * (1 + table.frame.shape[1])
+    texts = [0, *(1 + place for place, number in enumerate(table.is_number()) if not number)]
+    room = _PAGE - sum(widths) + sum(widths[place] for place in texts)
+    for done, place in enumerate(sorted(texts, key=widths.__getitem__)):  # what short ones leave is for the others
+        share = max(room // (len(texts) - done), _SHORTEST)
+        if widths[place] > share:
+            lines[place] = share - _GAP
+        room -= min(widths[place], share)
+    return lines
+
+
 def _page_wide(table: Table) -> list[Table]:
     """Return the table in parts that fit a page, each with some of its columns."""
     first, *widths = _column_widths(table)
@@ -369,9 +388,15 @@ def _tabular(table: Table) -> list[str]:
     groups, names = table.header()
     heads = [escape_latex(name) for name in names]
     if len(names) > _MOST_HEADS:
-        heads = [rf"\rotatebox{{70}}{{{head}}}" for head in heads]
-    columns = "".join("r" if number else "l" for number in table.is_number())
-    lines = [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule", *(_latex_groups(groups) if groups else [])]
+        heads = [rf"\rotatebox{{90}}{{{head}}}" for head in heads]
+    kinds = ["l", *("r" if number else "l" for number in table.is_number())]
+    paragraphs = _paragraphs(table)
+    columns = "".join(
+        rf">{{\raggedright\arraybackslash}}p{{{width / _PAGE:.3f}\textwidth}}" if width else kind
+        for kind, width in zip(kinds, paragraphs, strict=True)
+    )
+    n_lines = max(_LINES // max(len(table.frame), 1), 2)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *(_latex_groups(groups) if groups else [])]
     lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
     group, is_grouped = "", table.frame.index.nlevels > 1
     for place, (name, (shown, cells)) in enumerate(zip(table.frame.index, table.rows(), strict=True)):
@@ -385,8 +410,16 @@ def _tabular(table: Table) -> list[str]:
             group = above
         guard = "{}" if shown[:1] in ("[", "*") else ""  # which the rule or the line before would take
         indent = r"\quad " * bool(group)
-        lines += [" & ".join([guard + indent + escape_latex(shown), *map(latex_cell, cells)]) + r" \\"]
+        cut = [_cut_cell(cell, width * n_lines) for cell, width in zip(cells, paragraphs[1:], strict=True)]
+        lines += [" & ".join([guard + indent + escape_latex(shown), *map(latex_cell, cut)]) + r" \\"]
     return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _cut_cell(cell: Cell, longest: int) -> Cell:
+    """Return a cell with at most *longest* characters of its text, 0 for all; no formula is cut."""
+    if not longest or len(cell.text) <= longest:
+        return cell
+    return cell._replace(text=excerpts([cell.text], "", longest)[0] if cell.is_maths else f"{cell.text[:longest]}…")
 
 
 def _latex_groups(groups: list[tuple[str, int]]) -> list[str]:

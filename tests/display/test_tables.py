@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -295,7 +296,7 @@ def test_latex_groups_span_their_columns(values: pd.DataFrame) -> None:
     assert r"\cmidrule(lr){2-3}\cmidrule(lr){4-4}\cmidrule(lr){5-6}" in text
     assert r"\rotatebox" not in text
     many = result_tables.table(pd.DataFrame(np.zeros((1, 9)), columns=[f"c{n}" for n in range(9)]))
-    assert many.to_latex().count(r"\rotatebox{70}") == 9
+    assert many.to_latex().count(r"\rotatebox{90}") == 9
 
 
 def test_every_special_character_is_escaped_on_cells_and_both_axes() -> None:
@@ -371,6 +372,51 @@ def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> Non
     command = ["pdflatex", "-interaction=nonstopmode", "-file-line-error", source.name]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
     assert not said.returncode, [line for line in said.stdout.splitlines() if "all.tex:" in line]
+
+
+def _wide_tables() -> dict[str, result_tables.Table]:
+    """Return tables that would be wider than a page: of texts, of many numbers, of numbers with intervals."""
+    text = "Every finite integral domain is a field; its characteristic is a prime. " * 4
+    texts = pd.DataFrame({"rank": [1, 2], "statement": text, "document": text[:200], "grade": ["good", "bad"]})
+    names = [f"mini-views-informal-signature-{n}" for n in range(13)]
+    means = pd.DataFrame({name: [41.5] for name in ("R@1", "R@3", "R@5", "R@10", "R@20", "MRR", "Rank")}, ["bm25"])
+    return {
+        "texts": result_tables.table(texts, caption="Texts."),
+        "numbers": result_tables.table(pd.DataFrame([[12.345] * 13], ["gte-Qwen2-1.5B"], names)),
+        "intervals": replace(result_tables.table(means), beside=means.astype(str).replace("41.5", "[41.5, 165.5]")),
+    }
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex here")
+@pytest.mark.parametrize("kind", ["texts", "numbers", "intervals"])
+def test_a_wide_table_fits_the_two_columns_of_a_page(tmp_path: Path, kind: str) -> None:
+    """With the packages that its first line names, in an ordinary article of two columns."""
+    table = _wide_tables()[kind].to_latex()
+    packages = table.splitlines()[0].removeprefix("% needs ")
+    page = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}"
+    (tmp_path / "a.tex").write_text(f"{page}\n{table}\n\\end{{document}}\n", "utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "a.tex"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert not said.returncode, said.stdout[-2000:]
+    assert "Overfull" not in said.stdout
+
+
+def test_long_texts_share_what_the_other_columns_leave() -> None:
+    """Two long columns are broken into lines; numbers and short words keep their width."""
+    tex = _wide_tables()["texts"].to_latex()
+    assert tex.splitlines()[0] == r"% needs \usepackage{amsmath,amssymb,array,booktabs,graphicx}"
+    column = next(line for line in tex.splitlines() if line.startswith(r"\begin{tabular}"))
+    assert column.count(r"\raggedright") == 2 and column.startswith(r"\begin{tabular}{lr>") and column.endswith("l}")
+
+
+def test_texts_that_would_fill_the_page_are_cut_before_a_formula() -> None:
+    """Thirty rows have two lines each; the CSV has the whole texts."""
+    text = "Every ideal of $R$ is finitely generated, so that $R$ is noetherian, " * 9
+    table = result_tables.table(pd.DataFrame({"text": [text] * 30}), maths={"text"})
+    rows = [line for line in table.to_latex().splitlines() if "Every" in line]
+    assert len(rows) == 30 and all(line.endswith(r" $\ldots$ \\") for line in rows), rows[0]
+    assert all(len(line) < 260 and line.count("$") % 2 == 0 for line in rows)
+    assert text.strip() in table.to_csv()
 
 
 def test_no_row_begins_with_what_the_line_before_would_take() -> None:
@@ -461,7 +507,7 @@ def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_pa
     assert record["provenance"] == {"seed": 3, "commit": "abc"}
     assert record["notes"] == shown.notes
     assert before[0].startswith(
-        b'% needs \\usepackage{amsmath,amssymb,booktabs}\n% seed: 3\n% commit: "abc"\n\\begin{table*}'
+        b'% needs \\usepackage{amsmath,amssymb,booktabs,graphicx}\n% seed: 3\n% commit: "abc"\n\\begin{table*}'
     )
     numbers = pd.read_csv(tmp_path / "new" / "main.csv", index_col=0)
     assert numbers.loc["bm25_a", "Questions: c1"] == 37.5
@@ -531,7 +577,7 @@ def test_no_line_of_the_latex_is_wider_than_the_page(n_systems: int) -> None:
     found = wide_values([f"a system of mine {n}" for n in range(n_systems)])
     shown = result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=20))
     text = shown.to_latex()
-    lines = [line.replace(r" {\footnotesize", "").replace("}", "") for line in text.splitlines() if " & " in line]
+    lines = [line.replace(r" {\scriptsize", "").replace("}", "") for line in text.splitlines() if " & " in line]
     assert max(len(line.removesuffix(r" \\").replace(" & ", "  ")) for line in lines) <= table_formats._PAGE
     assert text.count("[") == 12 * n_systems == shown.to_html().count("<small>[")
     n_parts = text.count(r"\begin{tabular}")

@@ -25,7 +25,7 @@ _HELP = "Keys, after a click here: a grade judges, the arrows left and right mov
 _KEYS = """
 const attach = left => {
   const box = element.closest('.mirblab-judging');
-  if (!box) { if (left) setTimeout(attach, 100, left - 1); return; }
+  if (!box) { if (left) setTimeout(attach, 20, left - 1); return; }
   box.tabIndex = 0;
   box.setAttribute('data-lm-suppress-shortcuts', 'true');
   box.addEventListener('keydown', event => {
@@ -37,8 +37,14 @@ const attach = left => {
     box.focus({preventScroll: true});
   });
 };
-attach(100);
+attach(500);
 """
+# A key that is pressed before the script has run would be lost, so the widget cannot be clicked until then; where no
+# script runs, it is shown after two seconds all the same.
+_STYLE = """<style>
+@keyframes mirblab-no-keys { from, to { visibility: hidden } }
+.mirblab-judging:not([tabindex]) { animation: mirblab-no-keys 2s }
+</style>"""
 
 
 def judge(
@@ -91,7 +97,7 @@ class JudgingWidget(Judging):
         self._wire(controls.next, "ArrowRight", partial(self.move, 1))
         self._wire(controls.undo, "u", self.undo)
         buttons = w.HBox([controls.previous, *controls.grades.values(), controls.next, controls.undo])
-        controls.whole = w.VBox([w.HTML(panes.STYLE), controls.status, controls.text, buttons, controls.keys])
+        controls.whole = w.VBox([w.HTML(panes.STYLE + _STYLE), controls.status, controls.text, buttons, controls.keys])
         controls.whole.add_class("mirblab-explorer").add_class("mirblab-judging")
         return controls
 

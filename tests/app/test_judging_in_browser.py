@@ -25,7 +25,7 @@ def test_keys_judge_move_and_undo(browser, tmp_path: Path, monkeypatch: pytest.M
         watch = Watch(page)
         opened(page, address.replace("NAME", "judging.ipynb"))
         assert page.evaluate(RUN_ALL)
-        page.wait_for_selector(".mirblab-judging[tabindex]")  # the keys' script runs once the widget is in the page
+        # The widget can be clicked only once its script has run: a key that is pressed at once is not lost.
         page.locator(".mirblab-judging .mirblab-text").click()
         keys = (
             ("2", 1, 2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ ASSUMPTIONS = {
 }
 
 _LONGEST = 60  # characters of a text in a cell
-_TEXTS = ("", "measure", "query", "document", "text", "relevant are", "relevance")
+_TEXTS = ("", "measure", "query", "document", "text", "relevance")
 _MOST_DOCUMENTS = 40  # of the query that changed most
 
 
@@ -116,7 +116,8 @@ def print_comparison(comparison: RunComparison, console: Console | None = None) 
     for line in _changed_document_lines(comparison):
         console.print(line, soft_wrap=True)
     if comparison.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
-        console.print(_assumptions_table(comparison))
+        for shown in _assumptions_tables(comparison):
+            console.print(shown)
 
 
 def _most_changed(comparison: RunComparison) -> str:
@@ -203,15 +204,16 @@ def _documents_table(comparison: RunComparison, query_id: str) -> Table:
     return shown
 
 
-def _assumptions_table(comparison: RunComparison) -> Table:
-    title = "means under assumptions about the unjudged documents of the first ranks"
-    shown = _console_table(title, "relevant are", "measure", *comparison.shown, "difference", "95 % interval", "p")
-    readings = ("none of them", "all of them", *(f"only {system}'s" for system in comparison.shown))
-    names = dict(zip(ASSUMPTIONS, readings, strict=True))
-    for row in comparison.readings.to_dict("records"):
-        means = f"{row['first']:.4f}", f"{row['second']:.4f}"
-        shown.add_row(names[row["reading"]], row["measure"], *means, *_difference_cells(row))
-    return shown
+def _assumptions_tables(comparison: RunComparison) -> Iterator[Table]:
+    """Yield a table per assumption, since one with a column for it is wider than a terminal of 80 characters."""
+    relevant = ("none", "all", *(f"only those of {system}" for system in comparison.shown))
+    for reading, name in zip(ASSUMPTIONS, relevant, strict=True):
+        title = f"means if, of the unjudged documents, {name} are relevant"
+        shown = _console_table(title, "measure", *comparison.shown, "difference", "95 % interval", "p")
+        for row in comparison.readings[comparison.readings.reading == reading].to_dict("records"):
+            means = f"{row['first']:.4f}", f"{row['second']:.4f}"
+            shown.add_row(row["measure"], *means, *_difference_cells(row))
+        yield shown
 
 
 def write_comparison(comparison: RunComparison, path: Path) -> Path:

@@ -318,8 +318,8 @@ def token_matches(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     ax.plot(numbers.argmax(axis=1) + 0.5, np.arange(len(rows)) + 0.5, linestyle="none", marker="o", markersize=8,
             markerfacecolor="none", markeredgecolor=PALETTE[1], markeredgewidth=1.8, clip_on=False)  # fmt: skip
     ax.set(xlabel="tokens of the document", ylabel="tokens of the query")
-    ax.tick_params(length=0, labelsize=9, axis="x", labelrotation=90)
-    ax.tick_params(length=0, labelsize=9, axis="y", labelrotation=0)
+    ax.tick_params(length=0, labelsize=11, axis="x", labelrotation=90)
+    ax.tick_params(length=0, labelsize=11, axis="y", labelrotation=0)
     ax.grid(visible=False)
     return ax
 

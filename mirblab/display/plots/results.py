@@ -57,9 +57,9 @@ def means(
     'c (20 queries)'
     """
     groups = _groups(table, "collection")
-    wide = min(len(groups), 4)  # what fits a page
+    wide = min(len(groups), 3)  # what fits a page
     height = 0.9 + 0.32 * max(1, *(len(rows) for _, rows in groups))
-    axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 3.2 * wide), height))
+    axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 2.9 * wide if wide < 3 else 8.4), height))
     longest = _axis_end(max(float(table.high.max()) if len(table) else 1.0, chance or 0.0))
     for panel, (name, rows) in zip(axes, groups, strict=True):
         _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit)
@@ -101,7 +101,9 @@ def _means_panel(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, u
     measure = str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"
     ax.set_xlabel(value_axis_label(measure, 0, longest))
     n_queries = int(table.n_queries.iloc[0])
-    ax.set_title(f"{title} ({n_queries:,} {'query' if n_queries == 1 and unit == 'queries' else unit})")
+    counted = f"({n_queries:,} {'query' if n_queries == 1 and unit == 'queries' else unit})"
+    is_short = len(title) + len(counted) < _LETTERS + 6
+    ax.set_title(f"{title} {counted}" if is_short else f"{fill(title, _LETTERS + 6)}\n{counted}")
     return ax
 
 
@@ -149,7 +151,7 @@ def differences(
     return ax
 
 
-@draw_styled(lambda table: (2.6 + 0.85 * table.shape[1], 1.9 + 0.36 * len(table)))
+@draw_styled(lambda table: (2.6 + max(min(0.85 * table.shape[1], 5.4), 0.48 * table.shape[1]), 1.9 + 0.36 * len(table)))
 def heatmap(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "value", digits: int = 2) -> Axes:
     """Draw numbers between 0 and 1 as a grid, systems × collections, dark for high, each cell with its number.
 

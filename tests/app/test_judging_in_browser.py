@@ -13,6 +13,14 @@ from nbformat.v4 import new_code_cell, new_notebook
 pytestmark = pytest.mark.browser
 SOURCE = 'import mirblab as lab\nlab.judge("bm25", lab.load("mini-qa"), depth=3, judge="anna")'
 
+WITHOUT_SCRIPT = """() => {
+  const box = document.querySelector('.mirblab-judging');
+  box.removeAttribute('tabindex');
+  const found = getComputedStyle(box).visibility;
+  box.tabIndex = 0;
+  return found;
+}"""
+
 
 def test_keys_judge_move_and_undo(browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each key changes the sentence above the document, the cell stays, and the file has a line for each judgement."""
@@ -25,7 +33,8 @@ def test_keys_judge_move_and_undo(browser, tmp_path: Path, monkeypatch: pytest.M
         watch = Watch(page)
         opened(page, address.replace("NAME", "judging.ipynb"))
         assert page.evaluate(RUN_ALL)
-        # The widget can be clicked only once its script has run: a key that is pressed at once is not lost.
+        page.wait_for_selector(".mirblab-judging[tabindex]")
+        assert page.evaluate(WITHOUT_SCRIPT) == "hidden"  # a key that is pressed at once is not lost
         page.locator(".mirblab-judging .mirblab-text").click()
         keys = (
             ("2", 1, 2),

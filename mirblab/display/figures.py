@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from IPython.display import HTML
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
     from matplotlib.typing import RcKeyType
 
 
@@ -112,7 +113,8 @@ def save_figure(
         "csv": table.to_csv(index=not isinstance(table.index, pd.RangeIndex), lineterminator="\n"),
     }
     with _closing_figure(figure):
-        pictures = {suffix: _picture_bytes(figure, suffix, name, alt) for suffix in ("pdf", "png", "svg")}
+        area = _lay_out(figure)
+        pictures = {suffix: _picture_bytes(figure, suffix, area, name, alt) for suffix in ("pdf", "png", "svg")}
     files = pictures | {suffix: text.encode() for suffix, text in texts.items()}
     for suffix, content in files.items():
         atomic_files.try_to_store(
@@ -135,7 +137,7 @@ def show_figure(
     """
     figure = figure_of(drawn)
     with _closing_figure(figure):
-        png = _picture_bytes(figure, "png", "", alt)
+        png = _picture_bytes(figure, "png", _lay_out(figure), "", alt)
     return figure_html(png, _DPI, alt, caption, table, "are in the table that was drawn")
 
 
@@ -149,8 +151,22 @@ def _closing_figure(figure: Figure) -> Iterator[None]:
         plt.close(figure)
 
 
-def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
-    """Return the figure as a file's bytes, without a date, so that equal figures have equal bytes."""
+def _lay_out(figure: Figure) -> Bbox:
+    """Place the figure's parts for good, and return the part of it that is drawn on, with a margin, in inches.
+
+    savefig would do both again for each format, which takes as long as drawing.
+    """
+    import matplotlib.pyplot as plt
+
+    with figure_style():
+        figure.set_dpi(_DPI)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        return figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
+
+
+def _picture_bytes(figure: Figure, suffix: str, area: Bbox, name: str, alt: str) -> bytes:
+    """Return the *area* of the figure as a file's bytes, without a date, so that equal figures have equal bytes."""
     metadata = {
         "pdf": {"CreationDate": None, "Title": name, "Subject": alt},
         "png": {"Software": None, "Title": name, "Description": alt},
@@ -158,7 +174,7 @@ def _picture_bytes(figure: Figure, suffix: str, name: str, alt: str) -> bytes:
     }
     buffer = io.BytesIO()
     with figure_style():
-        figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches="tight", metadata=metadata[suffix])
+        figure.savefig(buffer, format=suffix, dpi=_DPI, bbox_inches=area, metadata=metadata[suffix])
     return buffer.getvalue()
 
 

@@ -118,7 +118,8 @@ class Encoder:
         """Return one vector per text, float32 (n, d), in the order of *texts*.
 
         What is not stored is encoded, each distinct text once, and stored in chunks, so that an interrupted call can be
-        resumed. Equal calls give equal bytes. Where vectors cannot be stored, a message says so.
+        resumed; a vector is copied from another role in which the model gets the same input. Equal calls give equal
+        bytes. Where vectors cannot be stored, a message says so.
         """
         texts = _check_texts(texts)
         store = self.store(role, instruction)
@@ -127,13 +128,32 @@ class Encoder:
             return found
         del found  # so that there are never two copies of the vectors in memory
         new = list(dict.fromkeys(texts[position] for position in missing))
-        unstored = append_chunks(store, new, self._batches(new, role, instruction))
+        new, unstored = self._take_from_roles(new, role, instruction)
+        unstored |= append_chunks(store, new, self._batches(new, role, instruction)) if new else {}
         found, missing = store.read(texts)
         for position in missing:
             if texts[position] not in unstored:
                 raise MirblabError(f"{len(missing)} vectors cannot be read back from {store.path}; check the disk")
             found[position] = unstored[texts[position]]
         return found
+
+    def _take_from_roles(
+        self, texts: list[str], role: str, instruction: str
+    ) -> tuple[list[str], dict[str, np.ndarray]]:
+        """Copy the vectors of *texts* that a role with equal inputs has; return the other texts, and what failed."""
+        store, unstored = self.store(role, instruction), dict[str, np.ndarray]()
+        for other in self.entry["prompts"]:
+            if other == role or self.space(other, instruction) | {"role": role} != self.space(role, instruction):
+                continue
+            source = self.store(other, instruction)
+            stored = np.setdiff1d(np.arange(len(texts)), source.missing(texts)).tolist()
+            vectors, damaged = source.read([texts[position] for position in stored])
+            intact = np.setdiff1d(np.arange(len(stored)), damaged)
+            copied = [texts[stored[place]] for place in intact]
+            unstored |= _stored(store, copied, vectors[intact]) if copied else {}
+            left_out = set(copied)
+            texts = [text for text in texts if text not in left_out]
+        return texts, unstored
 
     def unstored(self, text: str, role: str = "query", instruction: str = "") -> np.ndarray:
         """Return the vector of one text, float32 (1, d), without the store; for typed input, which would fill it."""

@@ -76,6 +76,22 @@ def test_only_new_texts_are_encoded_and_each_once(tiny: Encoder, passes: list[in
     assert sum(passes) - before == 2
 
 
+def test_a_role_with_the_same_inputs_takes_the_vectors_of_the_other(tiny: Encoder, passes: list[int]) -> None:
+    """A query that is a document, too, passes through the model once where no prompt makes a difference."""
+    documents = tiny.vectors(sentences(10))
+    queries = tiny.vectors(sentences(12)[::-1], "query")
+    assert sum(passes) == 12
+    np.testing.assert_array_equal(queries[2:], documents[::-1])
+
+
+def test_a_role_with_a_prompt_takes_no_vectors_of_the_other(tiny: Encoder, folder: Path, passes: list[int]) -> None:
+    """Where the role's prompt is put before the text, the model reads it again."""
+    prompted = Encoder("tiny", tiny.entry | {"prompts": {"query": "query : ", "document": ""}}, folder)
+    prompted.vectors(sentences(10))
+    prompted.vectors(sentences(10), "query")
+    assert sum(passes) == 20
+
+
 @pytest.mark.parametrize("n", [0, 1, 5, 6, 7, 12, 13])
 def test_any_number_of_texts_around_a_batch(
     tiny: Encoder, passes: list[int], n: int, monkeypatch: pytest.MonkeyPatch
@@ -264,7 +280,8 @@ def test_float16_is_refused_without_a_gpu(tiny: Encoder, folder: Path) -> None:
         Encoder("tiny", tiny.entry | {"dtype": "float16"}, folder).vectors(["a"])
 
 
-def test_a_damaged_shard_is_encoded_again(tiny: Encoder, folder: Path, passes: list[int]) -> None:
+@pytest.mark.parametrize("role", ["document", "query"])  # the query's vectors would be copied from the damaged shard
+def test_a_damaged_shard_is_encoded_again(tiny: Encoder, folder: Path, passes: list[int], role: str) -> None:
     """A flipped byte costs a recomputation and never a wrong vector."""
     texts = sentences(20)
     first = tiny.vectors(texts)
@@ -273,7 +290,7 @@ def test_a_damaged_shard_is_encoded_again(tiny: Encoder, folder: Path, passes: l
     data[-20 * 16 - 5] ^= 1
     path.write_bytes(bytes(data))
     with pytest.warns(UserWarning, match="set aside"):
-        again = encoder(folder).vectors(texts)
+        again = encoder(folder).vectors(texts, role)
     np.testing.assert_allclose(again, first, atol=1e-6)
     assert sum(passes) == 40 and list(path.parent.glob("*.damaged"))
 

@@ -115,7 +115,7 @@ def test_commands_of_the_author_are_written_out():
     assert shared_latex.expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
     assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"} and rest == ""
     bomb = {
-        rf"\{name}": shared_latex.Macro(0, None, rf"\{after}" * 99)
+        rf"\{name}": shared_latex.Macro((), rf"\{after}" * 99)
         for name, after in zip("abcdefg", "bcdefgh", strict=True)
     }
     assert shared_latex.expand_macros(r"\a", bomb, odd) == r"\a"

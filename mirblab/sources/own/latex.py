@@ -51,13 +51,7 @@ _DISPLAY_END = re.compile(
 )
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
     picture     pgfpicture mfpic psfrags overpic""".split()
-_CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
 _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
-# The conditionals of TeX that end with \fi; what is written inside another conditional may hold them.
-_CONDITIONALS = frozenset(
-    """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
-    ifcsname iffontchar""".split()
-)
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
@@ -322,25 +316,7 @@ def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
             switches |= {name: value == "true" for name, value in setting.findall(text)}
         texts = {name: setting.sub("", _SWITCH.sub("", text)) for name, text in texts.items()}
     values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
-    return {name: _printed_branches(text, values) for name, text in texts.items()}
-
-
-def _printed_branches(text: str, values: Mapping[str, bool]) -> str:
-    """Return *text* without the branches that *values* exclude; other conditionals and text without a `fi` stay."""
-    parts, at = list[str](), 0
-    is_printed: list[bool | None] = []  # of the open conditionals, None for those that stay
-    for match in _CONDITIONAL.finditer(text):
-        name = match[1]
-        if (name not in values and name not in _CONDITIONALS) if name.startswith("if") else not is_printed:
-            continue
-        parts += [] if False in is_printed else [text[at : match.start()]]
-        value = values.get(name) if name.startswith("if") else is_printed[-1]
-        at = match.start() if value is None else match.end()
-        if name != "else":
-            is_printed = [*is_printed, value] if name != "fi" else is_printed[:-1]
-        elif value is not None:
-            is_printed[-1] = not value
-    return text if False in is_printed else "".join([*parts, text[at:]])
+    return {name: latex.choose_branches(text, values) for name, text in texts.items()}
 
 
 def _theorem_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
@@ -370,7 +346,7 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
     written = {command: macro for command, macro in macros.items() if not command.endswith("}")}
     lists = {name.strip(): like.strip() for text in plain for name, like in _LIST.findall(text)}
     for edge in (r"\begin", r"\end"):
-        written |= {f"{edge}{{{name}}}": Macro(0, None, f"{edge}{{{like}}}") for name, like in lists.items()}
+        written |= {f"{edge}{{{name}}}": Macro((), f"{edge}{{{like}}}") for name, like in lists.items()}
     for command, begin in macros.items():
         if not command.startswith(r"\begin{"):
             continue
@@ -378,7 +354,7 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         end = macros[rf"\end{{{name}}}"]
         opened, closed = _structure(begin.body, r"\begin"), _structure(end.body, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
-        arguments = " ".join(f"#{number}" for number in range(1, begin.n_arguments + 1))
+        arguments = " ".join(f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1))
         heading = f"[{arguments}]" if arguments else ""
         if name in kinds and not holds:
             if not heading:
@@ -388,8 +364,8 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             continue
         elif not holds and (_PROOF_NAME.fullmatch(name) or _PROOF_TEXT.search(begin.body)):
             opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
-        written[command] = Macro(begin.n_arguments, begin.default, opened)
-        written[rf"\end{{{name}}}"] = Macro(0, None, closed)
+        written[command] = Macro(begin.arguments, opened)
+        written[rf"\end{{{name}}}"] = Macro((), closed)
     endless = latex.find_circular_macros(written)
     return {name: macro for name, macro in written.items() if name not in endless}
 
@@ -513,9 +489,9 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
     for scope in set(scopes.values()):
         macros = {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
-        endless = latex.find_circular_macros(commands)
+        endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
         circular |= endless
-        made[scope] = {command: macro for command, macro in macros.items() if command not in endless}
+        made[scope] = {command: macro for command, macro in macros.items() if command not in endless | internal}
     odd["definitions of commands that use themselves"] += len(circular)
     return {name: made[scopes[name]] for name in texts}
 
@@ -588,9 +564,9 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         for name, printed, options, named in _PRINTED.findall(text):
             given = _NAME.findall(options)[-1:]
-            if name or given:
-                words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or given[0])).casefold()
-                found[(name or named).strip()] = words.strip()
+            words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or "".join(given))).casefold().strip()
+            if words:
+                found[(name or named).strip()] = words
     return found
 
 

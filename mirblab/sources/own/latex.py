@@ -26,7 +26,11 @@ _PRINTED = re.compile(
 )
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
-_EXCLUDED = re.compile(r"\\excludecomment\s*\{([^{}]+)\}")
+# Environments that an author defines as code, or as not printed.
+_EXCLUDED = re.compile(
+    r"\\(?:excludecomment|lstnewenvironment|DefineVerbatimEnvironment|newtcblisting|newverbatim|RecustomVerbatimEnvironment"
+    r"|newminted\s*\[([^][]*)\])\s*\{([^{}]+)\}"
+)
 _LIST = re.compile(r"\\newlist\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _DEFINES_THEOREMS = re.compile(r"\\(?:new(?:md|tcb)?theorem(?:env)?|spnewtheorem|declaretheorem)(?![A-Za-z])")
 # What an environment is made of: other environments, formulas, content that is not printed.
@@ -50,7 +54,8 @@ _DISPLAY_END = re.compile(
     r"\s*\}?\s*(\\end\s*\{(?:equation|align|gather|eqnarray|multline|split|cases)\*?\}|\$\$|\\\])"
 )
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
-    picture     pgfpicture mfpic psfrags overpic""".split()
+    picture pgfpicture mfpic psfrags overpic prooftree algorithmic Verbatim alltt sageblock sagesilent sagecell sageout
+    sagecommandline sageverbatim pycode pythoncode python code filecontents tikz axis""".split()
 _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
@@ -85,6 +90,15 @@ _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
+# Commands of packages in terms of others, where no author has defined them.
+_PACKAGES_COMMANDS, _ = latex.read_macros(
+    r"""\newcommand{\texorpdfstring}[2]{#1}\newcommand{\tcboxmath}[1]{#1}\newcommand{\Aboxed}[1]{#1}
+    \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
+    \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
+    \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
+    \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}""",
+    Counter(),
+)
 # Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
@@ -179,7 +193,7 @@ class LatexContent:
                     last = statement, block
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
-        content, option = drop_line_marks(block.content(source)), drop_line_marks(block.option)
+        content, option = self._show_inner(drop_line_marks(self._content(block, source))), drop_line_marks(block.option)
         labels = block.labels
         if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
             option, content = given[1], content[given.end() :]
@@ -201,6 +215,16 @@ class LatexContent:
         for each in labels:
             self.odd["labels that stand twice in a file (the first counts)"] += not self.labels.add(each, statement)
         return statement
+
+    def _content(self, block: Environment, source: str) -> str:
+        """Return the content of a statement without the proofs and solutions in it."""
+        parts, at = list[str](), block.begin
+        for inner in block.inner:
+            kept = self._content(inner, source) if inner.kind not in PROOFS else None
+            parts.append(source[at : inner.start if kept is None else inner.begin])
+            parts += [] if kept is None else [kept, source[inner.end : inner.after]]
+            at = inner.after
+        return "".join([*parts, source[at : block.end]])
 
     def _show_inner(self, proof: str) -> str:
         """Return a proof with the claims in it, and their proofs, as text after their names."""
@@ -283,7 +307,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - set(PROOFS)
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text)}
     content = LatexContent(kinds | boxed.keys(), _printed(plain), boxed, odd)
-    hidden = {name for text in plain for name in _EXCLUDED.findall(text)}
+    hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
     for name, text in texts.items():
@@ -487,7 +511,7 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
     circular: set[str] = set()
     scopes = _scopes(plain)
     for scope in set(scopes.values()):
-        macros = {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
+        macros = _PACKAGES_COMMANDS | {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
         endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
         circular |= endless
@@ -508,14 +532,23 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     in_documents = {name for document in documents for name in document}
     loose = [name for name in texts if name not in in_documents]
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
+    whole = [document for document in documents if r"\documentclass" in texts[document[0]]]
     for document in documents:
+        near = _nearest(document[0], whole) if document not in whole else []
         for name in document:
-            scopes[name] |= dict.fromkeys(document)
-    for name in loose:  # a chapter that no file inputs has the commands of the documents in its folder, too
-        folder = posixpath.dirname(name)
-        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
-        scopes[name] = dict.fromkeys((*near, *loose))
+            scopes[name] |= dict.fromkeys((*near, *document))
+    for name in loose:
+        scopes[name] = dict.fromkeys((*_nearest(name, documents), *loose))
     return {name: tuple(scope) for name, scope in scopes.items()}
+
+
+def _nearest(name: str, documents: Iterable[list[str]]) -> list[str]:
+    """Return the files of the documents in a file's folder, else in the next one above it: a chapter may be on its own."""
+    near, folder = list[str](), posixpath.join(name, "")
+    while not near and folder:
+        folder = posixpath.dirname(folder)
+        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
+    return near
 
 
 def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:

@@ -9,21 +9,35 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# The number of arguments in braces that are no text; what follows them, such as the words of a target, is text.
-_ARGUMENTS = dict.fromkeys(
-    """label index sindex glossary glsadd todo marginpar marginnote hypertarget pagestyle thispagestyle markright
-    bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color textcolor
-    colorbox raisebox scalebox phantom vphantom hphantom parbox rotatebox cline cmidrule hyperlink enlargethispage
-    needspace pushQED setlist lstset tikzset pgfplotsset hypersetup begin{minipage} begin{multicols}
-    begin{adjustwidth}""".split(),
-    1,
-)
-_ARGUMENTS |= dict.fromkeys(
-    """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize multicolumn multirow
-    numberwithin counterwithin import subimport inputfrom subinputfrom includefrom subincludefrom""".split(),
-    2,
-)
-_ARGUMENTS |= {"addcontentsline": 3, "definecolor": 3}
+# The commands that print nothing of their own: what becomes of their arguments, m (left out) or p (printed).
+_COMMANDS = {
+    name: kinds
+    for kinds, names in {
+        "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil vfil
+            centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape bfseries
+            mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small large Large
+            LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak bigbreak
+            smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace pause
+            leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle textstyle
+            raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
+            columnbreak bgroup egroup begingroup endgroup""",
+        "p": """emph text textbf textit textrm texttt textsc textsf textsl textup textmd textnormal underline mbox hbox
+            fbox framebox makebox centerline url footnote href hl uline textsuperscript enquote""",
+        "m": """label index sindex glossary glsadd todo marginpar marginnote pagestyle thispagestyle markright
+            bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color
+            phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist lstset tikzset
+            pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch linespread
+            pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{minipage}
+            begin{adjustwidth} begin{varwidth} begin{spacing}""",
+        "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
+        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
+            subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
+        "mmp": "fcolorbox resizebox multicolumn multirow",
+        "mmm": "addcontentsline definecolor crefname",
+    }.items()
+    for name in names.split()
+}
+_ARGUMENTS = {name: kinds.count("m") for name, kinds in _COMMANDS.items() if "m" in kinds and "space" not in name}
 _SILENT = re.compile(
     r"\\(?:(?P<name>" + "|".join(map(re.escape, _ARGUMENTS)) + r")(?:(?<=\})|(?![A-Za-z])\*?)|.)", re.DOTALL
 )
@@ -64,29 +78,26 @@ _REFERENCE = re.compile(
 _OWN_LABEL = re.compile(r"\\[A-Za-z]+label\s*\{[^{}\s\\]+\}[ \t]*\n?")
 _CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
 _LISTS = r"(?:(?:compact|inpara)?(?:enum(?:erate)?|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
-_LIST_STYLE = re.compile(r"\\(?P<command>arabic|alph|roman|Alph)|^\W*(?P<sign>[1aiA])\W*$")
+_LIST_STYLE = re.compile(r"\\(?P<command>arabic|[aA]lph|[rR]oman)\b\*?(?:\{[^{}]*\})?|(?:\b|(?<=[A-Z]))(?P<sign>[1aiAI])\b")
+_LIST_LABEL = re.compile(r"\blabel\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|([^,]*))")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\}){0,500}\}"
 _RAW_LIST = re.compile(rf"\\begin\s*\{{list\}}\s*({_GROUP})\s*{_GROUP}")
-_LIST_STYLES = ("arabic", "alph", "roman", "Alph")
+_LIST_STYLES = ("arabic", "alph", "roman", "Alph", "Roman")
 _LIST_MARK = re.compile(
-    r"\\begin\s*\{(?P<begin>" + _LISTS + r")\}(?:\s*\[(?P<style>[^][]*)\])?|\\end\s*\{(?P<end>" + _LISTS + r")\}"
+    r"\\begin\s*\{(?P<begin>" + _LISTS + r")\}(?:\s*\[(?P<style>(?:[^][]|\[[^][]*\])*)\])?|\\end\s*\{(?P<end>" + _LISTS + r")\}"
     r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d{1,4})\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
 )
 _UNWRAPPED = re.compile(
-    r"\\(?P<name>emph|text|text(?:bf|it|rm|tt|sc|sf|sl|up|normal)|underline|mbox|hbox|url|footnote|href)\s*(?=\{)"
+    r"\\(?P<name>" + "|".join(name for name, kinds in _COMMANDS.items() if kinds == "p") + r")\s*(?:\[[^][]*\]\s*)*(?=\{)"
 )
 _DROPPED = re.compile(
-    r"""\\(?:page|no|nopage|line)break\[\d\][ \t]*
-    |\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
-    |phantomsection|protect|it|bf|rm|sl|em|sc|tt|sf|(?:it|sl|sc|up)shape|(?:bf|md)series|(?:rm|sf|tt)family
-    |tiny|scriptsize|footnotesize|small|[lL]arge|LARGE|[hH]uge|normalsize|(?:page|no|no?page|med|big|small)?break|xspace
-    |q?quad|thinspace|pause|leavevmode|samepage|qed|hline|ignorespaces|strut|null|displaystyle|textstyle|raggedright
-    |flushleft)(?![A-Za-z])[ \t]*
-    |\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin)(?![A-Za-z])
-    \s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?
-    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*(?:\{[^{}]*\}|\\[A-Za-z]+)\s*\{[^{}]*\}
-    |\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable|adjustwidth)\}""",
-    re.VERBOSE,
+    r"\\(?:page|no|nopage|line)break\[\d\][ \t]*"
+    r"|\\(?:" + "|".join(name for name, kinds in _COMMANDS.items() if not kinds) + r")(?![A-Za-z])[ \t]*"
+    r"|\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin|baselineskip|arraycolsep|tabcolsep)"
+    r"(?![A-Za-z])\s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?"
+    r"|\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*(?:\{[^{}]*\}|\\[A-Za-z]+)\s*\{[^{}]*\}"
+    r"|\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable"
+    r"|adjustwidth|varwidth|small|footnotesize|spacing|centering|sloppypar|samepage)\*?\}"
 )
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
 _ACCENTS |= {"v": "\u030c", "u": "\u0306", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a", "d": "\u0323"}
@@ -103,15 +114,17 @@ _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
 _BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
 _HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
 _TABLE = re.compile(
-    r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|longtable)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"
+    r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|long(?:table|tabu)|tabu)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"
     r"\{(?:[^{}]|\{[^{}]*\}){0,300}\}"
     r"(?P<cells>.{0,20000}?)\\end\{(?P=name)\}",
     re.DOTALL,
 )
 _TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:[ \t]*\[(?!(?:ref|cite)\])[^][]*\])?")
 _PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\[[^][{}]*\])*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+# What stands in the braces of a command without a rule and is no text: lengths, files, settings, labels.
 _FIGURE_ARGUMENT = re.compile(
-    r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg))\s*\}"
+    r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line|column)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg|tex)"
+    r"|[\w -]+=[^{}\ue000]*|\w[\w.-]*[:_][\w:.-]*)\s*\}"
 )
 # What a formula does not need: boxes around mathematics, variants for other sizes, and the place of an end mark.
 _LAYOUT = re.compile(
@@ -637,22 +650,22 @@ def _first_choices(formula: str) -> str:
 
 def _lists(text: str) -> str:
     """Number the items in the list's style, else as amsart does, (1), (a), (i), (A) by depth; others get a star."""
-    open_lists: list[tuple[str, str, int]] = []  # kind, style, and how many numbered lists are open with it
+    open_lists: list[tuple[str, str, int]] = []  # kind, label, and how many numbered lists are open with it
     counters: list[int] = []
+    last = 0
 
     def mark(match: re.Match[str]) -> str:
+        nonlocal last
         if match["begin"]:
             depth = open_lists[-1][2] if open_lists else 0
-            given = _LIST_STYLE.search(match["style"] or "")
-            style = (
-                (given["command"] or _LIST_STYLES["1aiA".index(given["sign"])])
-                if given
-                else _LIST_STYLES[min(depth, 3)]
+            label = _list_label(match["style"] or "")
+            is_numbered = "enum" in match["begin"] or bool(match["begin"] == "list" and label)
+            open_lists.append(
+                ("enumerate" if is_numbered else "itemize", label or _LIST_STYLES[min(depth, 3)], depth + is_numbered)
             )
-            is_numbered = "enum" in match["begin"] or (match["begin"] == "list" and given)
-            open_lists.append(("enumerate" if is_numbered else "itemize", style, depth + bool(is_numbered)))
-            counters.append(0)
+            counters.append(last if re.search(r"\bresume\b", match["style"] or "") else 0)
         elif match["end"]:
+            last = counters[-1] if counters and open_lists[-1][0] == "enumerate" else last
             del open_lists[-1:], counters[-1:]
         elif match["value"]:
             counters[-1:] = [int(match["value"])] if counters else []
@@ -674,9 +687,24 @@ def _name_list(begin: re.Match[str]) -> str:
     return rf"\begin{{enumerate}}[\{style['command']}]" if style and style["command"] else r"\begin{itemize}"
 
 
-def _number(style: str, count: int) -> str:
-    letters = (chr(ord("a") + (count - 1) % 26)) * (1 + (count - 1) // 26)
-    return f"({(str(count), letters, _roman(count), letters.upper())[_LIST_STYLES.index(style)]})"
+def _list_label(options: str) -> str:
+    """Return the style of numbers that a list's options name, with the words around it where there are any."""
+    given = _LIST_LABEL.search(options)
+    template = (given[1] or given[2] or "") if given else "" if "=" in options else options
+    style = _LIST_STYLE.search(template)
+    if style is None:
+        return ""
+    name = style["command"] or _LIST_STYLES["1aiAI".index(style["sign"])]
+    words = [re.sub(r"\\[A-Za-z]+\*?|[{}]", "", part) for part in (template[: style.start()], template[style.end() :])]
+    return f"\ue002{name}\ue002".join(words) if re.search(r"[A-Za-z]", "".join(words)) else name
+
+
+def _number(label: str, count: int) -> str:
+    before, _, rest = label.partition("\ue002")
+    style, _, after = rest.partition("\ue002") if rest else (label, "", "")
+    letters, roman = (chr(ord("a") + (count - 1) % 26)) * (1 + (count - 1) // 26), _roman(count)
+    number = (str(count), letters, roman, letters.upper(), roman.upper())[_LIST_STYLES.index(style)]
+    return f"{before}{number}{after}" if rest else f"({number})"
 
 
 def _unwrap(text: str, odd: Counter[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -87,6 +88,9 @@ _INPUT = re.compile(
     r"|\\documentclass\s*\[([^][]*)\]\s*\{subfiles\}"
 )
 _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
+# A heading as an argument: words without a command, which would set all of them in another font.
+_HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
+_ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
@@ -96,9 +100,16 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
-    \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}""",
+    \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}
+    \newcommand{\defeq}{:=}""",
     Counter(),
 )
+# Authors define letters of other alphabets by loops: \calA to \calZ.
+_PACKAGES_COMMANDS |= {
+    rf"\{name}{letter}": Macro((), rf"\{alphabet}{{{letter}}}")
+    for name, alphabet in {"cal": "mathcal", "scr": "mathscr", "frak": "mathfrak", "bb": "mathbb"}.items()
+    for letter in string.ascii_letters
+}
 # Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
@@ -153,7 +164,8 @@ class LatexContent:
     """All statements in the order of files and lines, and the proofs with heading, statement before and text between.
 
     `printed` has the printed names of the environments `kinds`, `boxed` those whose title and label are arguments;
-    `environments` counts what was read, `unknown` the commands and environments without a rule.
+    `environments` counts what was read, `unknown` the commands and environments without a rule; `headed` are those
+    whose first argument is their heading in the file that is read.
     """
 
     kinds: set[str]
@@ -166,6 +178,7 @@ class LatexContent:
     proofs: list[tuple[OwnProof, str, Statement | None, str]] = field(default_factory=list)
     environments: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    headed: set[str] = field(default_factory=set)
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -173,7 +186,11 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
-        for block in find_environments(source, kinds, self.odd)[0]:
+        blocks = find_environments(source, kinds, self.odd)[0]
+        n_blocks = Counter(block.kind for block in blocks)
+        n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
+        self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
+        for block in blocks:
             self.environments[block.kind] += 1
             if block.kind in PROOFS:
                 content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
@@ -198,16 +215,22 @@ class LatexContent:
         if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
             option, content = given[1], content[given.end() :]
             labels = [f"{self.boxed[block.kind.rstrip('*')]}:{given[2]}", *labels] if given[2] else labels
+        heading = _HEADED.match(content) if block.kind in self.headed else None
+        if heading:
+            option, content = heading[1], content[heading.end() :]
         text = self._clean(content if "hint" in self.kinds else _HINT.sub(_name_hint, content))
         if not text:
             self.odd["statements without a text"] += 1
             return None
         line, label = find_line(source, block.start), labels[0] if labels else ""
         kind = block.kind.rstrip("*")
+        title = self._clean(option)
+        if heading and (named := _ANY_KIND.search(title)):
+            kind, title = named[0].casefold(), title if title.casefold() != named[0].casefold() else ""
         statement = Statement(
             id=self.ids.new(label or (f"{name}:{line}" if line else name)),
-            kind=self.printed.get(block.kind) or self.printed.get(kind) or kind,
-            title=self._clean(option),
+            kind=kind if heading else self.printed.get(block.kind) or self.printed.get(kind) or kind,
+            title=title if re.search(r"\w", re.sub(r"\$[^$]*\$", "x", title)) else "",
             text=text, file=name, line=line, label=label, order=len(self.statements),
             references=latex.find_references(content),
         )  # fmt: skip
@@ -459,6 +482,8 @@ def _plain_references(text: str, kinds: Mapping[str, str]) -> str:
         if name in ("ref", "eqref", "pageref", "begin", "end") or not (is_reference and kinds.keys() >= set(labels)):
             return match[0]
         kind = kinds[labels[0]] if not name.endswith(("nameref", "hyperref")) else ""
+        before = text[max(0, match.start() - 30) : match.start()].rstrip(" ~\n").casefold()
+        kind = "" if kind and before.endswith((kind, f"{kind}s")) else kind  # a number alone, as of \vref
         many = len(labels) > 1 and {kinds[label] for label in labels} == {kind}
         word = {"corollary": "corollaries"}.get(kind, f"{kind}s") if many else kind
         word = word.capitalize() if name[0].isupper() else word

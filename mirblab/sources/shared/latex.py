@@ -77,7 +77,7 @@ _REFERENCE = re.compile(
 )
 _OWN_LABEL = re.compile(r"\\[A-Za-z]+label\s*\{[^{}\s\\]+\}[ \t]*\n?")
 _CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
-_LISTS = r"(?:(?:compact|inpara)?(?:enum(?:erate)?|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
+_LISTS = r"(?:(?:compact|inpara)?(?:enum[a-z]*|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
 _LIST_STYLE = re.compile(r"\\(?P<command>arabic|[aA]lph|[rR]oman)\b\*?(?:\{[^{}]*\})?|(?:\b|(?<=[A-Z]))(?P<sign>[1aiAI])\b")
 _LIST_LABEL = re.compile(r"\blabel\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|([^,]*))")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\}){0,500}\}"
@@ -120,7 +120,7 @@ _TABLE = re.compile(
     re.DOTALL,
 )
 _TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:[ \t]*\[(?!(?:ref|cite)\])[^][]*\])?")
-_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\[[^][{}]*\])*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\s*\[[^][{}]*\])*\s*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
 # What stands in the braces of a command without a rule and is no text: lengths, files, settings, labels.
 _FIGURE_ARGUMENT = re.compile(
     r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line|column)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg|tex)"
@@ -129,7 +129,7 @@ _FIGURE_ARGUMENT = re.compile(
 # What a formula does not need: boxes around mathematics, variants for other sizes, and the place of an end mark.
 _LAYOUT = re.compile(
     r"\\(?:nonumber|notag|qedhere|xspace|allowbreak|displaybreak|nobreak)(?![A-Za-z])(?:\[\d\])?|\\math(?:open|close)\s*\{\}"
-    r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\eqno\s*\{\s*\\(?:qed|bbox|square|Box)\s*\}"
+    r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\(?:l?eqno)\s*(?:\\[a-z]+\s*)?\{(?:[^{}]|\{[^{}]*\})*\}"
 )
 # A letter of another alphabet, from an author's command, which an accent takes as its argument only in braces.
 _UNBRACED = re.compile(
@@ -157,7 +157,7 @@ _SPECIFIED = re.compile(  # the arguments of \NewDocumentCommand
 )
 _ALIAS = re.compile(r"\s*=?\s*(\\(?:[A-Za-z@]+|.))")
 _PRIMITIVE = re.compile(
-    r"\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|char|setbox|openin|[gex]?def|let|newcommand|renewcommand"
+    r"\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|char|setbox|vcenter|baselineskip|lineskiplimit|mathsurround|openin|[gex]?def|let|newcommand|renewcommand"
     r"|newenvironment|@[a-z]*for|loop|advance)(?![A-Za-z@])|\\[A-Za-z@]*_[A-Za-z_@]*:"
 )
 _INTERNAL = re.compile(r"\\[A-Za-z]*@[A-Za-z@]*")
@@ -178,7 +178,9 @@ _IS_EMPTY = re.compile(
     r"|#(?P<first>\d)\s*\\(?:@?empty|relax)|#(?P<braced>\d)\s*\{\s*\})(?![A-Za-z@])\s?"
 )
 _IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
-_NOTHING = re.compile(r"\\(?:protect|relax|noexpand|unskip|ignorespaces)(?![A-Za-z@])[ \t]*")
+_NOTHING = re.compile(
+    rf"\\(?:protect|relax|noexpand|unskip|ignorespaces)(?![A-Za-z@])[ \t]*|\\discretionary\s*{_GROUP}\s*{_GROUP}\s*{_GROUP}"
+)
 _MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z@]+|.)", re.DOTALL)
 _CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
 # The conditionals of TeX that end with \fi; what is written inside another conditional may hold them.

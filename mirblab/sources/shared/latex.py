@@ -139,7 +139,7 @@ _UNBRACED = re.compile(
 _BOXED_FORMULA = re.compile(r"(?<![A-Za-z])\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
 _DEFINES = re.compile(
-    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiter"
+    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiterX?"
     r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
     r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
@@ -483,7 +483,9 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
         start = _end_of(_BLANKS, source, at)
         arguments, at = _specified(source[start + 1 : ends.get(start, start)]), ends.get(start, at - 1) + 1
     elif how.startswith("DeclarePaired"):
-        arguments = ("*size", "m")
+        counted = _COUNT.match(source, at)
+        at = counted.end() if counted else at
+        arguments = ("*size", *["m"] * int(counted[1] if counted else 1))
     elif how != "DeclareMathOperator":
         counted = _COUNT.match(source, at)
         if counted:
@@ -492,7 +494,8 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
             arguments = ("m",) * n_arguments
             arguments = (f"O{option}", *arguments[1:]) if at > counted.end() else ("*", *arguments)
     bodies: list[str] = []
-    while len(bodies) < (2 if match["environment"] or how == "DeclarePairedDelimiter" else 1):
+    n_bodies = {"DeclarePairedDelimiter": 2, "DeclarePairedDelimiterX": 3}.get(how, 2 if match["environment"] else 1)
+    while len(bodies) < n_bodies:
         at = _end_of(_BLANKS, source, at)
         if at not in ends:
             return None, at
@@ -500,8 +503,9 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
         body = _NOTHING.sub("", body)
         bodies.append(f"{body} " if re.search(r"(?<!\\)\\$", body) else body)
         at = ends[at] + 1
-    if how == "DeclarePairedDelimiter":
-        return [Macro(arguments, f"{bodies[0]} #1 {bodies[1]}")], at
+    if how.startswith("DeclarePaired"):
+        inside = re.sub(r"\\delimsize(?![A-Za-z])\s*", "", bodies[2]) if n_bodies == 3 else "#1"
+        return [Macro(arguments, f"{bodies[0]} {inside} {bodies[1]}")], at
     if how == "DeclareMathOperator":
         bodies = [rf"\operatorname{{{bodies[0]}}}"]
     if not match["environment"] and _PRIMITIVE.search(_TEST.sub("", _IS_EMPTY.sub("", bodies[0]))):

@@ -101,7 +101,12 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
     \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}
-    \newcommand{\defeq}{:=}""",
+    \newcommand{\defeq}{:=}\newcommand{\mathchoice}[4]{#1}\newcommand{\abs}[1]{|#1|}\newcommand{\norm}[1]{\|#1\|}
+    \newcommand{\vb}[1]{\mathbf{#1}}\newcommand{\dd}[1]{\mathrm{d}#1}\newcommand{\qty}[1]{#1}
+    \NewDocumentCommand{\dv}{o m g}{\frac{\mathrm{d}\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\mathrm{d}
+    \IfValueTF{#3}{#3}{#2}\IfValueTF{#1}{^{#1}}{}}}
+    \NewDocumentCommand{\pdv}{o m g}{\frac{\partial\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\partial
+    \IfValueTF{#3}{#3}{#2}\IfValueTF{#1}{^{#1}}{}}}""",
     Counter(),
 )
 # Authors define letters of other alphabets by loops: \calA to \calZ.
@@ -401,7 +406,9 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         end = macros[rf"\end{{{name}}}"]
         opened, closed = _structure(begin.body, r"\begin"), _structure(end.body, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
-        arguments = " ".join(f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1))
+        arguments = " ".join(
+            f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1)
+        )
         heading = f"[{arguments}]" if arguments else ""
         if name in kinds and not holds:
             if not heading:
@@ -467,8 +474,10 @@ def _kinds_of_labels(texts: Mapping[str, str], content: LatexContent) -> dict[st
         found |= dict.fromkeys((label.strip() for label in re.findall(r"\\label\s*\{([^{}]*)\}", text)), "")
         for block in find_environments(text, kinds, Counter())[0]:
             if block.kind not in PROOFS and block.labels:
-                kind = block.kind.rstrip("*")
-                found[block.labels[0]] = content.printed.get(block.kind) or content.printed.get(kind) or kind
+                kind, heading = block.kind.rstrip("*"), _HEADED.match(text, block.begin)
+                named = _ANY_KIND.search(heading[1]) if heading else None
+                kind = content.printed.get(block.kind) or content.printed.get(kind) or kind
+                found[block.labels[0]] = named[0].casefold() if named else kind
     return found
 
 
@@ -536,7 +545,9 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
     circular: set[str] = set()
     scopes = _scopes(plain)
     for scope in set(scopes.values()):
-        macros = _PACKAGES_COMMANDS | {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
+        macros = _PACKAGES_COMMANDS | {
+            command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT
+        }
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
         endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
         circular |= endless
@@ -568,7 +579,7 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _nearest(name: str, documents: Iterable[list[str]]) -> list[str]:
-    """Return the files of the documents in a file's folder, else in the next one above it: a chapter may be on its own."""
+    """Return the files of the documents in a file's folder, else of those in the next one above it."""
     near, folder = list[str](), posixpath.join(name, "")
     while not near and folder:
         folder = posixpath.dirname(folder)

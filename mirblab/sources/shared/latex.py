@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 _COMMANDS = {
     name: kinds
     for kinds, names in {
-        "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil vfil
-            centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape bfseries
-            mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small large Large
+        "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil
+            vfil centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape
+            bfseries mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small large Large
             LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak bigbreak
             smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace pause
             leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle textstyle
             raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
-            columnbreak bgroup egroup begingroup endgroup""",
+            columnbreak footnotemark bgroup egroup begingroup endgroup""",
         "p": """emph text textbf textit textrm texttt textsc textsf textsl textup textmd textnormal underline mbox hbox
             fbox framebox makebox centerline url footnote href hl uline textsuperscript enquote""",
         "m": """label index sindex glossary glsadd todo marginpar marginnote pagestyle thispagestyle markright
-            bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color
-            phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist lstset tikzset
+            footcitetext bibliography bibliographystyle input include includegraphics refstepcounter stepcounter
+            usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist lstset tikzset
             pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch linespread
             pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{minipage}
             begin{adjustwidth} begin{varwidth} begin{spacing}""",
@@ -76,19 +76,27 @@ _REFERENCE = re.compile(
     r"\\(?!href|hyperref\s*\[)[A-Za-z]{0,9}[rR]ef\*?\s*(?:\[[^][{}]*\]\s*){0,4}\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]"
 )
 _OWN_LABEL = re.compile(r"\\[A-Za-z]+label\s*\{[^{}\s\\]+\}[ \t]*\n?")
-_CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
+_CITATION = re.compile(r"\\[a-z]*cite(?!mark)[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
 _LISTS = r"(?:(?:compact|inpara)?(?:enum[a-z]*|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
-_LIST_STYLE = re.compile(r"\\(?P<command>arabic|[aA]lph|[rR]oman)\b\*?(?:\{[^{}]*\})?|(?:\b|(?<=[A-Z]))(?P<sign>[1aiAI])\b")
+_LIST_STYLE = re.compile(
+    r"\\(?P<command>arabic|[aA]lph|[rR]oman)\b\*?(?:\{[^{}]*\})?|(?:\b|(?<=[A-Z]))(?P<sign>[1aiAI])\b"
+)
 _LIST_LABEL = re.compile(r"\blabel\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|([^,]*))")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\}){0,500}\}"
 _RAW_LIST = re.compile(rf"\\begin\s*\{{list\}}\s*({_GROUP})\s*{_GROUP}")
 _LIST_STYLES = ("arabic", "alph", "roman", "Alph", "Roman")
 _LIST_MARK = re.compile(
-    r"\\begin\s*\{(?P<begin>" + _LISTS + r")\}(?:\s*\[(?P<style>(?:[^][]|\[[^][]*\])*)\])?|\\end\s*\{(?P<end>" + _LISTS + r")\}"
+    r"\\begin\s*\{(?P<begin>"
+    + _LISTS
+    + r")\}(?:\s*\[(?P<style>(?:[^][]|\[[^][]*\])*)\])?|\\end\s*\{(?P<end>"
+    + _LISTS
+    + r")\}"
     r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d{1,4})\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
 )
 _UNWRAPPED = re.compile(
-    r"\\(?P<name>" + "|".join(name for name, kinds in _COMMANDS.items() if kinds == "p") + r")\s*(?:\[[^][]*\]\s*)*(?=\{)"
+    r"\\(?P<name>"
+    + "|".join(name for name, kinds in _COMMANDS.items() if kinds == "p")
+    + r")\s*(?:\[[^][]*\]\s*)*(?=\{)"
 )
 _DROPPED = re.compile(
     r"\\(?:page|no|nopage|line)break\[\d\][ \t]*"
@@ -179,7 +187,8 @@ _IS_EMPTY = re.compile(
 )
 _IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
 _NOTHING = re.compile(
-    rf"\\(?:protect|relax|noexpand|unskip|ignorespaces)(?![A-Za-z@])[ \t]*|\\discretionary\s*{_GROUP}\s*{_GROUP}\s*{_GROUP}"
+    rf"\\(?:protect|relax|noexpand|unskip|ignorespaces|newmcodes@|m@th|nolimits@|kern\s*\\z@)(?![A-Za-z@])[ \t]*"
+    rf"|\\discretionary\s*{_GROUP}\s*{_GROUP}\s*{_GROUP}"
 )
 _MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z@]+|.)", re.DOTALL)
 _CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
@@ -188,6 +197,7 @@ _CONDITIONALS = frozenset(
     """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
     ifcsname iffontchar""".split()
 )
+_ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z@]+$")
 _ARGUMENT = re.compile(r"(\\[A-Za-z@]+)?#([1-9])")
 _PARAGRAPH_OR_BRACE = re.compile(r"\\.|[{}]|\n[ \t]*\n", re.DOTALL)
 _GROWTH = 50_000  # how many signs a paragraph may get by its commands, and how many times it may use them
@@ -561,9 +571,13 @@ def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
 
 def find_internal_macros(macros: Mapping[str, Macro]) -> set[str]:
     """Return the commands whose definition uses, directly or through others, internal ones that are not defined."""
-    used = {name: set(_INTERNAL.findall(_TEST.sub("", _IS_EMPTY.sub("", macro.body)))) for name, macro in macros.items()}
+    used = {
+        name: set(_INTERNAL.findall(_TEST.sub("", _IS_EMPTY.sub("", macro.body)))) for name, macro in macros.items()
+    }
     found: set[str] = set()
-    while new := {name for name in used.keys() - found if any(each not in macros or each in found for each in used[name])}:
+    while new := {
+        name for name in used.keys() - found if any(each not in macros or each in found for each in used[name])
+    }:
         found |= new
     return found
 
@@ -634,24 +648,10 @@ def _next_dollars(text: str) -> dict[int, int]:
 
 
 def _formula(source: str) -> str:
-    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", _first_choices(source)))
+    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", source))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
     source = " ".join(_UNBRACED.sub(r"\1{\2}", source).split())
     return " ".join(re.sub(r"^\$\$|\$\$$", lambda match: " $$ ", source).split())
-
-
-def _first_choices(formula: str) -> str:
-    r"""Return *formula* with the first of the four arguments of each `\mathchoice`."""
-    while match := re.search(r"\\mathchoice(?=\{)", formula):
-        ends, after, first = match_braces(formula), match.end(), ""
-        for number in range(4):
-            closing = ends.get(after, -1)
-            if closing < 0:
-                break
-            first = formula[after : closing + 1] if number == 0 else first
-            after = _end_of(_BLANKS, formula, closing + 1)
-        formula = formula[: match.start()] + first + formula[after:]
-    return formula
 
 
 def _lists(text: str) -> str:
@@ -749,7 +749,7 @@ def _plain(text: str, odd: Counter[str]) -> str:
     text = re.sub(r"\\[/@\-]", "", _BLANK.sub(" ", text))
     for match in _TAG.finditer(text):
         odd[f"environment outside mathematics: {match[1]}"] += match[0].startswith(r"\begin")
-    text = _FIGURE_ARGUMENT.sub(" ", _TAG.sub("\n\n", text))
+    text = _FIGURE_ARGUMENT.sub("{ }", _TAG.sub("\n\n", text))
     for named, other in _PRINTED_COMMAND.findall(text):
         odd[f"command outside mathematics: {named or other}"] += 1
     text = _PRINTED_COMMAND.sub(lambda match: "" if match[1] else " ", text)
@@ -816,6 +816,8 @@ def _expand(text: str, macros: Mapping[str, Macro]) -> str | None:
         gap = " " if re.search(r"\\(?:[A-Za-z]+|end\{[^{}]*\})$", body) and text[end : end + 1].isalpha() else ""
         parts += [before] if before else []
         text, at = body + gap + text[end:], 0
+        # Nor must the command before run into it.
+        text = f" {text}" if text[:1].isalpha() and _ENDS_IN_COMMAND.search(before or "".join(parts[-1:])) else text
         steps, room = steps + 1, room - len(before)
         if steps > limit or len(text) > room:
             return None

@@ -15,23 +15,23 @@ _COMMANDS = {
     for kinds, names in {
         "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil
             vfil centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape
-            bfseries mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small large Large
-            LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak bigbreak
-            smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace pause
-            leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle textstyle
-            raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
+            bfseries mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small
+            large Large LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak
+            bigbreak smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace
+            pause leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle
+            textstyle raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
             columnbreak footnotemark bgroup egroup begingroup endgroup""",
         "p": """emph text textbf textit textrm texttt textsc textsf textsl textup textmd textnormal underline mbox hbox
             fbox framebox makebox centerline url footnote href hl uline textsuperscript enquote""",
         "m": """label index sindex glossary glsadd todo marginpar marginnote pagestyle thispagestyle markright
             footcitetext bibliography bibliographystyle input include includegraphics refstepcounter stepcounter
-            usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist lstset tikzset
-            pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch linespread
-            pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{minipage}
-            begin{adjustwidth} begin{varwidth} begin{spacing}""",
+            usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist
+            lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch
+            linespread pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols}
+            begin{minipage} begin{adjustwidth} begin{varwidth} begin{spacing}""",
         "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
-        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
-            subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
+        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import subimport
+            inputfrom subinputfrom includefrom subincludefrom dynkin""",
         "mmp": "fcolorbox resizebox multicolumn multirow",
         "mmm": "addcontentsline definecolor crefname",
     }.items()

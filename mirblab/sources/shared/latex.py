@@ -30,8 +30,8 @@ _COMMANDS = {
             linespread pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols}
             begin{minipage} begin{adjustwidth} begin{varwidth} begin{spacing}""",
         "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
-        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import subimport
-            inputfrom subinputfrom includefrom subincludefrom dynkin""",
+        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
+            subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
         "mmp": "fcolorbox resizebox multicolumn multirow",
         "mmm": "addcontentsline definecolor crefname",
     }.items()

@@ -115,8 +115,7 @@ def test_commands_of_the_author_are_written_out():
     assert shared_latex.expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
     assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"} and rest == ""
     bomb = {
-        rf"\{name}": shared_latex.Macro(0, None, rf"\{after}" * 99)
-        for name, after in zip("abcdefg", "bcdefgh", strict=True)
+        rf"\{name}": shared_latex.Macro((), rf"\{after}" * 99) for name, after in zip("abcdefg", "bcdefgh", strict=True)
     }
     assert shared_latex.expand_macros(r"\a", bomb, odd) == r"\a"
 
@@ -534,6 +533,15 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
         (r"\pagebreak[3] Rings are rings.\subimport*{../figures/}{ring.pdf_t}", "Rings are rings."),
         (r"Add. \begin{hint}[Easy] Twice.\end{hint}", "Add.\nHint: Twice."),
         (r"\begin{diagram} A & \rTo & B \end{diagram}", r"\begin{diagram} A & \rTo & B \end{diagram}"),
+        (r"Rings \[ \hspace{1em} \] are rings.", "Rings are rings."),
+        (r"Rings \(\xrightarrow{\text{\(a\)}} b\) are.", r"Rings \(\xrightarrow{\text{\(a\)}} b\) are."),
+        (r"A \foo[c] {width=3pt}\foo{eq:one} ring.", "A ring."),
+        (r"See \parencite[2]{x} and \footcite{y}.", "See [cite] and [cite]."),
+        (r"$$ x = y \leqno\text{(1)} $$", "$$ x = y $$"),
+        (r"\begin{enumerate}[label=(P\arabic*)]\item A \item B\end{enumerate}", "(P1) A\n(P2) B"),
+        (r"\begin{enumerate}[label={[\roman*]}]\item A \item B\end{enumerate}", "(i) A\n(ii) B"),
+        (r"\begin{enumthm}\item A\end{enumthm}So\begin{enumthm}[resume]\item B\end{enumthm}", "(1) A\nSo\n(2) B"),
+        (r"\begin{lemma}[Small] All.\end{lemma} Then\begin{proof} no.\end{proof} so.", "Lemma (Small). All.\nThen so."),
     ],
 )  # fmt: skip
 def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
@@ -557,11 +565,63 @@ def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
         ),
         (r"\let\nc=\newcommand \nc{\R}{\mathbb{R}}", r"$\R$", r"$\mathbb{R}$"),
         (r"\NewDocumentCommand\R", r"$\R$ has a broken definition", r"$\R$ has a broken definition"),
+        (r"\newcommand\m[1]{\circ#1}\newcommand\p[1]{\ifempty{#1}{}{x}}", r"$\m A, \circ\p1$", r"$\circ A, \circ x$"),
+        (r"\def\pair(#1,#2){<#1|#2>}\def\cut#1:#2\end{#1}", r"$\pair(a,b)\cut c:d\end$", "$<a|b>c$"),
+        (
+            r"\NewDocumentCommand\Sat{t/ m m o D(){w}}{\IfBooleanT{#1}{\not}#2#3\IfNoValueF{#4}{[#4]}}",
+            r"$\Sat/{M}{A}[s]$, $\Sat MA$",
+            r"$\not MA[s]$, $MA$",
+        ),
+        (
+            r"\newcommand\q{\@ifstar{\q@a}{\q@b}}\newcommand\q@a[1]{A#1}\newcommand\q@b[1]{B#1}",
+            r"$\q*{x}\q{y}$",
+            "$AxBy$",
+        ),
+        (r"\def\all#1{\forall#1\@ifnextchar\bgroup{\all}{.}}", r"$\all{x}{y} z$", r"$\forall x\forall y. z$"),
+        (r"\newcommand\low[1]{\@undefined{#1}}\newcommand\high{\low}", r"$\high{A}$", r"$\low{A}$"),
+        (r"\newcommand\pd[2][]{\ifx\empty#1\empty D#2\else D^#1#2\fi}", r"$\pd{f}\pd[2]{g}$", "$DfD^2g$"),
+        (r"\newcommand\up[1]{u^{#1}}\newcommand\y{\mathsf{y}}\newcommand\ap{\up}", r"$\ap\y$", r"$u^{\mathsf{y}}$"),
+        (
+            r"\DeclarePairedDelimiterX{\ip}[2]{<}{>}{#1\delimsize|#2}",
+            r"$\ip*{a}{b}, \ip[\big]cd$",
+            "$< a|b >, < c|d >$",
+        ),
+        (
+            r"\declaretheorem[style=x]{foo}\newtheorem{bar}{}",
+            r"$\calL \bbR$ \texorpdfstring{$x$}{y}",
+            r"$\mathcal{L}\mathbb{R}$ $x$",
+        ),
+        ("", r"$\dv[2]{f}{x}\pdv{y}$", r"$\frac{\mathrm{d}^{2}f}{\mathrm{d} x^{2}}\frac{\partial}{\partial y}$"),
+        (r"\lstnewenvironment{sg}{}{}", r"A \begin{sg} x_1 = 2 \end{sg} B", "A B"),
     ],
 )
 def test_conditionals_and_renamed_definitions_are_those_of_tex(tmp_path, preamble, inside, text):
     """One branch of each switch is printed, and a command that defines commands may have a name of its own."""
     assert theorem(tmp_path, inside, preamble) == text
+
+
+def test_a_heading_may_be_an_argument(tmp_path):
+    """Where most environments of a name begin with one; it is the kind, or the title, and no text."""
+    head = r"\begin{thm}{Exercise} One.\end{thm}\begin{thm}[!]{Menelaus's theorem}\label{m} Two.\end{thm}"
+    content = read(tmp_path, r"\newtheorem{thm}{Thm}" + head + r"\begin{lemma} By theorem~\vref{m}.\end{lemma}")
+    assert [(one.kind, one.title, one.text) for one in content.statements] == [
+        ("exercise", "", "One."), ("theorem", "Menelaus's theorem", "Two."), ("lemma", "", "By theorem [ref]."),
+    ]  # fmt: skip
+
+
+def test_a_chapter_on_its_own_has_the_commands_of_the_book(tmp_path):
+    """Of the document above its folder; those of a document beside it are nearer."""
+    files = {
+        "book.tex": r"\documentclass{book}\newcommand{\A}{a}\newcommand{\B}{b}",
+        "part/all.tex": r"\input{one}",
+        "part/one.tex": r"\begin{lemma} $\A$.\end{lemma}",
+        "old/two.tex": r"\begin{lemma} $\B$.\end{lemma}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    content = latex.read_latex({name: tmp_path / name for name in files})
+    assert sorted(texts(content)) == ["$a$.", "$b$."]
 
 
 def test_a_word_that_begins_with_proof_is_no_proof(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,11 @@ _PRINTED = re.compile(
 )
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
-_EXCLUDED = re.compile(r"\\excludecomment\s*\{([^{}]+)\}")
+# Environments that an author defines as code, or as not printed.
+_EXCLUDED = re.compile(
+    r"\\(?:excludecomment|lstnewenvironment|DefineVerbatimEnvironment|newtcblisting|newverbatim|RecustomVerbatimEnvironment"
+    r"|newminted\s*\[([^][]*)\])\s*\{([^{}]+)\}"
+)
 _LIST = re.compile(r"\\newlist\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _DEFINES_THEOREMS = re.compile(r"\\(?:new(?:md|tcb)?theorem(?:env)?|spnewtheorem|declaretheorem)(?![A-Za-z])")
 # What an environment is made of: other environments, formulas, content that is not printed.
@@ -50,14 +55,9 @@ _DISPLAY_END = re.compile(
     r"\s*\}?\s*(\\end\s*\{(?:equation|align|gather|eqnarray|multline|split|cases)\*?\}|\$\$|\\\])"
 )
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
-    picture     pgfpicture mfpic psfrags overpic""".split()
-_CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
+    picture pgfpicture mfpic psfrags overpic prooftree algorithmic Verbatim alltt sageblock sagesilent sagecell sageout
+    sagecommandline sageverbatim pycode pythoncode python code filecontents tikz axis""".split()
 _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
-# The conditionals of TeX that end with \fi; what is written inside another conditional may hold them.
-_CONDITIONALS = frozenset(
-    """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
-    ifcsname iffontchar""".split()
-)
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
@@ -88,9 +88,33 @@ _INPUT = re.compile(
     r"|\\documentclass\s*\[([^][]*)\]\s*\{subfiles\}"
 )
 _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
+# A heading as an argument: words without a command, which would set all of them in another font.
+_HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
+_ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
+# Commands of packages in terms of others, where no author has defined them.
+_PACKAGES_COMMANDS, _ = latex.read_macros(
+    r"""\newcommand{\texorpdfstring}[2]{#1}\newcommand{\tcboxmath}[1]{#1}\newcommand{\Aboxed}[1]{#1}
+    \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
+    \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
+    \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
+    \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}
+    \newcommand{\defeq}{:=}\newcommand{\mathchoice}[4]{#1}\newcommand{\abs}[1]{|#1|}\newcommand{\norm}[1]{\|#1\|}
+    \newcommand{\vb}[1]{\mathbf{#1}}\newcommand{\dd}[1]{\mathrm{d}#1}\newcommand{\qty}[1]{#1}
+    \NewDocumentCommand{\dv}{o m g}{\frac{\mathrm{d}\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\mathrm{d}
+    \IfValueTF{#3}{#3}{#2}\IfValueTF{#1}{^{#1}}{}}}
+    \NewDocumentCommand{\pdv}{o m g}{\frac{\partial\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\partial
+    \IfValueTF{#3}{#3}{#2}\IfValueTF{#1}{^{#1}}{}}}""",
+    Counter(),
+)
+# Authors define letters of other alphabets by loops: \calA to \calZ.
+_PACKAGES_COMMANDS |= {
+    rf"\{name}{letter}": Macro((), rf"\{alphabet}{{{letter}}}")
+    for name, alphabet in {"cal": "mathcal", "scr": "mathscr", "frak": "mathfrak", "bb": "mathbb"}.items()
+    for letter in string.ascii_letters
+}
 # Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
@@ -145,7 +169,8 @@ class LatexContent:
     """All statements in the order of files and lines, and the proofs with heading, statement before and text between.
 
     `printed` has the printed names of the environments `kinds`, `boxed` those whose title and label are arguments;
-    `environments` counts what was read, `unknown` the commands and environments without a rule.
+    `environments` counts what was read, `unknown` the commands and environments without a rule; `headed` are those
+    whose first argument is their heading in the file that is read.
     """
 
     kinds: set[str]
@@ -158,6 +183,7 @@ class LatexContent:
     proofs: list[tuple[OwnProof, str, Statement | None, str]] = field(default_factory=list)
     environments: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    headed: set[str] = field(default_factory=set)
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -165,7 +191,11 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
-        for block in find_environments(source, kinds, self.odd)[0]:
+        blocks = find_environments(source, kinds, self.odd)[0]
+        n_blocks = Counter(block.kind for block in blocks)
+        n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
+        self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
+        for block in blocks:
             self.environments[block.kind] += 1
             if block.kind in PROOFS:
                 content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
@@ -185,21 +215,27 @@ class LatexContent:
                     last = statement, block
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
-        content, option = drop_line_marks(block.content(source)), drop_line_marks(block.option)
+        content, option = self._show_inner(drop_line_marks(self._content(block, source))), drop_line_marks(block.option)
         labels = block.labels
         if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
             option, content = given[1], content[given.end() :]
             labels = [f"{self.boxed[block.kind.rstrip('*')]}:{given[2]}", *labels] if given[2] else labels
+        heading = _HEADED.match(content) if block.kind in self.headed else None
+        if heading:
+            option, content = heading[1], content[heading.end() :]
         text = self._clean(content if "hint" in self.kinds else _HINT.sub(_name_hint, content))
         if not text:
             self.odd["statements without a text"] += 1
             return None
         line, label = find_line(source, block.start), labels[0] if labels else ""
         kind = block.kind.rstrip("*")
+        title = self._clean(option)
+        if heading and (named := _ANY_KIND.search(title)):
+            kind, title = named[0].casefold(), title if title.casefold() != named[0].casefold() else ""
         statement = Statement(
             id=self.ids.new(label or (f"{name}:{line}" if line else name)),
-            kind=self.printed.get(block.kind) or self.printed.get(kind) or kind,
-            title=self._clean(option),
+            kind=kind if heading else self.printed.get(block.kind) or self.printed.get(kind) or kind,
+            title=title if re.search(r"\w", re.sub(r"\$[^$]*\$", "x", title)) else "",
             text=text, file=name, line=line, label=label, order=len(self.statements),
             references=latex.find_references(content),
         )  # fmt: skip
@@ -207,6 +243,16 @@ class LatexContent:
         for each in labels:
             self.odd["labels that stand twice in a file (the first counts)"] += not self.labels.add(each, statement)
         return statement
+
+    def _content(self, block: Environment, source: str) -> str:
+        """Return the content of a statement without the proofs and solutions in it."""
+        parts, at = list[str](), block.begin
+        for inner in block.inner:
+            kept = self._content(inner, source) if inner.kind not in PROOFS else None
+            parts.append(source[at : inner.start if kept is None else inner.begin])
+            parts += [] if kept is None else [kept, source[inner.end : inner.after]]
+            at = inner.after
+        return "".join([*parts, source[at : block.end]])
 
     def _show_inner(self, proof: str) -> str:
         """Return a proof with the claims in it, and their proofs, as text after their names."""
@@ -289,7 +335,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - set(PROOFS)
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text)}
     content = LatexContent(kinds | boxed.keys(), _printed(plain), boxed, odd)
-    hidden = {name for text in plain for name in _EXCLUDED.findall(text)}
+    hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
     for name, text in texts.items():
@@ -322,25 +368,7 @@ def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
             switches |= {name: value == "true" for name, value in setting.findall(text)}
         texts = {name: setting.sub("", _SWITCH.sub("", text)) for name, text in texts.items()}
     values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
-    return {name: _printed_branches(text, values) for name, text in texts.items()}
-
-
-def _printed_branches(text: str, values: Mapping[str, bool]) -> str:
-    """Return *text* without the branches that *values* exclude; other conditionals and text without a `fi` stay."""
-    parts, at = list[str](), 0
-    is_printed: list[bool | None] = []  # of the open conditionals, None for those that stay
-    for match in _CONDITIONAL.finditer(text):
-        name = match[1]
-        if (name not in values and name not in _CONDITIONALS) if name.startswith("if") else not is_printed:
-            continue
-        parts += [] if False in is_printed else [text[at : match.start()]]
-        value = values.get(name) if name.startswith("if") else is_printed[-1]
-        at = match.start() if value is None else match.end()
-        if name != "else":
-            is_printed = [*is_printed, value] if name != "fi" else is_printed[:-1]
-        elif value is not None:
-            is_printed[-1] = not value
-    return text if False in is_printed else "".join([*parts, text[at:]])
+    return {name: latex.choose_branches(text, values) for name, text in texts.items()}
 
 
 def _theorem_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
@@ -370,7 +398,7 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
     written = {command: macro for command, macro in macros.items() if not command.endswith("}")}
     lists = {name.strip(): like.strip() for text in plain for name, like in _LIST.findall(text)}
     for edge in (r"\begin", r"\end"):
-        written |= {f"{edge}{{{name}}}": Macro(0, None, f"{edge}{{{like}}}") for name, like in lists.items()}
+        written |= {f"{edge}{{{name}}}": Macro((), f"{edge}{{{like}}}") for name, like in lists.items()}
     for command, begin in macros.items():
         if not command.startswith(r"\begin{"):
             continue
@@ -378,7 +406,9 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         end = macros[rf"\end{{{name}}}"]
         opened, closed = _structure(begin.body, r"\begin"), _structure(end.body, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
-        arguments = " ".join(f"#{number}" for number in range(1, begin.n_arguments + 1))
+        arguments = " ".join(
+            f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1)
+        )
         heading = f"[{arguments}]" if arguments else ""
         if name in kinds and not holds:
             if not heading:
@@ -388,8 +418,8 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             continue
         elif not holds and (_PROOF_NAME.fullmatch(name) or _PROOF_TEXT.search(begin.body)):
             opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
-        written[command] = Macro(begin.n_arguments, begin.default, opened)
-        written[rf"\end{{{name}}}"] = Macro(0, None, closed)
+        written[command] = Macro(begin.arguments, opened)
+        written[rf"\end{{{name}}}"] = Macro((), closed)
     endless = latex.find_circular_macros(written)
     return {name: macro for name, macro in written.items() if name not in endless}
 
@@ -444,8 +474,10 @@ def _kinds_of_labels(texts: Mapping[str, str], content: LatexContent) -> dict[st
         found |= dict.fromkeys((label.strip() for label in re.findall(r"\\label\s*\{([^{}]*)\}", text)), "")
         for block in find_environments(text, kinds, Counter())[0]:
             if block.kind not in PROOFS and block.labels:
-                kind = block.kind.rstrip("*")
-                found[block.labels[0]] = content.printed.get(block.kind) or content.printed.get(kind) or kind
+                kind, heading = block.kind.rstrip("*"), _HEADED.match(text, block.begin)
+                named = _ANY_KIND.search(heading[1]) if heading else None
+                kind = content.printed.get(block.kind) or content.printed.get(kind) or kind
+                found[block.labels[0]] = named[0].casefold() if named else kind
     return found
 
 
@@ -459,6 +491,8 @@ def _plain_references(text: str, kinds: Mapping[str, str]) -> str:
         if name in ("ref", "eqref", "pageref", "begin", "end") or not (is_reference and kinds.keys() >= set(labels)):
             return match[0]
         kind = kinds[labels[0]] if not name.endswith(("nameref", "hyperref")) else ""
+        before = text[max(0, match.start() - 30) : match.start()].rstrip(" ~\n").casefold()
+        kind = "" if kind and before.endswith((kind, f"{kind}s")) else kind  # a number alone, as of \vref
         many = len(labels) > 1 and {kinds[label] for label in labels} == {kind}
         word = {"corollary": "corollaries"}.get(kind, f"{kind}s") if many else kind
         word = word.capitalize() if name[0].isupper() else word
@@ -511,11 +545,13 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
     circular: set[str] = set()
     scopes = _scopes(plain)
     for scope in set(scopes.values()):
-        macros = {command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT}
+        macros = _PACKAGES_COMMANDS | {
+            command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT
+        }
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
-        endless = latex.find_circular_macros(commands)
+        endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
         circular |= endless
-        made[scope] = {command: macro for command, macro in macros.items() if command not in endless}
+        made[scope] = {command: macro for command, macro in macros.items() if command not in endless | internal}
     odd["definitions of commands that use themselves"] += len(circular)
     return {name: made[scopes[name]] for name in texts}
 
@@ -532,14 +568,23 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     in_documents = {name for document in documents for name in document}
     loose = [name for name in texts if name not in in_documents]
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
+    whole = [document for document in documents if r"\documentclass" in texts[document[0]]]
     for document in documents:
+        near = _nearest(document[0], whole) if document not in whole else []
         for name in document:
-            scopes[name] |= dict.fromkeys(document)
-    for name in loose:  # a chapter that no file inputs has the commands of the documents in its folder, too
-        folder = posixpath.dirname(name)
-        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
-        scopes[name] = dict.fromkeys((*near, *loose))
+            scopes[name] |= dict.fromkeys((*near, *document))
+    for name in loose:
+        scopes[name] = dict.fromkeys((*_nearest(name, documents), *loose))
     return {name: tuple(scope) for name, scope in scopes.items()}
+
+
+def _nearest(name: str, documents: Iterable[list[str]]) -> list[str]:
+    """Return the files of the documents in a file's folder, else of those in the next one above it."""
+    near, folder = list[str](), posixpath.join(name, "")
+    while not near and folder:
+        folder = posixpath.dirname(folder)
+        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
+    return near
 
 
 def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
@@ -588,9 +633,9 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         for name, printed, options, named in _PRINTED.findall(text):
             given = _NAME.findall(options)[-1:]
-            if name or given:
-                words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or given[0])).casefold()
-                found[(name or named).strip()] = words.strip()
+            words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or "".join(given))).casefold().strip()
+            if words:
+                found[(name or named).strip()] = words
     return found
 
 

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-# The number of arguments in braces that are no text; what follows them, such as the words of a target, is text.
-_ARGUMENTS = dict.fromkeys(
-    """label index sindex glossary glsadd todo marginpar marginnote hypertarget pagestyle thispagestyle markright
-    bibliography bibliographystyle input include includegraphics refstepcounter stepcounter usecounter color textcolor
-    colorbox raisebox scalebox phantom vphantom hphantom parbox rotatebox cline cmidrule hyperlink enlargethispage
-    needspace pushQED setlist lstset tikzset pgfplotsset hypersetup begin{minipage} begin{multicols}
-    begin{adjustwidth}""".split(),
-    1,
-)
-_ARGUMENTS |= dict.fromkeys(
-    """nomenclature markboth addtocontents pdfbookmark fcolorbox resizebox rule fontsize multicolumn multirow
-    numberwithin counterwithin import subimport inputfrom subinputfrom includefrom subincludefrom""".split(),
-    2,
-)
-_ARGUMENTS |= {"addcontentsline": 3, "definecolor": 3}
+# The commands that print nothing of their own: what becomes of their arguments, m (left out) or p (printed).
+_COMMANDS = {
+    name: kinds
+    for kinds, names in {
+        "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil
+            vfil centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape
+            bfseries mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small
+            large Large LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak
+            bigbreak smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace
+            pause leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle
+            textstyle raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
+            columnbreak footnotemark bgroup egroup begingroup endgroup""",
+        "p": """emph text textbf textit textrm texttt textsc textsf textsl textup textmd textnormal underline mbox hbox
+            fbox framebox makebox centerline url footnote href hl uline textsuperscript enquote""",
+        "m": """label index sindex glossary glsadd todo marginpar marginnote pagestyle thispagestyle markright
+            footcitetext bibliography bibliographystyle input include includegraphics refstepcounter stepcounter
+            usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist
+            lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch
+            linespread pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols}
+            begin{minipage} begin{adjustwidth} begin{varwidth} begin{spacing}""",
+        "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
+        "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
+            subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
+        "mmp": "fcolorbox resizebox multicolumn multirow",
+        "mmm": "addcontentsline definecolor crefname",
+    }.items()
+    for name in names.split()
+}
+_ARGUMENTS = {name: kinds.count("m") for name, kinds in _COMMANDS.items() if "m" in kinds and "space" not in name}
 _SILENT = re.compile(
     r"\\(?:(?P<name>" + "|".join(map(re.escape, _ARGUMENTS)) + r")(?:(?<=\})|(?![A-Za-z])\*?)|.)", re.DOTALL
 )
@@ -44,6 +59,10 @@ _ADDRESS = re.compile(r"\\(?:url|nolinkurl|path|href)\s*\{[^{}]*\}|\\verb.*")
 _OPENS_FORMULA = re.compile(
     r"\\xymatrix(?![A-Za-z])[^{}\n]{0,60}(?=\{)|\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL
 )
+_EMPTY_FORMULA = re.compile(
+    r"(?:\$\$?|\\[\[(]|\\begin\{[a-z]+\*?\})(?:\s|~|\\[,;:! ]|\\q?quad(?![A-Za-z])|\\[hv]space\*?\s*\{[^{}]*\}|[.,])*+"
+    r"(?:\$\$?|\\[\])]|\\end\{[a-z]+\*?\})"
+)
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
 # Code, addresses and escaped percent signs are matched first, because they only seem to hold comments.
 _COMMENT = re.compile(
@@ -57,31 +76,36 @@ _REFERENCE = re.compile(
     r"\\(?!href|hyperref\s*\[)[A-Za-z]{0,9}[rR]ef\*?\s*(?:\[[^][{}]*\]\s*){0,4}\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]"
 )
 _OWN_LABEL = re.compile(r"\\[A-Za-z]+label\s*\{[^{}\s\\]+\}[ \t]*\n?")
-_CITATION = re.compile(r"\\cite[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
-_LISTS = r"(?:(?:compact|inpara)?(?:enum(?:erate)?|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
-_LIST_STYLE = re.compile(r"\\(?P<command>arabic|alph|roman|Alph)|^\W*(?P<sign>[1aiA])\W*$")
+_CITATION = re.compile(r"\\[a-z]*cite(?!mark)[a-z]*\*?\s*(?:\[[^][]*\]\s*)*\{[^{}]*\}")
+_LISTS = r"(?:(?:compact|inpara)?(?:enum[a-z]*|item(?:ize)?)|(?:compact)?desc(?:ription)?|(?:triv)?list)\*?"
+_LIST_STYLE = re.compile(
+    r"\\(?P<command>arabic|[aA]lph|[rR]oman)\b\*?(?:\{[^{}]*\})?|(?:\b|(?<=[A-Z]))(?P<sign>[1aiAI])\b"
+)
+_LIST_LABEL = re.compile(r"\blabel\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|([^,]*))")
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\}){0,500}\}"
 _RAW_LIST = re.compile(rf"\\begin\s*\{{list\}}\s*({_GROUP})\s*{_GROUP}")
-_LIST_STYLES = ("arabic", "alph", "roman", "Alph")
+_LIST_STYLES = ("arabic", "alph", "roman", "Alph", "Roman")
 _LIST_MARK = re.compile(
-    r"\\begin\s*\{(?P<begin>" + _LISTS + r")\}(?:\s*\[(?P<style>[^][]*)\])?|\\end\s*\{(?P<end>" + _LISTS + r")\}"
+    r"\\begin\s*\{(?P<begin>"
+    + _LISTS
+    + r")\}(?:\s*\[(?P<style>(?:[^][]|\[[^][]*\])*)\])?|\\end\s*\{(?P<end>"
+    + _LISTS
+    + r")\}"
     r"|\\setcounter\s*\{enum(?P<level>i+v?)\}\s*\{(?P<value>\d{1,4})\}|\\item\b\s*(?:\[(?P<given>[^][]*)\])?\s*"
 )
 _UNWRAPPED = re.compile(
-    r"\\(?P<name>emph|text|text(?:bf|it|rm|tt|sc|sf|sl|up|normal)|underline|mbox|hbox|url|footnote|href)\s*(?=\{)"
+    r"\\(?P<name>"
+    + "|".join(name for name, kinds in _COMMANDS.items() if kinds == "p")
+    + r")\s*(?:\[[^][]*\]\s*)*(?=\{)"
 )
 _DROPPED = re.compile(
-    r"""\\(?:page|no|nopage|line)break\[\d\][ \t]*
-    |\\(?:(?:med|big|small)skip|(?:no)?indent|newpage|clearpage|newline|linebreak|par|[hv]fill|centering|qedhere
-    |phantomsection|protect|it|bf|rm|sl|em|sc|tt|sf|(?:it|sl|sc|up)shape|(?:bf|md)series|(?:rm|sf|tt)family
-    |tiny|scriptsize|footnotesize|small|[lL]arge|LARGE|[hH]uge|normalsize|(?:page|no|no?page|med|big|small)?break|xspace
-    |q?quad|thinspace|pause|leavevmode|samepage|qed|hline|ignorespaces|strut|null|displaystyle|textstyle|raggedright
-    |flushleft)(?![A-Za-z])[ \t]*
-    |\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin)(?![A-Za-z])
-    \s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?
-    |\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*(?:\{[^{}]*\}|\\[A-Za-z]+)\s*\{[^{}]*\}
-    |\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable|adjustwidth)\}""",
-    re.VERBOSE,
+    r"\\(?:page|no|nopage|line)break\[\d\][ \t]*"
+    r"|\\(?:" + "|".join(name for name, kinds in _COMMANDS.items() if not kinds) + r")(?![A-Za-z])[ \t]*"
+    r"|\\(?:[hv]skip|kern|topsep|itemsep|parsep|parskip|parindent|(?:left|right)margin|baselineskip|arraycolsep|tabcolsep)"
+    r"(?![A-Za-z])\s*=?\s*(?:-?[\d.]*\s*(?:[a-z]{2}(?![a-z])|\\[A-Za-z]+))?"
+    r"|\\[vh]space\*?\s*\{[^{}]*\}|\\(?:set|addto)(?:counter|length)\s*(?:\{[^{}]*\}|\\[A-Za-z]+)\s*\{[^{}]*\}"
+    r"|\\(?:begin|end)\s*\{(?:center|quote|quotation|flushleft|flushright|minipage|multicols|tabular[*x]?|longtable"
+    r"|adjustwidth|varwidth|small|footnotesize|spacing|centering|sloppypar|samepage)\*?\}"
 )
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
 _ACCENTS |= {"v": "\u030c", "u": "\u0306", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a", "d": "\u0323"}
@@ -98,20 +122,22 @@ _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
 _BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
 _HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
 _TABLE = re.compile(
-    r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|longtable)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"
+    r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|long(?:table|tabu)|tabu)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"
     r"\{(?:[^{}]|\{[^{}]*\}){0,300}\}"
     r"(?P<cells>.{0,20000}?)\\end\{(?P=name)\}",
     re.DOTALL,
 )
 _TAG = re.compile(r"\\(?:begin|end)\s*\{([^{}]*)\}(?:[ \t]*\[(?!(?:ref|cite)\])[^][]*\])?")
-_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\[[^][{}]*\])*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+_PRINTED_COMMAND = re.compile(r"\\(?:([A-Za-z]+\*?)(?:\s*\[[^][{}]*\])*\s*(?=\{)|([A-Za-z]+\*?|[^\s%&#_${}]))")
+# What stands in the braces of a command without a rule and is no text: lengths, files, settings, labels.
 _FIGURE_ARGUMENT = re.compile(
-    r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg))\s*\}"
+    r"\{\s*(?:-?[\d.]+\s*(?:in|cm|mm|pt|em|ex|pc)|-?[\d.]*\\(?:text|line|column)width|[\w/.-]+\.(?:eps|pdf|png|jpe?g|svg|tex)"
+    r"|[\w -]+=[^{}\ue000]*|\w[\w.-]*[:_][\w:.-]*)\s*\}"
 )
 # What a formula does not need: boxes around mathematics, variants for other sizes, and the place of an end mark.
 _LAYOUT = re.compile(
     r"\\(?:nonumber|notag|qedhere|xspace|allowbreak|displaybreak|nobreak)(?![A-Za-z])(?:\[\d\])?|\\math(?:open|close)\s*\{\}"
-    r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\eqno\s*\{\s*\\(?:qed|bbox|square|Box)\s*\}"
+    r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\(?:l?eqno)\s*(?:\\[a-z]+\s*)?\{(?:[^{}]|\{[^{}]*\})*\}"
 )
 # A letter of another alphabet, from an author's command, which an accent takes as its argument only in braces.
 _UNBRACED = re.compile(
@@ -121,7 +147,7 @@ _UNBRACED = re.compile(
 _BOXED_FORMULA = re.compile(r"(?<![A-Za-z])\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
 _DEFINES = re.compile(
-    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiter"
+    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiterX?"
     r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
     r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
@@ -131,14 +157,50 @@ _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
 )
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
-_PATTERN = re.compile(r"\s*((?:#\d\s*)*)(?=\{)")  # arguments of \def without signs between them
+_PATTERN = re.compile(r"([^{}\\]|\\[A-Za-z@]+|\\.)*?(?=\{)", re.DOTALL)  # the arguments of \def and the signs between
+_DELIMITED = re.compile(r"#\d|[^#]+")
+_SPECIFIED = re.compile(  # the arguments of \NewDocumentCommand
+    rf"(?:[+!\s]|>\s*{_GROUP})*(?:(?P<plain>[mosgvb])|O\s*(?P<default>{_GROUP})|t\s*\{{?(?P<sign>\\[A-Za-z]+|[^\s{{}}])\}}?"
+    rf"|(?P<pair>[drDR]\s*\S\s*\S)(?:\s*{_GROUP})?)\s*"
+)
 _ALIAS = re.compile(r"\s*=?\s*(\\(?:[A-Za-z@]+|.))")
 _PRIMITIVE = re.compile(
-    r"@|\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|[gex]?def|let|newcommand|renewcommand|newenvironment)(?![A-Za-z])"
+    r"\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|char|setbox|vcenter|baselineskip|lineskiplimit|mathsurround|openin|[gex]?def|let|newcommand|renewcommand"
+    r"|newenvironment|@[a-z]*for|loop|advance)(?![A-Za-z@])|\\[A-Za-z@]*_[A-Za-z_@]*:"
 )
-_MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z]+|.)", re.DOTALL)
-_ARGUMENT = re.compile(r"#([1-9])")
-_ROUNDS, _GROWTH = 20, 50_000  # how deep definitions may use each other, and how long a text may become
+_INTERNAL = re.compile(r"\\[A-Za-z]*@[A-Za-z@]*")
+# Tests that LaTeX knows, and whether their first argument passes them; two branches follow, with T or F one.
+_NO_VALUE = "-NoValue-"
+_TESTS: dict[str, Callable[[str], bool]] = {
+    "IfNoValue": lambda given: given == _NO_VALUE,
+    "IfValue": lambda given: given != _NO_VALUE,
+    "IfBoolean": lambda given: given == r"\BooleanTrue",
+    "IfBlank": lambda given: not given.strip(),
+}
+_TESTS |= dict.fromkeys(("ifblank", "ifstrempty", "ifempty"), _TESTS["IfBlank"])
+_TESTS |= {"notblank": lambda given: bool(given.strip())}
+_TEST = re.compile(r"\\(?:(?P<test>" + "|".join(_TESTS) + r")(?P<branches>TF|T|F)?|@ifnextchar|@ifstar)(?![A-Za-z@])")
+# The same in TeX: \ifx\empty#1\empty, \if\relax\detokenize{#1}\relax, \ifx#1\empty.
+_IS_EMPTY = re.compile(
+    r"\\ifx?\s*(?:(?P<edge>\\(?:relax|@?empty)|[^\\#\s])\s*(?:\\detokenize\s*\{)?#(?P<number>\d)\}?\s*(?P=edge)"
+    r"|#(?P<first>\d)\s*\\(?:@?empty|relax)|#(?P<braced>\d)\s*\{\s*\})(?![A-Za-z@])\s?"
+)
+_IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
+_NOTHING = re.compile(
+    rf"\\(?:protect|relax|noexpand|unskip|ignorespaces|newmcodes@|m@th|nolimits@|kern\s*\\z@)(?![A-Za-z@])[ \t]*"
+    rf"|\\discretionary\s*{_GROUP}\s*{_GROUP}\s*{_GROUP}"
+)
+_MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z@]+|.)", re.DOTALL)
+_CONDITIONAL = re.compile(r"\\(if[A-Za-z@]*|else|fi)(?![A-Za-z@])[ \t]*(?:\n(?![ \t]*\n))?")
+# The conditionals of TeX that end with \fi; what is written inside another conditional may hold them.
+_CONDITIONALS = frozenset(
+    """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
+    ifcsname iffontchar""".split()
+)
+_ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z@]+$")
+_ARGUMENT = re.compile(r"(\\[A-Za-z@]+)?#([1-9])")
+_PARAGRAPH_OR_BRACE = re.compile(r"\\.|[{}]|\n[ \t]*\n", re.DOTALL)
+_GROWTH = 50_000  # how many signs a paragraph may get by its commands, and how many times it may use them
 
 
 @dataclass(eq=False)
@@ -167,10 +229,14 @@ class Environment:
 
 @dataclass(frozen=True)
 class Macro:
-    """An author's command: number of arguments, default of the first (None: it has none), and definition."""
+    r"""An author's command: the kind of each argument, and the definition; an environment's has two.
 
-    n_arguments: int
-    default: str | None
+    A kind is m (in braces), O with a default and o (in brackets), t with a sign that may stand there, d with the two
+    signs around it, u with the text that ends it, = with a text that is skipped, * for a star or a size in brackets
+    (no argument of the definition); g is like m where there is a brace.
+    """
+
+    arguments: tuple[str, ...]
     body: str
 
 
@@ -301,7 +367,9 @@ def mask_formulas(text: str, odd: Counter[str]) -> tuple[str, list[str]]:
     last = 0
     for start, end, is_closed in find_formulas(text):
         parts.append(text[last:start])
-        if is_closed:
+        if is_closed and _EMPTY_FORMULA.fullmatch(text, start, end):
+            parts.append(" ")
+        elif is_closed:
             parts.append(f"\ue000{len(formulas)}\ue001")
             formulas.append(_formula(text[start:end]))
         else:
@@ -331,8 +399,14 @@ def find_formulas(text: str) -> Iterator[tuple[int, int, bool]]:
             dollars = _next_dollars(text) if dollars is None else dollars
             closing = dollars.get(position - 1, -1)
             end = closing + len(mark) if closing >= 0 and text.startswith(mark, closing) else -1
-        elif mark in (r"\[", r"\(") or match[1]:
-            ending = {r"\[": r"\]", r"\(": r"\)"}.get(mark, f"\\end{{{match[1]}}}")
+        elif mark in (r"\[", r"\("):
+            dollars = _next_dollars(text) if dollars is None else dollars
+            ending = {r"\[": r"\]", r"\(": r"\)"}[mark]
+            closing = dollars.get(match.start(), -1 if ending in missing else text.find(ending, position))
+            end = closing + 2 if closing >= 0 else -1
+            missing |= {ending} if closing < 0 else set()
+        elif match[1]:
+            ending = f"\\end{{{match[1]}}}"
             closing = -1 if ending in missing else text.find(ending, position)
             end = closing + len(ending) if closing >= 0 else -1
             missing |= {ending} if closing < 0 else set()
@@ -397,50 +471,82 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
                 rf"\begin{{{match['environment'].strip()}}}": found[0],
                 rf"\end{{{match['environment'].strip()}}}": found[-1],
             }
+        elif match["how"] == "let" and found[0].body in (r"\relax", r"\undefined", r"\@undefined"):
+            macros.pop(name, None)
         else:
-            macros[name] = found[0]
+            macros[name] = macros.get(found[0].body, found[0]) if match["how"] == "let" else found[0]
     return macros, "".join([*parts, source[at:]])
 
 
 def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> tuple[list[Macro] | None, int]:
     """Return the definition that begins with *match*, of an environment both of its parts, or None, and its end."""
-    at, n_arguments, default, how = match.end(), 0, None, match["how"] or "environment"
+    at, how, arguments = match.end(), match["how"] or "environment", tuple[str, ...]()
     if how == "let":
         alias = _ALIAS.match(source, at)
-        return ([Macro(0, None, alias[1])], alias.end()) if alias else (None, at)
+        return ([Macro((), alias[1])], alias.end()) if alias else (None, at)
     if how.endswith("def"):
         pattern = _PATTERN.match(source, at)
         if pattern is None:
             return None, at
-        n_arguments, at = pattern[1].count("#"), pattern.end()
+        arguments, at = _delimited(pattern[0]), pattern.end()
     elif "Document" in match[0]:
         start = _end_of(_BLANKS, source, at)
-        wanted = source[start + 1 : ends.get(start, start)].replace(" ", "")
-        spec = re.fullmatch(r"(?:(o)|O\{([^{}]*)\})?(m*)", wanted) if start in ends else None
-        if spec is None:
-            return None, ends.get(start, at - 1) + 1
-        default = "" if spec[1] else spec[2]
-        n_arguments, at = len(spec[3]) + (default is not None), ends[start] + 1
-    elif how not in ("DeclareMathOperator", "DeclarePairedDelimiter"):
+        arguments, at = _specified(source[start + 1 : ends.get(start, start)]), ends.get(start, at - 1) + 1
+    elif how.startswith("DeclarePaired"):
+        counted = _COUNT.match(source, at)
+        at = counted.end() if counted else at
+        arguments = ("*size", *["m"] * int(counted[1] if counted else 1))
+    elif how != "DeclareMathOperator":
         counted = _COUNT.match(source, at)
         if counted:
             option, at = read_optional_argument(source, counted.end())
-            n_arguments, default = int(counted[1]), option if at > counted.end() else None
+            n_arguments = int(counted[1])
+            arguments = ("m",) * n_arguments
+            arguments = (f"O{option}", *arguments[1:]) if at > counted.end() else ("*", *arguments)
     bodies: list[str] = []
-    while len(bodies) < (2 if match["environment"] or how == "DeclarePairedDelimiter" else 1):
+    n_bodies = {"DeclarePairedDelimiter": 2, "DeclarePairedDelimiterX": 3}.get(how, 2 if match["environment"] else 1)
+    while len(bodies) < n_bodies:
         at = _end_of(_BLANKS, source, at)
         if at not in ends:
             return None, at
-        body = source[at + 1 : ends[at]].strip()
+        body = _IN_FORMULA.sub(r"\\ensuremath{\1}", source[at + 1 : ends[at]].strip())
+        body = _NOTHING.sub("", body)
         bodies.append(f"{body} " if re.search(r"(?<!\\)\\$", body) else body)
         at = ends[at] + 1
-    if how == "DeclarePairedDelimiter":
-        return [Macro(2, "", f"{bodies[0]} #2 {bodies[1]}")], at  # its optional argument is a size
+    if how.startswith("DeclarePaired"):
+        inside = re.sub(r"\\delimsize(?![A-Za-z])\s*", "", bodies[2]) if n_bodies == 3 else "#1"
+        return [Macro(arguments, f"{bodies[0]} {inside} {bodies[1]}")], at
     if how == "DeclareMathOperator":
         bodies = [rf"\operatorname{{{bodies[0]}}}"]
-    if not match["environment"] and _PRIMITIVE.search(bodies[0]):
+    if not match["environment"] and _PRIMITIVE.search(_TEST.sub("", _IS_EMPTY.sub("", bodies[0]))):
         return None, at
-    return [Macro(n_arguments, default, bodies[0]), *(Macro(0, None, body) for body in bodies[1:])], at
+    if r"\@ifstar" in bodies[0]:
+        arguments = tuple(kind for kind in arguments if kind != "*")
+    return [Macro(arguments, bodies[0]), *(Macro((), body) for body in bodies[1:])], at
+
+
+def _delimited(pattern: str) -> tuple[str, ...]:
+    r"""Return the kinds of the arguments of a `\def` by what stands between its name and its braces."""
+    kinds: list[str] = []
+    for part in _DELIMITED.findall(pattern.strip()):
+        if part[0] == "#" and part[1:]:
+            kinds.append("m")
+        elif part.strip():
+            kinds[-1:] = [*kinds[-1:], f"={part.strip()}"] if kinds[-1:] != ["m"] else [f"u{part.strip()}"]
+    return tuple(kinds)
+
+
+def _specified(specification: str) -> tuple[str, ...]:
+    r"""Return the kinds of the arguments of a `\NewDocumentCommand`."""
+    kinds: list[str] = []
+    for match in _SPECIFIED.finditer(specification):
+        if match["default"]:
+            kinds.append(f"O{match['default'][1:-1]}")
+        elif match["plain"]:
+            kinds.append({"s": "t*", "o": f"O{_NO_VALUE}", "v": "m", "b": "g"}.get(match["plain"], match["plain"]))
+        else:
+            kinds.append(f"t{match['sign']}" if match["sign"] else "d" + "".join(match["pair"][1:].split()))
+    return tuple(kinds)
 
 
 def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
@@ -449,7 +555,10 @@ def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    uses = {name: macros.keys() & set(_MACRO_COMMAND.findall(macro.body)) for name, macro in macros.items()}
+    uses = {
+        name: set() if _TEST.search(macro.body) else macros.keys() & set(_MACRO_COMMAND.findall(macro.body))
+        for name, macro in macros.items()
+    }
     numbers = {name: number for number, name in enumerate(macros)}
     pairs = [(numbers[name], numbers[used]) for name in uses for used in uses[name]]
     if not pairs:
@@ -460,24 +569,66 @@ def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
     return {name for name in uses if sizes[component[numbers[name]]] > 1 or name in uses[name]}
 
 
+def find_internal_macros(macros: Mapping[str, Macro]) -> set[str]:
+    """Return the commands whose definition uses, directly or through others, internal ones that are not defined."""
+    used = {
+        name: set(_INTERNAL.findall(_TEST.sub("", _IS_EMPTY.sub("", macro.body)))) for name, macro in macros.items()
+    }
+    found: set[str] = set()
+    while new := {
+        name for name in used.keys() - found if any(each not in macros or each in found for each in used[name])
+    }:
+        found |= new
+    return found
+
+
 def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> str:
     """Return *text* with the *macros* expanded, or unchanged and counted in *odd* if it became twenty times as long."""
-    limit, start = 20 * len(text) + _GROWTH, text
-    for _ in range(_ROUNDS):
-        once = _once(text, macros, limit)
-        if once == text:
-            text = re.sub(r"\\xspace(?![A-Za-z])[ \t]*(?=[A-Za-z0-9(`])", " ", text)
-            return re.sub(r"\\xspace(?![A-Za-z])", "", text)
-        if once is None:
-            break
-        text = once
-    odd["texts whose commands are too long written out (left as they are)"] += 1
-    return start
+    parts = []
+    for part in _split_paragraphs(text):
+        written = _expand(part, macros)
+        odd["texts whose commands are too long written out (left as they are)"] += written is None
+        parts.append(part if written is None else written)
+    text = choose_branches("".join(parts), {"iftrue": True, "iffalse": False})
+    text = re.sub(r"\\xspace(?![A-Za-z])[ \t]*(?=[A-Za-z0-9(`])", " ", text)
+    return re.sub(r"\\xspace(?![A-Za-z])", "", text)
+
+
+def _split_paragraphs(text: str) -> list[str]:
+    """Return the parts of *text* between blank lines outside of braces."""
+    starts, depth = [0], 0
+    for match in _PARAGRAPH_OR_BRACE.finditer(text):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth <= 0 and match[0][0] == "\n":
+            starts.append(match.start())
+    return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
+
+
+def choose_branches(text: str, values: Mapping[str, bool]) -> str:
+    """Return *text* without the branches that *values* exclude; other conditionals and text without a `fi` stay."""
+    parts, at = list[str](), 0
+    is_printed: list[bool | None] = []  # of the open conditionals, None for those that stay
+    for match in _CONDITIONAL.finditer(text):
+        name = match[1]
+        if (name not in values and name not in _CONDITIONALS) if name.startswith("if") else not is_printed:
+            continue
+        parts += [] if False in is_printed else [text[at : match.start()]]
+        value = values.get(name) if name.startswith("if") else is_printed[-1]
+        at = match.start() if value is None else match.end()
+        if name != "else":
+            is_printed = [*is_printed, value] if name != "fi" else is_printed[:-1]
+        elif value is not None:
+            is_printed[-1] = not value
+    return text if False in is_printed else "".join([*parts, text[at:]])
 
 
 def _next_dollars(text: str) -> dict[int, int]:
-    r"""Return for each dollar the next one no deeper in braces; a dollar in \text{...} is not the formula's."""
+    r"""Return for each dollar the next one no deeper in braces; a dollar in \text{...} is not the formula's.
+
+    The same for each `\(` and `\[` and what closes it.
+    """
     following: dict[int, int] = {}
+    opened: list[tuple[int, int, str]] = []
     waiting: list[tuple[int, int]] = []  # places and depths, of which no later one is less deep
     depth = 0
     for match in re.compile(r"\\.|[{}$]", re.DOTALL).finditer(text):
@@ -485,49 +636,42 @@ def _next_dollars(text: str) -> dict[int, int]:
             while waiting and waiting[-1][1] >= depth:
                 following[waiting.pop()[0]] = match.start()
             waiting.append((match.start(), depth))
+        elif match[0] in (r"\(", r"\["):
+            opened.append((match.start(), depth, {r"\(": r"\)", r"\[": r"\]"}[match[0]]))
+        elif match[0] in (r"\)", r"\]"):
+            while opened and opened[-1][1] > depth:
+                opened.pop()
+            if opened and opened[-1][1:] == (depth, match[0]):
+                following[opened.pop()[0]] = match.start()
         depth += {"{": 1, "}": -1}.get(match[0], 0)
     return following
 
 
 def _formula(source: str) -> str:
-    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", _first_choices(source)))
+    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", source))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
     source = " ".join(_UNBRACED.sub(r"\1{\2}", source).split())
     return " ".join(re.sub(r"^\$\$|\$\$$", lambda match: " $$ ", source).split())
 
 
-def _first_choices(formula: str) -> str:
-    r"""Return *formula* with the first of the four arguments of each `\mathchoice`."""
-    while match := re.search(r"\\mathchoice(?=\{)", formula):
-        ends, after, first = match_braces(formula), match.end(), ""
-        for number in range(4):
-            closing = ends.get(after, -1)
-            if closing < 0:
-                break
-            first = formula[after : closing + 1] if number == 0 else first
-            after = _end_of(_BLANKS, formula, closing + 1)
-        formula = formula[: match.start()] + first + formula[after:]
-    return formula
-
-
 def _lists(text: str) -> str:
     """Number the items in the list's style, else as amsart does, (1), (a), (i), (A) by depth; others get a star."""
-    open_lists: list[tuple[str, str, int]] = []  # kind, style, and how many numbered lists are open with it
+    open_lists: list[tuple[str, str, int]] = []  # kind, label, and how many numbered lists are open with it
     counters: list[int] = []
+    last = 0
 
     def mark(match: re.Match[str]) -> str:
+        nonlocal last
         if match["begin"]:
             depth = open_lists[-1][2] if open_lists else 0
-            given = _LIST_STYLE.search(match["style"] or "")
-            style = (
-                (given["command"] or _LIST_STYLES["1aiA".index(given["sign"])])
-                if given
-                else _LIST_STYLES[min(depth, 3)]
+            label = _list_label(match["style"] or "")
+            is_numbered = "enum" in match["begin"] or bool(match["begin"] == "list" and label)
+            open_lists.append(
+                ("enumerate" if is_numbered else "itemize", label or _LIST_STYLES[min(depth, 3)], depth + is_numbered)
             )
-            is_numbered = "enum" in match["begin"] or (match["begin"] == "list" and given)
-            open_lists.append(("enumerate" if is_numbered else "itemize", style, depth + bool(is_numbered)))
-            counters.append(0)
+            counters.append(last if re.search(r"\bresume\b", match["style"] or "") else 0)
         elif match["end"]:
+            last = counters[-1] if counters and open_lists[-1][0] == "enumerate" else last
             del open_lists[-1:], counters[-1:]
         elif match["value"]:
             counters[-1:] = [int(match["value"])] if counters else []
@@ -549,9 +693,24 @@ def _name_list(begin: re.Match[str]) -> str:
     return rf"\begin{{enumerate}}[\{style['command']}]" if style and style["command"] else r"\begin{itemize}"
 
 
-def _number(style: str, count: int) -> str:
-    letters = (chr(ord("a") + (count - 1) % 26)) * (1 + (count - 1) // 26)
-    return f"({(str(count), letters, _roman(count), letters.upper())[_LIST_STYLES.index(style)]})"
+def _list_label(options: str) -> str:
+    """Return the style of numbers that a list's options name, with the words around it where there are any."""
+    given = _LIST_LABEL.search(options)
+    template = (given[1] or given[2] or "") if given else "" if "=" in options else options
+    style = _LIST_STYLE.search(template)
+    if style is None:
+        return ""
+    name = style["command"] or _LIST_STYLES["1aiAI".index(style["sign"])]
+    words = [re.sub(r"\\[A-Za-z]+\*?|[{}]", "", part) for part in (template[: style.start()], template[style.end() :])]
+    return f"\ue002{name}\ue002".join(words) if re.search(r"[A-Za-z]", "".join(words)) else name
+
+
+def _number(label: str, count: int) -> str:
+    before, _, rest = label.partition("\ue002")
+    style, _, after = rest.partition("\ue002") if rest else (label, "", "")
+    letters, roman = (chr(ord("a") + (count - 1) % 26)) * (1 + (count - 1) // 26), _roman(count)
+    number = (str(count), letters, roman, letters.upper(), roman.upper())[_LIST_STYLES.index(style)]
+    return f"{before}{number}{after}" if rest else f"({number})"
 
 
 def _unwrap(text: str, odd: Counter[str]) -> str:
@@ -590,7 +749,7 @@ def _plain(text: str, odd: Counter[str]) -> str:
     text = re.sub(r"\\[/@\-]", "", _BLANK.sub(" ", text))
     for match in _TAG.finditer(text):
         odd[f"environment outside mathematics: {match[1]}"] += match[0].startswith(r"\begin")
-    text = _FIGURE_ARGUMENT.sub(" ", _TAG.sub("\n\n", text))
+    text = _FIGURE_ARGUMENT.sub("{ }", _TAG.sub("\n\n", text))
     for named, other in _PRINTED_COMMAND.findall(text):
         odd[f"command outside mathematics: {named or other}"] += 1
     text = _PRINTED_COMMAND.sub(lambda match: "" if match[1] else " ", text)
@@ -635,30 +794,77 @@ def _close(stack: list[Environment], kind: str, match: re.Match[str]) -> bool:
     return True
 
 
-def _once(text: str, macros: Mapping[str, Macro], limit: int) -> str | None:
-    """Return *text* with its commands expanded once, or None where it becomes longer than *limit*."""
-    parts, last, at, room = [], 0, 0, limit
-    ends = match_braces(text)
+def _expand(text: str, macros: Mapping[str, Macro]) -> str | None:
+    """Return *text* with its commands written out as TeX does it, or None where it becomes too long or has no end."""
+    parts, at = list[str](), 0
+    limit, steps, room = len(text) + _GROWTH, 0, 20 * len(text) + _GROWTH
     while match := _MACRO_COMMAND.search(text, at):
-        at = match.end()
-        macro = macros.get(match[0])
-        if macro is None:
+        at, name = match.end(), match[0]
+        if name not in macros and "@" in name and name.partition("@")[0] in macros:
+            name = name.partition("@")[0]  # outside of styles an @ ends the name of a command
+            at = match.start() + len(name)
+        if name in macros:
+            given, end = _arguments(text, at, macros[name], is_environment=name.endswith("}"))
+            body = _fill_in(macros[name].body, given)
+        elif (test := _TEST.fullmatch(name)) and (decided := _decide(text, at, test)):
+            body, end = decided
+        else:
             continue
-        given, end = _arguments(text, at, macro, ends, is_environment=match[0].endswith("}"))
-        body = _fill_in(macro.body, given)
-        body = f"{{{body}}}" if match.start() and text[match.start() - 1] in "_^" else body
+        before = text[: match.start()]
+        body = f"{{{body}}}" if (before or "".join(parts[-1:]))[-1:] in ("_", "^") else body
         # A command that ends in a letter, or a formula, must not run into the next word.
         gap = " " if re.search(r"\\(?:[A-Za-z]+|end\{[^{}]*\})$", body) and text[end : end + 1].isalpha() else ""
-        parts += [text[last : match.start()], body, gap]
-        room -= sum(map(len, parts[-3:]))
-        if room < 0:
+        parts += [before] if before else []
+        text, at = body + gap + text[end:], 0
+        # Nor must the command before run into it.
+        text = f" {text}" if text[:1].isalpha() and _ENDS_IN_COMMAND.search(before or "".join(parts[-1:])) else text
+        steps, room = steps + 1, room - len(before)
+        if steps > limit or len(text) > room:
             return None
-        last = at = end
-    return "".join([*parts, text[last:]]) if room >= len(text) - last else None
+    return "".join([*parts, text])
+
+
+def _decide(text: str, at: int, test: re.Match[str]) -> tuple[str, int] | None:
+    """Return the branch that a test before *at* prints, and the end of both branches; None: they are not there."""
+    looks_ahead = test["test"] is None
+    n_conditions = 0 if test[0] == r"\@ifstar" else 1
+    n_branches = 1 if test["branches"] in ("T", "F") else 2
+    given, end = _arguments(text, at, Macro(("m",) * (n_conditions + n_branches), ""))
+    branches = given[n_conditions:]
+    if not branches:
+        return None
+    if looks_ahead:
+        wanted = {r"\bgroup": "{"}.get(given[0], given[0]) if n_conditions else "*"
+        start = _end_of(_BLANKS, text, end)
+        is_passed = bool(wanted) and text.startswith(wanted, start)
+        end = start + 1 if is_passed and not n_conditions else end
+    else:
+        is_passed = _TESTS[test["test"]](given[0])
+    branches = {"T": [*branches, ""], "F": ["", *branches]}.get(test["branches"], branches)
+    return (branches[0] if is_passed else "".join(branches[1:2])), end
 
 
 def _fill_in(body: str, arguments: list[str]) -> str:
-    return _ARGUMENT.sub(lambda sign: "".join(arguments[int(sign[1]) - 1 : int(sign[1])]), body)
+    def fill(match: re.Match[str]) -> str:
+        given = "".join(arguments[int(match[2]) - 1 : int(match[2])])
+        # A command must not run into the argument after it.
+        return (match[1] or "") + (" " if match[1] and given[:1].isalpha() else "") + given
+
+    def ask(match: re.Match[str]) -> str:
+        number = int(match["number"] or match["first"] or match["braced"])
+        return r"\iffalse " if "".join(arguments[number - 1 : number]).strip() else r"\iftrue "
+
+    return _ARGUMENT.sub(fill, _IS_EMPTY.sub(ask, body) if r"\if" in body else body)
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the position of the brace that closes that at *start*, -1 for none."""
+    depth = 0
+    for match in _ESCAPED_OR_BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if not depth:
+            return match.start()
+    return -1
 
 
 def match_braces(text: str) -> dict[int, int]:
@@ -673,36 +879,52 @@ def match_braces(text: str) -> dict[int, int]:
     return ends
 
 
-def _arguments(
-    text: str, at: int, macro: Macro, ends: Mapping[int, int], *, is_environment: bool = False
-) -> tuple[list[str], int]:
+def _arguments(text: str, at: int, macro: Macro, *, is_environment: bool = False) -> tuple[list[str], int]:
     """Return the arguments from position *at*, and their end; blanks after a command without arguments are skipped.
 
     An environment has arguments in braces only: what else follows it is its text.
     """
     given: list[str] = []
-    if macro.n_arguments and text[at : at + 1] == "*":  # a variant that differs in size or spaces
-        at += 1
-    if macro.default is not None:
-        option, end = read_optional_argument(text, at)
-        given, at = [option if end > at else macro.default], end
-    while len(given) < macro.n_arguments:
-        start = _end_of(_BLANKS, text, at)
-        if text[start : start + 1] == "{":
-            end = ends.get(start, -1)
-            if end < 0:
-                break
-            given.append(text[start + 1 : end])
-            at = end + 1
-        elif is_environment:
+    for kind in macro.arguments:
+        found = _argument(text, at, kind, is_environment=is_environment)
+        if found is None:
             break
-        else:
-            token = _MACRO_COMMAND.match(text, start)
-            given.append(token[0] if token else text[start : start + 1])
-            at = start + max(1, len(given[-1]))
-    if not macro.n_arguments and text[at - 1 : at].isalpha() and text[at : at + 1].isspace():
+        given, at = [*given, *found[0]], found[1]
+    if not macro.arguments and text[at - 1 : at].isalpha() and text[at : at + 1].isspace():
         at = _end_of(_BLANKS_AFTER_COMMAND, text, at)
     return given, at
+
+
+def _argument(text: str, at: int, kind: str, *, is_environment: bool) -> tuple[list[str], int] | None:
+    """Return the argument of a *kind* at a position and its end, none for what is skipped; None: it is not there."""
+    start, sign = _end_of(_BLANKS, text, at), kind[1:]
+    if kind[0] in "*t":
+        wanted = sign if kind[0] == "t" else "*"
+        end = at + len(wanted) * text.startswith(wanted, at)
+        if kind[0] == "t":
+            return [rf"\Boolean{end > at}"], end
+        return [], (read_optional_argument(text, end)[1] if sign else end)
+    if kind[0] == "O":
+        option, end = read_optional_argument(text, at)
+        return [option if end > at else sign], end
+    if kind[0] == "=":
+        return ([], start + len(sign)) if text.startswith(sign, start) else None
+    if kind[0] in "ud":
+        end = text.find(kind[-1] if kind[0] == "d" else sign, start)
+        if kind[0] == "u" and end >= 0:
+            return [text[start:end].removeprefix("{").removesuffix("}")], end + len(sign)
+        is_there = kind[0] == "d" and text.startswith(sign[0], start) and end >= 0
+        return ([text[start + 1 : end]], end + 1) if is_there else ([_NO_VALUE], at) if kind[0] == "d" else None
+    if text[start : start + 1] == "{":
+        end = _closing(text, start)
+        return None if end < 0 else ([text[start + 1 : end]], end + 1)
+    if kind == "g":
+        return [_NO_VALUE], at
+    if is_environment:
+        return None
+    token = _MACRO_COMMAND.match(text, start)
+    taken = token[0] if token else text[start : start + 1]
+    return [taken], start + max(1, len(taken))
 
 
 def read_optional_argument(text: str, start: int) -> tuple[str, int]:

@@ -270,10 +270,11 @@ def seeds_table(
 def file_name(measure: str) -> str:
     """Return a measure's name as part of a file's name.
 
-    >>> file_name("nDCG'@10")
-    'ndcg-prime-at-10'
+    >>> file_name("nDCG'@10"), file_name("RBP(p=0.8)@10")
+    ('ndcg-prime-at-10', 'rbp-p08-at-10')
     """
-    return measure.lower().replace("'", "-prime").replace("@", "-at-").replace(" ", "-")
+    name = measure.lower().replace("'", "-prime").replace("@", "-at-").replace(" ", "-")
+    return name.replace("(p=", "-p").replace(".", "").replace(")", "")
 
 
 def _as_list(what: str, given: Any) -> list[Any]:

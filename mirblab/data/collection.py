@@ -39,7 +39,8 @@ class Collection:
 
     `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id; `queries` has
     query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a judgement too. The
-    position of a document in `corpus` is its code in every run.
+    position of a document in `corpus` is its code in every run. `groups`, if there are any, has query_id, group,
+    doc_id: relevant documents that replace each other, such as the lemmas for one step of a proof.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
@@ -55,6 +56,7 @@ class Collection:
     candidates: Candidates
     card: Card
     oddities: dict[str, int] = field(default_factory=dict)
+    groups: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         """Check that the name can name a folder, since files are written under the names of collections."""
@@ -112,6 +114,8 @@ class Collection:
                 digest.update(text.encode())
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+        if self.groups is not None:
+            digest.update("\n".join(self.groups.astype("str").agg("\t".join, axis=1)).encode())
         for rule in self.candidates.rules:
             digest.update(rule.name.encode())
             for part in rule.content():
@@ -327,7 +331,10 @@ def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: p
     rules = candidate_rules(folder, card, corpus, queries, all_query_ids, qrels)
     candidates = Candidates(len(corpus), tuple(rules))
     oddities = count_oddities(corpus, queries, qrels, card.relevant_from)
-    return Collection(card.name or folder.resolve().name, split, corpus, queries, qrels, candidates, card, oddities)
+    name, groups = card.name or folder.resolve().name, None
+    if (folder / on_disk.GROUPS).is_file():
+        groups = on_disk.read_groups(folder, all_query_ids, qrels[qrels.relevance >= card.relevant_from])
+    return Collection(name, split, corpus, queries, qrels, candidates, card, oddities, groups)
 
 
 def _tag_rule(corpus: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:

@@ -17,7 +17,7 @@ from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
-from mirblab.data import digests
+from mirblab.data import beir, digests
 from mirblab.data.collection import Collection, load_folder, read_card_table, read_splits
 from mirblab.sources import (
     hard_negatives,
@@ -289,7 +289,7 @@ def _copy(source: Path, target: Path) -> None:
         path = find_file(source, stem)
         if path:
             shutil.copyfile(path, target / path.name)
-    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
+    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*"), *source.glob(beir.GROUPS)]:
         shutil.copyfile(path, target / path.relative_to(source))
 
 

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Card, load_folder
+from mirblab.evaluation import measures
 
 
 def test_a_folder_without_a_card_loads(make_folder):
@@ -250,3 +252,26 @@ def test_a_damaged_card_is_read_or_refused_and_never_ends_in_a_traceback(make_fo
             Card.read(folder)
         except MirblabError as error:
             assert "card.toml" in str(error)
+
+
+def test_groups_of_documents_are_read_checked_and_measured(make_folder):
+    """Those of the split's queries, whose members are relevant; each wrong line is told with its number."""
+    folder = make_folder()
+    plain = load_folder(folder).fingerprint
+    rows = ["query-id\tgroup\tcorpus-id", "q1\ta\td1", "q2\ta\td2"]
+    (folder / "groups.tsv").write_text("\n".join([*rows, ""]))
+    found = load_folder(folder)
+    assert found.groups.values.tolist() == [["q1", "a", "d1"], ["q2", "a", "d2"]]
+    assert found.fingerprint != plain
+    run = pd.DataFrame({"query_id": ["q1", "q2"], "doc_id": "d1", "score": 1.0})
+    assert measures.evaluate(run, found, "GroupR@1").value.tolist() == [1, 0]
+    assert measures.evaluate(run, found.sample(1, seed=1), "GroupR@1").value.size == 1
+    for wrong, message in {
+        "q1\td1": "expected query-id, group, corpus-id separated by tabs, found 2",
+        "q9\ta\td1": "names the query 'q9'",
+        "q1\ta\td1": "names 'd1' in the group 'a' of 'q1' a second time",
+        "q2\tb\td1": "names 'd1', which is not judged relevant for 'q2'",
+    }.items():
+        (folder / "groups.tsv").write_text("\n".join([*rows, wrong, ""]))
+        with pytest.raises(MirblabError, match=f"groups.tsv, line 4: {message}"):
+            load_folder(folder)

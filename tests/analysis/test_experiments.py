@@ -88,9 +88,10 @@ def test_costs_say_what_was_stored(result):
 
 def test_correction_reaches_tests_and_notes(tmp_path):
     """The tests have the p that is asked for, the table says how it was corrected, and so do the files."""
-    by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", None)}
+    by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", "bonferroni", None)}
     assert "p_bh" in by_name["bh"].compare() and "p_holm" not in by_name["bh"].compare()
     assert "Benjamini and Hochberg" in by_name["bh"].table().to_latex()
+    assert "after Bonferroni's correction" in by_name["bonferroni"].table().to_markdown()
     assert "p at most 0.05 without correction." in by_name[None].table().to_markdown()
     by_name["bh"].save(tmp_path)
     assert json.loads((tmp_path / "rr.json").read_text("utf-8"))["provenance"]["parameters"]["correction"] == "bh"
@@ -105,7 +106,7 @@ def test_correction_reaches_tests_and_notes(tmp_path):
         ("bm25", ["mini-qa", "mini-qa"], {}, "given twice"),
         ("bm25", "mini-qa", {"baseline": "minilm"}, "not among the systems"),
         ("bm26", "mini-qa", {}, "did you mean 'bm25'"),
-        ("bm25", "mini-qa", {"correction": "bonferroni"}, "no correction 'bonferroni'; found bh, holm, none"),
+        ("bm25", "mini-qa", {"correction": "sidak"}, "no correction 'sidak'; found bh, bonferroni, holm, none"),
     ],
 )
 def test_errors_say_what_to_do(systems, collections, options, words):
@@ -114,7 +115,8 @@ def test_errors_say_what_to_do(systems, collections, options, words):
         experiment(systems, collections, **options)
 
 
-@pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1")])
+@pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1"),
+                                              ("RBP(p=0.8)", "rbp-p08")])  # fmt: skip
 def test_file_names(measure, name):
     """A measure's name becomes part of a file's name."""
     assert file_name(measure) == name

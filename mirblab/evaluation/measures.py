@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import categorical, order_run, query_bounds
+from mirblab.data.runs import categorical, order_run, query_bounds, rename_pyterrier
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
@@ -95,7 +95,7 @@ def evaluate(
     of the package ir_measures, or functions of your own (see `OwnMeasure`). Binary measures count a relevance from
     *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain. Rows go by
     measure, in the given order, then by query_id. The values equal trec_eval's; a negative relevance gains nothing and
-    is no judgement to the prime measures and to Bpref.
+    is no judgement to the prime measures and to Bpref. Both tables may have PyTerrier's columns (qid, docno, label).
 
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
     named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning. `attrs["not_judged"]` counts
@@ -415,6 +415,7 @@ class Judgements:
     @classmethod
     def of(cls, qrels: pd.DataFrame) -> Judgements:
         """Return the judgements in a table; MirblabError for missing columns, repeats and broken grades."""
+        qrels = rename_pyterrier(qrels)
         missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
         if missing:
             columns = ", ".join(map(str, qrels.columns)) or "none"

@@ -18,7 +18,14 @@ from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
 from mirblab.data import beir, digests
-from mirblab.data.collection import Collection, load_folder, read_card_table, read_splits
+from mirblab.data.collection import (
+    DATASET_PARTS,
+    Collection,
+    from_dataset,
+    load_folder,
+    read_card_table,
+    read_splits,
+)
 from mirblab.sources import (
     hard_negatives,
     holstep,
@@ -69,8 +76,8 @@ def built_names() -> list[str]:
     return sorted(set(_on_disk()) - set(mini.COLLECTIONS))
 
 
-def load(name_or_folder: str | Path, split: str = "test") -> Collection:
-    """Return a collection by its name, or from a folder in BEIR's layout.
+def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
+    """Return a collection by its name, from a folder in BEIR's layout, or from a dataset of the package ir_datasets.
 
     A published collection of MIRB (`mirb-…`) is fetched from the Hub if it is missing. Raises MirblabError, which names
     the command that helps, for an unknown or unbuilt name, and FileNotFoundError for a folder that is no collection.
@@ -78,6 +85,8 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
     """
+    if not isinstance(name_or_folder, (str, Path)) and any(hasattr(name_or_folder, part) for part in DATASET_PARTS):
+        return from_dataset(name_or_folder)
     folder = collection_folder(name_or_folder, fetch=True)
     try:
         return load_folder(folder, split)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import ir_measures
 import pandas as pd
 import pytest
 
@@ -135,3 +136,35 @@ def test_a_note_names_the_system_whose_run_lacks_queries():
     """Structure search returns nothing for a query without a formula."""
     (note,) = experiment(["bm25", "structure"], "mini-qa", "RR").notes
     assert "in the run of structure" in note
+
+
+def test_runs_are_exported_to_pyterrier_and_ir_measures(tmp_path):
+    """Frames and files give ir_measures the values that were evaluated here; a second save writes the same."""
+    result = experiment(SYSTEMS, "mini-qa", ["AP", "nDCG@10"])
+    expected = result.values[result.values.measure == "nDCG@10"].groupby("system", observed=True).value.mean()
+    frames = result.to_pyterrier()
+    assert list(frames) == [*SYSTEMS, "qrels"]
+    assert (
+        frames["bm25"].columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+        and frames["bm25"]["rank"].min() == 0
+    )
+    assert frames["bm25"]["query"].iloc[0] == load("mini-qa").query(frames["bm25"].qid.iloc[0])
+    paths = result.save(tmp_path, runs=True)
+    assert {path.name for path in paths if path.parent.name == "mini-qa"} == {
+        "bm25.trec",
+        "bm25-mirb.trec",
+        "qrels.txt",
+    }
+    judged = list(ir_measures.read_trec_qrels(str(tmp_path / "mini-qa" / "qrels.txt")))
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    for name in SYSTEMS:
+        run = list(ir_measures.read_trec_run(str(tmp_path / "mini-qa" / f"{name}.trec")))
+        found = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], judged, run)
+        framed = ir_measures.calc_aggregate(
+            [ir_measures.nDCG @ 10], frames["qrels"].rename(columns=names), frames[name].rename(columns=names)
+        )
+        assert found == framed and found[ir_measures.nDCG @ 10] == pytest.approx(expected[name], abs=1e-12)
+        again = evaluate(frames[name], frames["qrels"], "nDCG@10")
+        assert again.value.mean() == pytest.approx(expected[name], abs=1e-15)
+    with pytest.raises(MirblabError, match="no collection 'mini-qb'"):
+        result.to_pyterrier("mini-qb")

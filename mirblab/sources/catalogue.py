@@ -27,6 +27,7 @@ from mirblab.data.collection import (
     read_splits,
 )
 from mirblab.sources import (
+    benchmarks,
     hard_negatives,
     holstep,
     hub,
@@ -315,11 +316,14 @@ def _mini(origin: str | None, out: Path) -> list[Path]:
 BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "arqmath": arqmath.build,
     "blueprints": blueprints.build,
+    "bright": benchmarks.bright,
     "hard": hard_negatives.build,
     "holstep": holstep.build,
     "leandojo": leandojo.build,
+    "leansearch": benchmarks.leansearch,
     "mapl": mapl.build,
     "mathlib-informal": mathlib_informal.build,
+    "mathnet": benchmarks.mathnet,
     "meld": meld.build,
     "metamath": metamath.build,
     "mini": _mini,
@@ -330,5 +334,7 @@ BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "rocq": rocq.build,
     "stackexchange": stackexchange.build,
     "stacks": stacks.build,
+    "theorem-matching": benchmarks.theorem_matching,
+    "theoremsearch": benchmarks.theorem_search,
     "views": lean_views.build,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import atomic_files, paths
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
+from mirblab.data.runs import PYTERRIER, write_run
 from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import main_table
 from mirblab.display.table_formats import Table, column_name
@@ -27,6 +29,9 @@ from mirblab.sources.catalogue import collection_groups, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_TO_PYTERRIER = {ours: theirs for theirs, ours in PYTERRIER.items()}
 
 
 @dataclass(repr=False)
@@ -49,6 +54,7 @@ class Experiment:
     alpha: float = 0.05
     correction: str | None = "holm"
     notes: list[str] = field(default_factory=list)
+    depth: int = DEPTH
     _comparisons: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
 
     def compare(self, measure: str = "", baseline: str | None = None) -> pd.DataFrame:
@@ -98,10 +104,28 @@ class Experiment:
 
         return plots.means(self.intervals[self.intervals.measure == self._measure(measure)])
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def to_pyterrier(self, collection: str = "") -> dict[str, pd.DataFrame]:
+        """Return the run of each system on one *collection* (the first) as PyTerrier has it, read from the store.
+
+        Columns: qid, query, docno, score, rank (from 0). The key `qrels` has qid, docno, label.
+        """
+        names = [part.name for part in self.collections]
+        check_known("collection", [collection] if collection else [], names)
+        of = self.collections[names.index(collection or names[0])]
+        texts, tables = dict(zip(of.query_ids, of.query_texts, strict=True)), {}
+        for part in self.systems:
+            run = part.search(of, self.depth).astype({"query_id": "str", "doc_id": "str"})
+            run = run.assign(query=run.query_id.map(texts), rank=run["rank"] - 1)
+            tables[part.name] = run.rename(columns=_TO_PYTERRIER)[["qid", "query", "docno", "score", "rank"]]
+        judged = of.qrels.astype({"query_id": "str", "doc_id": "str"})
+        return tables | {"qrels": judged.rename(columns=_TO_PYTERRIER)}
+
+    def save(self, folder: str | Path, *, runs: bool = False) -> list[Path]:
         """Write the values, and for each measure its table, tests and figure, into *folder*; return the paths.
 
-        Files that the folder holds under these names are replaced, others stay.
+        With *runs* there is also a folder for each collection with the runs and the judgements (`qrels.txt`) in TREC's
+        form, which trec_eval, ir_measures and PyTerrier read. Files that the folder holds under these names are
+        replaced, others stay.
         """
         from mirblab.display.figures import save_figure
 
@@ -125,7 +149,17 @@ class Experiment:
                 csv[f"{name}_tests"] = self.compare(measure)
         for name, frame in csv.items():
             atomic_files.write_text(target / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
-        return sorted(path for path in target.iterdir() if path.is_file())
+        beside = [path for of in self.collections for path in self._save_runs(target / of.name, of)] if runs else []
+        return sorted(path for path in target.iterdir() if path.is_file()) + beside
+
+    def _save_runs(self, folder: Path, of: Collection) -> list[Path]:
+        atomic_files.make_folder(folder)
+        for part in self.systems:
+            write_run(part.search(of, self.depth), folder / f"{re.sub('[^A-Za-z0-9.+@-]', '_', part.name)}.trec")
+        judged = zip(of.qrels.query_id, of.qrels.doc_id, of.qrels.relevance, strict=True)
+        lines = [f"{query} 0 {doc} {relevance}\n" for query, doc, relevance in judged]
+        atomic_files.write_text(folder / "qrels.txt", "".join(lines))
+        return sorted(path for path in folder.iterdir() if path.is_file())
 
     def _add_intervals(self, shown: Table, intervals: pd.DataFrame, by: str) -> None:
         ends = zip(100 * intervals.low, 100 * intervals.high, strict=True)
@@ -217,6 +251,7 @@ def experiment(
         alpha,
         correction,
         list(dict.fromkeys(notes)),
+        depth,
     )
 
 
@@ -270,10 +305,11 @@ def seeds_table(
 def file_name(measure: str) -> str:
     """Return a measure's name as part of a file's name.
 
-    >>> file_name("nDCG'@10")
-    'ndcg-prime-at-10'
+    >>> file_name("nDCG'@10"), file_name("RBP(p=0.8)@10")
+    ('ndcg-prime-at-10', 'rbp-p08-at-10')
     """
-    return measure.lower().replace("'", "-prime").replace("@", "-at-").replace(" ", "-")
+    name = measure.lower().replace("'", "-prime").replace("@", "-at-").replace(" ", "-")
+    return name.replace("(p=", "-p").replace(".", "").replace(")", "")
 
 
 def _as_list(what: str, given: Any) -> list[Any]:

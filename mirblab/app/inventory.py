@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -116,10 +117,11 @@ def measures() -> pd.DataFrame:
     "RR'"
     """
     cutoffs = {"needed": "{0}@10", "may": "{0}, {0}@10", "none": "{0}"}
-    rows = {
-        name: (cutoffs[known.k].format(name), f"{name}'" if known.prime else "", _meaning(known.formula))
-        for name, known in measure_module.DEFINITIONS.items()
-    }
+    rows = {}
+    for name, known in measure_module.DEFINITIONS.items():
+        plain = measure_module.Measure(name, p=known.p)
+        prime = str(replace(plain, prime=True)) if known.prime else ""
+        rows[name] = (cutoffs[known.k].format(plain), prime, _meaning(known.formula))
     return pd.DataFrame.from_dict(rows, orient="index", columns=["written", "prime", "meaning"])
 
 

@@ -17,6 +17,7 @@ from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.text_files import LineProblems, find_file, read_lines, read_records
 
 BLOCK = 1 << 15
+GROUPS = "groups.tsv"
 
 
 def read_texts(folder: Path, stem: str) -> pd.DataFrame:
@@ -82,6 +83,33 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
     return table.assign(relevance=np.array(list(judged.values()), np.int32))
 
 
+def read_groups(folder: Path, all_query_ids: Set[str], relevant: pd.DataFrame) -> pd.DataFrame:
+    """Return the groups of the split's queries in `groups.tsv`: query_id, group, doc_id, all text, in its order.
+
+    *relevant* are the split's relevant judgements; a member that is not among them is an error, as are repeated ones.
+    """
+    path = folder / GROUPS
+    problems, rows = LineProblems(path), dict[tuple[str, ...], None]()
+    known = set(zip(relevant.query_id.astype("str"), relevant.doc_id.astype("str"), strict=True))
+    judged = {query for query, _ in known}
+    for number, text in read_lines(path, problems):
+        cells = tuple(text.split("\t"))
+        if number == 1 and cells == ("query-id", "group", "corpus-id"):
+            continue
+        if len(cells) != 3 or not all(cells):
+            problems.note(number, f"expected query-id, group, corpus-id separated by tabs, found {len(cells)} cells")
+        elif cells[0] not in all_query_ids:
+            problems.note(number, f"names the query '{cells[0]}', which is not in queries")
+        elif cells in rows:
+            problems.note(number, f"names '{cells[2]}' in the group '{cells[1]}' of '{cells[0]}' a second time")
+        elif cells[0] in judged and (cells[0], cells[2]) not in known:
+            problems.note(number, f"names '{cells[2]}', which is not judged relevant for '{cells[0]}'")
+        elif cells[0] in judged:
+            rows[cells] = None
+    problems.raise_if_any()
+    return pd.DataFrame(list(rows), columns=["query_id", "group", "doc_id"], dtype="str")
+
+
 def read_id_lists(
     path: Path, key: str, query_ids: pd.Index, all_query_ids: Set[str], doc_ids: pd.Index, *, every_query: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -133,11 +161,13 @@ def write_collection(
     queries: Iterable[Mapping[str, Any]],
     qrels: Mapping[str, Iterable[tuple[str, str, int]]],
     card: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+    groups: Iterable[tuple[str, str, str]] = (),
 ) -> Path:
     """Write a collection and return *folder*; the card is written last, so that an unfinished collection has none.
 
-    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance). A *card*
-    that counts rows is a function, called after they are written. Equal content gives equal bytes.
+    *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance); *groups*
+    are (query, group, document). A *card* that counts rows is a function, called after they are written. Equal content
+    gives equal bytes.
     """
     import tomli_w
 
@@ -146,6 +176,8 @@ def write_collection(
     for split, judgements in qrels.items():
         lines = (f"{query}\t{document}\t{relevance}" for query, document, relevance in judgements)
         _write_lines(folder / "qrels" / f"{split}.tsv", chain(["query-id\tcorpus-id\tscore"], lines))
+    if members := ["\t".join(row) for row in groups]:
+        _write_lines(folder / GROUPS, chain(["query-id\tgroup\tcorpus-id"], members))
     atomic_files.write_text(folder / "card.toml", tomli_w.dumps(dict(card() if callable(card) else card)))
     return folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from mirblab.data import digests
 from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
 
+DATASET_PARTS = ("docs_iter", "queries_iter", "qrels_iter")  # methods of a dataset of ir_datasets
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 # Texts of collections are also shown in plain tables, where MathJax would obey commands in them (`\\href`).
@@ -39,7 +41,8 @@ class Collection:
 
     `corpus` has doc_id, title, text (and order, tags where the source has them), sorted by doc_id; `queries` has
     query_id, text, sorted by query_id; `qrels` has query_id, doc_id, relevance, where 0 is a judgement too. The
-    position of a document in `corpus` is its code in every run.
+    position of a document in `corpus` is its code in every run. `groups`, if there are any, has query_id, group,
+    doc_id: relevant documents that replace each other, such as the lemmas for one step of a proof.
 
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
@@ -55,6 +58,7 @@ class Collection:
     candidates: Candidates
     card: Card
     oddities: dict[str, int] = field(default_factory=dict)
+    groups: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         """Check that the name can name a folder, since files are written under the names of collections."""
@@ -112,6 +116,8 @@ class Collection:
                 digest.update(text.encode())
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+        if self.groups is not None:
+            digest.update("\n".join(self.groups.astype("str").agg("\t".join, axis=1)).encode())
         for rule in self.candidates.rules:
             digest.update(rule.name.encode())
             for part in rule.content():
@@ -200,6 +206,46 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
         if len(_loaded) > _MOST_KEPT:
             del _loaded[next(iter(_loaded))]
     return _copied(collection)
+
+
+def from_dataset(dataset: Any, name: str = "") -> Collection:
+    """Return a dataset of the package ir_datasets, or an object of its shape, as a collection, checked as a folder is.
+
+    It has `docs_iter`, `queries_iter` and `qrels_iter`; a document's title and text stay apart, other fields of text
+    are joined by one space; a query is its `text`, else its `title`, else its fields of text. *name* is by default the
+    dataset's id with "-" for "/". MirblabError when a part is missing, and for what `load_folder` refuses.
+    """
+    missing = [part for part in DATASET_PARTS if not callable(getattr(dataset, part, None))]
+    if missing:
+        raise MirblabError(f"{dataset!r:.60} has no {', '.join(missing)}; give a dataset with documents and judgements")
+    known = dataset.dataset_id() if callable(getattr(dataset, "dataset_id", None)) else "dataset"
+    name = paths.checked_name(name or str(known).replace("/", "-"))
+    documents = ({"_id": doc.doc_id, **_document_fields(doc)} for doc in dataset.docs_iter())
+    asked = ({"_id": query.query_id, "text": _query_text(query)} for query in dataset.queries_iter())
+    judged = ((each.query_id, each.doc_id, each.relevance) for each in dataset.qrels_iter())
+    with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
+        try:
+            on_disk.write_collection(Path(folder), documents, asked, {"test": judged}, {"name": name})
+            return read_splits(Path(folder), ["test"])[0]
+        except MirblabError as error:
+            raise MirblabError(str(error).replace(folder, name)) from error
+
+
+def _text_fields(record: Any, key: str) -> dict[str, str]:
+    return {field: getattr(record, field) for field in record._fields
+            if field != key and isinstance(getattr(record, field), str)}  # fmt: skip
+
+
+def _document_fields(record: Any) -> dict[str, str]:
+    texts = _text_fields(record, "doc_id")
+    if "text" in texts:
+        return {"title": texts.get("title", ""), "text": texts["text"]}
+    return {"text": " ".join(filter(None, texts.values()))}
+
+
+def _query_text(record: Any) -> str:
+    texts = _text_fields(record, "query_id")
+    return texts.get("text") or texts.get("title") or " ".join(filter(None, texts.values()))
 
 
 def _copied(collection: Collection) -> Collection:
@@ -327,7 +373,10 @@ def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: p
     rules = candidate_rules(folder, card, corpus, queries, all_query_ids, qrels)
     candidates = Candidates(len(corpus), tuple(rules))
     oddities = count_oddities(corpus, queries, qrels, card.relevant_from)
-    return Collection(card.name or folder.resolve().name, split, corpus, queries, qrels, candidates, card, oddities)
+    name, groups = card.name or folder.resolve().name, None
+    if (folder / on_disk.GROUPS).is_file():
+        groups = on_disk.read_groups(folder, all_query_ids, qrels[qrels.relevance >= card.relevant_from])
+    return Collection(name, split, corpus, queries, qrels, candidates, card, oddities, groups)
 
 
 def _tag_rule(corpus: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, card: Card, folder: Path) -> TagRule:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RUN_COLUMNS = ("query_id", "doc_id", "score")
 FOREIGN_MARK = "§"  # marks runs and values that no system here made, whose attrs have an `origin`
 LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
+PYTERRIER = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}  # PyTerrier's names of columns
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 _LINES_PER_PART = 1 << 20  # lines read at once
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
@@ -33,13 +34,15 @@ def order_run(run: pd.DataFrame) -> pd.DataFrame:
     """Return *run* best first within each query, with `rank` from 1: query_id, doc_id, score, rank, and its attrs.
 
     Scores are compared as float32 and equal ones ordered by doc_id, descending, as trec_eval does. Ids become
-    categories sorted by code point, whole numbers become strings, other columns are dropped. MirblabError for missing
-    columns or ids, scores that are NaN or infinite as float32, and repeated pairs.
+    categories sorted by code point, whole numbers become strings, other columns are dropped. PyTerrier's names of the
+    columns (qid, docno) are understood. MirblabError for missing columns or ids, scores that are NaN or infinite as
+    float32, and repeated pairs.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [0.5, 0.9, 0.5]})
     >>> order_run(run).doc_id.tolist()
     ['b', 'c', 'a']
     """
+    run = rename_pyterrier(run)
     missing = [name for name in RUN_COLUMNS if name not in run.columns]
     if missing:
         found = ", ".join(map(str, run.columns)) or "none"
@@ -48,6 +51,11 @@ def order_run(run: pd.DataFrame) -> pd.DataFrame:
         )
     queries, docs = categorical(run.query_id), categorical(run.doc_id)
     return _order_arrays(queries.codes, docs.codes, _scores(run), queries.categories, docs.categories, run.attrs)
+
+
+def rename_pyterrier(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a run or qrels of PyTerrier (qid, docno, label) with the names used here; another table as it is."""
+    return table.rename(columns=PYTERRIER) if {"qid", "docno"} <= set(table.columns) else table
 
 
 def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
@@ -76,11 +84,12 @@ def from_positions(
     return _order_arrays(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
 
 
-def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
+def read_run(path: str | Path | pd.DataFrame, system: str = "") -> pd.DataFrame:
     """Return the run in a TREC file (query_id, Q0, doc_id, rank, score, system; `.gz` by suffix), in order.
 
     As in trec_eval, scores decide and the rank column is ignored. *system*, else the most frequent name in the last
-    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. An
+    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. A
+    table of PyTerrier (qid, docno, score) or of ir_measures (query_id, doc_id, score) may be given for a file. An
     empty file gives an empty run. MirblabError names file, line and number of such lines.
 
     >>> from tempfile import TemporaryDirectory
@@ -89,6 +98,10 @@ def read_run(path: str | Path, system: str = "") -> pd.DataFrame:
     ...     read_run(Path(folder, "bm25.trec")).doc_id.tolist()
     ['d2', 'd1']
     """
+    if isinstance(path, pd.DataFrame):
+        table = order_run(path)
+        table.attrs = {"system": system or str(path.attrs.get("system") or "run"), "origin": "a table"}
+        return table
     rows = read_trec_rows(Path(path))
     names = rows.pop("system").value_counts()
     name = system or (str(names.index[0]) if len(names) else "run")

@@ -162,8 +162,8 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
 
 
 def _is_share(measure: str) -> bool:
-    """Return whether a measure is a share of judged documents, which is no quality: neither high nor low is better."""
-    return measure.startswith("Judged")
+    """Return whether a measure tells how much is judged, which is no quality: neither high nor low is better."""
+    return measure.startswith(("Judged", "RBPresidual"))
 
 
 def _cell(column: object, measure: str, collection: str, by: str) -> tuple[str, str]:
@@ -288,7 +288,9 @@ def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> st
     unit = "in percent" if percent else "from 0 to 1"
     where = str(values.collection.iloc[0]) if values.collection.nunique() == 1 else "each collection"
     qualities = "" if all(map(_is_share, measures)) else "; higher is better"
-    but = ", except of Judged@k, which is no quality" if qualities and any(map(_is_share, measures)) else ""
+    shares = dict.fromkeys("Judged@k" if name.startswith("Judged") else "RBP's residual" for name in measures
+                           if _is_share(name))  # fmt: skip
+    but = f", except of {' and '.join(shares)}, which is no quality" if qualities and shares else ""
     return f"{', '.join(measures)} {unit}, mean over the queries of {where}{qualities}{but}."
 
 

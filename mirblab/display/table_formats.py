@@ -28,6 +28,7 @@ from mirblab.display.escape import (
 )
 from mirblab.display.text import MATH_FONTS, escape_html, excerpts, template
 from mirblab.evaluation.imported import mark_imported
+from mirblab.evaluation.significance import P_COLUMNS
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -58,9 +59,9 @@ class Table:
     *frame*: numbers in printed units, not rounded; its columns may have two levels (group, column). *marks* ("best",
     "second"), *signs* ("†", "§") and *beside* (text after the number) have its shape or are empty. *extra*: further
     tables of its shape that only the CSV has, such as the paper's numbers. *formats*: format specifications of columns;
-    p values (`p`, `p_holm`, `p_bh`, `p (...)`) have a default one. *maths*: columns whose texts, like the caption, hold
-    formulas. *others*: names of imported systems, to be marked. *labels*: what is shown for names of rows, but not in
-    the CSV. *is_grid*: cells are numbers of one kind, so that rows and columns may be exchanged to fit a page.
+    p values (`p`, `p_holm` and the like, `p (...)`) have a default one. *maths*: columns whose texts, like the caption,
+    hold formulas. *others*: names of imported systems, to be marked. *labels*: what is shown for names of rows, but not
+    in the CSV. *is_grid*: cells are numbers of one kind, so that rows and columns may be exchanged to fit a page.
 
     >>> Table(pd.DataFrame({"nDCG@10": [0.5]}, index=["bm25"]), caption="Means.").caption
     'Means.'
@@ -329,7 +330,7 @@ def flatten_columns(columns: pd.Index) -> list[str]:
 
 
 def _is_p_value(name: str) -> bool:
-    return name in ("p", "p_holm", "p_bh") or name.startswith("p (")
+    return name in P_COLUMNS or name.startswith("p (")
 
 
 def column_name(name: object) -> str:

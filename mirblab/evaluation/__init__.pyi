@@ -4,5 +4,8 @@ from .measures import evaluate_from_grades as evaluate_from_grades
 from .published import paper_lookup as paper_lookup
 from .published import paper_table as paper_table
 from .significance import describe_comparison as describe_comparison
+from .significance import effect_sizes as effect_sizes
+from .significance import queries_needed as queries_needed
 from .significance import significance_letters as significance_letters
+from .significance import tier_drops as tier_drops
 from .significance import value_matrix as value_matrix

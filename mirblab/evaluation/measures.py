@@ -1,4 +1,4 @@
-"""The measures nDCG, AP, P, R, RR, Success, Bpref, Judged and Rank, and the prime forms of some."""
+"""The measures: nDCG, AP, P, R, RR, Success, Rprec, Bpref, infAP, RBP, ERR and others, and the prime forms of some."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import categorical, order_run, query_bounds
+from mirblab.data.runs import categorical, order_run, query_bounds, rename_pyterrier
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
+_EPSILON = 1e-5  # by which trec_eval smooths infAP
 _FROM, _MEAN = " from ", "mean of "
 _OTHER_NAMES = {
     "map": "AP", "mrr": "RR", "recip_rank": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success",
-    "ndcg_cut": "nDCG", "map_cut": "AP",
+    "ndcg_cut": "nDCG", "map_cut": "AP", "group_recall": "GroupR",
 }  # fmt: skip
+_WRITTEN = re.compile(r"([A-Za-z_]*[A-Za-z])('?)(?:\(p=(0?\.[0-9]+)\))?(?:[@_]([1-9][0-9]*))?")
 _PRIMES = str.maketrans("′’`", "'''")
 OwnFormula = Callable[[np.ndarray, np.ndarray], float]
 AnyMeasure = Any  # a name, a `Measure`, a measure of ir_measures, or a function, see `parse_measure`
@@ -35,14 +37,16 @@ class QueryWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure as written in the papers: name, cutoff (None: the whole ranking), whether it is prime."""
+    """A measure as written in papers: name, cutoff (None: the whole ranking), whether it is prime, persistence p."""
 
     name: str
     k: int | None = None
     prime: bool = False
+    p: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}{chr(39) if self.prime else ''}{'' if self.k is None else f'@{self.k}'}"
+        p = "" if self.p is None else f"(p={self.p:g})"
+        return f"{self.name}{chr(39) if self.prime else ''}{p}{'' if self.k is None else f'@{self.k}'}"
 
     @property
     def is_binary(self) -> bool:
@@ -51,7 +55,8 @@ class Measure:
 
     def values(self, judged: JudgedRanks) -> np.ndarray:
         """Return one number per query, shape (n_queries,)."""
-        return DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, self.k)
+        arguments = (self.k,) if self.p is None else (self.k, self.p)
+        return DEFINITIONS[self.name].formula(judged.prime() if self.prime else judged, *arguments)
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def evaluate(
     of the package ir_measures, or functions of your own (see `OwnMeasure`). Binary measures count a relevance from
     *relevant_from* on (None: as the collection's card says, else 1); nDCG takes relevance itself as gain. Rows go by
     measure, in the given order, then by query_id. The values equal trec_eval's; a negative relevance gains nothing and
-    is no judgement to the prime measures and to Bpref.
+    is no judgement to the prime measures and to Bpref. Both tables may have PyTerrier's columns (qid, docno, label).
 
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
     named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning. `attrs["not_judged"]` counts
@@ -105,8 +110,7 @@ def evaluate(
     """
     wanted = list(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
     parsed = [parse_measure(measure) for measure in wanted]
-    table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs)
+    judged = _judge(run, qrels, relevant_from)
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
@@ -151,7 +155,8 @@ def ceiling(
 ) -> pd.DataFrame:
     """Return the values of *measure*, as in `evaluate`, if each query's first *depth* documents were in the best order.
 
-    Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth.
+    Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth. MirblabError for
+    GroupR, for which no order by relevance is the best.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -159,8 +164,9 @@ def ceiling(
     [0.333, 1.0]
     """
     parsed = parse_measure(measure)
-    table, level, n_docs = _judgement_settings(qrels, relevant_from)
-    judged = JudgedRanks.of(order_run(run), Judgements.of(table), level, n_docs).perfect(depth)
+    if parsed.name == "GroupR":
+        raise MirblabError(f"{parsed} has no ceiling: which order is the best depends on the groups; use R@{parsed.k}")
+    judged = _judge(run, qrels, relevant_from).perfect(depth)
     values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
     _note_zero_queries(values, judged, [parsed])
     return values
@@ -180,30 +186,35 @@ def mean(values: pd.DataFrame) -> pd.DataFrame:
 def parse_measure(measure: AnyMeasure) -> Measure:
     """Return the measure of a name, of a function, or of an object whose text is a name; else MirblabError.
 
-    A name is followed by an apostrophe for the prime form and by @k. Case does not matter, and names of trec_eval and
-    of other packages are known: MAP and MRR@10, P_10 and ndcg_cut_10, Recall@100.
+    A name is followed by an apostrophe for the prime form, for RBP by its persistence, and by @k. Case does not matter,
+    and names of trec_eval and of other packages are known: MAP and MRR@10, P_10 and ndcg_cut_10, Recall@100, Hit@5.
 
-    >>> [str(parse_measure(text)) for text in ("nDCG'@10", "mrr", "P_10", "ndcg_cut_10", "Recall@5")]
-    ["nDCG'@10", 'RR', 'P@10', 'nDCG@10', 'R@5']
+    >>> [str(parse_measure(text)) for text in ("nDCG'@10", "mrr", "P_10", "ndcg_cut_10", "Recall@5", "RBP(p=0.95)")]
+    ["nDCG'@10", 'RR', 'P@10', 'nDCG@10', 'R@5', 'RBP(p=0.95)']
     """
     if isinstance(measure, Measure):
         return measure
     if isfunction(measure):
         return OwnMeasure(measure.__name__, function=measure)
     text = str(measure)
-    match = re.fullmatch(r"([A-Za-z_]*[A-Za-z])('?)(?:[@_]([1-9][0-9]*))?", text.translate(_PRIMES))
+    match = _WRITTEN.fullmatch(text.translate(_PRIMES))
     name = _NAMES.get(match[1].lower()) if match else None
     if match is None or name is None:
         forms = [f"{name}@k" if known.k == "needed" else name for name, known in DEFINITIONS.items()]
         raise MirblabError(f"no measure '{text}'; found {', '.join(forms)}{_suggest_measure(text)}")
     known = DEFINITIONS[name]
-    parsed = Measure(name, int(match[3]) if match[3] else None, bool(match[2]))
+    if match[3] and known.p is None:
+        raise MirblabError(f"the measure '{name}' has no persistence, found '{text}'; RBP has one: 'RBP(p=0.8)'")
+    p = float(match[3]) if match[3] else known.p
+    if p == 0:
+        raise MirblabError(f"the persistence p lies between 0 and 1, found '{text}'; 0.8 is usual")
+    parsed = Measure(name, int(match[4]) if match[4] else None, bool(match[2]), p)
     if known.k == "needed" and parsed.k is None:
         raise MirblabError(f"the measure '{text}' needs a number of documents, for example '{text}@10'")
     if known.k == "none" and parsed.k is not None:
         raise MirblabError(f"the measure '{text}' looks at the whole ranking; write '{name}'")
     if parsed.prime and not known.prime:
-        plain = Measure(name, parsed.k)
+        plain = replace(parsed, prime=False)
         raise MirblabError(f"'{text}' is no measure: '{name}' has no prime form; write '{plain}'")
     return parsed
 
@@ -261,6 +272,64 @@ def first_relevant_rank(judged: JudgedRanks, k: None) -> np.ndarray:
     return np.where(first > 0, first, judged.unfound_rank).astype(np.float64)
 
 
+def r_precision(judged: JudgedRanks, k: None) -> np.ndarray:
+    """Return the precision at rank R, where R is the number of relevant documents (Buckley & Voorhees, 2005)."""
+    n_relevant = _n_relevant(judged)
+    found = judged.count(judged.is_relevant & (judged.rank <= n_relevant[judged.query]))
+    return _ratio(found, n_relevant)
+
+
+def rank_biased_precision(judged: JudgedRanks, k: int | None, p: float) -> np.ndarray:
+    """Return RBP (Moffat & Zobel, TOIS 2008): a reader goes on to the next document with probability p.
+
+    It is (1 - p) times the sum of p^(rank - 1) over the relevant documents; an unjudged one counts as not relevant.
+    """
+    chosen = judged.is_relevant & _is_within(judged.rank, k)
+    return judged.sum((1 - p) * p ** (judged.rank[chosen] - 1.0), chosen)
+
+
+def rank_biased_residual(judged: JudgedRanks, k: int | None, p: float) -> np.ndarray:
+    """Return the residual of RBP: what it can still rise by when all unjudged documents are judged.
+
+    That is the weight of the ranks that hold no judged document, also of those after the last one (after k). A negative
+    relevance is no judgement. Moffat & Zobel, TOIS 2008.
+    """
+    known = (judged.relevance >= 0) & _is_within(judged.rank, k)
+    return 1.0 - judged.sum((1 - p) * p ** (judged.rank[known] - 1.0), known)
+
+
+def expected_reciprocal_rank(judged: JudgedRanks, k: int | None) -> np.ndarray:
+    """Return ERR (Chapelle et al., CIKM 2009): the expectation of 1 / rank of the document at which a reader stops.
+
+    A document of relevance g satisfies with probability (2^g - 1) / 2^h, where h is the highest relevance in the card's
+    `relevance_levels` or in the qrels (gdeval has 4).
+    """
+    chosen = (judged.relevance > 0) & _is_within(judged.rank, k)
+    query, stops = judged.query[chosen], (2.0 ** judged.relevance[chosen] - 1) / 2.0**judged.judgements.highest
+    place, reached = place_within_query(query, len(judged.returned)), np.ones(len(query))
+    for number in range(1, int(place.max(initial=0)) + 1):  # exact, unlike a quotient of cumulative products
+        rows = np.flatnonzero(place == number)
+        reached[rows] = reached[rows - 1] * (1 - stops[rows - 1])
+    return judged.sum(reached * stops / judged.rank[chosen], chosen)
+
+
+def group_recall(judged: JudgedRanks, k: int) -> np.ndarray:
+    """Return the share of a query's groups of documents of which at least one is among the first k.
+
+    The members of a group replace each other, as the lemmas for one step of a proof do. The collection's `groups` say
+    which they are. Recall@k (group) of Gao et al., LeanSearch v2, 2026.
+    """
+    judgements, groups = judged.judgements, judged.judgements.groups
+    if groups is None:
+        raise MirblabError("GroupR needs a collection with groups of documents, in its file groups.tsv; found none")
+    found = np.zeros(len(judgements.query), dtype=bool)
+    found[judged.judgement[judged.rank <= k]] = True
+    query, group, member = groups
+    n_found = np.bincount(query, weights=np.bincount(group, weights=found[member], minlength=len(query)) > 0,
+                          minlength=len(judged.returned))  # fmt: skip
+    return _ratio(n_found, np.bincount(query, minlength=len(judged.returned)))
+
+
 def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
     """Return Bpref (Buckley & Voorhees, SIGIR 2004), 0 to 1, as trec_eval computes it since version 8.
 
@@ -269,13 +338,25 @@ def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
     relevant, n_relevant = judged.is_relevant, _n_relevant(judged)
     grades = judged.judgements.relevance
     n_against = judged.judgements.count((grades >= 0) & (grades < judged.relevant_from))
-    against = (judged.relevance >= 0) & ~relevant
-    n_before_query = np.cumsum(judged.count(against)) - judged.count(against)
-    before = np.cumsum(against) - n_before_query[judged.query]
+    before = _n_before(judged, (judged.relevance >= 0) & ~relevant)
     query, before = judged.query[relevant], before[relevant]
     bound = np.minimum(n_against, n_relevant)[query]
     lost = _ratio(np.minimum(before, n_relevant[query]), bound)
     return _ratio(judged.sum(1.0 - lost, relevant), n_relevant)
+
+
+def inferred_average_precision(judged: JudgedRanks, k: None) -> np.ndarray:
+    """Return infAP (Yilmaz & Aslam, CIKM 2006), as trec_eval computes it: AP estimated from a sample of judgements.
+
+    A negative relevance marks a document of the pool that was not drawn to be judged; one that the qrels lack was not
+    in the pool and counts as not relevant. Where the whole pool was judged it is AP, but for smoothing by 1e-5.
+    """
+    relevant, in_pool = judged.is_relevant, np.ones(len(judged.query), dtype=bool)
+    rel, known, pool = (_n_before(judged, mask)[relevant] for mask in (relevant, judged.relevance >= 0, in_pool))
+    share = (rel + _EPSILON) / (known + 2 * _EPSILON)
+    rank = judged.rank[relevant]
+    expected = np.where(rank == 1, 1.0, (1 + pool * share) / rank)
+    return _ratio(judged.sum(expected, relevant), _n_relevant(judged))
 
 
 def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
@@ -286,12 +367,13 @@ def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Definition:
-    """A measure's formula; whether it takes @k ("needed", "may", "none"), has a prime form, and is binary."""
+    """A measure's formula; whether it takes @k ("needed", "may", "none"), has a prime form, is binary; its usual p."""
 
-    formula: Callable[[JudgedRanks, Any], np.ndarray]
+    formula: Callable[..., np.ndarray]
     k: str
     prime: bool = True
     binary: bool = True
+    p: float | None = None
 
 
 DEFINITIONS = {
@@ -301,8 +383,14 @@ DEFINITIONS = {
     "R": Definition(recall, "needed"),
     "RR": Definition(reciprocal_rank, "may"),
     "Success": Definition(success, "needed"),
+    "Rprec": Definition(r_precision, "none"),
     "Rank": Definition(first_relevant_rank, "none", prime=False),
     "Bpref": Definition(bpref, "none", prime=False),
+    "infAP": Definition(inferred_average_precision, "none", prime=False),
+    "RBP": Definition(rank_biased_precision, "may", p=0.8),
+    "RBPresidual": Definition(rank_biased_residual, "may", prime=False, p=0.8),
+    "ERR": Definition(expected_reciprocal_rank, "may", binary=False),
+    "GroupR": Definition(group_recall, "needed", prime=False),
     "Judged": Definition(judged_share, "may", prime=False, binary=False),
 }
 _NAMES = {name.lower(): name for name in DEFINITIONS} | _OTHER_NAMES
@@ -310,17 +398,24 @@ _NAMES = {name.lower(): name for name in DEFINITIONS} | _OTHER_NAMES
 
 @dataclass(frozen=True)
 class Judgements:
-    """The qrels as arrays over judgements, sorted by query (its position) and document (its code)."""
+    """The qrels as arrays over judgements, sorted by query (its position) and document (its code).
+
+    `highest` is the highest relevance of the collection. `groups` has the query of each group, shape (n_groups,), and
+    the group and the judgement of each member, both of shape (n_members,).
+    """
 
     query: np.ndarray
     doc: np.ndarray
     relevance: np.ndarray
     query_ids: pd.Index
     doc_ids: pd.Index
+    highest: int
+    groups: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(cls, qrels: pd.DataFrame) -> Judgements:
         """Return the judgements in a table; MirblabError for missing columns, repeats and broken grades."""
+        qrels = rename_pyterrier(qrels)
         missing = [name for name in ("query_id", "doc_id", "relevance") if name not in qrels.columns]
         if missing:
             columns = ", ".join(map(str, qrels.columns)) or "none"
@@ -334,7 +429,18 @@ class Judgements:
             _refuse_repeats(keys, queries.categories[query], docs.categories[doc])
         bounds = query_bounds(query)
         position = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        return cls(position, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories)
+        highest = int(relevance.max(initial=1))
+        return cls(position, doc, relevance, queries.categories[query[bounds[:-1]]], docs.categories, highest)
+
+    def with_groups(self, table: pd.DataFrame) -> Judgements:
+        """Return the same with the groups of a *table* query_id, group, doc_id, all of whose documents are judged."""
+        keys = self.query.astype(np.int64) * len(self.doc_ids) + self.doc
+        query = self.query_ids.get_indexer(pd.Index(table.query_id.astype("str")))
+        doc = self.doc_ids.get_indexer(pd.Index(table.doc_id.astype("str")))
+        here = np.flatnonzero(query >= 0)  # a sample of queries has the groups of all
+        group, names = pd.factorize(pd.MultiIndex.from_arrays([query[here], table.group.to_numpy()[here]]))
+        member = np.searchsorted(keys, query[here] * len(self.doc_ids) + doc[here])
+        return replace(self, groups=(names.get_level_values(0).to_numpy(), group, member))
 
     def docs_in(self, doc_ids: pd.Index) -> np.ndarray:
         """Return the position of each judgement's document in *doc_ids*, or -1; only ids that occur are looked up."""
@@ -360,6 +466,7 @@ class JudgedRanks:
     query: np.ndarray
     rank: np.ndarray
     relevance: np.ndarray
+    judgement: np.ndarray
     returned: np.ndarray
     unfound_rank: int
     n_not_judged: int
@@ -379,7 +486,8 @@ class JudgedRanks:
         rank = rows - starts[in_run[query]] + 1
         unfound = int(lengths.max()) + 1 if n_docs is None else n_docs
         surplus = int((lengths > 0).sum() - (returned > 0).sum())
-        return cls(judgements, relevant_from, query, rank, judgements.relevance[which], returned, unfound, surplus)
+        relevance = judgements.relevance[which]
+        return cls(judgements, relevant_from, query, rank, relevance, which, returned, unfound, surplus)
 
     @property
     def is_relevant(self) -> np.ndarray:
@@ -392,7 +500,8 @@ class JudgedRanks:
         query = self.query[kept]
         rank = place_within_query(query, len(self.returned)) + 1
         returned = np.bincount(query, minlength=len(self.returned))
-        return replace(self, query=query, rank=rank, relevance=self.relevance[kept], returned=returned)
+        relevance, judgement = self.relevance[kept], self.judgement[kept]
+        return replace(self, query=query, rank=rank, relevance=relevance, judgement=judgement, returned=returned)
 
     def perfect(self, depth: int) -> JudgedRanks:
         """Return the same with the first *depth* documents in the best order; deeper documents keep their ranks."""
@@ -400,7 +509,7 @@ class JudgedRanks:
         best = np.lexsort((np.where(head, -self.relevance, self.rank), ~head, self.query))
         front = place_within_query(self.query, len(self.returned)) + 1
         rank = np.where(head[best], front, self.rank[best])
-        return replace(self, rank=rank, relevance=self.relevance[best])
+        return replace(self, rank=rank, relevance=self.relevance[best], judgement=self.judgement[best])
 
     def sum(self, weights: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return each query's sum of *weights*, which belong to the *chosen* documents (a mask), best rank first."""
@@ -427,7 +536,7 @@ def positions_of(ids: pd.Index, known: pd.Index) -> np.ndarray:
     return np.where(known[position] == ids, position, -1)
 
 
-def _judgement_settings(qrels: Any, relevant_from: int | None) -> tuple[pd.DataFrame, int, int | None]:
+def _judge(run: pd.DataFrame, qrels: Any, relevant_from: int | None) -> JudgedRanks:
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
         raise MirblabError(
             f"evaluate wants a Collection or a table of judgements, found {qrels!r:.60}; load() it first"
@@ -436,7 +545,15 @@ def _judgement_settings(qrels: Any, relevant_from: int | None) -> tuple[pd.DataF
     level = relevant_from if relevant_from is not None else 1 if is_table else qrels.card.relevant_from
     if level < 1:
         raise MirblabError(f"relevant_from is at least 1, since 0 says 'judged, not relevant'; found {level}")
-    return (qrels, level, None) if is_table else (qrels.qrels, level, len(qrels.doc_ids))
+    if is_table:
+        return JudgedRanks.of(order_run(run), Judgements.of(qrels), level, None)
+    judgements = Judgements.of(qrels.qrels)
+    highest = max([judgements.highest, *getattr(qrels.card, "relevance_levels", [])])
+    judgements = replace(judgements, highest=highest)
+    groups = getattr(qrels, "groups", None)
+    if groups is not None:
+        judgements = judgements.with_groups(groups)
+    return JudgedRanks.of(order_run(run), judgements, level, len(qrels.doc_ids))
 
 
 def _system(run: pd.DataFrame) -> str:
@@ -507,7 +624,7 @@ def _suggest_measure(text: str) -> str:
     known = DEFINITIONS[near]
     prime = bool(match and (match[2] or match[4])) and known.prime
     number = None if known.k == "none" else int(k) if k else 10 if known.k == "needed" else None
-    return f"; did you mean '{Measure(near, number, prime)}'?"
+    return f"; did you mean '{Measure(near, number, prime, known.p)}'?"
 
 
 def _first_relevant(judged: JudgedRanks) -> np.ndarray:
@@ -524,6 +641,12 @@ def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+
+
+def _n_before(judged: JudgedRanks, mask: np.ndarray) -> np.ndarray:
+    """Return how many documents of a *mask* come before each judged document in its query."""
+    per_query = judged.count(mask)
+    return np.cumsum(mask) - mask - (np.cumsum(per_query) - per_query)[judged.query]
 
 
 def _n_relevant(judged: JudgedRanks) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Numbers printed in papers, as data: mirb, zhong (structure and dense retrieval), arqmath (the lab), meld."""
+"""Numbers printed in papers, as data: mirb, zhong (structure and dense retrieval), arqmath (the lab), meld, and others.
+
+The others are single figures of theoremsearch, leansearch-v2, theoremgraph and bright.
+"""
 
 from __future__ import annotations
 

@@ -17,9 +17,17 @@ from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
-from mirblab.data import digests
-from mirblab.data.collection import Collection, load_folder, read_card_table, read_splits
+from mirblab.data import beir, digests
+from mirblab.data.collection import (
+    DATASET_PARTS,
+    Collection,
+    from_dataset,
+    load_folder,
+    read_card_table,
+    read_splits,
+)
 from mirblab.sources import (
+    benchmarks,
     hard_negatives,
     holstep,
     hub,
@@ -69,8 +77,8 @@ def built_names() -> list[str]:
     return sorted(set(_on_disk()) - set(mini.COLLECTIONS))
 
 
-def load(name_or_folder: str | Path, split: str = "test") -> Collection:
-    """Return a collection by its name, or from a folder in BEIR's layout.
+def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
+    """Return a collection by its name, from a folder in BEIR's layout, or from a dataset of the package ir_datasets.
 
     A published collection of MIRB (`mirb-…`) is fetched from the Hub if it is missing. Raises MirblabError, which names
     the command that helps, for an unknown or unbuilt name, and FileNotFoundError for a folder that is no collection.
@@ -78,6 +86,8 @@ def load(name_or_folder: str | Path, split: str = "test") -> Collection:
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
     """
+    if not isinstance(name_or_folder, (str, Path)) and any(hasattr(name_or_folder, part) for part in DATASET_PARTS):
+        return from_dataset(name_or_folder)
     folder = collection_folder(name_or_folder, fetch=True)
     try:
         return load_folder(folder, split)
@@ -289,7 +299,7 @@ def _copy(source: Path, target: Path) -> None:
         path = find_file(source, stem)
         if path:
             shutil.copyfile(path, target / path.name)
-    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*")]:
+    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*"), *source.glob(beir.GROUPS)]:
         shutil.copyfile(path, target / path.relative_to(source))
 
 
@@ -306,11 +316,14 @@ def _mini(origin: str | None, out: Path) -> list[Path]:
 BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "arqmath": arqmath.build,
     "blueprints": blueprints.build,
+    "bright": benchmarks.bright,
     "hard": hard_negatives.build,
     "holstep": holstep.build,
     "leandojo": leandojo.build,
+    "leansearch": benchmarks.leansearch,
     "mapl": mapl.build,
     "mathlib-informal": mathlib_informal.build,
+    "mathnet": benchmarks.mathnet,
     "meld": meld.build,
     "metamath": metamath.build,
     "mini": _mini,
@@ -321,5 +334,7 @@ BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "rocq": rocq.build,
     "stackexchange": stackexchange.build,
     "stacks": stacks.build,
+    "theorem-matching": benchmarks.theorem_matching,
+    "theoremsearch": benchmarks.theorem_search,
     "views": lean_views.build,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import ir_measures
 import pandas as pd
 import pytest
 
@@ -88,9 +89,10 @@ def test_costs_say_what_was_stored(result):
 
 def test_correction_reaches_tests_and_notes(tmp_path):
     """The tests have the p that is asked for, the table says how it was corrected, and so do the files."""
-    by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", None)}
+    by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", "bonferroni", None)}
     assert "p_bh" in by_name["bh"].compare() and "p_holm" not in by_name["bh"].compare()
     assert "Benjamini and Hochberg" in by_name["bh"].table().to_latex()
+    assert "after Bonferroni's correction" in by_name["bonferroni"].table().to_markdown()
     assert "p at most 0.05 without correction." in by_name[None].table().to_markdown()
     by_name["bh"].save(tmp_path)
     assert json.loads((tmp_path / "rr.json").read_text("utf-8"))["provenance"]["parameters"]["correction"] == "bh"
@@ -105,7 +107,7 @@ def test_correction_reaches_tests_and_notes(tmp_path):
         ("bm25", ["mini-qa", "mini-qa"], {}, "given twice"),
         ("bm25", "mini-qa", {"baseline": "minilm"}, "not among the systems"),
         ("bm26", "mini-qa", {}, "did you mean 'bm25'"),
-        ("bm25", "mini-qa", {"correction": "bonferroni"}, "no correction 'bonferroni'; found bh, holm, none"),
+        ("bm25", "mini-qa", {"correction": "sidak"}, "no correction 'sidak'; found bh, bonferroni, holm, none"),
     ],
 )
 def test_errors_say_what_to_do(systems, collections, options, words):
@@ -114,7 +116,8 @@ def test_errors_say_what_to_do(systems, collections, options, words):
         experiment(systems, collections, **options)
 
 
-@pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1")])
+@pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1"),
+                                              ("RBP(p=0.8)", "rbp-p08")])  # fmt: skip
 def test_file_names(measure, name):
     """A measure's name becomes part of a file's name."""
     assert file_name(measure) == name
@@ -133,3 +136,35 @@ def test_a_note_names_the_system_whose_run_lacks_queries():
     """Structure search returns nothing for a query without a formula."""
     (note,) = experiment(["bm25", "structure"], "mini-qa", "RR").notes
     assert "in the run of structure" in note
+
+
+def test_runs_are_exported_to_pyterrier_and_ir_measures(tmp_path):
+    """Frames and files give ir_measures the values that were evaluated here; a second save writes the same."""
+    result = experiment(SYSTEMS, "mini-qa", ["AP", "nDCG@10"])
+    expected = result.values[result.values.measure == "nDCG@10"].groupby("system", observed=True).value.mean()
+    frames = result.to_pyterrier()
+    assert list(frames) == [*SYSTEMS, "qrels"]
+    assert (
+        frames["bm25"].columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+        and frames["bm25"]["rank"].min() == 0
+    )
+    assert frames["bm25"]["query"].iloc[0] == load("mini-qa").query(frames["bm25"].qid.iloc[0])
+    paths = result.save(tmp_path, runs=True)
+    assert {path.name for path in paths if path.parent.name == "mini-qa"} == {
+        "bm25.trec",
+        "bm25-mirb.trec",
+        "qrels.txt",
+    }
+    judged = list(ir_measures.read_trec_qrels(str(tmp_path / "mini-qa" / "qrels.txt")))
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    for name in SYSTEMS:
+        run = list(ir_measures.read_trec_run(str(tmp_path / "mini-qa" / f"{name}.trec")))
+        found = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], judged, run)
+        framed = ir_measures.calc_aggregate(
+            [ir_measures.nDCG @ 10], frames["qrels"].rename(columns=names), frames[name].rename(columns=names)
+        )
+        assert found == framed and found[ir_measures.nDCG @ 10] == pytest.approx(expected[name], abs=1e-12)
+        again = evaluate(frames[name], frames["qrels"], "nDCG@10")
+        assert again.value.mean() == pytest.approx(expected[name], abs=1e-15)
+    with pytest.raises(MirblabError, match="no collection 'mini-qb'"):
+        result.to_pyterrier("mini-qb")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Card, load_folder
+from mirblab.evaluation import measures
+from mirblab.sources import catalogue
 
 
 def test_a_folder_without_a_card_loads(make_folder):
@@ -250,3 +255,59 @@ def test_a_damaged_card_is_read_or_refused_and_never_ends_in_a_traceback(make_fo
             Card.read(folder)
         except MirblabError as error:
             assert "card.toml" in str(error)
+
+
+def test_groups_of_documents_are_read_checked_and_measured(make_folder):
+    """Those of the split's queries, whose members are relevant; each wrong line is told with its number."""
+    folder = make_folder()
+    plain = load_folder(folder).fingerprint
+    rows = ["query-id\tgroup\tcorpus-id", "q1\ta\td1", "q2\ta\td2"]
+    (folder / "groups.tsv").write_text("\n".join([*rows, ""]))
+    found = load_folder(folder)
+    assert found.groups.values.tolist() == [["q1", "a", "d1"], ["q2", "a", "d2"]]
+    assert found.fingerprint != plain
+    run = pd.DataFrame({"query_id": ["q1", "q2"], "doc_id": "d1", "score": 1.0})
+    assert measures.evaluate(run, found, "GroupR@1").value.tolist() == [1, 0]
+    assert measures.evaluate(run, found.sample(1, seed=1), "GroupR@1").value.size == 1
+    for wrong, message in {
+        "q1\td1": "expected query-id, group, corpus-id separated by tabs, found 2",
+        "q9\ta\td1": "names the query 'q9'",
+        "q1\ta\td1": "names 'd1' in the group 'a' of 'q1' a second time",
+        "q2\tb\td1": "names 'd1', which is not judged relevant for 'q2'",
+    }.items():
+        (folder / "groups.tsv").write_text("\n".join([*rows, wrong, ""]))
+        with pytest.raises(MirblabError, match=f"groups.tsv, line 4: {message}"):
+            load_folder(folder)
+
+
+def dataset(**replaced):
+    """Return an object of the shape of a dataset of ir_datasets, which is no dependency here."""
+    document, query = namedtuple("Doc", "doc_id title text url"), namedtuple("Query", "query_id title description")
+    qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
+    parts = {
+        "docs_iter": [document("d1", "Lemma", "Let $x$.", "x"), document("d2", "", "Let $y$.", "y")],
+        "queries_iter": [query("q1", "a lemma", "one on x")],
+        "qrels_iter": [qrel("q1", "d1", 2, "0"), qrel("q1", "d2", 0, "0")],
+    } | replaced
+    methods = {name: (lambda rows=rows: iter(rows)) for name, rows in parts.items() if rows is not None}
+    return SimpleNamespace(dataset_id=lambda: "small/train", **methods)
+
+
+def test_a_dataset_of_ir_datasets_is_a_collection():
+    """Title and text joined by one space, a topic by its title, every judgement kept; only the name is new."""
+    found = catalogue.load(dataset())
+    assert (found.name, found.texts, found.query_texts) == ("small-train", ["Lemma Let $x$.", "Let $y$."], ["a lemma"])
+    assert found.qrels.relevance.tolist() == [2, 0]
+    other, plain = namedtuple("Doc", "doc_id head body n"), namedtuple("Query", "query_id text")
+    fields = dataset(docs_iter=[other("d1", "one", "two", 3), other("d2", "", "four", 5)],
+                     queries_iter=[plain("q1", "text")])  # fmt: skip
+    assert catalogue.load(fields).texts == ["one two", "four"] and catalogue.load(fields).query_texts == ["text"]
+
+
+def test_a_dataset_without_judgements_or_with_broken_ones_is_refused():
+    """What is missing is named, and a problem is told with the dataset's name for a folder."""
+    with pytest.raises(MirblabError, match="has no qrels_iter; give a dataset with documents and judgements"):
+        catalogue.load(dataset(qrels_iter=None))
+    wrong = [SimpleNamespace(query_id="q1", doc_id="d9", relevance=1)]
+    with pytest.raises(MirblabError, match="^small-train/qrels/test.tsv, line 2: judges the document 'd9'"):
+        catalogue.load(dataset(qrels_iter=wrong))

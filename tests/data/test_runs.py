@@ -134,8 +134,8 @@ def test_ids_that_are_no_ids_are_refused(ids):
 
 
 def test_missing_columns_are_named_with_what_was_found():
-    with pytest.raises(MirblabError, match="missing query_id, doc_id; found qid, docno, score"):
-        order_run(pd.DataFrame({"qid": ["q"], "docno": ["d"], "score": [1.0]}))
+    with pytest.raises(MirblabError, match="missing query_id, doc_id; found topic, docid, score"):
+        order_run(pd.DataFrame({"topic": ["q"], "docid": ["d"], "score": [1.0]}))
 
 
 def test_nan_scores_are_counted_and_the_first_query_named():
@@ -448,3 +448,14 @@ def test_a_large_run_takes_fourteen_bytes_a_row():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 * len(run)
+
+
+def test_a_frame_of_pyterrier_is_a_run():
+    """Its names are understood, its ranks from 0 are ignored, and the system is named by the caller."""
+    frame = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0], "rank": [1, 0], "query": "text"})
+    found = read_run(frame, "bm25")
+    assert found.doc_id.tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]
+    assert found.attrs == {"system": "bm25", "origin": "a table"}
+    assert order_run(frame).equals(order_run(frame.rename(columns={"qid": "query_id", "docno": "doc_id"})))
+    with pytest.raises(MirblabError, match="missing query_id, doc_id; found qid, score"):
+        read_run(frame[["qid", "score"]])

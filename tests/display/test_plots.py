@@ -309,7 +309,7 @@ def test_many_collections_are_rows_with_one_panel_for_each_system():
 @pytest.mark.parametrize(
     ("column", "words_of_it"),
     [("p_holm", " after Holm's correction"), ("p_bh", " after Benjamini and Hochberg's correction"),
-     ("p", " without correction")],
+     ("p_bonferroni", " after Bonferroni's correction"), ("p", " without correction")],
 )  # fmt: skip
 def test_a_hollow_dot_whose_interval_excludes_zero_is_explained(column: str, words_of_it: str):
     """Only where there is one, and the legend names the correction; a feature's middle is a half."""

@@ -170,6 +170,7 @@ def test_signs_follow_the_comparison_with_the_baseline() -> None:
     assert "<sup>‡</sup>" in shown.to_html()
     assert any("permutation test" in note and "c (3 comparisons)" in note and "base" in note for note in shown.notes)
     for name, words in {"holm": "after Holm's correction; family", "bh": "after Benjamini and Hochberg's correction; f",
+                        "bonferroni": "after Bonferroni's correction; f",
                         "none": "p at most 0.05 without correction."}.items():  # fmt: skip
         done = significance.compare(found, "RR", baseline="base", correction=name, n_permutations=99, n_resamples=9)
         assert words in " ".join(result_tables.main_table(found, "RR", comparison=done).notes)

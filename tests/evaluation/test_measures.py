@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from types import SimpleNamespace
 
@@ -20,9 +21,10 @@ from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate
 ORACLE = {
     "nDCG": "ndcg", "nDCG@1": "ndcg_cut_1", "nDCG@3": "ndcg_cut_3", "nDCG@10": "ndcg_cut_10", "AP": "map",
     "AP@3": "map_cut_3", "P@1": "P_1", "P@5": "P_5", "P@10": "P_10", "R@1": "recall_1", "R@5": "recall_5",
-    "RR": "recip_rank", "Bpref": "bpref", "Success@1": "success_1", "Success@5": "success_5",
+    "RR": "recip_rank", "Bpref": "bpref", "Success@1": "success_1", "Success@5": "success_5", "Rprec": "Rprec",
+    "infAP": "infAP",
 }  # fmt: skip
-PRIMES = ["nDCG'", "nDCG'@3", "AP'", "AP'@3", "P'@5", "R'@5", "RR'", "Success'@1"]
+PRIMES = ["nDCG'", "nDCG'@3", "AP'", "AP'@3", "P'@5", "R'@5", "RR'", "Success'@1", "Rprec'"]
 
 
 def run_of(scores):
@@ -186,6 +188,89 @@ def test_hand_values():
     assert numbers(values) == pytest.approx({(name, "q"): value for name, value in expected.items()}, abs=1e-15)
 
 
+def test_inferred_ap_equals_ap_where_the_whole_pool_is_judged_and_estimates_it_from_a_sample():
+    """On the whole pool up to trec_eval's smoothing; the mean over samples of half the pool is near AP."""
+    generator = np.random.default_rng(3)
+    docs, sampled = [f"d{n:03}" for n in range(200)], []
+    scores = {"q": {doc: float(200 - n) for n, doc in enumerate(docs)}}
+    grades = {"q": {doc: int(generator.random() < 0.6 / (1 + n / 20)) for n, doc in enumerate(docs)}}
+    whole = numbers(evaluate(run_of(scores), qrels_of(grades), ["AP", "infAP"]))
+    assert whole["infAP", "q"] == pytest.approx(whole["AP", "q"], abs=1e-4)
+    for _ in range(100):
+        drawn = {doc: grade if generator.random() < 0.5 else -1 for doc, grade in grades["q"].items()}
+        sampled.append(evaluate(run_of(scores), qrels_of({"q": drawn}), ["infAP", "AP"]).value.to_numpy())
+    found, naive = np.mean(sampled, axis=0)
+    assert found == pytest.approx(whole["AP", "q"], abs=0.01) and naive < whole["AP", "q"] - 0.05
+
+
+def test_rank_biased_precision_and_its_residual_by_hand():
+    """Ranking a b c d; b relevant, c not, a and d unjudged; p = 0.5. Judging a and d can add their weights at most."""
+    run, qrels = run_of({"q": {"a": 4, "b": 3, "c": 2, "d": 1}}), qrels_of({"q": {"b": 1, "c": 0, "x": 1}})
+    found = numbers(evaluate(run, qrels, ["RBP(p=0.5)", "RBPresidual(p=0.5)", "RBP(p=0.5)@1", "RBPresidual(p=0.5)@2",
+                                          "RBP'(p=0.5)", "RBP"]))  # fmt: skip
+    assert found == pytest.approx({
+        ("RBP(p=0.5)", "q"): 1 / 4, ("RBPresidual(p=0.5)", "q"): 1 - 1 / 4 - 1 / 8, ("RBP(p=0.5)@1", "q"): 0.0,
+        ("RBPresidual(p=0.5)@2", "q"): 3 / 4, ("RBP'(p=0.5)", "q"): 1 / 2, ("RBP(p=0.8)", "q"): 0.2 * 0.8,
+    }, abs=1e-15)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_residual_is_how_far_rbp_rises_when_all_unjudged_documents_turn_out_relevant(seed):
+    """An endless ranking of relevant documents would reach the sum of both."""
+    scores, grades = random_case(4000 + seed)
+    grades = {query: {doc: max(grade, 0) for doc, grade in of.items()} for query, of in grades.items()}
+    run = run_of(scores)
+    full = {query: {doc: 1 for doc in scores.get(query, {})} | of for query, of in grades.items()}
+    names = ["RBP(p=0.7)", "RBPresidual(p=0.7)"]
+    low, residual = quietly(run, qrels_of(grades), names).value.to_numpy().reshape(2, -1)
+    high = quietly(run, qrels_of(full), names[:1]).value.to_numpy()
+    tail = np.array([0.7 ** len(scores.get(query, {})) for query in sorted(grades)])
+    np.testing.assert_allclose(low + residual, high + tail, atol=1e-12)
+
+
+def test_err_by_hand_and_with_the_highest_relevance_of_the_card():
+    """Grades 3, 0, 1 of at most 3: stops with 7/8, 0, 1/8; a card that knows grade 4 halves both."""
+    run, qrels = run_of({"q": {"a": 3, "b": 2, "c": 1}}), qrels_of({"q": {"a": 3, "b": 0, "c": 1}})
+    assert evaluate(run, qrels, ["ERR", "ERR@2"]).value.tolist() == [7 / 8 + (1 - 7 / 8) * 1 / 8 / 3, 7 / 8]
+    graded = collection(qrels.replace({"a": "d001", "b": "d002", "c": "d003"}))
+    graded.card.relevance_levels = [0, 1, 2, 3, 4]
+    renamed = run.replace({"a": "d001", "b": "d002", "c": "d003"})
+    assert evaluate(renamed, graded, "ERR").value.item() == 7 / 16 + (1 - 7 / 16) * 1 / 16 / 3
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval is a Perl script")
+@pytest.mark.parametrize("seed", range(4))
+def test_err_agrees_with_gdeval(seed):
+    """On grades up to 4, which gdeval takes for granted; it prints five digits."""
+    generator = np.random.default_rng(seed)
+    scores, grades = {}, {}
+    for number in range(20):
+        found, judged = (generator.choice(40, 25, replace=False).tolist() for _ in range(2))
+        scores[str(number)] = {f"d{doc:02}": int(generator.integers(0, 9)) for doc in found}
+        grades[str(number)] = {f"d{doc:02}": int(generator.integers(-1, 5)) for doc in judged} | {"top": 4}
+    theirs = {(f"ERR@{k}", m.query_id): m.value for k in (3, 20)
+              for m in ir_measures.iter_calc([ir_measures.ERR @ k], grades, scores)}  # fmt: skip
+    ours = numbers(quietly(run_of(scores), qrels_of(grades), ["ERR@3", "ERR@20"]))
+    assert ours == pytest.approx(theirs, abs=5.1e-6)
+
+
+def test_a_group_of_documents_is_found_when_one_of_its_members_is():
+    """Two groups of q share document b, p has one; a sample of the queries needs no groups of the others."""
+    qrels = qrels_of({"q": {"d001": 1, "d002": 1, "d003": 1}, "p": {"d002": 1}})
+    rows = [("q", "1", "d001"), ("q", "1", "d002"), ("q", "2", "d002"), ("q", "3", "d003"), ("p", "1", "d002")]
+    grouped = collection(qrels)
+    grouped.groups = pd.DataFrame(rows, columns=["query_id", "group", "doc_id"])
+    run = run_of({"q": {"d009": 9, "d002": 8, "d003": 7}, "p": {"d001": 1}})
+    found = numbers(quietly(run, grouped, ["GroupR@1", "GroupR@2", "GroupR@3"]))
+    assert [found[f"GroupR@{k}", "q"] for k in (1, 2, 3)] == [0, 2 / 3, 1] and found["GroupR@3", "p"] == 0
+    grouped.qrels = qrels[qrels.query_id == "q"]
+    assert numbers(quietly(run, grouped, "GroupR@2")) == {("GroupR@2", "q"): 2 / 3}
+    with pytest.raises(MirblabError, match=r"a collection with groups of documents, in its file groups\.tsv"):
+        quietly(run, qrels, "GroupR@2")
+    with pytest.raises(MirblabError, match="GroupR@2 has no ceiling.*use R@2"):
+        ceiling(run, grouped, "GroupR@2", 5)
+
+
 def test_relevant_from_moves_binary_measures_and_not_ndcg():
     run, qrels = run_of({"q": {"a": 2, "b": 1}}), qrels_of({"q": {"a": 1, "b": 2}})
     low, high = (numbers(evaluate(run, qrels, ["nDCG", "RR", "Bpref"], relevant_from=level)) for level in (1, 2))
@@ -233,7 +318,7 @@ def test_one_binary_measure_is_enough_to_count_queries_by_its_limit():
 
 def test_an_empty_run_scores_0_everywhere():
     values = quietly(run_of({}), qrels_of({"p": {"a": 1}, "q": {"b": 1}}), [*ORACLE, *PRIMES, "Judged@10"])
-    assert len(values) == 2 * 24 and (values.value == 0).all()
+    assert len(values) == 2 * 27 and (values.value == 0).all()
     assert values.attrs["not_in_run"] == ["p", "q"]
 
 
@@ -301,7 +386,9 @@ def test_broken_qrels_are_refused():
 
 
 @pytest.mark.parametrize("text", ["nDCG@10", "nDCG", "nDCG'", "nDCG'@10", "AP", "AP'", "AP@100", "P@10", "P'@10",
-                                  "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Rank", "Success@1"])  # fmt: skip
+                                  "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Rank", "Success@1", "Rprec",
+                                  "infAP", "ERR@20", "RBP(p=0.8)", "RBP(p=0.95)@10", "RBP'(p=0.5)",
+                                  "RBPresidual(p=0.8)", "GroupR@10"])  # fmt: skip
 def test_names_are_read_and_written_alike(text):
     assert str(parse_measure(text)) == text
 
@@ -310,7 +397,8 @@ def test_names_are_read_and_written_alike(text):
     ("given", "name"),
     [("ndcg@10", "nDCG@10"), ("NDCG'", "nDCG'"), ("nDCG′", "nDCG'"), ("MAP", "AP"), ("MAP'", "AP'"), ("bpref", "Bpref"),
      ("MRR@10", "RR@10"), ("Recall@5", "R@5"), ("p_10", "P@10"), ("ndcg_cut_10", "nDCG@10"), ("recip_rank", "RR"),
-     ("success_5", "Success@5"), ("map_cut_100", "AP@100")],
+     ("success_5", "Success@5"), ("map_cut_100", "AP@100"), ("Hit@20", "Success@20"), ("infap", "infAP"),
+     ("RPrec", "Rprec"), ("rbp", "RBP(p=0.8)"), ("RBP(p=.5)", "RBP(p=0.5)")],
 )  # fmt: skip
 def test_names_of_others_are_understood(given, name):
     assert str(parse_measure(given)) == name
@@ -318,8 +406,8 @@ def test_names_of_others_are_understood(given, name):
 
 def test_measures_of_ir_measures_are_understood():
     """They are given as objects; one with settings that no measure here has is refused."""
-    given = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.P @ 5, ir_measures.Bpref]
-    assert [str(parse_measure(measure)) for measure in given] == ["nDCG@10", "RR", "P@5", "Bpref"]
+    given = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.P @ 5, ir_measures.Bpref, ir_measures.RBP(p=0.9) @ 3]
+    assert [str(parse_measure(each)) for each in given] == ["nDCG@10", "RR", "P@5", "Bpref", "RBP(p=0.9)@3"]
     with pytest.raises(MirblabError, match=r"no measure 'P\(rel=2\)@5'"):
         parse_measure(ir_measures.P(rel=2) @ 5)
 
@@ -345,7 +433,8 @@ def test_a_function_of_ones_own_is_a_measure():
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [("nDCG@10'", "nDCG'@10"), ("P", "P@10"), ("Bpref@10", "Bpref"), ("Bpref'", "Bpref"),
-     ("Judged'@5", "Judged@5"), ("R", "R@10"), ("AP@0", "AP"), ("mpa", "AP")],
+     ("Judged'@5", "Judged@5"), ("RBPresidual'", "RBPresidual(p=0.8)"), ("AP(p=0.5)", "RBP(p=0.8)"),
+     ("RBP(p=2)", "RBP(p=0.8)"), ("R", "R@10"), ("AP@0", "AP"), ("mpa", "AP")],
 )  # fmt: skip
 def test_wrong_names_get_a_suggestion(wrong, right):
     with pytest.raises(MirblabError) as caught:
@@ -366,7 +455,9 @@ def test_measures_may_be_given_as_objects_and_only_once():
         evaluate(run, qrels, ["AP", "AP"])
 
 
-@pytest.mark.parametrize("measure", ["nDCG@3", "AP", "AP'", "RR", "Bpref", "P@5", "R@5", "nDCG'"])
+@pytest.mark.parametrize(
+    "measure", ["nDCG@3", "AP", "AP'", "RR", "Bpref", "P@5", "R@5", "nDCG'", "RBP", "ERR@5", "Rprec"]
+)
 def test_the_ceiling_is_what_the_best_of_all_orders_reaches(measure):
     """A run whose first documents are scored by their relevance has the value that is promised."""
     scores, grades = random_case(31)

@@ -264,3 +264,16 @@ def test_a_printed_name_that_no_paper_has_is_said_when_added_and_in_the_table(ma
     assert [note for note in notes if wrong in note]
     assert wrong in main_table([load_folder(target)]).to_markdown()
     assert catalogue.add(make_folder(name="new-dup"), paper="MSE Dup. Question Retrieval")[1] == []
+
+
+def test_figures_of_newer_sets_are_stored_with_their_source() -> None:
+    """Single figures, each named by paper and measure; a missing one is "-"."""
+    bright = published.paper_table("bright", "pyserini")
+    assert bright.loc["BM25 with query-side weighting"].tolist() == [0.0492, 0.148]
+    search = published.paper_table("theoremsearch", "results")
+    assert search.loc["Qwen3-Embedding-8B"].tolist() == [45.0, 56.8] and search.loc["Google"].isna().tolist() == [
+        True,
+        False,
+    ]
+    groups = published.paper_table("leansearch-v2", "abstract-2")
+    assert groups["Recall@10 (group)"].tolist() == [46.1, 38.0, 9.3]

@@ -211,14 +211,103 @@ def test_benjamini_hochberg_by_hand() -> None:
     assert adjusted[1:].tolist() == pytest.approx([0.04, 0.9])
 
 
+def test_bonferroni_by_hand() -> None:
+    """Times the number of tests, at most 1; NaN is none."""
+    assert significance.bonferroni([0.5, 0.01, np.nan, 0.03]).tolist()[:2] == [1.0, 0.03]
+    assert np.isnan(significance.bonferroni([0.5, 0.01, np.nan])[2]) and len(significance.bonferroni([])) == 0
+
+
+def test_effect_sizes_agree_with_scipy() -> None:
+    """d_z is t over the root of n; its interval is scipy's percentile bootstrap, up to the noise of resampling."""
+    values = random_table(40, 3, seed=4)
+    matrix = significance.value_matrix(values, "nDCG@10").to_numpy()
+    found = significance.effect_sizes(values, "nDCG@10", n_resamples=20_000, seed=1)
+    assert found[["difference", "n_queries"]].equals(
+        significance.t_test(values, "nDCG@10")[["difference", "n_queries"]]
+    )
+    for row, (a, b) in zip(found.itertuples(), ((0, 1), (0, 2), (1, 2)), strict=True):
+        differences = matrix[:, a] - matrix[:, b]
+        assert row.effect == pytest.approx(stats.ttest_rel(matrix[:, a], matrix[:, b]).statistic / np.sqrt(40))
+
+        def effect(drawn: np.ndarray, axis: int) -> np.ndarray:
+            return drawn.mean(axis) / drawn.std(axis, ddof=1)
+
+        theirs = stats.bootstrap((differences,), effect, method="percentile", n_resamples=20_000, rng=0)
+        ends = theirs.confidence_interval
+        assert [row.low, row.high] == pytest.approx([ends.low, ends.high], abs=0.02)
+
+
+def test_effect_sizes_without_spread() -> None:
+    """Equal systems have 0, a constant difference ±inf, one query NaN; few queries give no NaN and no warning."""
+    same = table({"a": [0.5, 0.75, 0.25], "b": [0.5, 0.75, 0.25], "c": [0.25, 0.5, 0.0], "d": [0.5, 0.0, 0.0]})
+    found = significance.effect_sizes(same, "nDCG@10", baseline="a", n_resamples=500)
+    assert found[["effect", "low", "high"]].to_numpy()[:2].tolist() == [[0, 0, 0], [-np.inf] * 3]
+    assert np.isfinite(found[["effect", "low", "high"]].to_numpy()[2]).all()
+    one = significance.effect_sizes(same[same.query_id == "q00"], "nDCG@10", baseline="a", n_resamples=500)
+    assert one.effect.isna().all()
+    power = significance.queries_needed(same, "nDCG@10", baseline="a")
+    assert power.n_needed.tolist()[:2] == [np.inf, 2]
+
+
+# The numbers of pairs that statsmodels 0.15's TTestPower.solve_power gives, rounded up: (effect, power, alpha).
+POWER = {(0.2, 0.8, 0.05): 199, (0.5, 0.8, 0.05): 34, (0.8, 0.8, 0.05): 15, (0.1, 0.9, 0.01): 1492, (2.0, 0.8, 0.05): 5,
+         (0.02, 0.8, 0.05): 19625}  # fmt: skip
+
+
+@pytest.mark.parametrize(("effect", "power", "alpha"), POWER)
+def test_the_number_of_queries_that_a_next_study_needs(effect: float, power: float, alpha: float) -> None:
+    """As statsmodels has it, and with so many random queries the t-test rejects about as often."""
+    spread = np.random.default_rng(0).normal(size=50)
+    differences = effect + (spread - spread.mean()) / spread.std(ddof=1)
+    values = table({"a": differences.tolist(), "b": [0.0] * 50})
+    found = significance.queries_needed(values, "nDCG@10", power=power, alpha=alpha).iloc[0]
+    assert found.effect == pytest.approx(effect) and found.n_needed == POWER[effect, power, alpha]
+    if found.n_needed < 2000:
+        drawn = np.random.default_rng(1).normal(effect, 1, (4000, int(found.n_needed)))
+        found_by = [(stats.ttest_1samp(part, 0, axis=1).pvalue <= alpha).mean() for part in (drawn, drawn[:, 1:])]
+        assert found_by[0] > power - 0.02 and found_by[1] < power + 0.02
+    again = effect * 10 + (spread - spread.mean()) / spread.std(ddof=1)
+    other = significance.queries_needed(table({"a": again.tolist(), "b": [0.0] * 50}), "nDCG@10").detectable[0]
+    assert other == pytest.approx(0.404183, abs=1e-5)  # statsmodels: the effect that 50 pairs find
+
+
+def test_power_refuses_what_is_no_share() -> None:
+    """Power in percent is a usual slip."""
+    with pytest.raises(MirblabError, match="power must lie between 0 and 1, found 80"):
+        significance.queries_needed(random_table(10, 2), "nDCG@10", power=80)
+
+
+def test_drops_from_tier_to_tier_are_paired_by_query() -> None:
+    """Each step and the whole way; the interval is that of the paired difference between the two collections."""
+    tiers = [random_table(30, 2, seed=n, collection=name) for n, name in enumerate(("easy", "medium", "hard"))]
+    values = pd.concat(tiers)
+    found = significance.tier_drops(values, "nDCG@10", ["easy", "medium", "hard"], n_resamples=500)
+    assert found.groupby("system", sort=False)[["tier", "next_tier"]].apply(lambda t: t.values.tolist()).iloc[0] == [
+        ["easy", "medium"], ["medium", "hard"], ["easy", "hard"]]  # fmt: skip
+    means = values.groupby(["system", "collection"]).value.mean()
+    for row in found.itertuples():
+        assert row.difference == pytest.approx(means[row.system, row.next_tier] - means[row.system, row.tier])
+        assert row.low <= row.difference <= row.high and row.n_queries == 30
+    assert len(significance.tier_drops(values, "nDCG@10", ["easy", "hard"], n_resamples=9)) == 2
+    with pytest.raises(MirblabError, match="no collection 'heavy'"):
+        significance.tier_drops(values, "nDCG@10", ["easy", "heavy"])
+    with pytest.raises(MirblabError, match="two or more different tiers, found easy"):
+        significance.tier_drops(values, "nDCG@10", ["easy"])
+    with pytest.raises(MirblabError, match="no finite value"):
+        significance.tier_drops(values.iloc[1:], "nDCG@10", ["easy", "hard"])
+
+
 def test_compare_with_each_correction() -> None:
     """The corrected p decides, within its family; None and "none" leave p itself; Holm's is the default."""
     values = pd.concat([random_table(30, 4, seed=1, collection="c"), random_table(20, 4, seed=2, collection="d")])
     settings = {"n_permutations": 2000, "n_resamples": 100}
     by_name = {name: significance.compare(values, "nDCG@10", correction=name, **settings)
-               for name in ("holm", "bh", "none", None)}  # fmt: skip
+               for name in ("holm", "bh", "bonferroni", "none", None)}  # fmt: skip
     pd.testing.assert_frame_equal(by_name["holm"], significance.compare(values, "nDCG@10", **settings))
     bh = by_name["bh"]
+    for name, rows in by_name["bonferroni"].groupby("collection"):
+        np.testing.assert_allclose(rows.p_bonferroni, np.minimum(1, 6 * rows.p), err_msg=str(name))
+    assert (by_name["bonferroni"].p_bonferroni >= by_name["holm"].p_holm).all()
     assert "p_holm" not in bh and bh.significant.equals(bh.p_bh <= 0.05)
     for name, rows in bh.groupby("collection"):
         np.testing.assert_allclose(rows.p_bh, stats.false_discovery_control(rows.p), err_msg=str(name))
@@ -227,7 +316,9 @@ def test_compare_with_each_correction() -> None:
     assert by_name["none"].significant.equals(by_name["none"].p <= 0.05)
     n_significant = [by_name[name].significant.sum() for name in ("holm", "bh", "none")]
     assert n_significant == sorted(n_significant) and n_significant[0] < n_significant[2]
-    with pytest.raises(MirblabError, match="no correction 'holms'; did you mean 'holm'. Known: bh, holm, none"):
+    with pytest.raises(
+        MirblabError, match="no correction 'holms'; did you mean 'holm'. Known: bh, bonferroni, holm, none"
+    ):
         significance.compare(values, "nDCG@10", correction="holms")
 
 

@@ -32,6 +32,7 @@ from mirblab.formula.in_text import marked_formulas
 from mirblab.formula.latex import parser
 from mirblab.formula.mathml import parse_content_mathml
 from mirblab.sources import (
+    benchmarks,
     holstep,
     hub,
     lean_views,
@@ -420,12 +421,49 @@ _BEIR = {
     "queries.jsonl": _json({"_id": "q1", "text": "query 1", "tags": ["a"]}, {"_id": "q2", "text": "query 2"}),
     "qrels/test.tsv": b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t2\nq2\td1\t0\n",
     "excluded_ids.jsonl": _json({"query-id": "q1", "excluded-ids": ["d2"]}, {"query-id": "q2", "excluded-ids": []}),
+    "groups.tsv": b"query-id\tgroup\tcorpus-id\nq1\ta\td1\nq2\ta\td2\n",
     "card.toml": b'name = "tiny"\nrelevant_from = 1\nlicence = "CC0"\n[counts]\ndocuments = 3\n',
 }
 _HUB = {
     "corpus/corpus-00000-of-00001.parquet": _parquet(_CORPUS),
     "queries/queries-00000-of-00001.parquet": _parquet([{"_id": "q1", "text": "query 1"}]),
     "default/test-00000-of-00001.parquet": _parquet([{"query-id": "q1", "corpus-id": "d1", "score": 1.0}]),
+}
+_MATHNET = {
+    f"{tier}/{name}": _json(row)
+    for tier in benchmarks.TIERS
+    for name, row in (
+        ("corpus.jsonl", {"_id": "d1", "text": "one"}),
+        ("queries.jsonl", {"_id": "q1", "text": "query 1"}),
+        ("qrels/test.jsonl", {"query-id": "q1", "corpus-id": "d1", "score": 1}),
+    )
+}
+_ARXIV = "https://arxiv.org/abs/2310.15076"
+_THEOREM_SEARCH = {
+    "theorem.parquet": _parquet([{"theorem_id": 1, "paper_id": 7, "name": "Theorem 3.1", "body": "Let $X$ be."}]),
+    "paper.parquet": _parquet([{"paper_id": 7, "link": _ARXIV}]),
+    "theorem_slogan.parquet": _parquet([{"theorem_id": 1, "slogan": "one"}]),
+    "theorems-test.parquet": _parquet(
+        [{"query": "q", "theorem number": "3.1", "paper title": "t", "link to paper on arxiv": _ARXIV}]
+    ),
+}
+_MATCHING = (
+    b"formal_decl,formal_slogan,arxiv_id,informal_ref,informal_slogan,paper_title,gpt54_label\n"
+    b'Nat.add,sum,2310.15076,Theorem 1,"a ""sum""",On sums,exact\nNat.mul,product,2310.15076,Lemma 2,of,On,wrong\n'
+)
+_LEANSEARCH = {
+    "declarations.jsonl": _json({"name": ["Nat", "add"], "informal_name": "Sum", "informal_description": "a sum"}),
+    "MathlibQR.json": json.dumps([{"id": "1", "full_name": "Nat.add", "q1a_lean": "a + b", "kind": "def"}]).encode(),
+    "MathlibQR_shared171.json": json.dumps({"shared_declarations": ["Nat.add"]}).encode(),
+    "MathlibMPR.json": json.dumps(
+        [{"id": "m", "NL_main_result": "sums", "premise_group": [{"kind": "original", "docs": ["Nat.add"]}]}]
+    ).encode(),
+}
+_BRIGHT = {
+    "documents/aops-00000-of-00001.parquet": _parquet([{"id": "a", "content": "one"}, {"id": "b", "content": "two"}]),
+    "examples/aops-00000-of-00001.parquet": _parquet(
+        [{"id": "1", "query": "q", "gold_ids": ["a"], "excluded_ids": ["b"]}]
+    ),
 }
 _MATHML = (
     b'<?xml version="1.0"?><math xmlns="http://www.w3.org/1998/Math/MathML" alttext="a"><semantics><mrow>'
@@ -558,6 +596,11 @@ READERS: list[Reader] = [
     *_family("rocq", _ROCQ, _build(rocq.build), CODE),
     *_family("stacks", _STACKS, _build(stacks.build), LATEX + CELLS),
     *_family("hub: parquet", _HUB, _build(hub.build, names=["mirb-mathlib"]), (b"PAR1",)),
+    *_family("mathnet", _MATHNET, _build(benchmarks.mathnet), JSON),
+    *_family("theoremsearch", _THEOREM_SEARCH, _build(benchmarks.theorem_search, text="slogan"), (b"PAR1",)),
+    Reader("theorem-matching", "theorem_matching.csv", (_MATCHING,), _build(benchmarks.theorem_matching), CELLS),
+    *_family("leansearch", _LEANSEARCH, _build(benchmarks.leansearch), JSON),
+    *_family("bright", _BRIGHT, _build(benchmarks.bright), (b"PAR1",)),
     *_family("collection", _BEIR, load_folder, JSON + CELLS),
     Reader(
         "card",

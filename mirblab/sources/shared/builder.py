@@ -37,12 +37,14 @@ class CollectionRows:
     """One collection to be written; `judged` has (query, document, relevance) by split.
 
     `corpus` and `queries` may be generators, so that memory stays bounded; `left_out` may count while they run.
+    `groups` are (query, group, document), see `Collection`.
     """
 
     corpus: Iterable[Row]
     queries: Iterable[Row]
     judged: dict[str, list[Judgement]]
     left_out: Counter[str] = field(default_factory=Counter)
+    groups: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -116,7 +118,7 @@ def write_collection(
     corpus, queries = (
         _counted(rows, counts, what) for rows, what in ((parts.corpus, "documents"), (parts.queries, "queries"))
     )
-    on_disk.write_collection(folder, corpus, queries, parts.judged, card)
+    on_disk.write_collection(folder, corpus, queries, parts.judged, card, parts.groups)
     sizes = card()["counts"]
     left_out = sizes.pop("left_out")
     shown = ", ".join(f"{key.replace('_', ' ')} {size:,}" for key, size in sizes.items())

@@ -82,8 +82,8 @@ def relevance_model(
 def mix_models(query: Mapping[str, float], model: Mapping[str, float], original_weight: float) -> dict[str, float]:
     """Return *original_weight* times the shares of the query's term counts, plus the rest times the *model*'s.
 
-    >>> mix_models({"flat": 2, "module": 2}, {"ring": 0.5, "flat": 0.5}, 0.8)
-    {'flat': 0.5, 'module': 0.4, 'ring': 0.1}
+    >>> mix_models({"flat": 2, "module": 2}, {"ring": 0.5, "flat": 0.5}, 0.5)
+    {'flat': 0.5, 'module': 0.25, 'ring': 0.25}
     """
     mixed = {term: original_weight * share for term, share in _shares(query).items()}
     for term, share in model.items():

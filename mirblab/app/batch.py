@@ -22,6 +22,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.encoders import summary
 from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.encoders.token_vectors import open_token_store
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
 
@@ -126,6 +127,7 @@ def _move(partial: Path, executed: Path) -> None:
 
 
 TEXTS_PER_SECOND = 70.0  # MiniLM on two cores
+TERMS_PER_TEXT = 200  # of a learned sparse vector, of which each takes 8 bytes
 SECONDS_PER_RUN = 0.35  # of a run whose texts are encoded
 
 
@@ -184,7 +186,7 @@ def _missing_run(
     if name := system.settings.get("encoder", ""):
         model = encoder(name, system.settings.get("compat", ""))
         n_texts = _n_missing(model, collection, counted)
-        n_bytes = n_texts * (4 * model.dimensions + 24)
+        n_bytes = n_texts * (8 * TERMS_PER_TEXT if model.is_sparse else 4 * model.dimensions + 24)
     return MissingRun(system.name, collection_name, n_texts, n_bytes, n_texts / encoding_rate() + SECONDS_PER_RUN)
 
 
@@ -196,7 +198,8 @@ def _n_missing(model: Encoder, collection: Collection, counted: dict[Path, set[i
     """
     n_texts = 0
     for texts, role in ((collection.texts, "document"), (collection.query_texts, "query")):
-        store = model.store(role, collection.card.instruction)
+        instruction = collection.card.instruction
+        store = (open_token_store if model.is_sparse else Encoder.store)(model, role, instruction)
         hashes = counted.setdefault(store.path, set())
         n_counted = len(hashes)
         hashes.update(hash(texts[position]) for position in store.missing(texts))

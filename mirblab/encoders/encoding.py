@@ -105,8 +105,15 @@ class Encoder:
         """Return everything that determines a vector except its text, which identifies its part of the cache."""
         return vector_space(self.entry, role, self.prompt(role, instruction)) | {"dimensions": self.dimensions}
 
+    @property
+    def is_sparse(self) -> bool:
+        """Return whether a vector is a weight for each of few terms of a vocabulary; see `term_weights`."""
+        return bool(self.entry.get("sparse"))
+
     def store(self, role: str = "document", instruction: str = "") -> VectorStore:
         """Return the store of this encoder's vectors for one role and instruction."""
+        if self.is_sparse:
+            raise MirblabError(f"encoder '{self.name}' makes sparse vectors; search with a system of the kind sparse")
         return VectorStore(paths.cache() / "vectors", self.space(role, instruction))
 
     def missing(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> int:
@@ -178,6 +185,16 @@ class Encoder:
                 found[position] = own
         return found
 
+    def term_weights(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
+        """Return for each text the terms of the model's vocabulary that it has, float32 (n_terms, 2): position, weight.
+
+        Positions ascend; weights are those of sentence-transformers' SparseEncoder, whose route for the *role* is taken
+        where it has several. Not cached: see `token_vectors.load_term_weights`. MirblabError for a dense encoder.
+        """
+        if not self.is_sparse:
+            raise MirblabError(f"encoder '{self.name}' makes no sparse vectors; search with a system of the kind dense")
+        return local.sparse_vectors(self._model, self.strings(_check_texts(texts), role, instruction), role)
+
     def tokens(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[list[str]]:
         """Return for each text its tokens as strings, in the order of `token_vectors`."""
         strings = self.strings(_check_texts(texts), role, instruction)
@@ -200,6 +217,8 @@ class Encoder:
         Each core takes whole batches with one thread inside, since threads that share a product wait for each other.
         The longest batch is first, so that memory is exhausted at once or never; then lengths are mixed.
         """
+        if self.is_sparse:
+            raise MirblabError(f"encoder '{self.name}' makes sparse vectors; search with a system of the kind sparse")
         model, device = self._model, self._model.device.type
         lengths = np.minimum(self._lengths(strings), self.max_length)
         budget = TOKENS_PER_BATCH.get(device, TOKENS_PER_BATCH["cuda"] * 512 // max(512, self.dimensions))

@@ -33,7 +33,7 @@ TYPES: dict[str, Any] = (
     dict.fromkeys(("price_per_million_tokens", "budget", "timeout"), NonNegativeFloat)
     | dict.fromkeys(_TEXT, str)
     | dict.fromkeys(_NUMBER, PositiveInt)
-    | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled", "trained"), bool)
+    | dict.fromkeys(("normalise", "trust_remote_code", "prompt_pooled", "trained", "sparse"), bool)
     | dict.fromkeys(BY_ROLE, dict[str, str])
     | dict.fromkeys(VARIANTS, dict[str, Any])
     | {"dtype": Literal["float32", "bfloat16", "float16"], "pretokens": Literal["pya0", "pya0-plain", "pya0-wide"]}
@@ -106,6 +106,7 @@ def entry_key(entry: Mapping[str, Any]) -> dict[str, Any]:
     found = {"model" if field == "id" else field: entry[field] for field in fields}
     optional = (*SOMETIMES, "without_instruction", *BY_ROLE)
     found |= {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
+    found |= {"sparse": True} if entry.get("sparse") else {}
     # other rules of pre-tokenisation give other vectors
     return found | ({"pretokens_version": words.VERSION} if "pretokens" in found else {})
 

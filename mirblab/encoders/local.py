@@ -30,6 +30,25 @@ _POOLING = {
 }
 
 
+def sparse_vectors(model: Any, strings: list[str], role: str) -> list[np.ndarray]:
+    """Return for each string the positions and weights that a SparseEncoder gives, float32 (n_terms, 2)."""
+    if not strings:
+        return []
+    made = model.encode(strings, prompt="", task=role, show_progress_bar=False, save_to_cpu=True).coalesce()
+    (rows, terms), weights = made.indices().numpy(), made.values().float().numpy()
+    pairs = np.stack([terms.astype(np.float32), weights], axis=1)
+    return np.split(pairs, np.searchsorted(rows, np.arange(1, len(strings))))
+
+
+def _configure_sparse(name: str, entry: Entry, model: Any) -> None:
+    """Cut texts where the *entry* says so, and compare it with the model, whose routes may differ by role."""
+    model.max_seq_length = int(entry["max_length"])
+    modes = {module.pooling_strategy for module in model.modules() if hasattr(module, "pooling_strategy")}
+    width = model.encode(["a"], task="document", show_progress_bar=False).shape[1]  # a model may not know it before
+    found = {"pooling": "+".join(sorted(modes)) or "none", "normalise": False, "dimensions": width}
+    _compare_fields(name, entry, found)
+
+
 def configure_model(name: str, entry: Entry, model: Any, is_plain: bool) -> None:
     """Change a sentence-transformers *model* in place to what its *entry* states.
 
@@ -128,6 +147,10 @@ def _compare_with_entry(name: str, entry: Entry, model: Any) -> None:
         "normalise": any(type(module).__name__ == "Normalize" for module in model),
         "dimensions": model.get_embedding_dimension(),
     }
+    _compare_fields(name, entry, found)
+
+
+def _compare_fields(name: str, entry: Entry, found: Mapping[str, Any]) -> None:
     wrong = [
         f"{field} = {entry[field]!r} but the model has {it!r}" for field, it in found.items() if entry[field] != it
     ]
@@ -212,7 +235,7 @@ _WEIGHTS = "model.safetensors"
 # What of an entry makes a loaded model; encoders that differ in prompts only share one.
 LOADING = (
     *("id", "revision", "package", "sha256", "size", "max_length", "pooling", "normalise", "dtype", "dimensions"),
-    *("eos", "attention", "padding", "prompt_pooled", "trust_remote_code", "code_revision"),
+    *("eos", "attention", "padding", "prompt_pooled", "trust_remote_code", "code_revision", "sparse"),
 )
 
 
@@ -335,6 +358,9 @@ def describe_folder(folder: Path) -> dict[str, Any]:
         dimensions = dense.get("out_features", dimensions)
     if "StaticEmbedding" in kinds:
         longest, dimensions = _static(kinds["StaticEmbedding"])
+    is_sparse = wide.get("model_type") == "SparseEncoder"
+    poolings = {str(_read(path).get("pooling_strategy")) for path in folder.glob("*SpladePooling/config.json")}
+    dimensions = model.get("vocab_size") if is_sparse else dimensions
     prompts = dict(wide.get("prompts") or {})
     prompts = {"document": ""} | prompts | {"query": prompts.get("query", "") + "{instruction}"}
     return {
@@ -346,7 +372,7 @@ def describe_folder(folder: Path) -> dict[str, Any]:
         "dtype": "float32",
         "dimensions": dimensions,
         "prompts": prompts,
-    }
+    } | ({"sparse": True, "pooling": "+".join(sorted(poolings)) or "none"} if is_sparse else {})
 
 
 def _static(folder: Path) -> tuple[int | None, int]:
@@ -389,7 +415,7 @@ def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     # before the libraries are imported, which takes seconds, so that a missing model is reported at once
     found = folder or locate_packaged(name, entry) or find_cached(name, entry)
     import torch
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer, SparseEncoder
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # loading from disk is quick, and the library's bar would disturb ours
@@ -410,7 +436,7 @@ def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
     code = {"code_revision": entry["code_revision"]} if entry.get("code_revision") else {}
     numbers = {"dtype": getattr(torch, entry["dtype"]), "use_safetensors": True} | code
     try:
-        engine = SentenceTransformer(
+        engine: Any = (SparseEncoder if entry.get("sparse") else SentenceTransformer)(
             str(found),
             device=device,
             trust_remote_code=entry.get("trust_remote_code") is True,
@@ -421,7 +447,10 @@ def load_model(name: str, entry_json: str, folder: Path | None) -> Any:
         raise MirblabError(
             f"encoder '{name}': the model in {found} cannot be loaded: {error}; mirblab doctor checks the libraries"
         ) from error
-    configure_model(name, entry, engine, is_plain=not (found / "modules.json").is_file())
+    if entry.get("sparse"):
+        _configure_sparse(name, entry, engine)
+    else:
+        configure_model(name, entry, engine, is_plain=not (found / "modules.json").is_file())
     return engine.eval()
 
 

@@ -1,4 +1,4 @@
-"""token_vectors: the store of token vectors."""
+"""token_vectors: the store of what has many rows for a text: token vectors, or the weights of terms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
@@ -29,22 +29,28 @@ from mirblab.encoders.cache import (
 from mirblab.encoders.encoding import Encoder
 from mirblab.encoders.local import unit_vectors
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 FORMAT = "mirblab-tokens-2"
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+_NAMES = {_HALF: "F16", _SINGLE: "F32"}
 
 
 @dataclass(eq=False)
 class TokenShard(ShardFile):
-    """One shard of token vectors; the rows of text i are `ends[i - 1]` to `ends[i]`, float16 (n_tokens, `width`)."""
+    """One shard of token vectors; the rows of text i are `ends[i - 1]` to `ends[i]`, *dtype* (n_tokens, `width`)."""
 
     ends: np.ndarray
     width: int
+    dtype: np.dtype[Any]
 
     def rows(self) -> np.ndarray | None:
-        """Return all rows as a memory map, float16 (n_rows, width), or None when the file is gone or was changed."""
+        """Return all rows as a memory map, (n_rows, width), or None when the file is gone or was changed."""
         n = int(self.ends[-1])
         if not n * self.width:
-            return np.empty((n, self.width), np.float16)
-        return map_rows(self.path, np.float16, (n, self.width), self.offset)
+            return np.empty((n, self.width), self.dtype)
+        return map_rows(self.path, self.dtype.type, (n, self.width), self.offset)
 
     def agree(self, texts: np.ndarray) -> bool:
         """Return whether the rows of these texts, by number in the shard, agree with their checksums."""
@@ -63,42 +69,44 @@ class TokenShard(ShardFile):
 
 
 def write_token_shard(path: Path, keys: np.ndarray, matrices: Sequence[np.ndarray], space: str) -> None:
-    """Write keys uint64 (n, 2) and as many float16 matrices of one width as a shard: whole, on disk, or not at all."""
+    """Write keys uint64 (n, 2) and as many matrices of one width and type as a shard: whole, on disk, or not at all."""
     rows = np.concatenate(matrices)
     ends = np.cumsum([len(one) for one in matrices], dtype=np.int64)
     checks = np.array([_text_checksum(key, one) for key, one in zip(keys, matrices, strict=True)], dtype=np.uint64)
-    head = _header(len(rows), rows.shape[1], keys, checks, ends, space)
+    head = _header(rows.shape, rows.dtype, keys, checks, ends, space)
     write_arrays(path, head, (checks, ends, keys, rows))
 
 
-def open_token_shard(path: Path, space: str) -> TokenShard:
+def open_token_shard(path: Path, space: str, dtype: np.dtype[Any] = _HALF) -> TokenShard:
     """Return the shard at *path*, its head, keys, ends and checksums checked (DamagedShard), its rows not yet."""
     seen = file_stamp(path)
     with open(path, "rb") as file:
         head, fields = read_head(file)
         n_rows, width, n = _read_fields(fields)
-        size = len(head) + 32 * n + 2 * n_rows * width
+        size = len(head) + 32 * n + dtype.itemsize * n_rows * width
         if seen[0] != size:
             raise DamagedShard(f"{seen[0]:,} bytes long instead of {size:,}")
         checks, ends = np.frombuffer(file.read(8 * n), np.uint64), np.frombuffer(file.read(8 * n), np.int64)
         keys = np.frombuffer(file.read(16 * n), np.uint64).reshape(-1, 2)
-    if _header(n_rows, width, keys, checks, ends, space) != head:
+    if _header((n_rows, width), dtype, keys, checks, ends, space) != head:
         raise DamagedShard("its header, keys, ends or checksums were altered, or it belongs to another space")
-    return TokenShard(path, keys, checks, len(head) + 32 * n, seen, ends, width)
+    return TokenShard(path, keys, checks, len(head) + 32 * n, seen, ends, width, dtype)
 
 
 def _text_checksum(key: np.ndarray, rows: np.ndarray) -> int:
     return xxhash.xxh3_64_intdigest(np.ascontiguousarray(rows).data, int(key[0] ^ key[1]))
 
 
-def _header(n_rows: int, width: int, keys: np.ndarray, checks: np.ndarray, ends: np.ndarray, space: str) -> bytes:
+def _header(
+    shape: tuple[int, ...], dtype: np.dtype[Any], keys: np.ndarray, checks: np.ndarray, ends: np.ndarray, space: str
+) -> bytes:
     n = len(keys)
     state = xxhash.xxh3_128(space.encode())
     for part in (checks, ends, keys):
         state.update(np.ascontiguousarray(part).data)
     about = {"format": FORMAT, "space": space, "digest": state.hexdigest()}
-    parts = [("checks", "U64", [n]), ("ends", "I64", [n]), ("keys", "U8", [n, 16]), ("rows", "F16", [n_rows, width])]
-    return safetensors_head(about, parts)
+    parts = [("checks", "U64", [n]), ("ends", "I64", [n]), ("keys", "U8", [n, 16])]
+    return safetensors_head(about, [*parts, ("rows", _NAMES[dtype], list(shape))])
 
 
 def _read_fields(fields: dict[str, Any]) -> tuple[int, int, int]:
@@ -162,22 +170,26 @@ class UnstoredTokens:
         return self.matrix.shape[1]
 
     def rows(self) -> np.ndarray:
-        """Return all rows, float16 (n_rows, width)."""
+        """Return all rows, (n_rows, width)."""
         return self.matrix
 
     @classmethod
-    def of(cls, matrices: Sequence[np.ndarray], path: Path) -> UnstoredTokens:
+    def of(cls, matrices: Sequence[np.ndarray], path: Path, dtype: np.dtype[Any]) -> UnstoredTokens:
         """Return matrices (n_tokens, d) as they would have been stored at *path*."""
         width = max(one.shape[1] for one in matrices)
         rows = np.concatenate([np.empty((0, width)), *(one for one in matrices if len(one))])
-        return cls(path, np.cumsum([len(one) for one in matrices], dtype=np.int64), rows.astype(np.float16))
+        return cls(path, np.cumsum([len(one) for one in matrices], dtype=np.int64), rows.astype(dtype))
 
 
 class TokenStore(ShardStore[TokenShard]):
-    """The token vectors of one *space*, float16, with a VectorStore's files and guarantees."""
+    """The token vectors of one *space*, with a VectorStore's files and guarantees.
+
+    They are float16; a sparse encoder's terms, with their positions in its vocabulary and their weights, are float32.
+    """
 
     def __init__(self, folder: str | Path, space: Mapping[str, Any]) -> None:
         super().__init__(folder, {**space, "tokens": FORMAT})
+        self.dtype = _SINGLE if space.get("sparse") else _HALF
         self.path = self.path.with_name(f"{self.path.name}-tokens")  # no VectorStore takes it for its own
 
     def read(self, texts: Sequence[str]) -> tuple[StoredTokens, np.ndarray]:
@@ -199,24 +211,24 @@ class TokenStore(ShardStore[TokenShard]):
                 self._set_aside(one.path, "a text differs from its checksum")
 
     def append(self, texts: Sequence[str], tokens: Sequence[np.ndarray]) -> None:
-        """Store one finite matrix (n_tokens, d) per text, as float16; when this returns, they survive the process."""
+        """Store one finite matrix (n_tokens, d) per text; when this returns, they survive the process."""
         keys = text_keys(texts)
         if len(tokens) != len(keys):
             raise MirblabError(f"{len(keys)} texts need as many matrices of token vectors; got {len(tokens)}")
         if not len(keys):
             return
         width = max(one.shape[1] for one in tokens)
-        halves = [np.asarray(one, np.float16).reshape(len(one), width if len(one) == 0 else -1) for one in tokens]
-        for place, one in enumerate(halves):
+        rows = [np.asarray(one, self.dtype).reshape(len(one), width if len(one) == 0 else -1) for one in tokens]
+        for place, one in enumerate(rows):
             if one.shape[1] != width or not np.isfinite(one).all():
                 raise MirblabError(
                     f"the token vectors of text {place} have the shape {one.shape}, where others have {width} columns, "
                     "or are not finite; nothing was stored"
                 )
-        write_token_shard(self._new_shard(), keys, halves, self.digest)
+        write_token_shard(self._new_shard(), keys, rows, self.digest)
 
     def _shard(self, path: Path) -> TokenShard:
-        return open_token_shard(path, self.digest)
+        return open_token_shard(path, self.digest, self.dtype)
 
 
 def verify(folder: Path) -> list[str]:
@@ -338,7 +350,30 @@ def load_token_vectors(
         return found
     place = {text: number for number, text in enumerate(unstored)}
     places = np.array([place[texts[position]] for position in missing])
-    return found.including(UnstoredTokens.of(list(unstored.values()), store.path), missing, places)
+    return found.including(UnstoredTokens.of(list(unstored.values()), store.path, store.dtype), missing, places)
+
+
+def load_term_weights(model: Encoder, texts: Sequence[str], role: str = "document", instruction: str = "") -> csr_array:
+    """Return a sparse encoder's vectors of *texts*, sparse float32 (n_texts, size of the vocabulary).
+
+    They are encoded and stored as `load_token_vectors` does it. MirblabError for a dense encoder.
+    """
+    stored = load_token_vectors(model, texts, role, instruction)
+    return _matrix(stored.block(0, len(texts)), stored.lengths, model.dimensions)
+
+
+def term_matrix(pairs: Sequence[np.ndarray], n_terms: int) -> csr_array:
+    """Return what `Encoder.term_weights` gives as one sparse matrix, float32 (n_texts, *n_terms*)."""
+    lengths = np.array([len(one) for one in pairs], dtype=np.int64)
+    return _matrix(np.concatenate([np.empty((0, 2), np.float32), *pairs]), lengths, n_terms)
+
+
+def _matrix(rows: np.ndarray, lengths: np.ndarray, n_terms: int) -> csr_array:
+    from scipy.sparse import csr_array
+
+    starts, pairs = np.concatenate([[0], np.cumsum(lengths)]), rows.reshape(-1, 2)
+    parts = (np.ascontiguousarray(pairs[:, 1]), pairs[:, 0].astype(np.int32), starts)
+    return csr_array(parts, shape=(len(lengths), n_terms))
 
 
 def open_token_store(
@@ -353,11 +388,12 @@ def _encode_chunks(
     model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
 ) -> Iterator[tuple[list[str], list[np.ndarray]]]:
     """Yield chunks of texts with their token vectors; reduced ones are made from the complete ones in the store."""
+    encode = model.term_weights if model.is_sparse else model.token_vectors
     whole = load_token_vectors(model, texts, role, instruction) if shrink.name else None
     for start in range(0, len(texts), CHUNK_TEXTS):
         some = texts[start : start + CHUNK_TEXTS]
         if whole is None:
-            yield some, model.token_vectors(some, role, instruction)
+            yield some, encode(some, role, instruction)
         else:
             places = range(start, start + len(some))
             yield some, [shrink(whole.block(place, place + 1)) for place in places]

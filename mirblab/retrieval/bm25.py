@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_positive, unknown
+from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
@@ -38,8 +38,10 @@ ROWS, SLAB = 16, 1 << 15  # queries and documents in one compiled loop; a slab h
 COMPILE_FROM = 500_000_000  # postings from which on compiling pays
 ENGINES = ("bm25s", "rank-bm25")
 COMPATS = ("", "mirb")
+QUERY_WEIGHTINGS = ("count", "bm25")
 DEFAULTS = {"method": "lucene", "k1": 1.2, "b": 0.75, "tokenizer": "math"}
 MIRB_DEFAULTS = {"method": "lucene", "k1": 1.5, "b": 0.75, "tokenizer": "mirb"}
+_WEIGHING = ("method", "k1", "b", "delta")
 MIRB_NOTE = (
     "compat mirb: a document that is not a candidate scores 0 instead of being left out, so that it ties with "
     "documents that share no term and may fill the ranking"
@@ -139,12 +141,14 @@ class TermIndex:
     """What each term contributes to the score of each document.
 
     `weights` is sparse (n_docs, n_terms), float32, terms in order of first appearance; `absent`, (n_terms,), is what a
-    term contributes to a document without it, other than 0 for bm25l and bm25+ only.
+    term contributes to a document without it, other than 0 for bm25l and bm25+ only; `mean_length` is that of the
+    documents, in tokens.
     """
 
     vocabulary: dict[str, int]
     weights: csr_array
     absent: np.ndarray
+    mean_length: float = 0.0
 
     @classmethod
     def build(cls, tokens: Iterable[Iterable[str]], method: str, k1: float, b: float, delta: float) -> TermIndex:
@@ -165,7 +169,8 @@ class TermIndex:
     ) -> TermIndex:
         """Return the index of what `count_terms` returned; its frequencies become the weights, in place."""
         frequencies, lengths = counted
-        return cls(dict(vocabulary), frequencies, weigh_terms(frequencies, lengths, method, k1, b, delta))
+        mean = float(lengths.mean()) if len(lengths) else 0.0
+        return cls(dict(vocabulary), frequencies, weigh_terms(frequencies, lengths, method, k1, b, delta), mean)
 
     @cached_property
     def document_counts(self) -> np.ndarray:
@@ -200,17 +205,40 @@ class TermIndex:
         starts = np.concatenate([[0], np.cumsum([len(row) for row in counts])]).astype(np.int32)
         return csr_array((data, terms, starts), shape=(len(tokens), len(self.vocabulary)))
 
+    def weighted_queries(self, tokens: list[list[str]], method: str, k1: float, b: float, delta: float) -> csr_array:
+        """Return for each query the weights that its known terms would have if it were a document of the index."""
+        counts, n_docs = self.queries(tokens), self.weights.shape[0]
+        lengths = np.repeat([len(row) for row in tokens], np.diff(counts.indptr))
+        idf = [IDF[method](df, n_docs) for df in self.document_counts[counts.indices].tolist()]
+        gains = _gain(method, counts.data, lengths, self.mean_length, k1, b, delta)
+        counts.data = (np.array(idf) * gains).astype(np.float32)
+        return counts
+
     def search(
         self, tokens: list[list[str]], depth: int, candidates: Candidates | None = None, published: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each query's *depth* best documents, best first.
 
-        Documents that score no more than one without a shared term, and those *candidates* excludes, are left out. A
-        score is the sum of the terms' contributions in the order of the vocabulary, whatever the other queries. With
-        *published* the order is that of the query's tokens, excluded documents score 0, and documents of score 0 fill
-        the ranking.
+        A term counts as often as the query has it. With *published* excluded documents score 0, and documents of score
+        0 fill the ranking.
         """
-        counts, n_docs = self.queries(tokens, published), self.weights.shape[0]
+        return self.search_weights(self.queries(tokens, published), depth, candidates, published)
+
+    def search_weights(
+        self,
+        counts: csr_array,
+        depth: int,
+        candidates: Candidates | None = None,
+        published: bool = False,
+        label: str = "BM25",
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `search` for queries given as counts or weights of terms, sparse float32 (n_queries, n_terms).
+
+        Documents that score no more than one without a shared term, and those *candidates* excludes, are left out. A
+        score is the sum of the terms' contributions in the order of the vocabulary, whatever the other queries; with
+        *published* the order is that of the query's tokens. *label* is for progress.
+        """
+        n_docs, n_queries = self.weights.shape[0], counts.shape[0]
         is_large = self.document_counts[counts.indices].sum() > COMPILE_FROM
         score: Callable[[csr_array], Scores]
         if is_large or published:
@@ -219,9 +247,9 @@ class TermIndex:
         else:
             size, width, score = LANES, CHUNK, self._products
             self.chunks  # noqa: B018
-        blocks, depth = split_range(len(tokens), size), max(1, min(depth, n_docs))
+        blocks, depth = split_range(n_queries, size), max(1, min(depth, n_docs))
 
-        with progress(len(tokens), "BM25", "queries") as bar:
+        with progress(n_queries, label, "queries") as bar:
 
             def search_block(block: slice) -> list[TopK]:
                 queries = np.arange(block.start, block.stop)
@@ -310,13 +338,20 @@ def search(
     tokenizer: str | None = None,
     engine: str = "bm25s",
     compat: str = "",
+    query_weighting: str = "count",
 ) -> pd.DataFrame:
     """Return the run of BM25: at most *depth* documents per query, best first.
 
     *method* is lucene, robertson, atire, bm25l or bm25+ (*delta* is for the last two). None means lucene, k1 = 1.2,
-    b = 0.75, tokenizer math; with `compat="mirb"` lucene, 1.5, 0.75, mirb, as in the published benchmark. Terms count
-    as often as the query has them. Documents that share no term with the query, that the candidates exclude, or that
-    score 0 (possible with the idf of robertson and atire) are not returned.
+    b = 0.75, tokenizer math; with `compat="mirb"` lucene, 1.5, 0.75, mirb, as in the published benchmark. Documents
+    that share no term with the query, that the candidates exclude, or that score 0 (possible with the idf of robertson
+    and atire) are not returned.
+
+    Terms count as often as the query has them, which is Okapi's BM25 with an infinite k3. With `query_weighting="bm25"`
+    a term of the query has the weight that it would have if the query were a document of the collection, idf, k1, b and
+    length included, so that the idf stands on both sides and repeated terms saturate. BRIGHT's published BM25 weighs
+    queries in this way (Ge et al., "Lighting the Way for BRIGHT", arXiv 2509.02558); the formula is that of Anserini's
+    QuerySideBm25QueryGenerator (commit 303a8b0), and the collection's mean length is the queries' yardstick, too.
 
     A tokenizer that reads formulas reads no language of a proof assistant: where documents or queries are in one, it is
     replaced by math. For latex-ngrams the attrs say how many texts have no formula.
@@ -333,7 +368,7 @@ def search(
     >>> int(run["rank"].max()), run.attrs["tokenizer"]
     (3, 'math')
     """
-    given = _check_settings(method, k1, b, delta, tokenizer, engine, compat)
+    given = _check_settings(method, k1, b, delta, tokenizer, engine, compat, query_weighting)
     settings = _adapt_to_language(collection, given)
     check_positive(depth=depth)
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
@@ -358,6 +393,7 @@ def explain(
     b: float | None = None,
     delta: float = 0.5,
     tokenizer: str | None = None,
+    query_weighting: str = "count",
 ) -> pd.DataFrame:
     """Return what each term of a query adds to one document's score: term, idf, frequency, contribution.
 
@@ -369,7 +405,8 @@ def explain(
     >>> explain(c, c.query_texts[0], c.doc_ids[0]).columns.tolist()
     ['term', 'idf', 'frequency', 'contribution']
     """
-    indexed = IndexedCollection.of(collection, method=method, k1=k1, b=b, delta=delta, tokenizer=tokenizer)
+    options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
+    indexed = IndexedCollection.of(collection, **options, query_weighting=query_weighting)
     return indexed.explain(query_text, doc_id)
 
 
@@ -391,17 +428,32 @@ class IndexedCollection:
         self, texts: Sequence[str], depth: int, candidates: Candidates | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of the *depth* best documents of each of *texts*, best first."""
+        weights = self.query_weights(self.tokens(texts), in_order=self.settings["compat"] == "mirb")
+        return self.search_weights(weights, depth, candidates)
+
+    def search_weights(
+        self, weights: csr_array, depth: int, candidates: Candidates | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `search` for queries given as weights of the index's terms, sparse (n_queries, n_terms)."""
         rules = candidates if candidates is not None and candidates.rules else None
-        tokens = tokenizer_named(self.settings["tokenizer"])(texts)
-        return self.index.search(tokens, depth, rules, published=self.settings["compat"] == "mirb")
+        return self.index.search_weights(weights, depth, rules, published=self.settings["compat"] == "mirb")
+
+    def tokens(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the terms of each text, repeated ones included."""
+        return tokenizer_named(self.settings["tokenizer"])(texts)
+
+    def query_weights(self, tokens: list[list[str]], in_order: bool = False) -> csr_array:
+        """Return the weights of the terms of queries by their tokens, sparse; *in_order*: one entry per token."""
+        if self.settings.get("query_weighting") == "bm25":
+            return self.index.weighted_queries(tokens, *(self.settings[name] for name in _WEIGHING))
+        return self.index.queries(tokens, in_order)
 
     def explain(self, query_text: str, doc_id: str) -> pd.DataFrame:
         """Return the table of the function `explain`."""
-        tokenize, index = tokenizer_named(self.settings["tokenizer"]), self.index
-        tokens = tokenize([self.collection.document(doc_id)])[0]
+        index, tokens = self.index, self.tokens([self.collection.document(doc_id)])[0]
         names, position = self._names, int(self.collection.doc_ids.searchsorted(doc_id))
         n_docs = len(self.collection.corpus)
-        counts = index.queries(tokenize([query_text]))
+        counts = self.query_weights(self.tokens([query_text]))
         weights = index.weights[[position]].toarray().ravel() + index.absent
         idf, df = IDF[self.settings["method"]], index.document_counts
         rows = [
@@ -446,11 +498,15 @@ def _check_settings(
     tokenizer: str | None = None,
     engine: str = "bm25s",
     compat: str = "",
+    query_weighting: str = "count",
 ) -> dict[str, Any]:
     if engine not in ENGINES:
         raise unknown("BM25 engine", engine, ENGINES)
     if compat not in COMPATS:
         raise unknown("compat", compat, [name for name in COMPATS if name])
+    check_known("query weighting of BM25", query_weighting, QUERY_WEIGHTINGS)
+    if query_weighting != "count" and (engine == "rank-bm25" or compat):
+        raise MirblabError(f"query_weighting '{query_weighting}' is for the engine bm25s without compat; leave it out")
     if engine == "rank-bm25" and (method or compat):
         found = f"method '{method or ''}' and compat '{compat}'"
         raise MirblabError(f"engine 'rank-bm25' has BM25Okapi only, found {found}; leave them out")
@@ -464,7 +520,8 @@ def _check_settings(
     if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
         found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
         raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")
-    return settings | {"delta": delta, "compat": compat}
+    weighted = {"query_weighting": query_weighting} if query_weighting != "count" else {}
+    return settings | {"delta": delta, "compat": compat} | weighted
 
 
 def _adapt_to_language(collection: Collection, settings: dict[str, Any]) -> dict[str, Any]:
@@ -485,7 +542,7 @@ def _count_without_formula(collection: Collection) -> dict[str, Any]:
 def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
     vocabulary = Vocabulary()
     documents = map(token_reader(settings["tokenizer"], vocabulary.__getitem__), collection.texts)
-    parts = (settings["method"], settings["k1"], settings["b"], settings["delta"])
+    parts = (settings[name] for name in _WEIGHING)
     return TermIndex.weighted(vocabulary, count_terms(documents, vocabulary), *parts)
 
 

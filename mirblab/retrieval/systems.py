@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
@@ -22,11 +22,12 @@ from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.entry import is_folder
 from mirblab.encoders.local import find_trained
+from mirblab.encoders.token_vectors import load_term_weights
 from mirblab.evaluation import imported
 from mirblab.evaluation.measures import parse_measure
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
-from mirblab.retrieval import bm25, dense, fusion, late_interaction, rerank
+from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, sparse
 from mirblab.retrieval.fusion import METHODS
 from mirblab.retrieval.run_store import RunStore
 
@@ -41,6 +42,11 @@ _OPTIONS = re.compile(
     r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d+))?"
 )
 
+# What a~b does to the queries of a, the kind of system that a must be, and the settings of the name alone.
+FEEDBACK: dict[str, tuple[str, dict[str, Any]]] = {
+    "rm3": ("bm25", feedback.RM3),
+    "rocchio": ("dense", feedback.ROCCHIO),
+}
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
     "rrf": ("k",), "linear": ("weights", "span"), "sum": ("weights",), "logisr": ("sigma",),
@@ -51,16 +57,22 @@ _EVERY_SYSTEM = dict.fromkeys(("kind", "label", "paper"), str)
 # What each kind of system may set besides, and of what type; * must be there.
 SETTINGS_BY_KIND: dict[str, dict[str, Any]] = {
     "bm25": {
-        **dict.fromkeys(("method", "tokenizer", "engine", "compat"), str),
+        **dict.fromkeys(("method", "tokenizer", "engine", "compat", "query_weighting"), str),
         **dict.fromkeys(("k1", "b", "delta"), float),
     },
     "dense": {"encoder*": str, "compat": str},
+    "sparse": {"encoder*": str},
     "late": {"encoder*": str, "dimensions": int, "factor": int, "seed": int, "compat": str},
     "fusion": {
         "of*": list[str], "method": str, "k": float, "sigma": float, "weights": list[NonNegativeFloat], "measure": str,
         "folds": Annotated[int, Field(ge=2)], "seed": int, "resamples": int, "span": str, "depth": int,
     },
     "structure": {"weights": dict[str, Any], "b": float},
+    "rm3": {
+        "first*": str, "fb_docs": PositiveInt, "fb_terms": PositiveInt, "filter_terms": bool,
+        "original_weight": Annotated[float, Field(ge=0, le=1)],
+    },
+    "rocchio": {"first*": str, "fb_docs": PositiveInt, **dict.fromkeys(("alpha", "beta", "gamma"), NonNegativeFloat)},
     APPROACH0: {"first*": str, "depth*": int},
     "rerank": {
         "first*": str, "reranker*": str, "depth*": int, "max_length": int, "instruction": str,
@@ -111,6 +123,11 @@ def fusion_options(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key in known}
 
 
+def feedback_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a system that changes its queries, without its first part."""
+    return {key: value for key, value in search_options(settings).items() if key != "first"}
+
+
 def part_names(settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the systems that a system is composed of, none for a single system."""
     return [*settings.get("of", []), *([settings["first"]] if "first" in settings else [])]
@@ -148,13 +165,13 @@ def parse_composed_name(name: str) -> dict[str, Any] | None:
 
 
 def _parse_fusion_name(name: str) -> dict[str, Any] | None:
-    """Return the settings of a fusion named a+b, a+b@method or a+b@0.3,0.7; None for another name."""
+    """Return the settings of a fusion named a+b, a+b@method or a+b@0.3,0.7, or of feedback; None for another name."""
     head, sign, tail = name.rpartition("@")
     if not sign or "+" in tail:  # an imported system may have @ in its name
         head, tail = name, "rrf"
     of = head.split("+")
     if len(of) < 2 or not all(of):
-        return None
+        return _parse_feedback_name(name)
     settings: dict[str, Any] = {"kind": "fusion", "of": of, "method": tail}
     if _WEIGHTS.fullmatch(tail):
         settings |= {"method": "linear", "weights": [float(weight) for weight in tail.split(",")]}
@@ -167,6 +184,27 @@ def _parse_fusion_name(name: str) -> dict[str, Any] | None:
             f"'{name}' has no weights; write {head}@{','.join(['0.5'] * len(of))}, or @cv to choose them"
         )
     return check_settings(name, settings)
+
+
+def _parse_feedback_name(name: str) -> dict[str, Any] | None:
+    """Return the settings of a system named a~rm3 or a~rocchio; None for another name."""
+    first, _, kind = name.rpartition("~")
+    return {"kind": kind, "first": first, **FEEDBACK[kind][1]} if first and kind in FEEDBACK else None
+
+
+def _check_feedback(owner: System) -> System:
+    """Return a system whose first part, where it changes that part's queries, is one that it can change."""
+    kind = owner.settings["kind"]
+    if kind not in FEEDBACK:
+        return owner
+    (first,), wanted = owner.parts, FEEDBACK[kind][0]
+    is_other = first.settings.get("engine", "bm25s") != "bm25s" or (wanted == "bm25" and first.settings.get("compat"))
+    if first.settings["kind"] != wanted or is_other:
+        what = "terms of BM25 without compat" if wanted == "bm25" else "vectors of an encoder"
+        raise MirblabError(
+            f"'{owner.name}': {kind} changes {what}, and '{first.name}' has none; write bm25~rm3 or minilm~rocchio"
+        )
+    return owner
 
 
 def pair_options(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,7 +333,9 @@ def system(name: str, **settings: Any) -> System:
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
     "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a (10 without a depth),
     and "a>approach0@50" Approach0's scoring; "a>b@50,0.6" by 0.6 of b's score and 0.4 of a's, "a>b@50,cv" by weights
-    that are cross-validated. A model trained here (`--out NAME`) is a dense system without an entry.
+    that are cross-validated. "a~rm3" adds terms of BM25's first documents to its queries, "a~rocchio" moves vectors to
+    those of the first documents; ~ binds more tightly than + and >. A model trained here (`--out NAME`) is a dense or
+    sparse system without an entry.
     Case does not matter, and labels are names, too. MirblabError with a suggestion for an unknown name or setting.
 
     >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
@@ -313,19 +353,23 @@ def system(name: str, **settings: Any) -> System:
     name = _registered_name(name, entries)
     check_circle(name, entries)
     if name in entries:
-        return System(name, str(entries[name].get("label", name)), check_settings(name, entries[name]))
+        label = str(entries[name].get("label", name))
+        return _check_feedback(System(name, label, check_settings(name, entries[name])))
     if name in imported.imported_systems():
         return System(name, f"{name} {runs.FOREIGN_MARK}", imported.imported_settings(name))
     if find_trained(name):
-        return System(name, name, {"kind": "dense", "encoder": name})
+        return System(name, name, {"kind": "sparse" if encoder(name).is_sparse else "dense", "encoder": name})
     composed = parse_composed_name(name)
     if composed is None:
-        raise unknown("system", name, {*entries, *imported.imported_systems()})
+        known, (head, sign, kind) = {*entries, *imported.imported_systems()}, name.rpartition("~")
+        raise unknown(f"feedback on '{head}' called", kind, FEEDBACK) if sign else unknown("system", name, known)
     parts = [system(part).label for part in part_names(composed)]
     if composed["kind"] == "fusion":
         method = composed["method"]
         remark = {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
         return System(name, " + ".join(parts) + remark, composed)
+    if composed["kind"] in FEEDBACK:
+        return _check_feedback(System(name, f"{parts[0]} with {name.rpartition('~')[2].upper()}", composed))
     if composed["kind"] == "rerank":
         rerank.reranker_settings(composed["reranker"])  # MirblabError for an unknown one
     return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", composed)
@@ -338,10 +382,11 @@ def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str
     whole, rerankers = registry.match_name(name, entries), registry.read_registry("rerankers") | {APPROACH0: {}}
     if whole in entries:
         return whole
-    parts = list[str]()
-    for part in re.split(r"([+>])", name):
+    feedbacks: dict[str, dict[str, Any]] = {kind: {} for kind in FEEDBACK}
+    parts, after = list[str](), {">": rerankers, "~": feedbacks}
+    for part in re.split(r"([+>~])", name):
         head, sign, options = part.partition("@")
-        known = rerankers if parts[-1:] == [">"] else entries
+        known = after.get("".join(parts[-1:]), entries)
         parts.append(f"{registry.match_name(head, known)}{sign}{options}")
     return "".join(parts)
 
@@ -381,8 +426,32 @@ def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
 
 
+def _sparse(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    model, instruction = _encoder(self.settings), collection.card.instruction
+    documents = load_term_weights(model, collection.texts, "document", instruction)
+    queries = load_term_weights(model, collection.query_texts, "query", instruction)
+    hits = sparse.search(queries, documents, depth=depth, candidates=collection.candidates)
+    return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
+
+
 def _late(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     return late_interaction.search_collection(collection, depth, self.name, **search_options(self.settings))
+
+
+def _rm3(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    indexed = bm25.IndexedCollection.of(collection, **search_options(self.parts[0].settings))
+    options = feedback_options(self.settings) | {"candidates": collection.candidates}
+    hits = feedback.rm3(indexed, collection.query_texts, depth=depth, **options)
+    return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
+
+
+def _rocchio(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    model, instruction = _encoder(self.parts[0].settings), collection.card.instruction
+    documents = model.vectors(collection.texts, "document", instruction)
+    queries = model.vectors(collection.query_texts, "query", instruction)
+    options = feedback_options(self.settings) | {"candidates": collection.candidates}
+    hits = feedback.rocchio(queries, documents, depth=depth, **options)
+    return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
 
 
 def _encoder(settings: Mapping[str, Any]) -> Encoder:
@@ -444,7 +513,8 @@ def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 _SEARCHES = {
     "approach0": _approach0, "bm25": _bm25, "dense": _dense, "fusion": _fusion, "imported": _imported,
-    "late": _late, "rerank": _rerank, "structure": _structure,
+    "late": _late, "rerank": _rerank, "rm3": _rm3, "rocchio": _rocchio, "sparse": _sparse,
+    "structure": _structure,
 }  # fmt: skip
 VERSIONS = {
     "approach0": approach0.RUNS_VERSION,
@@ -454,6 +524,9 @@ VERSIONS = {
     "imported": imported.RUNS_VERSION,
     "late": late_interaction.RUNS_VERSION,
     "rerank": rerank.RUNS_VERSION,
+    "rm3": feedback.RUNS_VERSION,
+    "rocchio": feedback.RUNS_VERSION,
+    "sparse": sparse.RUNS_VERSION,
     "structure": structure.RUNS_VERSION,
 }
 

@@ -20,7 +20,9 @@ def qa() -> Collection:
     return lab.load("mini-qa")
 
 
-@pytest.mark.parametrize("by", ["bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20"])
+@pytest.mark.parametrize(
+    "by", ["bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20", "bm25~rm3", "minilm~rocchio"]
+)
 def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: Collection):
     """With their scores and judgements, however the text is wrapped into lines."""
     few, row = qa.sample(10), 7

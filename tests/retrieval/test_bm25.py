@@ -300,6 +300,59 @@ def test_what_a_block_found_keeps_no_buffer():
     assert [column.tolist() for column in best.flat()] == whole
 
 
+def test_a_query_weighted_by_bm25_by_hand(build):
+    """Each term of the query has the weight that it would have in a document, its idf included."""
+    docs = ["ring ring flat", "ring module", "flat", "set"]
+    run = bm25.search(
+        build(docs, ["ring ring flat unheard"]), depth=10, k1=1.2, b=0.75, tokenizer="words", query_weighting="bm25"
+    )
+    # 4 documents of 7 / 4 tokens on average; ring and flat are in two of them: idf = ln(1 + 2.5 / 2.5) = ln 2
+    # the query has 4 tokens: K = 1.2 (0.25 + 0.75 * 4 / 1.75); ring twice ln 2 * 2 / (2 + K), flat once ln 2 / (1 + K)
+    idf, of_query = log(2), 1.2 * (0.25 + 0.75 * 4 / 1.75)
+    ring, flat = idf * 2 / (2 + of_query), idf / (1 + of_query)
+    of_docs = [1.2 * (0.25 + 0.75 * length / 1.75) for length in (3, 2, 1)]
+    expected = {
+        "d0000": ring * idf * 2 / (2 + of_docs[0]) + flat * idf / (1 + of_docs[0]),
+        "d0001": ring * idf / (1 + of_docs[1]),
+        "d0002": flat * idf / (1 + of_docs[2]),
+    }
+    assert scores_of(run) == pytest.approx(expected, rel=1e-6)
+
+
+def test_repeated_terms_of_a_query_count_as_often_as_they_stand_there(build):
+    """Which is Okapi's k3 without a limit: twice the term is twice its score."""
+    docs = ["ring ring flat", "ring module", "flat", "set"]
+    run = bm25.search(build(docs, ["ring ring ring", "ring"]), depth=10, tokenizer="words")
+    thrice, once = scores_of(run), scores_of(run, "q001")
+    assert thrice == pytest.approx({doc: 3 * score for doc, score in once.items()})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_weighted_query_is_the_product_of_two_weighings(build, random_texts, method):
+    """The weights of the query are those of bm25s for a document of the same text, with the collection's statistics."""
+    docs, queries = random_texts
+    options = {"method": method, "k1": 0.9, "b": 0.4, "tokenizer": "words"}
+    collection = build([*docs, queries[0]], queries[:1])
+    indexed = bm25.IndexedCollection.of(collection, **options, query_weighting="bm25")
+    weights = indexed.query_weights(indexed.tokens(queries[:1])).toarray()[0]
+    in_corpus = indexed.index.weights[[len(docs)]].toarray()[0]
+    has = in_corpus != 0
+    assert weights[has] == pytest.approx((in_corpus + indexed.index.absent)[has], rel=1e-5)
+    table = bm25.explain(collection, queries[0], "d0003", **options, query_weighting="bm25")
+    run = bm25.search(collection, depth=len(docs) + 1, **options, query_weighting="bm25")
+    assert table.contribution.sum() == pytest.approx(scores_of(run)["d0003"], rel=1e-5)
+
+
+def test_query_weighting_is_refused_where_it_does_not_exist(build):
+    """By its name, by the other engine and by the published defect."""
+    collection = build(["a ring"], ["ring"])
+    with pytest.raises(MirblabError, match="no query weighting of BM25 'bm26'; did you mean 'bm25'"):
+        bm25.search(collection, depth=1, query_weighting="bm26")
+    for other in ({"engine": "rank-bm25"}, {"compat": "mirb"}):
+        with pytest.raises(MirblabError, match="is for the engine bm25s without compat"):
+            bm25.search(collection, depth=1, query_weighting="bm25", **other)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_loops_and_products_agree_to_the_last_bit(build, random_texts, monkeypatch, method):
     """Which of them scores depends on the size of the work, so that nobody may see which it was."""

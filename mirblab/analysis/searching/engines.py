@@ -17,11 +17,11 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.display.text import Mark
 from mirblab.encoders import encoding
-from mirblab.encoders.token_vectors import Shrink, load_token_vectors
+from mirblab.encoders.token_vectors import Shrink, load_term_weights, load_token_vectors, term_matrix
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.formula.in_text import FormulaReader
-from mirblab.retrieval import bm25, dense, fusion, late_interaction, rerank, systems
+from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, sparse, systems
 from mirblab.retrieval.late_interaction import TokenMatrices
 from mirblab.retrieval.systems import DEPTH, System, system
 
@@ -100,12 +100,12 @@ class Engine:
 
 
 class BM25Engine(Engine):
-    """BM25 of any kind; terms are marked by what they add to the score."""
+    """BM25 of any kind, with RM3 where *changes* has its settings; the query's own terms are marked."""
 
     preparation, marked = "an index of its terms", "terms that match, the stronger the more they add to the score"
 
-    def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
-        self.collection, self.options = collection, systems.search_options(settings)
+    def __init__(self, collection: Collection, settings: dict[str, Any], changes: dict[str, Any] | None = None) -> None:
+        self.collection, self.options, self.feedback = collection, systems.search_options(settings), changes
         self.options.pop("engine", None)
 
     @cached_property
@@ -115,7 +115,11 @@ class BM25Engine(Engine):
         return index
 
     def search(self, query: Query, depth: int) -> Ranking:
-        return Ranking(*self.ready.search([query.text], depth, candidates(self.collection, query))[1:])
+        allowed = candidates(self.collection, query)
+        if self.feedback is None:
+            return Ranking(*self.ready.search([query.text], depth, allowed)[1:])
+        found = feedback.rm3(self.ready, [query.text], depth=depth, candidates=allowed, **self.feedback)
+        return Ranking(*found[1:])
 
     def marks(self, query: Query, positions: Sequence[int]) -> list[list[Mark]]:
         tokenizer, marks = self.ready.settings["tokenizer"], []
@@ -127,12 +131,12 @@ class BM25Engine(Engine):
 
 
 class DenseEngine(Engine):
-    """One vector for each text, without marks."""
+    """One vector for each text, without marks; the query's is moved where *changes* has the settings of Rocchio."""
 
     preparation = "vectors of all documents"
 
-    def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
-        self.collection = collection
+    def __init__(self, collection: Collection, settings: dict[str, Any], changes: dict[str, Any] | None = None) -> None:
+        self.collection, self.feedback = collection, changes
         self.model = encoding.encoder(settings["encoder"], settings.get("compat", ""))
 
     @cached_property
@@ -145,7 +149,27 @@ class DenseEngine(Engine):
             vector = self.model.unstored(query.text, "query", instruction)
         else:
             vector = self.model.vectors([query.text], "query", instruction)
-        return Ranking(*dense.search(vector, self.ready, depth=depth, candidates=allowed)[1:])
+        if self.feedback is None:
+            return Ranking(*dense.search(vector, self.ready, depth=depth, candidates=allowed)[1:])
+        return Ranking(*feedback.rocchio(vector, self.ready, depth=depth, candidates=allowed, **self.feedback)[1:])
+
+
+class SparseEngine(Engine):
+    """A weight for each of few terms of a model's vocabulary, without marks."""
+
+    preparation = "sparse vectors of all documents"
+
+    def __init__(self, collection: Collection, settings: dict[str, Any]) -> None:
+        self.collection, self.model = collection, encoding.encoder(settings["encoder"])
+
+    @cached_property
+    def ready(self) -> Any:
+        return load_term_weights(self.model, self.collection.texts, "document", self.collection.card.instruction)
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        instruction, allowed = self.collection.card.instruction, candidates(self.collection, query)
+        weights = term_matrix(self.model.term_weights([query.text], "query", instruction), self.model.dimensions)
+        return Ranking(*sparse.search(weights, self.ready, depth=depth, candidates=allowed)[1:])
 
 
 class LateInteractionEngine(Engine):
@@ -335,6 +359,11 @@ def _make_engine(owner: System, collection: Collection, engines: dict[str, Engin
         return BM25Engine(collection, settings)
     if kind == "dense":
         return DenseEngine(collection, settings)
+    if kind == "sparse":
+        return SparseEngine(collection, settings)
+    if kind in systems.FEEDBACK:
+        changed = BM25Engine if kind == "rm3" else DenseEngine
+        return changed(collection, owner.parts[0].settings, systems.feedback_options(settings))
     if kind == "late":
         return LateInteractionEngine(collection, settings)
     if kind == "structure":

@@ -14,7 +14,7 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
-from mirblab.app import stamps
+from mirblab.app import stamps, suites
 from mirblab.app.hand_runs import SUITE_RUN
 from mirblab.app.suites import Job
 from mirblab.core import atomic_files, paths, processes, text_files
@@ -175,6 +175,12 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
 
 def _with_parts(whole: System) -> list[System]:
     return [*(deeper for part in whole.parts for deeper in _with_parts(part)), whole]
+
+
+def encoders_in(suite: str) -> list[str]:
+    """Return the encoders of the systems that a suite names, also of those that cannot be used here."""
+    parts = [part for name in suites.systems_named_in(suite) for part in _with_parts(system(name))]
+    return list(dict.fromkeys(part.settings["encoder"] for part in parts if "encoder" in part.settings))
 
 
 def _missing_run(

@@ -162,7 +162,7 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     needed: dict[str, dict[str, None]] = {}
     for job in jobs:
         for collection_name in job.collections:
-            names = [part.name for name in job.systems for part in _with_parts(system(name))]
+            names = [part.name for name in job.systems for part in with_parts(system(name))]
             needed.setdefault(collection_name, {}).update(dict.fromkeys(names))
     missing, counted = [], dict[Path, set[int]]()
     for collection_name in sorted(needed):
@@ -173,14 +173,18 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     return missing
 
 
-def _with_parts(whole: System) -> list[System]:
-    return [*(deeper for part in whole.parts for deeper in _with_parts(part)), whole]
+def with_parts(whole: System) -> list[System]:
+    """Return the system after all systems that it is composed of."""
+    return [*(deeper for part in whole.parts for deeper in with_parts(part)), whole]
 
 
 def encoders_in(suite: str) -> list[str]:
     """Return the encoders of the systems that a suite names, also of those that cannot be used here."""
-    parts = [part for name in suites.systems_named_in(suite) for part in _with_parts(system(name))]
-    return list(dict.fromkeys(part.settings["encoder"] for part in parts if "encoder" in part.settings))
+    names: dict[str, None] = {}
+    for name in suites.systems_named_in(suite):
+        with contextlib.suppress(MirblabError):  # a reranker that is not trained yet
+            names |= {part.settings["encoder"]: None for part in with_parts(system(name)) if "encoder" in part.settings}
+    return list(names)
 
 
 def _missing_run(

@@ -347,6 +347,27 @@ def plan(
     console.print_costs(suites.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
 
 
+@app.command()
+def verify(
+    suite: Annotated[str, typer.Argument(help="mini, or open: of what is built or added here.")],
+    systems: Annotated[str, typer.Option(help="Only these systems, separated by commas.")] = "",
+    collections: Annotated[str, typer.Option(help="Only these collections, separated by commas.")] = "",
+    update: Annotated[bool, typer.Option("--update", help="Store this machine's values as the expected ones.")] = False,
+) -> None:
+    """Compute what is expected of systems on a suite's collections, and print OK, OKish or FAIL for each."""
+    from mirblab.app import console, verification
+
+    chosen = split_names(systems), split_names(collections)
+    try:
+        if update:
+            say(f"wrote {verification.update(suite, *chosen)}")
+        else:
+            raise typer.Exit(console.print_verification(suite, *chosen))
+    except KeyboardInterrupt:
+        say("stopped; finished vectors and runs are stored, and the same command continues", to=sys.stderr)
+        raise typer.Exit(130) from None
+
+
 @app.command("list")
 def list_names(what: Annotated[str, typer.Argument(help="collections, systems, models or measures.")]) -> None:
     """List the collections, systems, models or measures, with what each needs before it can be used."""

@@ -19,7 +19,7 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab.app import batch, inventory, stamps, stores
+from mirblab.app import batch, inventory, stamps, stores, verification
 from mirblab.app.batch import Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
@@ -246,6 +246,26 @@ def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[st
     say(summary.PAPER_NOTE)
 
 
+def print_verification(suite: str, systems: Sequence[str], collections: Sequence[str]) -> int:
+    """Verify a suite, print a row per collection and system, write the report; return the exit status (1: FAIL)."""
+    cells = verification.verify(suite, systems, collections)
+    rows = [
+        (row.collection, row.system, row.measure, f"{row.expected:.4f}", "" if pd.isna(row.mean) else f"{row.mean:.4f}",
+         row.state, row.note)
+        for row in cells.itertuples()
+        if row.state != verification.SKIPPED
+    ]  # fmt: skip
+    print_table(("collection", "system", "measure", "expected", "here", "state", "first query that differs"), rows)
+    skipped = cells[cells.state == verification.SKIPPED]
+    for note, part in skipped.groupby("note", sort=False):
+        say(f"skipped {', '.join(part.collection.unique())} ({len(part)} cells): {note}")
+    counts = cells.state.value_counts()
+    states = (verification.OK, verification.OKISH, verification.FAIL, verification.SKIPPED)
+    say(", ".join(f"{counts.get(state, 0)} {state}" for state in states))
+    say(f"wrote {verification.write_report(suite, cells)}")
+    return 1 if counts.get(verification.FAIL, 0) else 0
+
+
 def print_missing(missing: Mapping[str, str]) -> None:
     """Print what was left out of a suite, by what it needs."""
     by_reason: dict[str, list[str]] = {}
@@ -256,14 +276,17 @@ def print_missing(missing: Mapping[str, str]) -> None:
 
 
 def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
+    columns = (by.replace("paper", "collection"), "GPU hours", "price", "disk")
+    if table.stored.any():
+        columns += ("stored",)
     rows = []
     for name, part in table.groupby(by, sort=False):
         hours, dollars = part.gpu_hours.sum(min_count=1), part.dollars.sum(min_count=1)
         texts = part.documents + part.queries
         cells = ["" if pd.isna(hours) else f"{hours:.2g}", "" if pd.isna(dollars) else f"${dollars:,.2f}"]
         share = (part.stored * texts).sum() / texts.sum()
-        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}"))
-    print_table((by.replace("paper", "collection"), "GPU hours", "price", "disk", "stored"), rows, title)
+        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}")[: len(columns)])
+    print_table(columns, rows, title)
 
 
 def print_stores(*, verify: bool = False, remove: str = "", long: bool = False) -> int:

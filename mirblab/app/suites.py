@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -159,7 +159,8 @@ class _Reader:
     def jobs(self, entry: dict[str, Any]) -> list[Job]:
         """Return the jobs of one notebook, none where something that it needs is missing."""
         if missing := sorted(set(entry.get("needs", [])) - set(catalogue.built_names())):
-            self.tell(entry["name"], f"{', '.join(missing)} must be built or added first")
+            needs = dict.fromkeys(inventory.state("collection", name) for name in missing)
+            self.tell(entry["name"], f"needs {', '.join(needs)}")
             return []
         source = _notebook(entry["name"])
         defaults, given = hand_runs.notebook_parameters(source), entry.get("parameters", {})
@@ -198,7 +199,7 @@ class _Reader:
         """Return those of the suite's collections, or of all that were built or added, that fit the entry's `match`."""
         shared = self.shared.get("collections", [EVERY])
         names = _built_names() if shared == [EVERY] else self._available("collection", shared)
-        return [name for name in names if _matches(name, entry.get("match", [EVERY]))]
+        return matching(names, entry.get("match", [EVERY]))
 
     def _available(self, kind: str, value: Any) -> Any:
         """Return a name, or a list of names, without what is marked as left out where it cannot be used here."""
@@ -224,17 +225,15 @@ class _Reader:
     def _needs(self, kind: str, name: str) -> str:
         """Return what a collection, system or model needs before it can be used, "" for nothing."""
         if kind != "collection":
-            systems.system(name) if kind == "system" else check_known(kind, name, registry.read_registry(f"{kind}s"))
+            if kind != "system":
+                check_known(kind, name, registry.read_registry(f"{kind}s"))
             state = inventory.state(kind, name)
             return "" if state == inventory.READY else state
         try:
             catalogue.collection_folder(name, fetch=self.fetch)
         except MirblabError as error:
-            state = inventory.state(kind, name)
-            if not state:
-                raise
             self.fetch = self.fetch and "reached" not in str(error)  # the Hub is asked once, not for each
-            return state
+            return inventory.state("collection", name) or "mirblab build or mirblab add"
         return ""
 
     def _check(self, job: Job, defaults: dict[str, Any]) -> None:
@@ -249,11 +248,12 @@ class _Reader:
         hand_runs.models_in(job.parameters)
 
 
-def _matches(name: str, patterns: list[str]) -> bool:
-    """Return whether a collection's name fits one of the *patterns* and none that begins with "!"."""
+def matching(names: Iterable[str], patterns: list[str]) -> list[str]:
+    """Return the names that fit one of the *patterns* and none that begins with "!"."""
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")] or [EVERY]
     unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    return any(fnmatch(name, fit) for fit in wanted) and not any(fnmatch(name, fit) for fit in unwanted)
+    fitting = [name for name in names if any(fnmatch(name, fit) for fit in wanted)]
+    return [name for name in fitting if not any(fnmatch(name, fit) for fit in unwanted)]
 
 
 def _built_names() -> list[str]:

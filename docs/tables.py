@@ -20,17 +20,19 @@ PARTS = {
 }
 HEAD = """# Which table of which paper is made where
 
-This page is generated from `notebooks/suites/` by `python docs/tables.py`. `mirblab plan SUITE` says what a suite needs, `mirblab batch SUITE` makes it:
-tables and figures land in `figures/<suite>/<notebook>/`. A part is *complete* where the paper's data and models are not needed, or are here; otherwise the
-last column says what was missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here.
+This page is generated from `notebooks/suites/` by `python docs/tables.py`. `mirblab plan SUITE` says what a suite
+needs, `mirblab batch SUITE` makes it: tables and figures land in `figures/<suite>/<notebook>/`. A part is
+*complete* where the paper's data and models are not needed, or are here; otherwise the last column says what was
+missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here.
 """
 BUILDERS = """
 ## Builders that were tried on made-up files only
 
-The releases of **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and MIRB's datasets on **the Hub**, could not be fetched where
-this was written. Their builders are tested on small files that were made up after the published formats, so that the first build of a real release may show
-something that those files do not have. The same holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local servers
-stand for them in the tests.
+The releases of **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and MIRB's datasets
+on **the Hub**, could not be fetched where this was written. Their builders are tested on small files that were made
+up after the published formats, so that the first build of a real release may show something that those files do not
+have. The same holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local
+servers stand for them in the tests.
 """
 
 

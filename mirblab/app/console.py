@@ -235,7 +235,8 @@ def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[st
         return
     table = summary.cost_table(named or encoders, batch.stored_shares(named or encoders), sizes)
     rows = [
-        (row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}") for row in sizes.itertuples(index=False)
+        (row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
+        for row in sizes.itertuples(index=False)
     ]
     print_table(("collection", "documents", "queries", "tokens, about"), rows, "the paper's collections")
     for name, part in table.groupby("encoder", sort=False) if named else ():
@@ -249,12 +250,11 @@ def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[st
 def print_verification(suite: str, systems: Sequence[str], collections: Sequence[str]) -> int:
     """Verify a suite, print a row per collection and system, write the report; return the exit status (1: FAIL)."""
     cells = verification.verify(suite, systems, collections)
-    rows = [
-        (row.collection, row.system, row.measure, f"{row.expected:.4f}", "" if pd.isna(row.mean) else f"{row.mean:.4f}",
-         row.state, row.note)
-        for row in cells.itertuples()
-        if row.state != verification.SKIPPED
-    ]  # fmt: skip
+    computed = cells[cells.state != verification.SKIPPED]
+    shown = computed.assign(
+        expected=computed.expected.map("{:.4f}".format), mean=computed["mean"].map("{:.4f}".format)
+    ).astype(str)
+    rows = shown[["collection", "system", "measure", "expected", "mean", "state", "note"]].itertuples(index=False)
     print_table(("collection", "system", "measure", "expected", "here", "state", "first query that differs"), rows)
     skipped = cells[cells.state == verification.SKIPPED]
     for note, part in skipped.groupby("note", sort=False):
@@ -276,9 +276,13 @@ def print_missing(missing: Mapping[str, str]) -> None:
 
 
 def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
-    columns = (by.replace("paper", "collection"), "GPU hours", "price", "disk")
-    if table.stored.any():
-        columns += ("stored",)
+    columns = [
+        by.replace("paper", "collection"),
+        "GPU hours",
+        "price",
+        "disk",
+        *(["stored"] if table.stored.any() else []),
+    ]
     rows = []
     for name, part in table.groupby(by, sort=False):
         hours, dollars = part.gpu_hours.sum(min_count=1), part.dollars.sum(min_count=1)

@@ -95,11 +95,11 @@ def read_suite(
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
-    the notebook once for each of them, or for each of the suite's own `collections`. `match = ["*-qa", "!mse-*"]` beside
-    a notebook narrows both ("!" excludes); a notebook without a match is left out, and one whose `needs = [...]` are not
-    all built or added. "a|b" is the first of these collections, systems or models that can be used here, and a name that
+    the notebook once for each of them, or of the suite's own `collections`. `match = ["*-qa", "!mse-*"]` beside
+    a notebook narrows both ("!" excludes); one without a match is left out, and one whose `needs = [...]` are
+    not all built or added. "a|b" is the first of these collections, systems or models that can be used here; what
     ends with "?" is left out where it cannot be. `seconds = 90` is what the first run of a notebook is expected to take
-    on two cores, its runs and vectors not counted; for `makes` see `paper_parts`.
+    on two cores, its runs and vectors not counted; `makes` names what docs/tables.md says of it.
     *only* keeps notebooks whose name begins with one of these; *fetch* downloads registered collections that are
     missing; *tell* is called with what is left out, and why.
     Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.
@@ -189,7 +189,11 @@ class _Reader:
                 chosen: Any = self._matching(entry)
             else:
                 chosen = self._available(kind, values.get(key))
-            if values.get(key) and not chosen or (key == "collection" and chosen == EVERY and not self._matching(entry)):
+            if (
+                values.get(key)
+                and not chosen
+                or (key == "collection" and chosen == EVERY and not self._matching(entry))
+            ):
                 self.tell(entry["name"], f"none of its {key} can be used here")
                 return None
             values |= {key: chosen} if key in values else {}

@@ -52,7 +52,7 @@ def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     """Return each cell's expected and computed mean, how many queries differ, its state, and what is to be said of it.
 
     A cell is OK when each query's value is the expected one to three decimals; OKish when it is not, but the system has
-    a model and the mean differs by at most `TOLERANCE`; otherwise FAIL, and the note names the first query that differs.
+    a model and the mean differs by at most `TOLERANCE`; otherwise FAIL. The note names the first query that differs.
     What cannot be computed here is skipped, and the note says why. Runs that are stored are read.
     """
     expected = read_expected(suite)
@@ -178,7 +178,7 @@ def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
 
 
 def write_report(suite: str, cells: pd.DataFrame) -> Path:
-    """Write the cells as Markdown, CSV and TeX with a JSON of commit, versions and machine; return the Markdown file."""
+    """Write the cells as Markdown, CSV and TeX, with commit, versions and machine in JSON; return the Markdown file."""
     folder, counts = paths.figures() / "_verified", cells.state.value_counts()
     provenance = {
         "suite": suite,
@@ -188,8 +188,8 @@ def write_report(suite: str, cells: pd.DataFrame) -> Path:
     }
     told = ", ".join(f"{counts.get(state, 0)} {state}" for state in (OK, OKISH, FAIL, SKIPPED))
     notes = [
-        f"OK: each query's value is the expected one to three decimals. OKish: it is not, but the system has a model and "
-        f"the mean differs by at most {TOLERANCE}.",
+        f"OK: each query's value is the expected one to three decimals. OKish: it is not, but the system has a model "
+        f"and the mean differs by at most {TOLERANCE}.",
         f"Commit {provenance['commit'] or 'unknown'}; {provenance['machine']}.",
         ", ".join(f"{name} {version}" for name, version in provenance["versions"].items()) + ".",
     ]

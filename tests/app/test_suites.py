@@ -80,7 +80,12 @@ def test_a_notebook_runs_for_each_of_the_suites_own_collections(read, tmp_path):
         '[[notebook]]\nname = "15_hard_queries"\nmatch = ["!*-hol"]\n[[notebook]]\nname = "10_collections"\n'
     )
     jobs = suites.read_suite("own")
-    assert [job.name for job in jobs] == ["13_significance.mini-wfb", "13_significance.mini-qa", "15_hard_queries", "10_collections"]
+    assert [job.name for job in jobs] == [
+        "13_significance.mini-wfb",
+        "13_significance.mini-qa",
+        "15_hard_queries",
+        "10_collections",
+    ]
     assert [job.collections for job in jobs[2:]] == [["mini-wfb", "mini-qa"], ["mini-wfb", "mini-qa", "mini-hol"]]
     (job,) = suites.read_suite("own", {"collections": ["mini-hol"]}, ["15"])
     assert job.collections == ["mini-hol"]

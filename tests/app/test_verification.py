@@ -43,7 +43,9 @@ def states(**chosen: list[str]) -> dict[str, str]:
     return verification.verify("mini", **chosen).set_index("system").state.to_dict()
 
 
-@pytest.mark.parametrize("collection", ["mini-hol", "mini-wfb", "mini-qa", "mini-views-informal-type", "mini-blueprint"])
+@pytest.mark.parametrize(
+    "collection", ["mini-hol", "mini-wfb", "mini-qa", "mini-views-informal-type", "mini-blueprint"]
+)
 def test_the_bundled_data_gives_the_expected_values(collection):
     """Query by query, with every system that needs no model; on one collection MiniLM, too."""
     systems = (*QUICK, "minilm", "hybrid") if collection == "mini-hol" else QUICK
@@ -94,7 +96,7 @@ def test_a_small_difference_of_a_model_is_okish_and_a_large_one_fails(own):
 
 
 def test_what_cannot_be_computed_here_is_skipped_with_the_reason(own):
-    """A collection that is not here or of another version, a model that is not trained; bundled data must be the same."""
+    """A collection that is not here, a model that is not trained; but bundled data must be the same."""
     table = pd.read_csv(own, dtype=str).iloc[:1]
     rows = [
         table.assign(collection="stacks-qa"), table.assign(collection="nowhere"),
@@ -103,7 +105,9 @@ def test_what_cannot_be_computed_here_is_skipped_with_the_reason(own):
     pd.concat(rows).to_csv(own, index=False)
     cells = verification.verify("mini")
     assert cells.state.tolist() == ["skipped", "skipped", "skipped", "FAIL"]
-    for note, part in zip(cells.note, ("mirblab build stacks", "mirblab add", "train minilm-math", "version"), strict=True):
+    for note, part in zip(
+        cells.note, ("mirblab build stacks", "mirblab add", "train minilm-math", "version"), strict=True
+    ):
         assert part in note
 
 
@@ -126,7 +130,9 @@ def test_the_command_says_what_fails_and_leaves_a_report(own, capsys):
     folder = paths.figures() / "_verified"
     provenance = json.loads((folder / "mini.json").read_text("utf-8"))["provenance"]
     assert provenance["versions"]["numpy"] and provenance["machine"]["processor"] and "commit" in provenance
-    assert "1 FAIL" in (folder / "mini.md").read_text("utf-8") and "mini-hol" in (folder / "mini.csv").read_text("utf-8")
+    assert "1 FAIL" in (folder / "mini.md").read_text("utf-8") and "mini-hol" in (folder / "mini.csv").read_text(
+        "utf-8"
+    )
 
 
 def test_unknown_names_are_refused_and_an_installation_keeps_its_values(own, monkeypatch):

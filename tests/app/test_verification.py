@@ -43,9 +43,7 @@ def states(**chosen: list[str]) -> dict[str, str]:
     return verification.verify("mini", **chosen).set_index("system").state.to_dict()
 
 
-@pytest.mark.parametrize(
-    "collection", ["mini-hol", "mini-wfb", "mini-qa", "mini-views-informal-type", "mini-blueprint"]
-)
+@pytest.mark.parametrize("collection", ["mini-hol", "mini-wfb", "mini-blueprint"])
 def test_the_bundled_data_gives_the_expected_values(collection):
     """Query by query, with every system that needs no model; on one collection MiniLM, too."""
     systems = (*QUICK, "minilm", "hybrid") if collection == "mini-hol" else QUICK

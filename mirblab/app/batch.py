@@ -14,7 +14,7 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
-from mirblab.app import stamps
+from mirblab.app import stamps, suites
 from mirblab.app.hand_runs import SUITE_RUN
 from mirblab.app.suites import Job
 from mirblab.core import atomic_files, paths, processes, text_files
@@ -164,7 +164,7 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     needed: dict[str, dict[str, None]] = {}
     for job in jobs:
         for collection_name in job.collections:
-            names = [part.name for name in job.systems for part in _with_parts(system(name))]
+            names = [part.name for name in job.systems for part in with_parts(system(name))]
             needed.setdefault(collection_name, {}).update(dict.fromkeys(names))
     missing, counted = [], dict[Path, set[int]]()
     for collection_name in sorted(needed):
@@ -175,8 +175,18 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     return missing
 
 
-def _with_parts(whole: System) -> list[System]:
-    return [*(deeper for part in whole.parts for deeper in _with_parts(part)), whole]
+def with_parts(whole: System) -> list[System]:
+    """Return the system after all systems that it is composed of."""
+    return [*(deeper for part in whole.parts for deeper in with_parts(part)), whole]
+
+
+def encoders_in(suite: str) -> list[str]:
+    """Return the encoders of the systems that a suite names, also of those that cannot be used here."""
+    names: dict[str, None] = {}
+    for name in suites.systems_named_in(suite):
+        with contextlib.suppress(MirblabError):  # a reranker that is not trained yet
+            names |= {part.settings["encoder"]: None for part in with_parts(system(name)) if "encoder" in part.settings}
+    return list(names)
 
 
 def _missing_run(

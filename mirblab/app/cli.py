@@ -217,7 +217,10 @@ def add(
 
 @app.command()
 def batch(
-    suite: Annotated[str, typer.Argument(help="Which suite: mini (bundled), open (everything built or added).")],
+    suite: Annotated[
+        str,
+        typer.Argument(help="mini (bundled), open (built or added), or a paper: mirb, zhong, meld, arqmath."),
+    ],
     only: Only = None,
     settings: Set = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and stop.")] = False,
@@ -227,10 +230,12 @@ def batch(
     """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
     from mirblab.app import console, suites
 
-    chosen = suites.read_suite(suite, parse_settings(settings), only, fetch=not plan)
+    missing: dict[str, str] = {}
+    chosen = suites.read_suite(suite, parse_settings(settings), only, fetch=not plan, tell=missing.__setitem__)
     if plan:
-        console.print_plan(chosen, force=force)
+        console.print_plan(chosen, missing, force=force)
         return
+    console.print_missing(missing)
     try:
         raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
     except KeyboardInterrupt:
@@ -328,18 +333,39 @@ def serve(
 
 @app.command()
 def plan(
-    suite: Annotated[str, typer.Argument(help="Which suite; mirb also shows what each model would cost.")],
+    suite: Annotated[str, typer.Argument(help="Which suite; that of a paper also shows what each model would cost.")],
     only: Only = None,
     settings: Set = None,
-    models: Annotated[str, typer.Option(help="For mirb: encoders, separated by commas.")] = "",
+    models: Annotated[str, typer.Option(help="Encoders, separated by commas: their costs by collection.")] = "",
 ) -> None:
-    """Print what a batch would run, what is stored already, and how long and how large the rest is."""
-    from mirblab.app import console, suites
+    """Print what a batch would run, what is stored or missing, and how long and how large the rest is."""
+    from mirblab.app import batch, console, suites
 
-    if suite == "mirb":
-        console.print_costs(split_names(models) or None)
-        return
-    console.print_plan(suites.read_suite(suite, parse_settings(settings), only))
+    missing: dict[str, str] = {}
+    chosen = suites.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
+    console.print_plan(chosen, missing)
+    console.print_costs(suites.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
+
+
+@app.command()
+def verify(
+    suite: Annotated[str, typer.Argument(help="mini, or open: of what is built or added here.")],
+    systems: Annotated[str, typer.Option(help="Only these systems, separated by commas.")] = "",
+    collections: Annotated[str, typer.Option(help="Only these collections, separated by commas.")] = "",
+    update: Annotated[bool, typer.Option("--update", help="Store this machine's values as the expected ones.")] = False,
+) -> None:
+    """Compute what is expected of systems on a suite's collections, and print OK, OKish or FAIL for each."""
+    from mirblab.app import console, verification
+
+    chosen = split_names(systems), split_names(collections)
+    try:
+        if update:
+            say(f"wrote {verification.update(suite, *chosen)}")
+        else:
+            raise typer.Exit(console.print_verification(suite, *chosen))
+    except KeyboardInterrupt:
+        say("stopped; finished vectors and runs are stored, and the same command continues", to=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command("list")

@@ -10,7 +10,7 @@ import textwrap
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab.app import batch, inventory, stamps, stores
+from mirblab.app import batch, inventory, stamps, stores, verification
 from mirblab.app.batch import Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
@@ -53,8 +53,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     terminal.console().print(table)
 
 
-def print_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
-    """Print which notebooks would run, which missing runs they need, and the time and disk space."""
+def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], *, force: bool = False) -> None:
+    """Print which notebooks would run, which missing runs they need, the time and disk space, and what is left out."""
     stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
     missing = batch.missing_runs(stale)
     rows = [
@@ -74,6 +74,7 @@ def print_plan(jobs: Sequence[Job], *, force: bool = False) -> None:
     counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
     size = readable_size(sum(run.n_bytes for run in missing))
     say(f"{counts}: about {seconds}, {size} of vectors{guess}")
+    print_missing(missing_names)
 
 
 def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
@@ -225,29 +226,71 @@ def print_values(
     print_table(("collection", "queries", *map(str, checked)), rows, chosen.label)
 
 
-def print_costs(encoders: Sequence[str] | None = None) -> None:
-    """Print what MIRB costs with each model (by collection for named *encoders*), and the paper's hours."""
-    table = summary.cost_table(encoders, batch.stored_shares(encoders))
-    sizes = summary.collection_sizes()[["paper", "documents", "queries", "tokens"]]
-    rows = [(str(paper), *(f"{number:,}" for number in numbers)) for paper, *numbers in sizes.itertuples(index=False)]
-    print_table(("collection", "documents", "queries", "tokens, about"), rows, "MIRB's twelve collections")
-    for name, part in table.groupby("encoder", sort=False) if encoders else ():
+def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[str]) -> None:
+    """Print what the *encoders* of a suite cost on collections of these *sizes*; the *named* ones by collection.
+
+    Nothing is printed for a suite without sizes.
+    """
+    if sizes.empty:
+        return
+    table = summary.cost_table(named or encoders, batch.stored_shares(named or encoders), sizes)
+    rows = [
+        (row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
+        for row in sizes.itertuples(index=False)
+    ]
+    print_table(("collection", "documents", "queries", "tokens, about"), rows, "the paper's collections")
+    for name, part in table.groupby("encoder", sort=False) if named else ():
         _print_cost_table(part, "paper", f"{name}, by collection")
-    _print_cost_table(table, "encoder", f"all twelve, hours on an {summary.GPU}")
-    if not encoders:
-        say("by collection: mirblab plan mirb --models NAME,NAME")
+    _print_cost_table(table, "encoder", f"all {len(sizes)}, hours on an {summary.GPU}")
+    if not named:
+        say("by collection: add --models NAME,NAME")
     say(summary.PAPER_NOTE)
 
 
+def print_verification(suite: str, systems: Sequence[str], collections: Sequence[str]) -> int:
+    """Verify a suite, print a row per collection and system, write the report; return the exit status (1: FAIL)."""
+    cells = verification.verify(suite, systems, collections)
+    computed = cells[cells.state != verification.SKIPPED]
+    shown = computed.assign(
+        expected=computed.expected.map("{:.4f}".format), mean=computed["mean"].map("{:.4f}".format)
+    ).astype(str)
+    rows = shown[["collection", "system", "measure", "expected", "mean", "state", "note"]].itertuples(index=False)
+    print_table(("collection", "system", "measure", "expected", "here", "state", "first query that differs"), rows)
+    skipped = cells[cells.state == verification.SKIPPED]
+    for note, part in skipped.groupby("note", sort=False):
+        say(f"skipped {', '.join(part.collection.unique())} ({len(part)} cells): {note}")
+    counts = cells.state.value_counts()
+    states = (verification.OK, verification.OKISH, verification.FAIL, verification.SKIPPED)
+    say(", ".join(f"{counts.get(state, 0)} {state}" for state in states))
+    say(f"wrote {verification.write_report(suite, cells)}")
+    return 1 if counts.get(verification.FAIL, 0) else 0
+
+
+def print_missing(missing: Mapping[str, str]) -> None:
+    """Print what was left out of a suite, by what it needs."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        say(f"left out {', '.join(names)}: {why}")
+
+
 def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
+    columns = [
+        by.replace("paper", "collection"),
+        "GPU hours",
+        "price",
+        "disk",
+        *(["stored"] if table.stored.any() else []),
+    ]
     rows = []
     for name, part in table.groupby(by, sort=False):
         hours, dollars = part.gpu_hours.sum(min_count=1), part.dollars.sum(min_count=1)
         texts = part.documents + part.queries
         cells = ["" if pd.isna(hours) else f"{hours:.2g}", "" if pd.isna(dollars) else f"${dollars:,.2f}"]
         share = (part.stored * texts).sum() / texts.sum()
-        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}"))
-    print_table((by.replace("paper", "collection"), "GPU hours", "price", "disk", "stored"), rows, title)
+        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}")[: len(columns)])
+    print_table(columns, rows, title)
 
 
 def print_stores(*, verify: bool = False, remove: str = "", long: bool = False) -> int:

@@ -72,17 +72,17 @@ def collections_in(parameters: dict[str, Any]) -> list[str]:
     >>> collections_in({"collection": "mini-qa", "collections": ["mini-hol", "mini-qa"], "depth": 10})
     ['mini-qa', 'mini-hol']
     """
-    return _names_under(parameters, _KEYS["collection"])
+    return _names_under(parameters, NAME_KEYS["collection"])
 
 
 def systems_in(parameters: dict[str, Any]) -> list[str]:
     """Return the systems that the parameters for systems name."""
-    return _names_under(parameters, _KEYS["system"])
+    return _names_under(parameters, NAME_KEYS["system"])
 
 
 def measures_in(parameters: dict[str, Any]) -> list[str]:
     """Return the measures that the parameters for measures name."""
-    return _names_under(parameters, _KEYS["measure"])
+    return _names_under(parameters, NAME_KEYS["measure"])
 
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def clean_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     cleaned = {}
     for key, value in values.items():
         read = _split(value, defaults[key]) if _is_text_of_list(value, defaults.get(key)) else value
-        for kind, keys in _KEYS.items():
+        for kind, keys in NAME_KEYS.items():
             if key in keys:
                 read = [_clean_name(kind, item) for item in read] if isinstance(read, list) else _clean_name(kind, read)
         cleaned[key] = read
@@ -235,8 +235,9 @@ def _clean_name(kind: str, given: Any) -> Any:
         return given
 
 
-_KEYS = {
-    "collection": ("collection", "collections", "mirb"),
+# The parameters that name collections, systems and measures.
+NAME_KEYS = {
+    "collection": ("collection", "collections", "compared_with", "mirb"),
     "system": ("system", "systems", "baseline", "fused", "rater", "dense", "parts"),
     "measure": ("measure", "measures"),
 }

@@ -36,6 +36,18 @@ def collections() -> pd.DataFrame:
     return table.assign(state=[_collection_state(name, built, entries.get(name, {})) for name in table.index])
 
 
+def state(kind: str, name: str) -> str:
+    """Return the state of a collection, system, encoder or reranker; "" for a collection that is not known."""
+    if kind == "collection":
+        entry = registry.read_registry("collections").get(name)
+        built = catalogue.built_names()
+        return _collection_state(name, built, entry or {}) if entry or name in (*built, *mini.COLLECTIONS) else ""
+    models = _model_entries()
+    if kind == "system":
+        return _system_state(name, registry.read_registry("systems"), models)
+    return model_state(name, models[kind].get(name, {}))
+
+
 def _collection_state(name: str, built: Collection[str], entry: Mapping[str, Any]) -> str:
     if name in mini.COLLECTIONS:
         return "bundled"

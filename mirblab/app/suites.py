@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mirblab.app import hand_runs
-from mirblab.core import paths
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.app import hand_runs, inventory
+from mirblab.app.hand_runs import NAME_KEYS
+from mirblab.core import paths, registry
+from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.registry import read_toml
 from mirblab.data.collection import Collection
 from mirblab.display import figures, result_tables
 from mirblab.display.figures import figure_of
 from mirblab.display.plots import pages
+from mirblab.encoders import summary
 from mirblab.evaluation import imported, measures
 from mirblab.retrieval import systems
 from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 
 EVERY = "*"
+_KINDS = {
+    **{key: kind for kind in ("collection", "system") for key in NAME_KEYS[kind]},
+    **dict.fromkeys(("encoder", "encoders"), "encoder"), **dict.fromkeys(("reranker", "rerankers"), "reranker"),
+}  # fmt: skip
 SECONDS_PER_NOTEBOOK = 7.0  # what a notebook is expected to take that has not run here and whose suite does not say
 
 
@@ -79,29 +85,34 @@ def suites_folder() -> Path:
 
 
 def read_suite(
-    suite: str, overrides: dict[str, Any] | None = None, only: list[str] | None = None, *, fetch: bool = False
+    suite: str,
+    overrides: dict[str, Any] | None = None,
+    only: list[str] | None = None,
+    *,
+    fetch: bool = False,
+    tell: Callable[[str, str], object] = lambda name, why: None,
 ) -> list[Job]:
     """Return the jobs of a suite; *overrides* replace parameters in the notebooks that have them.
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
-    the notebook once for each of them. `match = ["*-qa", "!mse-*"]` beside a notebook narrows both ("!" excludes); a
-    notebook without a match is left out, and one whose `needs = [...]` are not all built or added. `seconds = 90` is
-    what the first run of a notebook is expected to take on two cores, its runs and vectors not counted.
+    the notebook once for each of them, or of the suite's own `collections`. `match = ["*-qa", "!mse-*"]` beside
+    a notebook narrows both ("!" excludes); one without a match is left out, and one whose `needs = [...]` are
+    not all built or added. "a|b" is the first of these collections, systems or models that can be used here; what
+    ends with "?" is left out where it cannot be. `seconds = 90` is what the first run of a notebook is expected to take
+    on two cores, its runs and vectors not counted; `makes` names what docs/tables.md says of it.
     *only* keeps notebooks whose name begins with one of these; *fetch* downloads registered collections that are
-    missing. Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.
+    missing; *tell* is called with what is left out, and why.
+    Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.
     """
-    path = suites_folder() / f"{suite}.toml"
-    if not path.is_file():
-        raise unknown("suite", suite, [path.stem for path in suites_folder().glob("*.toml")])
-    content, overrides = read_toml(path, path.name), overrides or {}
+    content, overrides = read_suite_file(suite), overrides or {}
     entries, shared = content.get("notebook", []), content.get("parameters", {})
     names = [entry["name"] for entry in entries]
     for start in only or []:
         if not any(name.startswith(start) for name in names):
             raise unknown(f"notebook in the suite {suite}", start, names)
     chosen = [entry for entry in entries if not only or entry["name"].startswith(tuple(only))]
-    ready: set[str] = set()  # collections that were checked already
-    jobs = [job for entry in chosen for job in _jobs(suite, entry, shared, overrides, fetch, ready)]
+    reader = _Reader(suite, shared, overrides, fetch, tell)
+    jobs = [job for entry in chosen for job in reader.jobs(entry)]
     of_jobs = {key for job in jobs for key in hand_runs.notebook_parameters(job.source)}
     of_all = {key for name in names for key in hand_runs.notebook_parameters(_notebook(name))}
     for name in [*overrides, *shared]:
@@ -110,65 +121,143 @@ def read_suite(
     return jobs
 
 
-def _jobs(
-    suite: str, entry: dict[str, Any], shared: dict[str, Any], overrides: dict[str, Any], fetch: bool, ready: set[str]
-) -> list[Job]:
-    if not set(entry.get("needs", [])) <= set(catalogue.built_names()):
-        return []
-    source = _notebook(entry["name"])
-    defaults, given = hand_runs.notebook_parameters(source), entry.get("parameters", {})
-    for name in given:
-        if name not in defaults:
-            raise MirblabError(f"{suite}.toml, {entry['name']}: {unknown('parameter', name, defaults)}")
-    layers = shared | given | overrides | {"suite": suite}
-    values = defaults | hand_runs.clean_parameters({key: layers[key] for key in layers if key in defaults}, defaults)
-    if isinstance(values.get("systems"), list):
-        values["systems"] = _available_systems(values["systems"])
-    seconds = float(entry.get("seconds", SECONDS_PER_NOTEBOOK))
-    jobs = [Job(suite, source, values, seconds)]
-    if EVERY in (values.get("collection"), *values.get("collections", [])):
-        names = [name for name in _built_names() if _matches(name, entry.get("match", [EVERY]))]
-        if values.get("collections") == [EVERY]:
-            values["collections"] = names
-        jobs = jobs if names else []
+def read_suite_file(suite: str) -> dict[str, Any]:
+    """Return the content of a suite's file; MirblabError for an unknown suite."""
+    path = suites_folder() / f"{suite}.toml"
+    if not path.is_file():
+        raise unknown("suite", suite, [path.stem for path in suites_folder().glob("*.toml")])
+    return read_toml(path, path.name)
+
+
+def collection_sizes(suite: str) -> pd.DataFrame:
+    """Return paper, documents, queries and tokens of the published collections of a paper's suite, else no row."""
+    if suite == "mirb":
+        return summary.collection_sizes()
+    columns = ["paper", "documents", "queries", "tokens"]
+    return pd.DataFrame(read_suite_file(suite).get("size", []), columns=columns)
+
+
+def systems_named_in(suite: str) -> list[str]:
+    """Return the systems that a suite names, also those that cannot be used here."""
+    given = [entry.get("parameters", {}) for entry in read_suite_file(suite).get("notebook", [])]
+    values = [values[key] for values in given for key in NAME_KEYS["system"] if key in values]
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    return list(dict.fromkeys(name for text in texts for name in text.removesuffix("?").split("|") if name))
+
+
+@dataclass
+class _Reader:
+    """What the entries of a suite are read with; *ready* are the collections that were checked already."""
+
+    suite: str
+    shared: dict[str, Any]
+    overrides: dict[str, Any]
+    fetch: bool
+    tell: Callable[[str, str], object]
+    ready: set[str] = field(default_factory=set)
+
+    def jobs(self, entry: dict[str, Any]) -> list[Job]:
+        """Return the jobs of one notebook, none where something that it needs is missing."""
+        if missing := sorted(set(entry.get("needs", [])) - set(catalogue.built_names())):
+            needs = dict.fromkeys(inventory.state("collection", name) for name in missing)
+            self.tell(entry["name"], f"needs {', '.join(needs)}")
+            return []
+        source = _notebook(entry["name"])
+        defaults, given = hand_runs.notebook_parameters(source), entry.get("parameters", {})
+        for name in given:
+            if name not in defaults:
+                raise MirblabError(f"{self.suite}.toml, {entry['name']}: {unknown('parameter', name, defaults)}")
+        values = self._values(entry, defaults)
+        if values is None:
+            return []
+        job = Job(self.suite, source, values, float(entry.get("seconds", SECONDS_PER_NOTEBOOK)))
+        jobs = [job]
         if values.get("collection") == EVERY:
-            jobs = [Job(suite, source, values | {"collection": name, "part": name}, seconds) for name in names]
-    for job in jobs:
-        _check(job, defaults, fetch, ready)
-    return jobs
+            each = self._matching(entry)
+            jobs = [replace(job, parameters=values | {"collection": name, "part": name}) for name in each]
+        for job in jobs:
+            self._check(job, defaults)
+        return jobs
 
+    def _values(self, entry: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the parameters of a notebook, or None where nothing is here that one of them names."""
+        given = self.shared | entry.get("parameters", {}) | self.overrides | {"suite": self.suite}
+        values = defaults | hand_runs.clean_parameters({key: given[key] for key in given if key in defaults}, defaults)
+        whole = "collections" in self.shared and given["collections"] == self.shared["collections"]
+        for key, kind in _KINDS.items():
+            if key == "collections" and key in values and (whole or values[key] == [EVERY]):
+                chosen: Any = self._matching(entry)
+            else:
+                chosen = self._available(kind, values.get(key))
+            if (
+                values.get(key)
+                and not chosen
+                or (key == "collection" and chosen == EVERY and not self._matching(entry))
+            ):
+                self.tell(entry["name"], f"none of its {key} can be used here")
+                return None
+            values |= {key: chosen} if key in values else {}
+        return values
 
-def _available_systems(names: list[Any]) -> list[str]:
-    """Return the systems without those that end with "?" and whose model is not trained yet."""
+    def _matching(self, entry: dict[str, Any]) -> list[str]:
+        """Return those of the suite's collections, or of all that were built or added, that fit the entry's `match`."""
+        shared = self.shared.get("collections", [EVERY])
+        names = _built_names() if shared == [EVERY] else self._available("collection", shared)
+        return matching(names, entry.get("match", [EVERY]))
 
-    def is_trained(name: str) -> bool:
-        system = systems.system(name)
+    def _available(self, kind: str, value: Any) -> Any:
+        """Return a name, or a list of names, without what is marked as left out where it cannot be used here."""
+        if isinstance(value, list):
+            return list(dict.fromkeys(filter(None, (self._choose(kind, str(name)) for name in value))))
+        return self._choose(kind, value) if isinstance(value, str) else value
+
+    def _choose(self, kind: str, text: str) -> str:
+        """Return the first name of "a|b?" that can be used here; "" if none can and the text ends with "?"."""
+        names, missing = text.removesuffix("?").split("|"), dict[str, str]()
+        if names == [text]:
+            return text
+        for name in names:
+            missing[name] = self._needs(kind, name)
+            if not missing[name]:
+                break
+        chosen = "" if missing[name] else name
+        for other, why in missing.items():
+            if why:
+                self.tell(other, f"needs {why}" + (f"; {chosen} is taken" if chosen else ""))
+        return chosen or ("" if text.endswith("?") else name)
+
+    def _needs(self, kind: str, name: str) -> str:
+        """Return what a collection, system or model needs before it can be used, "" for nothing."""
+        if kind != "collection":
+            if kind != "system":
+                check_known(kind, name, registry.read_registry(f"{kind}s"))
+            state = inventory.state(kind, name)
+            return "" if state == inventory.READY else state
         try:
-            return bool(system.key)
-        except MirblabError:
-            return False
+            catalogue.collection_folder(name, fetch=self.fetch)
+        except MirblabError as error:
+            self.fetch = self.fetch and "reached" not in str(error)  # the Hub is asked once, not for each
+            return inventory.state("collection", name) or "mirblab build or mirblab add"
+        return ""
 
-    return [name.rstrip("?") for name in map(str, names) if not name.endswith("?") or is_trained(name[:-1])]
+    def _check(self, job: Job, defaults: dict[str, Any]) -> None:
+        hand_runs.check_types(job.parameters, defaults, job.name)
+        for name in set(job.collections) - self.ready:
+            catalogue.collection_folder(name, fetch=self.fetch)
+            self.ready.add(name)
+        for name in job.systems:
+            systems.system(name)
+        for name in hand_runs.measures_in(job.parameters):
+            measures.parse_measure(name)
+        hand_runs.models_in(job.parameters)
 
 
-def _matches(name: str, patterns: list[str]) -> bool:
-    """Return whether a collection's name fits one of the *patterns* and none that begins with "!"."""
+def matching(names: Iterable[str], patterns: list[str]) -> list[str]:
+    """Return the names that fit one of the *patterns* and none that begins with "!"."""
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")] or [EVERY]
     unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    return any(fnmatch(name, fit) for fit in wanted) and not any(fnmatch(name, fit) for fit in unwanted)
-
-
-def _check(job: Job, defaults: dict[str, Any], fetch: bool, ready: set[str]) -> None:
-    hand_runs.check_types(job.parameters, defaults, job.name)
-    for name in job.collections:
-        if name not in ready:
-            catalogue.collection_folder(name, fetch=fetch)
-            ready.add(name)
-    for name in job.systems:
-        systems.system(name)
-    for name in hand_runs.measures_in(job.parameters):
-        measures.parse_measure(name)
-    hand_runs.models_in(job.parameters)
+    fitting = [name for name in names if any(fnmatch(name, fit) for fit in wanted)]
+    return [name for name in fitting if not any(fnmatch(name, fit) for fit in unwanted)]
 
 
 def _built_names() -> list[str]:

@@ -95,20 +95,23 @@ def collection_sizes() -> pd.DataFrame:
 
 
 def cost_table(
-    encoders: Iterable[str] | None = None, stored: Mapping[tuple[str, str], float] | None = None
+    encoders: Iterable[str] | None = None,
+    stored: Mapping[tuple[str, str], float] | None = None,
+    sizes: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return one row per encoder and collection of MIRB: what encoding it takes.
+    """Return one row per encoder and collection: what encoding it takes.
 
     Columns: encoder, paper, documents, queries, tokens, gpu_hours (local models; NaN where the size is unknown),
     dollars (hosted ones), disk (bytes of float32 vectors), stored (share of texts that is encoded already, 0 to 1, from
     *stored* by encoder and paper). Hours are the paper's, divided by tokens and interpolated in the model's size on
-    logarithmic axes, so they are those of its GPU and its batch sizes. Without *encoders*: all in the paper.
-    MirblabError for an unknown one.
+    logarithmic axes, so they are those of its GPU and its batch sizes. Without *encoders*: all in the paper; *sizes*
+    has the columns of `collection_sizes`, for other collections than MIRB's. MirblabError for an unknown encoder.
 
     >>> float(round(cost_table(["bge-large-en-v1.5"]).gpu_hours.sum(), 1))
     5.2
     """
-    known, found = registry.read_registry("encoders"), collection_sizes()
+    known = registry.read_registry("encoders")
+    found = collection_sizes() if sizes is None else sizes
     names = list(encoders) if encoders is not None else published_encoders()
     check_known("encoder", names, known)
     parts = []
@@ -128,7 +131,7 @@ def published_encoders() -> list[str]:
 def _encoding_costs(
     name: str, entry: Mapping[str, Any], found: pd.DataFrame, stored: Mapping[tuple[str, str], float]
 ) -> dict:
-    share = found.tokens / found.tokens.sum()
+    share = found.tokens / collection_sizes().tokens.sum()
     dimensions = int(entry.get("output_dimension", entry["dimensions"]))
     price = entry.get("price_per_million_tokens")
     return {

@@ -1,0 +1,89 @@
+"""tables: docs/tables.md, generated from the suites: python docs/tables.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mirblab.app import hand_runs, suites
+from mirblab.core import paths
+
+PAGE = Path(__file__).resolve().parent / "tables.md"
+SUITES = ("mirb", "zhong", "meld", "arqmath")
+# What each paper has that is a result or an example; MIRB's and ARQMath's Figure 1 are drawings of the tasks.
+PARTS = {
+    "mirb": [f"Table {number}" for number in range(1, 18)],
+    "zhong": [*(f"Table {number}" for number in range(1, 5)), *(f"Figure {number}" for number in range(1, 4))],
+    "meld": [*(f"Table {number}" for number in range(1, 12)), "Figure 1"],
+    "arqmath": ["Table 1", "Figure 2", "Figure 3"],
+}
+HEAD = """# Which table of which paper is made where
+
+This page is generated from `notebooks/suites/` by `python docs/tables.py`. `mirblab plan SUITE` says what a suite
+needs, `mirblab batch SUITE` makes it: tables and figures land in `figures/<suite>/<notebook>/`. A part is
+*complete* where the paper's data and models are not needed, or are here; otherwise the last column says what was
+missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here.
+"""
+BUILDERS = """
+## Builders that were tried on made-up files only
+
+The releases of **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and MIRB's datasets
+on **the Hub**, could not be fetched where this was written. Their builders are tested on small files that were made
+up after the published formats, so that the first build of a real release may show something that those files do not
+have. The same holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local
+servers stand for them in the tests.
+"""
+
+
+def rows(suite: str) -> Iterator[tuple[str, str, str, str, str]]:
+    """Return part, notebook, data, whether it is complete, and what is missing, in the suite's order."""
+    content = suites.read_suite_file(suite)
+    shared = content.get("parameters", {})
+    for entry in content["notebook"]:
+        for made in entry.get("makes", []):
+            for part in made["parts"]:
+                missing = made.get("missing", "")
+                yield part, entry["name"], data(entry, shared), "no" if missing else "yes", missing
+    for left in content.get("unmade", []):
+        for part in left["parts"]:
+            yield part, "–", "–", "no", left["missing"]
+
+
+def data(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
+    """Return the collections of a suite's entry, in words."""
+    given = entry.get("parameters", {})
+    names = [*given.get("collections", []), *filter(None, [given.get("collection")]), *given.get("mirb", [])]
+    known = hand_runs.notebook_parameters(paths.bundled_path("notebooks", f"{entry['name']}.ipynb"))
+    if not names and "collections" in shared and "collections" in known:
+        return "the suite's collections"
+    return "; ".join(map(in_words, names)) or "bundled"
+
+
+def in_words(name: str) -> str:
+    """Return "a|b?" as "a, else b"."""
+    return ", else ".join(name.removesuffix("?").split("|"))
+
+
+def page() -> str:
+    """Return the page."""
+    text = HEAD
+    for suite in SUITES:
+        content = suites.read_suite_file(suite)
+        found = sorted(rows(suite), key=lambda row: PARTS[suite].index(row[0]))
+        text += f"\n## {content['paper']}: the suite `{suite}`\n\n"
+        if collections := content.get("parameters", {}).get("collections"):
+            text += f"The suite's collections: {'; '.join(map(in_words, collections))}.\n\n"
+        text += "| part | notebook | data | complete | what is missing |\n| --- | --- | --- | --- | --- |\n"
+        text += "".join(f"| {' | '.join((part, link(book), *rest))} |\n" for part, book, *rest in found)
+    return text + BUILDERS
+
+
+def link(notebook: str) -> str:
+    """Return a link to the notebook's page of the site."""
+    return f"[{notebook}](notebooks/{notebook}.html)" if notebook != "–" else notebook
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(f"wrote {PAGE}")

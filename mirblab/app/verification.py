@@ -1,0 +1,208 @@
+"""verification: whether this installation computes the values that stand beside a suite."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mirblab.app import batch, hand_runs, inventory, suites
+from mirblab.core import atomic_files, paths, terminal
+from mirblab.core.errors import MirblabError, check_known
+from mirblab.data.collection import Collection
+from mirblab.display import result_tables
+from mirblab.evaluation import measures
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue, mini
+
+OK, OKISH, FAIL, SKIPPED = "OK", "OKish", "FAIL", "skipped"
+TOLERANCE = 0.005  # of a mean, for systems with a model, whose float32 sums differ between processors
+_UNIT = 1000  # values are stored in thousandths, two digits of base 36 each
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_CELL = ["collection", "system", "measure"]
+_COLUMNS = [*_CELL, "fingerprint", "queries", "mean", "values"]
+_SEED = 0  # of the sample of queries where a collection has more than were asked
+
+
+def expected_path(suite: str) -> Path:
+    """Return the file of a suite's expected values."""
+    return suites.suites_folder() / "expected" / f"{suite}.csv"
+
+
+def read_expected(suite: str) -> pd.DataFrame:
+    """Return a suite's expected values, a row for each collection, system and measure; MirblabError if it has none.
+
+    `values` has a value for each query in thousandths, in the order of the sorted ids, and `fingerprint` is the
+    collection's. Where there are fewer queries than the collection has, they are `collection.sample(queries, 0)`.
+    """
+    path = expected_path(suite)
+    if not path.is_file():
+        check_known("suite with expected values", suite, [found.stem for found in path.parent.glob("*.csv")])
+    return pd.read_csv(path, dtype=dict.fromkeys([*_CELL, "fingerprint", "values"], str), keep_default_na=False)
+
+
+def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: Sequence[str] = ()) -> pd.DataFrame:
+    """Return each cell's expected and computed mean, how many queries differ, its state, and what is to be said of it.
+
+    A cell is OK when each query's value is the expected one to three decimals; OKish when it is not, but the system has
+    a model and the mean differs by at most `TOLERANCE`; otherwise FAIL. The note names the first query that differs.
+    What cannot be computed here is skipped, and the note says why. Runs that are stored are read.
+    """
+    expected = read_expected(suite)
+    for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
+        check_known(f"{kind} with expected values", list(names), expected[kind].unique())
+        expected = expected[expected[kind].isin(names)] if names else expected
+    rows = []
+    with terminal.progress(len(expected), f"verify {suite}", "cells") as bar:
+        for name, part in expected.groupby("collection", sort=False):
+            for row in _verify_collection(str(name), part):
+                rows.append(row)
+                bar.update()
+    return pd.DataFrame(rows, columns=[*_CELL, "expected", "mean", "queries", "differ", "state", "note"])
+
+
+def _verify_collection(name: str, expected: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    collection, why = _load(name, expected)
+    for row in expected.to_dict("records"):
+        cell = {key: row[key] for key in (*_CELL, "queries")} | {"expected": row["mean"]}
+        state = inventory.state("system", row["system"])
+        if collection is None:
+            yield cell | {"state": FAIL if name in mini.COLLECTIONS else SKIPPED, "note": why}
+        elif state != inventory.READY:
+            yield cell | {"state": SKIPPED, "note": f"{row['system']} needs {state}"}
+        else:
+            values = query_values(row["system"], collection, row["measure"])
+            yield cell | {"mean": values.mean()} | compare_values(values, row["values"], row["system"])
+
+
+def _load(name: str, expected: pd.DataFrame) -> tuple[Collection | None, str]:
+    """Return the collection, with as many queries as were expected, or None and the reason."""
+    if (state := inventory.state("collection", name)) not in ("bundled", inventory.READY):
+        return None, f"needs {state}" if state else "it is not here; mirblab add FOLDER adds it"
+    collection = sample(catalogue.load(name), int(expected.queries.iloc[0]))
+    if collection.fingerprint[:16] != expected.fingerprint.iloc[0]:
+        return None, f"this {name} is another version than that whose values were stored"
+    return collection, ""
+
+
+def sample(collection: Collection, n: int) -> Collection:
+    """Return the collection with at most *n* queries, 0 for all."""
+    return collection.sample(n, _SEED) if 0 < n < len(collection.query_ids) else collection
+
+
+def query_values(name: str, collection: Collection, measure: str) -> pd.Series:
+    """Return a system's values by query, in the order of the sorted ids."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as that a collection has no formulas: its values say it
+        values = measures.evaluate(system(name).search(collection), collection, measure)
+    return values.set_index(values.query_id.astype(str)).value.sort_index()
+
+
+def compare_values(values: pd.Series, expected: str, name: str) -> dict[str, Any]:
+    """Return how many *values* differ from the stored ones of the system *name*, the state, and the note."""
+    wanted = decode_values(expected)
+    if len(wanted) != len(values):
+        return {"differ": len(values), "state": FAIL, "note": f"{len(values)} queries, expected {len(wanted)}"}
+    differs = np.abs(values.to_numpy() - wanted) > 0.5 / _UNIT + 1e-9
+    if not differs.any():
+        return {"differ": 0, "state": OK, "note": ""}
+    first, count = int(differs.argmax()), int(differs.sum())
+    is_near = abs(values.mean() - wanted.mean()) <= TOLERANCE and has_model(name)
+    note = f"first {values.index[first]}: {values.iloc[first]:.3f}, expected {wanted[first]:.3f}"
+    return {"differ": count, "state": OKISH if is_near else FAIL, "note": note}
+
+
+def has_model(name: str) -> bool:
+    """Return whether a part of the system is an encoder or a reranker."""
+    return any({"encoder", "reranker"} & set(part.settings) for part in batch.with_parts(system(name)))
+
+
+def encode_values(values: pd.Series) -> str:
+    """Return values from 0 to 1 in thousandths, two digits of base 36 each.
+
+    >>> encode_values(pd.Series([0.0, 0.5, 1.0])), decode_values("00dwrs").tolist()
+    ('00dwrs', [0.0, 0.5, 1.0])
+    """
+    thousandths = np.rint(values.to_numpy() * _UNIT).astype(int)
+    return "".join(_DIGITS[number // 36] + _DIGITS[number % 36] for number in thousandths)
+
+
+def decode_values(text: str) -> np.ndarray:
+    """Return the values that `encode_values` wrote, to three decimals."""
+    return np.array([int(text[place : place + 2], 36) for place in range(0, len(text), 2)]) / _UNIT
+
+
+def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: Sequence[str] = ()) -> Path:
+    """Compute the values that the suite's `verify` asks for, store them as the expected ones, and return their file.
+
+    Other collections and systems than the chosen ones keep their rows. MirblabError outside a checkout.
+    """
+    if paths.checkout_root() is None:
+        raise MirblabError("expected values are stored in a checkout only, and this is an installation")
+    path, rows = expected_path(suite), []
+    cells = [(c, s, measure, n) for c, s, measure, n in _wanted_cells(suite)
+             if c in (chosen_collections or [c]) and s in (chosen_systems or [s])]  # fmt: skip
+    with terminal.progress(len(cells), f"compute {suite}", "cells") as bar:
+        for name, system_name, measure, n in cells:
+            collection = sample(catalogue.load(name), n)
+            values = query_values(system_name, collection, measure)
+            row = (name, system_name, measure, collection.fingerprint[:16], len(values), round(values.mean(), 6))
+            rows.append((*row, encode_values(values)))
+            bar.update()
+    made = pd.DataFrame(rows, columns=_COLUMNS)
+    kept = read_expected(suite) if path.is_file() else made[:0]
+    whole = pd.concat([kept, made]).drop_duplicates(_CELL, keep="last").sort_values(_CELL)
+    text = io.StringIO()
+    whole.to_csv(text, index=False, lineterminator="\n")
+    path.parent.mkdir(exist_ok=True)
+    atomic_files.write_text(path, text.getvalue())
+    return path
+
+
+def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
+    """Yield collection, system, measure and number of queries of each cell that a suite's `verify` asks for."""
+    for entry in suites.read_suite_file(suite).get("verify", []):
+        names = mini.COLLECTIONS if suite == "mini" else catalogue.built_names()
+        for name in suites.matching(names, entry.get("match", ["*"])):
+            for system_name in entry["systems"]:
+                if inventory.state("system", system_name) == inventory.READY:
+                    for measure in entry["measures"]:
+                        yield name, system_name, measure, entry.get("queries", 0)
+
+
+def write_report(suite: str, cells: pd.DataFrame) -> Path:
+    """Write the cells as Markdown, CSV and TeX, with commit, versions and machine in JSON; return the Markdown file."""
+    folder, counts = paths.figures() / "_verified", cells.state.value_counts()
+    provenance = {
+        "suite": suite,
+        "commit": hand_runs.current_commit(),
+        "versions": hand_runs.library_versions(),
+        "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
+    }
+    told = ", ".join(f"{counts.get(state, 0)} {state}" for state in (OK, OKISH, FAIL, SKIPPED))
+    notes = [
+        f"OK: each query's value is the expected one to three decimals. OKish: it is not, but the system has a model "
+        f"and the mean differs by at most {TOLERANCE}.",
+        f"Commit {provenance['commit'] or 'unknown'}; {provenance['machine']}.",
+        ", ".join(f"{name} {version}" for name, version in provenance["versions"].items()) + ".",
+    ]
+    shown = cells.set_index("collection")
+    table = result_tables.table(shown, f"mirblab verify {suite}: {told}.", notes=notes, digits=4)
+    return next(path for path in table.save(folder, suite, provenance) if path.suffix == ".md")
+
+
+def _processor() -> str:
+    """Return the processor's name where the system says it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

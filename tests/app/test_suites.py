@@ -1,0 +1,122 @@
+"""Suites: what they name, what is left out of them with a reason, and the docs' table of what each paper's makes."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from mirblab.app import batch, inventory, suites
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAPERS = ("mirb", "zhong", "meld", "arqmath")
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Return a function that reads a suite of one notebook from TOML, and what was left out of it."""
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    monkeypatch.setattr(suites, "suites_folder", lambda: folder)
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+
+    def read_one(parameters: str, rest: str = "", top: str = "") -> tuple[list[suites.Job], dict[str, str]]:
+        (folder / "own.toml").write_text(
+            f'{top}\n[[notebook]]\nname = "11_main_table"\nparameters = {{ {parameters} }}\n{rest}\n', encoding="utf-8"
+        )
+        missing: dict[str, str] = {}
+        return suites.read_suite("own", tell=missing.__setitem__), missing
+
+    return read_one
+
+
+def test_the_first_that_is_here_is_taken_and_what_is_marked_is_left_out(read):
+    """Collections, systems and models alike; each with what it needs."""
+    (job,), missing = read(
+        'collections = ["mirb-wfb|mini-wfb", "mirb-hol?", "mini-qa"], '
+        'systems = ["bm25", "minilm-math?", "nv-embed-v2|minilm", "bm25>minilm-cross@20?"]'
+    )
+    assert job.collections == ["mini-wfb", "mini-qa"] and job.systems == ["bm25", "minilm"]
+    assert missing == {
+        "mirb-wfb": "needs mirblab build mirb-wfb; mini-wfb is taken",
+        "mirb-hol": "needs mirblab build mirb-hol",
+        "minilm-math": "needs mirblab train minilm-math",
+        "nv-embed-v2": "needs a download from the Hub; minilm is taken",
+        "bm25>minilm-cross@20": "needs mirblab train minilm-cross",
+    }
+
+
+def test_a_notebook_of_which_nothing_is_here_is_left_out(read):
+    """And one whose collections must be built first."""
+    jobs, missing = read('collections = ["mirb-hol?"]')
+    assert jobs == [] and missing["11_main_table"] == "none of its collections can be used here"
+    jobs, missing = read("", 'needs = ["stacks-qa", "blueprints"]')
+    assert jobs == [] and missing == {"11_main_table": "needs mirblab build blueprints, mirblab build stacks"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ('collections = ["mirb-holl|mini-holl"]', "no collection 'mini-holl'; did you mean 'mini-hol'"),
+        ('systems = ["bm52?|bm25"]', "no system 'bm52"),
+        ('systems = ["bm52|bm53"]', "no system 'bm52'"),
+        ('collections = ["mirb-hol"]', "the collection 'mirb-hol' is not built yet; run: mirblab build mirb-hol"),
+    ],
+)
+def test_a_misspelt_name_is_refused_also_where_it_may_be_left_out(read, parameters, message):
+    """What is not marked must be here."""
+    with pytest.raises(MirblabError, match=message):
+        read(parameters)
+
+
+def test_a_notebook_runs_for_each_of_the_suites_own_collections(read, tmp_path):
+    """Those that match, where `collection` is a star; an override replaces the list."""
+    top = '[parameters]\ncollections = ["mirb-wfb|mini-wfb?", "mini-qa", "mini-hol"]'
+    (tmp_path / "suites" / "own.toml").write_text(
+        top + '\n[[notebook]]\nname = "13_significance"\nmatch = ["*-qa", "*-wfb"]\nparameters = { collection = "*" }\n'
+        '[[notebook]]\nname = "15_hard_queries"\nmatch = ["!*-hol"]\n[[notebook]]\nname = "10_collections"\n'
+    )
+    jobs = suites.read_suite("own")
+    assert [job.name for job in jobs] == [
+        "13_significance.mini-wfb",
+        "13_significance.mini-qa",
+        "15_hard_queries",
+        "10_collections",
+    ]
+    assert [job.collections for job in jobs[2:]] == [["mini-wfb", "mini-qa"], ["mini-wfb", "mini-qa", "mini-hol"]]
+    (job,) = suites.read_suite("own", {"collections": ["mini-hol"]}, ["15"])
+    assert job.collections == ["mini-hol"]
+
+
+@pytest.mark.parametrize("suite", PAPERS)
+def test_a_papers_suite_runs_in_part_without_its_data(suite, tmp_path, monkeypatch):
+    """The bundled collections stand for them, or a notebook is left out; sizes and encoders give the costs."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    missing: dict[str, str] = {}
+    jobs = suites.read_suite(suite, tell=missing.__setitem__)
+    assert jobs and missing and all(why.startswith(("needs ", "none of its ")) for why in missing.values())
+    assert (suites.collection_sizes(suite).tokens > 0).all() and "minilm" in batch.encoders_in(suite)
+    assert all(inventory.state("system", name) == "ready" for job in jobs for name in job.systems)
+
+
+def test_the_docs_table_of_tables_is_what_the_suites_say():
+    """Each table and figure of the four papers stands there once; run docs/tables.py after a change of a suite."""
+    tables = runpy.run_path(str(DOCS / "tables.py"))
+    for suite in PAPERS:
+        rows = list(tables["rows"](suite))
+        assert sorted(row[0] for row in rows) == sorted(tables["PARTS"][suite])
+        assert all(bool(missing) == (complete == "no") for *_, complete, missing in rows)
+    assert (DOCS / "tables.md").read_text("utf-8") == tables["page"]()
+
+
+def test_only_known_keys_stand_in_a_suite():
+    """A misspelt key would otherwise be ignored."""
+    for path in (paths.bundled_path("notebooks", "suites")).glob("*.toml"):
+        content = suites.read_suite_file(path.stem)
+        assert set(content) <= {"paper", "parameters", "notebook", "size", "unmade", "verify"}, path
+        for entry in content["notebook"]:
+            assert set(entry) <= {"name", "parameters", "match", "needs", "seconds", "makes"}, entry
+            assert all(set(made) <= {"parts", "missing"} for made in entry.get("makes", [])), entry

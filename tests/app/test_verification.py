@@ -1,0 +1,145 @@
+"""Verification: this installation computes the values that stand beside the suite, and says where it does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mirblab as lab
+from mirblab.app import console, inventory, verification
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.sources import mini
+
+# Without a model, and quick; `mirblab verify mini` computes the others.
+QUICK = ("bm25", "bm25-mirb", "bm25-okapi", "ngram", "chargrams", "prose", "structure")
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of expected values of two systems on mini-hol, which a test may change."""
+    path = tmp_path / "expected" / "mini.csv"
+    monkeypatch.setattr(verification, "expected_path", lambda suite: path)
+    monkeypatch.setattr(verification, "_wanted_cells", lambda suite: iter(
+        [("mini-hol", name, "nDCG@10", 0) for name in ("bm25", "minilm")]
+    ))  # fmt: skip
+    return verification.update("mini")
+
+
+def change(path: Path, system: str, place: int, to: str) -> None:
+    """Replace a query's value in the file; places count from 0, and "rs" is 1, "00" is 0."""
+    table = pd.read_csv(path, dtype=str)
+    row = table.index[table.system == system][0]
+    values = table.loc[row, "values"]
+    table.loc[row, "values"] = values[: 2 * place] + to + values[2 * place + 2 :]
+    table.to_csv(path, index=False)
+
+
+def states(**chosen: list[str]) -> dict[str, str]:
+    """Return the state of each system on mini-hol."""
+    return verification.verify("mini", **chosen).set_index("system").state.to_dict()
+
+
+@pytest.mark.parametrize("collection", ["mini-hol", "mini-wfb", "mini-blueprint"])
+def test_the_bundled_data_gives_the_expected_values(collection):
+    """Query by query, with every system that needs no model; on one collection MiniLM, too."""
+    systems = (*QUICK, "minilm", "hybrid") if collection == "mini-hol" else QUICK
+    cells = verification.verify("mini", systems, [collection])
+    wrong = cells[~cells.state.isin([verification.OK, verification.OKISH])]
+    assert len(cells) == len(systems) and wrong.to_dict("records") == []
+    assert set(cells.state[cells.system.isin(QUICK)]) == {"OK"}
+
+
+def test_every_system_and_collection_of_the_suite_has_expected_values():
+    """And the means agree with the values of the queries."""
+    expected = verification.read_expected("mini")
+    wanted = {cell[:3] for cell in verification._wanted_cells("mini")}
+    assert set(expected[["collection", "system", "measure"]].itertuples(index=False, name=None)) == wanted
+    assert set(expected.collection) == set(mini.COLLECTIONS)
+    without_model = [name for name in inventory.systems().index if not verification.has_model(name)]
+    assert [name for name in without_model if name not in set(expected.system)] == []
+    means = [verification.decode_values(values).mean() for values in expected["values"]]
+    assert pd.Series(means).sub(expected["mean"]).abs().max() < 0.001
+
+
+def test_a_value_that_differs_fails_and_its_query_is_named(own):
+    """The first one in the order of ids; a system with a model is OKish while its mean is within the tolerance."""
+    assert states() == {"bm25": "OK", "minilm": "OK"}
+    ids = sorted(lab.load("mini-hol").query_ids)
+    for system in ("bm25", "minilm"):
+        place = int(pd.read_csv(own, dtype=str).set_index("system")["values"][system][:20:2].find("r"))
+        change(own, system, 7, "00" if place != 7 else "rs")
+        change(own, system, 9, "00")
+    cells = verification.verify("mini").set_index("system")
+    assert cells.state["bm25"] == "FAIL" and cells.differ["bm25"] > 0
+    assert cells.note["bm25"].startswith((f"first {ids[7]}: ", f"first {ids[9]}: "))
+    assert cells.state["minilm"] in ("OKish", "FAIL")
+
+
+def test_a_small_difference_of_a_model_is_okish_and_a_large_one_fails(own):
+    """One query of 204 may differ by 1, which moves the mean by less than the tolerance; four may not."""
+    values = pd.read_csv(own, dtype=str).set_index("system")["values"]["minilm"]
+    ones = [place for place in range(len(values) // 2) if values[2 * place : 2 * place + 2] == "rs"]
+    change(own, "minilm", ones[0], "00")
+    cells = verification.verify("mini", ["minilm"])
+    assert cells.state.tolist() == ["OKish"] and cells.differ.tolist() == [1]
+    for place in ones[1:4]:
+        change(own, "minilm", place, "00")
+    assert states(chosen_systems=["minilm"]) == {"minilm": "FAIL"}
+    change(own, "bm25", 0, "zz")
+    assert states(chosen_systems=["bm25"]) == {"bm25": "FAIL"}
+
+
+def test_what_cannot_be_computed_here_is_skipped_with_the_reason(own):
+    """A collection that is not here, a model that is not trained; but bundled data must be the same."""
+    table = pd.read_csv(own, dtype=str).iloc[:1]
+    rows = [
+        table.assign(collection="stacks-qa"), table.assign(collection="nowhere"),
+        table.assign(system="minilm-math"), table.assign(collection="mini-wfb"),
+    ]  # fmt: skip
+    pd.concat(rows).to_csv(own, index=False)
+    cells = verification.verify("mini")
+    assert cells.state.tolist() == ["skipped", "skipped", "skipped", "FAIL"]
+    for note, part in zip(
+        cells.note, ("mirblab build stacks", "mirblab add", "train minilm-math", "version"), strict=True
+    ):
+        assert part in note
+
+
+def test_a_sample_of_the_queries_is_computed_where_only_these_are_expected(own, monkeypatch):
+    """The same queries again, by the number that the file has."""
+    monkeypatch.setattr(verification, "_wanted_cells", lambda suite: iter([("mini-qa", "bm25", "nDCG@10", 30)]))
+    verification.update("mini")
+    cells = verification.verify("mini", chosen_collections=["mini-qa"])
+    assert cells.queries.tolist() == [30] and cells.state.tolist() == ["OK"]
+    assert states(chosen_collections=["mini-hol"]) == {"bm25": "OK", "minilm": "OK"}  # an update keeps the others
+
+
+def test_the_command_says_what_fails_and_leaves_a_report(own, capsys):
+    """Its exit status is 1 then; the report has commit, versions and machine."""
+    assert console.print_verification("mini", ["bm25"], []) == 0
+    change(own, "bm25", 0, "zz")
+    assert console.print_verification("mini", ["bm25"], []) == 1
+    printed = capsys.readouterr().out
+    assert "1 OK, 0 OKish, 0 FAIL" in printed and "0 OK, 0 OKish, 1 FAIL" in printed
+    folder = paths.figures() / "_verified"
+    provenance = json.loads((folder / "mini.json").read_text("utf-8"))["provenance"]
+    assert provenance["versions"]["numpy"] and provenance["machine"]["processor"] and "commit" in provenance
+    assert "1 FAIL" in (folder / "mini.md").read_text("utf-8") and "mini-hol" in (folder / "mini.csv").read_text(
+        "utf-8"
+    )
+
+
+def test_unknown_names_are_refused_and_an_installation_keeps_its_values(own, monkeypatch):
+    """With a suggestion."""
+    with pytest.raises(MirblabError, match="did you mean 'bm25'"):
+        verification.verify("mini", ["bm52"])
+    monkeypatch.undo()
+    with pytest.raises(MirblabError, match="no suite with expected values 'mimi'; did you mean 'mini'"):
+        verification.verify("mimi")
+    monkeypatch.setattr(paths, "checkout_root", lambda: None)
+    with pytest.raises(MirblabError, match="in a checkout only"):
+        verification.update("mini")

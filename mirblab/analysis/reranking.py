@@ -100,6 +100,12 @@ def reranking_changes(
 
     Columns: system ("bm25>maxsim@10"), collection, measure, query_id, value (-1 to 1 for most measures) and first_rank
     (from 1, in the first stage; *depth* + 1 where no relevant document is among its first *depth*).
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> changes = reranking_changes(load("mini-qa").sample(3), system("bm25"), "maxsim", "RR", depth=2)
+    >>> bool(changes.first_rank.between(1, 3).all())
+    True
     """
     plain_run = first.search(collection)
     pairs = systems.pair_scores(first, reranker, collection, depth)
